@@ -1,0 +1,31 @@
+"""Differentially private learning on heavy-tailed data.
+
+Privacy holds for every input. Assumptions about the data buy accuracy, never privacy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Budget": "privtail.trusted.budget",
+    "Ledger": "privtail.trusted.ledger",
+    "Statement": "privtail.statement",
+    "private_mean": "privtail.mean",
+    "verify": "privtail.statement",
+}
+
+__all__ = ["Budget", "Ledger", "Statement", "__version__", "private_mean", "verify"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'privtail' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

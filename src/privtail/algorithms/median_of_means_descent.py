@@ -1,0 +1,120 @@
+"""Projected descent on a truncated median of means: T22 Algorithms 2 and 3."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privtail.algorithms.result import Result, starting_point
+from privtail.domains import Domain, require
+from privtail.losses import AnyLoss
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan, Round
+from privtail.trusted.means import TruncatedMean
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
+from privtail.trusted.sampling import DisjointParts, Everyone, Sampling
+
+
+@dataclass(frozen=True, kw_only=True)
+class MedianOfMeansDescent:
+    """Private stochastic convex optimization under 1 + v moments, v in (0, 1].
+
+    Tao, Wu, Cheng, Wang, "Private stochastic convex optimization and sparse learning with
+    heavy-tailed data revisited", IJCAI 2022, Algorithm 2 with the mean of Algorithm 3.
+
+    ============  =====================  ====================================
+    paper         here                   meaning
+    ============  =====================  ====================================
+    T             ``steps``              iterations
+    eta           ``step_size``          step size
+    tau           ``threshold``          entries beyond it count as 0
+    m             ``blocks``             4 log(2 d / xi) groups
+    X_t           ``sampling``           everyone (convex), disjoint parts (strongly convex)
+    ============  =====================  ====================================
+
+    **Privacy.** One Gaussian release per step with l2 diameter 2 tau m sqrt(d)/n; on disjoint
+    parts the parts do not compose.
+
+    **Utility.** Theorem 6 (convex) and theorem 7 (strongly convex):
+    O~(d^((1+4v)/(1+v)) (1/(eps n))^(2v/(1+v))) excess risk in the strongly convex case.
+
+    **Deviations from the paper.** Line 8 passes X instead of X_t, which is not private on the
+    strongly convex branch: here X_t and its size. Line 7 of Algorithm 3 sums over all records
+    instead of the group. Advanced composition of line 3 is replaced by exact composition.
+    """
+
+    steps: int
+    step_size: float
+    threshold: float
+    blocks: int
+    sampling: Sampling = Everyone()
+
+    @classmethod
+    def from_theory(
+        cls,
+        n: int,
+        d: int,
+        budget: Budget,
+        *,
+        moment: float,
+        order: float = 1.0,
+        curvature: float = 1.0,
+        strong_convexity: float | None = None,
+        radius: float = 1.0,
+        diameter: float = 2.0,
+        failure_probability: float = 0.05,
+        most_steps: int = 500,
+    ) -> Self:
+        """Theorem 6 (convex), or theorem 7 when ``strong_convexity`` is given.
+
+        ``moment`` bounds the (1 + ``order``)-th moments of gradient coordinates (u and v of the
+        paper). ``steps`` is capped at ``most_steps``: theorem 6's T grows like n^2.
+        """
+        blocks = max(1, round(4 * math.log(2 * d / failure_probability)))
+        if strong_convexity is None:
+            threshold = (budget.epsilon * n / d**1.5) ** (1 / (1 + order))
+            steps = radius**2 * budget.epsilon**2 * n**2 / (threshold**2 * d**4)
+            steps = min(most_steps, max(1, math.ceil(steps)))
+            step_size = diameter / (radius * math.sqrt(steps))
+            return cls(steps=steps, step_size=step_size, threshold=threshold, blocks=blocks)
+        a, b = strong_convexity, curvature
+        contraction = (a * a + b * b + a * b) / (a + b) ** 2
+        steps = max(1, math.ceil(math.log((a + b) / (a * b) / n) / math.log(contraction)))
+        steps = min(most_steps, steps, max(1, n // blocks))
+        threshold = (moment * budget.epsilon * n / (d**1.5 * math.sqrt(steps))) ** (1 / (1 + order))
+        return cls(
+            steps=steps, step_size=1 / (a + b), threshold=threshold, blocks=blocks,
+            sampling=DisjointParts(steps),
+        )  # fmt: skip
+
+    @property
+    def mean(self) -> TruncatedMean:
+        """The robust mean of every step (Algorithm 3)."""
+        return TruncatedMean(self.threshold, blocks=self.blocks)
+
+    def plan(self, multiplier: float, problem: Problem) -> Plan:
+        """One Gaussian release of a gradient per step."""
+        answer = problem.sampled(self.sampling).gradient(self.mean)
+        event = GaussianNoise(multiplier).event(answer)
+        return (Round(sampling=self.sampling, events=(event,), times=self.steps),)
+
+    def run(
+        self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
+        start: ArrayLike | None = None,
+    ) -> Result:  # fmt: skip
+        """The loop of the box; the last iterate on disjoint parts, else the average."""
+        require(domain, "project", needed_by="MedianOfMeansDescent")
+        w = starting_point(curator.problem, start)
+        total = np.zeros_like(w)
+        for batch in curator.rounds(self.sampling, self.steps):  # lines 1-7
+            g = batch.gradient(loss, w, self.mean).release(GaussianNoise(multiplier))  # line 8
+            w = domain.project(w - self.step_size * g.reshape(w.shape))  # line 9
+            total += w
+        last = isinstance(self.sampling, DisjointParts)
+        return Result(w if last else total / self.steps, self.steps, multiplier)  # lines 11-15

@@ -1,0 +1,126 @@
+"""Private stochastic proximal gradient with clipped, Kamath or Holland gradients: X23."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privtail.algorithms.result import Result, starting_point
+from privtail.domains import Domain, require
+from privtail.losses import AnyLoss
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan, Round
+from privtail.trusted.means import ClampedMean, ClippedMean, RobustMean, SmoothedCatoniMean
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
+from privtail.trusted.sampling import Everyone, PoissonBatches, Sampling
+
+
+@dataclass(frozen=True, kw_only=True)
+class StochasticProximalGradient:
+    """DP-SPGD for regularized stochastic convex optimization with heavy-tailed data.
+
+    Xie, Pietrosanu, Liu, Tu, Jiang, Kong, "Differentially private stochastic convex optimization
+    with heavy-tailed data" (Statistica Sinica): Algorithm 1 (clipped, `clipped`), Algorithm 2 with
+    3 (clamped median of means, `kamath`) and Algorithm 4 (smoothed Catoni, `holland`); the three
+    differ in ``mean`` alone.
+
+    ============  =====================  ====================================
+    paper         here                   meaning
+    ============  =====================  ====================================
+    T             ``steps``              iterations; 5 n^2/m^2 in the experiments
+    gamma_t       ``step_size``          step_size / (t + 1)^``decay``
+    m             n x ``rate``           expected batch size
+    C             threshold              of `ClippedMean`
+    varrho        2 x threshold          of `ClampedMean`
+    q             ``blocks``             3 log(2 p / zeta)
+    s, nu         scale, smoothing       of `SmoothedCatoniMean`
+    ============  =====================  ====================================
+
+    **Privacy.** One Poisson-subsampled Gaussian release per step, by numerical composition (PLD).
+    Groups are dealt by record id with the public divisor m/q.
+
+    **Utility.** Corollary 2: excess risk O~(T^(-1/2) + p T^(1/4) / sqrt(n eps)).
+
+    **Deviations from the paper.** The printed noise spends 1.2 to 26 times the stated epsilon
+    (ALGORITHMS 2, table); noise comes from the accountant. Algorithm 3 cuts groups from the
+    realised batch, which multiplies the sensitivity by (q + 1)/2; ours are fixed. The output
+    average runs over the T new iterates, as printed.
+    """
+
+    mean: RobustMean
+    steps: int
+    step_size: float
+    decay: float = 0.5
+    sampling: Sampling = Everyone()
+
+    @classmethod
+    def clipped(
+        cls, n: int, *, batch: int, threshold: float, step_size: float, decay: float = 0.5
+    ) -> Self:
+        """Algorithm 1 with steps = 5 n^2/m^2."""
+        return cls._preset(ClippedMean(threshold), n, batch, step_size, decay)
+
+    @classmethod
+    def kamath(
+        cls, n: int, d: int, *, batch: int, width: float, step_size: float,
+        failure_probability: float = 0.1, decay: float = 0.5,
+    ) -> Self:  # fmt: skip
+        """Algorithms 2 and 3: interval [-width/2, width/2], q = 3 log(2 d / zeta) groups."""
+        groups = max(1, round(3 * math.log(2 * d / failure_probability)))
+        mean = ClampedMean(width / 2, blocks=groups)
+        return cls._preset(mean, n, batch, step_size, decay)
+
+    @classmethod
+    def holland(
+        cls, n: int, budget: Budget, *, batch: int, second_moment: float, step_size: float,
+        failure_probability: float = 0.1, decay: float = 0.5,
+    ) -> Self:  # fmt: skip
+        """Algorithm 4: nu = sqrt(log(1/zeta)), s = sqrt(m eps tau)/(log(1/zeta) log^(1/4)(1/delta))."""
+        log_failure = math.log(1 / failure_probability)
+        scale = math.sqrt(batch * budget.epsilon * second_moment) / log_failure
+        scale /= math.log(1 / budget.delta) ** 0.25
+        mean = SmoothedCatoniMean(scale, math.sqrt(log_failure))
+        return cls._preset(mean, n, batch, step_size, decay)
+
+    @classmethod
+    def from_theory(
+        cls, n: int, d: int, budget: Budget, *, second_moment: float, step_size: float,
+        batch: int | None = None,
+    ) -> Self:  # fmt: skip
+        """Corollary 2: Algorithm 4 with T = 5 n^2/m^2; m = n unless ``batch`` is given."""
+        return cls.holland(
+            n, budget, batch=batch or n, second_moment=second_moment, step_size=step_size
+        )
+
+    @classmethod
+    def _preset(cls, mean: RobustMean, n: int, batch: int, step_size: float, decay: float) -> Self:
+        sampling = Everyone() if batch >= n else PoissonBatches(batch / n)
+        steps = max(1, round(5 * n * n / min(batch, n) ** 2))
+        return cls(mean=mean, steps=steps, step_size=step_size, decay=decay, sampling=sampling)
+
+    def plan(self, multiplier: float, problem: Problem) -> Plan:
+        """One Gaussian release of a batch gradient per step."""
+        answer = problem.sampled(self.sampling).gradient(self.mean)
+        event = GaussianNoise(multiplier).event(answer)
+        return (Round(sampling=self.sampling, events=(event,), times=self.steps),)
+
+    def run(
+        self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
+        start: ArrayLike | None = None,
+    ) -> Result:  # fmt: skip
+        """The loop of the boxes; the average iterate."""
+        require(domain, "prox", needed_by="StochasticProximalGradient")
+        w = starting_point(curator.problem, start)  # line 1
+        total = np.zeros_like(w)
+        for t, batch in enumerate(curator.rounds(self.sampling, self.steps)):  # lines 2-3
+            g = batch.gradient(loss, w, self.mean).release(GaussianNoise(multiplier))
+            step = self.step_size / (t + 1) ** self.decay
+            w = domain.prox(w - step * g.reshape(w.shape), step)
+            total += w
+        return Result(total / self.steps, self.steps, multiplier)

@@ -1,0 +1,125 @@
+"""The one way privtail compiles: at the first call, cached on disk where that is possible."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import threading
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Compiled(Generic[P, R]):
+    """A function that Numba compiles at its first call, once per types of arguments.
+
+    ``nogil``, ``error_model="numpy"``, no fast-math: every operation is the IEEE one that is
+    written, in the order that is written. Many threads may call it, other compiled functions may
+    call it, and it is pickled by name.
+
+    The machine code is kept on disk: in ``__pycache__``, else in the user's cache directory. It
+    stays in memory where neither can be written, and where the function calls a compiled function
+    of another file, whose edits Numba would not notice.
+    """
+
+    def __init__(self, function: Callable[P, R], *, cache: bool, boundscheck: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self._cache = cache
+        self._boundscheck = boundscheck
+        self._dispatcher: Any = None
+        self._lock = threading.Lock()
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        dispatcher: Callable[P, R] = self._dispatcher or self.dispatcher
+        return dispatcher(*args, **kwargs)
+
+    def __reduce__(self) -> str:
+        return self.function.__qualname__
+
+    @property
+    def dispatcher(self) -> Any:
+        """Numba's own object, made at first use; making it compiles nothing yet."""
+        with self._lock:
+            if self._dispatcher is None:
+                self._dispatcher = self._jit()
+            return self._dispatcher
+
+    @property
+    def cached(self) -> bool:
+        """Whether the machine code may be kept on disk."""
+        source = self.function.__code__.co_filename
+        seen = inspect.getclosurevars(self.function)
+        callees = (
+            v for v in {**seen.globals, **seen.nonlocals}.values() if isinstance(v, Compiled)
+        )
+        return self._cache and all(
+            callee is self or (callee.cached and callee.function.__code__.co_filename == source)
+            for callee in callees
+        )
+
+    def _jit(self) -> Any:
+        jit = functools.partial(
+            _numba().njit, nogil=True, error_model="numpy", boundscheck=self._boundscheck or None
+        )
+        if self.cached:
+            try:
+                dispatcher = jit(cache=True)(self.function)
+            except RuntimeError as error:
+                if "no locator available" not in str(error):
+                    raise
+            else:
+                return _survive_full_disk(dispatcher)
+        return jit()(self.function)
+
+
+def _survive_full_disk(dispatcher: Any) -> Any:
+    cache = getattr(dispatcher, "_cache", None)  # absent under NUMBA_DISABLE_JIT
+    if cache is not None:
+        save = cache.save_overload
+
+        def save_overload(signature: Any, result: Any) -> None:
+            with contextlib.suppress(OSError):
+                save(signature, result)
+
+        cache.save_overload = save_overload
+    return dispatcher
+
+
+@functools.cache
+def _numba() -> Any:
+    import numba
+    from numba.extending import typeof_impl
+
+    @typeof_impl.register(Compiled)
+    def _(value: Compiled[..., Any], context: Any) -> Any:
+        return typeof_impl(value.dispatcher, context)
+
+    return numba
+
+
+@overload
+def compiled(
+    function: Callable[P, R], *, cache: bool = ..., boundscheck: bool = ...
+) -> Compiled[P, R]: ...
+
+
+@overload
+def compiled(
+    function: None = ..., *, cache: bool = ..., boundscheck: bool = ...
+) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
+
+
+def compiled(function: Any = None, *, cache: bool = True, boundscheck: bool = False) -> Any:
+    """Decorate a function so that Numba compiles it when it is first called.
+
+    ``cache=False`` keeps the machine code in memory: for functions made at run time.
+    ``boundscheck=True`` raises `IndexError` at an index out of range: for code that is not ours.
+    """
+    make = functools.partial(Compiled, cache=cache, boundscheck=boundscheck)
+    return make if function is None else make(function)

@@ -1,0 +1,43 @@
+"""The errors of privtail, all under one root.
+
+    PrivtailError
+    ├── BudgetExceeded         a plan costs more than what is left; nothing was read
+    ├── NotPlanned             a release that no plan announced, or from a closed batch
+    ├── NotReleased            somebody tried to look inside a Sensitive
+    ├── UnsupportedAccounting  no theorem is known for this mixture of releases
+    ├── IncompatibleParts      a loss, a domain, a mean and an algorithm do not fit
+    └── InvalidInput           shapes, types, files or numbers that cannot be used
+
+An error says what happened, why it probably happened, and what to type instead. None quotes
+a value that came from a record.
+"""
+
+from __future__ import annotations
+
+
+class PrivtailError(Exception):
+    """Root of all errors raised on purpose by privtail."""
+
+
+class BudgetExceeded(PrivtailError):
+    """The planned cost is larger than what the ledger has left."""
+
+
+class NotPlanned(PrivtailError):
+    """A release does not match the next planned event, or its batch is closed."""
+
+
+class NotReleased(PrivtailError, TypeError):
+    """A sensitive value was used as if it were public."""
+
+
+class UnsupportedAccounting(PrivtailError):
+    """No privacy theorem is known to us for these releases under these neighbours."""
+
+
+class IncompatibleParts(PrivtailError, TypeError):
+    """Loss, domain, mean and algorithm do not fit together."""
+
+
+class InvalidInput(PrivtailError, ValueError):
+    """An argument, a shape, a file or a number that cannot be used."""

@@ -1,0 +1,138 @@
+"""What all estimators share: from parameters to a calibrated, released and documented fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from privtail.algorithms.result import Result
+from privtail.algorithms.scaled_descent import ScaledDescent
+from privtail.domains import Domain, Slopes
+from privtail.errors import InvalidInput
+from privtail.losses import AnyLoss
+from privtail.statement import Statement, state
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan, Round, compose
+from privtail.trusted.ledger import Ledger
+from privtail.trusted.mechanisms.labels import StabilityHistogram
+from privtail.trusted.problem import Problem
+from privtail.trusted.sampling import Everyone
+
+LABEL_SHARE = 0.1
+"""Part of epsilon and of delta that buys undeclared labels."""
+
+MOST_CLASSES = 64
+"""Room in the plan for labels that are still to buy."""
+
+
+class Algorithm(Protocol):
+    """What an algorithm offers: a plan from public numbers, and a run."""
+
+    def plan(self, multiplier: float, problem: Problem) -> Plan: ...
+
+    def run(
+        self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
+        start: ArrayLike | None = None,
+    ) -> Result: ...  # fmt: skip
+
+
+class PrivateLinearModel(BaseEstimator):
+    """Abstract: a linear model fitted by a private algorithm."""
+
+    epsilon: float
+    delta: float
+    neighbours: Any
+    algorithm: Any
+    fit_intercept: bool
+    invalid: str
+    noise: Any
+    random_state: int | None
+    ledger: Ledger | None
+    privacy_: Statement
+
+    def _curate(
+        self, X: Any, y: Any, *, outputs: int, classes: Sequence[Any] | None,
+        categories: Mapping[str, Sequence[Any]] | None, assumptions: Sequence[str] = (),
+    ) -> Curator:  # fmt: skip
+        """Hand the records to a curator; from here nobody else holds them."""
+        if self.invalid not in ("zero", "raise"):
+            raise InvalidInput(f'invalid must be "zero" or "raise", got {self.invalid!r}.')
+        if not isinstance(X, Mapping):
+            validate_data(self, X, skip_check_array=True)
+        outside = list(assumptions)
+        if self.invalid == "raise":
+            outside.append(
+                "invalid='raise': the refusal of non-finite rows is outside the guarantee."
+            )
+        curator = Curator(
+            X,
+            y,
+            budget=Budget(self.epsilon, self.delta, self.neighbours),
+            ledger=self.ledger,
+            noise=self.noise,
+            random_state=self.random_state,
+            intercept=self.fit_intercept,
+            outputs=outputs,
+            classes=classes,
+            categories=categories,
+            label=type(self).__name__,
+            assumptions=outside,
+        )
+        if self.invalid == "raise":
+            curator.refuse_non_finite()
+        return curator
+
+    def _release(
+        self, curator: Curator, algorithm: Algorithm, loss: AnyLoss, domain: Domain
+    ) -> Result:
+        """Calibrate, run, and keep the statement."""
+        multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
+        return self._keep(curator, algorithm, loss, domain, multiplier)
+
+    def _keep(
+        self, curator: Curator, algorithm: Algorithm, loss: AnyLoss, domain: Domain,
+        multiplier: float,
+    ) -> Result:  # fmt: skip
+        if curator.problem.intercept:
+            domain = Slopes(domain=domain)
+        result = algorithm.run(curator, loss, domain, multiplier)
+        self.n_iter_ = result.steps
+        self.n_features_in_ = curator.problem.d
+        self.privacy_ = state(curator)
+        return result
+
+    def _buy_labels(self, curator: Curator, algorithm: Algorithm) -> tuple[list[Any], float]:
+        """Release the labels from a share of the budget; plan the rest for up to 64 classes."""
+        budget = curator.budget
+        mechanism = StabilityHistogram(LABEL_SHARE * budget.epsilon, LABEL_SHARE * budget.delta)
+        widest = replace(curator.problem, outputs=MOST_CLASSES)
+        first = Round(events=(mechanism.event(),))
+        multiplier = curator.calibrate(lambda m: compose((first,), algorithm.plan(m, widest)))
+        found = next(curator.rounds(Everyone(), 1)).labels(mechanism.epsilon, mechanism.delta)
+        return found[:MOST_CLASSES], multiplier
+
+
+def chosen(algorithm: Any, default: Algorithm) -> Algorithm:
+    """The algorithm that the user named or built; ``"auto"`` is ``default``."""
+    if isinstance(algorithm, str):
+        if algorithm == "auto":
+            return default
+        raise InvalidInput(
+            f'There is no algorithm {algorithm!r}. Use "auto", or an object of privtail.algorithms '
+            "such as CatoniDescent(steps=50, step_size=0.1, scale=10.0, smoothing=3.0)."
+        )
+    if not (hasattr(algorithm, "plan") and hasattr(algorithm, "run")):
+        raise InvalidInput("algorithm needs plan(multiplier, problem) and run(...).")
+    return algorithm  # type: ignore[no-any-return]
+
+
+def decision(X: Any, coef: NDArray[np.float64], intercept: NDArray[np.float64]) -> Any:
+    """Scores (rows, K) = X coef^T + intercept, dense or sparse."""
+    return np.asarray(X @ coef.T) + intercept

@@ -1,0 +1,731 @@
+"""Losses: what one record contributes, as a function of its margin and its target.
+
+A generalized-linear loss sees a record only through its K margins m = xᵀw + intercept and its
+target y; its gradient in w is x ⊗ ∂ℓ(m, y)/∂m, which stays factored. The loops are compiled and
+row-local: what row i gets is a bitwise function of ``margins[i]`` and ``y[i]``, whatever else is
+in the block. Where a loss is not finite or the target is not one of its own the result may be
+NaN; whoever sums it forces the range.
+
+A new loss: two loops, a class, and one name in `LOSSES`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import numbers
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from privtail.compilation import compiled
+from privtail.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+Targets = Literal["real", "binary", "class", "count"]
+
+POISSON_MARGIN = 30.0
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """A generalized-linear loss.
+
+    Attributes
+    ----------
+    name
+        How people call it.
+    outputs
+        K, the number of margins of a record: 1 for all but the multinomial loss.
+    targets
+        What y holds: any number, 0/1, 0..K-1, or counts; always as float64.
+    convex
+        Whether ℓ(·, y) is convex for every y.
+    curvature
+        sup |∂²ℓ/∂m²| (spectral norm for K > 1); infinite at a kink or if unknown.
+    lipschitz
+        sup ‖∂ℓ/∂m‖₂; infinite if there is none or if unknown.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def outputs(self) -> int: ...
+    @property
+    def targets(self) -> Targets: ...
+    @property
+    def convex(self) -> bool: ...
+    @property
+    def curvature(self) -> float: ...
+    @property
+    def lipschitz(self) -> float: ...
+
+    def values(self, margins: Array, y: Array) -> Array:
+        """Return ℓ(mᵢ, yᵢ), shape (rows,), of margins (rows, K) and targets (rows,)."""
+        ...
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        """Return ∂ℓ/∂m at (mᵢ, yᵢ), shape (rows, K)."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquaredLoss:
+    """½ (m − y)²."""
+
+    name: ClassVar[str] = "squared"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "real"
+    convex: ClassVar[bool] = True
+    curvature: ClassVar[float] = 1.0
+    lipschitz: ClassVar[float] = math.inf
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return _values(_squared_values, margins, y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return _derivatives(_squared_derivatives, margins, y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticLoss:
+    """log(1 + exp(−s m)) with s = 2y − 1 and y in {0, 1}."""
+
+    name: ClassVar[str] = "logistic"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "binary"
+    convex: ClassVar[bool] = True
+    curvature: ClassVar[float] = 0.25
+    lipschitz: ClassVar[float] = 1.0
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return _values(_logistic_values, margins, y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return _derivatives(_logistic_derivatives, margins, y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultinomialLoss:
+    """log Σₖ exp(mₖ) − m_y with K symmetric margins and y in {0, …, K − 1}.
+
+    A target that is no class gives NaN.
+    """
+
+    classes: int
+
+    name: ClassVar[str] = "multinomial"
+    targets: ClassVar[Targets] = "class"
+    convex: ClassVar[bool] = True
+    curvature: ClassVar[float] = 0.5
+    lipschitz: ClassVar[float] = math.sqrt(2.0)
+
+    def __post_init__(self) -> None:
+        if self.classes < 2 or self.classes != int(self.classes):
+            raise InvalidInput(f"classes must be an integer of at least 2, got {self.classes!r}.")
+
+    @property
+    def outputs(self) -> int:
+        return self.classes
+
+    def values(self, margins: Array, y: Array) -> Array:
+        margins, y = _block(margins, y, self.classes)
+        out = np.empty(y.size)
+        _multinomial_values(margins, y, out)
+        return out
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        margins, y = _block(margins, y, self.classes)
+        out = np.empty(margins.shape)
+        _multinomial_derivatives(margins, y, out)
+        return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class HuberLoss:
+    """½ r² for |r| ≤ t, else t |r| − ½ t², with r = m − y and t the threshold."""
+
+    threshold: float
+
+    name: ClassVar[str] = "huber"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "real"
+    convex: ClassVar[bool] = True
+    curvature: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        _check_threshold(self.threshold)
+
+    @property
+    def lipschitz(self) -> float:
+        return float(self.threshold)
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return _values(_huber_values, margins, y, self.threshold)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return _derivatives(_huber_derivatives, margins, y, self.threshold)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbsoluteLoss:
+    """|m − y|; the derivative at the kink is 0."""
+
+    name: ClassVar[str] = "absolute"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "real"
+    convex: ClassVar[bool] = True
+    curvature: ClassVar[float] = math.inf
+    lipschitz: ClassVar[float] = 1.0
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return _values(_absolute_values, margins, y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return _derivatives(_absolute_derivatives, margins, y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantileLoss:
+    """q (y − m)⁺ + (1 − q) (m − y)⁺, minimised by the q-quantile; derivative 0 at the kink."""
+
+    quantile: float
+
+    name: ClassVar[str] = "quantile"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "real"
+    convex: ClassVar[bool] = True
+    curvature: ClassVar[float] = math.inf
+
+    def __post_init__(self) -> None:
+        if not 0 < self.quantile < 1:
+            raise InvalidInput(f"quantile must lie in (0, 1), got {self.quantile!r}.")
+
+    @property
+    def lipschitz(self) -> float:
+        return float(max(self.quantile, 1 - self.quantile))
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return _values(_quantile_values, margins, y, self.quantile)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return _derivatives(_quantile_derivatives, margins, y, self.quantile)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoissonLoss:
+    """exp(m) − y m, the log link, for counts y ≥ 0; beyond |m| = 30 continued by its tangent.
+
+    So the derivative is exp(c) − y with c the margin clipped to ±30, a number that is public, and
+    the value is its integral: convex, and never an overflow of the exponential.
+    """
+
+    name: ClassVar[str] = "poisson"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "count"
+    convex: ClassVar[bool] = True
+    curvature: ClassVar[float] = math.exp(POISSON_MARGIN)
+    lipschitz: ClassVar[float] = math.inf
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return _values(_poisson_values, margins, y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return _derivatives(_poisson_derivatives, margins, y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SigmoidLoss:
+    """1 / (1 + exp(s m)) with s = 2y − 1 and y in {0, 1}: a smooth, non-convex 0/1 loss.
+
+    Source: Wang and Xu (AAAI 2019), section 6.
+    """
+
+    name: ClassVar[str] = "sigmoid"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "binary"
+    convex: ClassVar[bool] = False
+    curvature: ClassVar[float] = 1 / (6 * math.sqrt(3))
+    lipschitz: ClassVar[float] = 0.25
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return _values(_sigmoid_values, margins, y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return _derivatives(_sigmoid_derivatives, margins, y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BiweightLoss:
+    """Tukey's (c²/6) (1 − (1 − (r/c)²)³) for |r| ≤ c, else c²/6; r = m − y, c the threshold."""
+
+    threshold: float
+
+    name: ClassVar[str] = "biweight"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "real"
+    convex: ClassVar[bool] = False
+    curvature: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        _check_threshold(self.threshold)
+
+    @property
+    def lipschitz(self) -> float:
+        return 16 * float(self.threshold) / (25 * math.sqrt(5))
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return _values(_biweight_values, margins, y, self.threshold)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return _derivatives(_biweight_derivatives, margins, y, self.threshold)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CustomLoss:
+    """A generalized-linear loss from two plain-Python functions of one margin and one target.
+
+    Parameters
+    ----------
+    value, derivative
+        Pure functions ``(margin, y) -> number``, for instance lambdas. They are compiled by Numba
+        if it can, else called record by record. A record for which a function raises, or returns
+        something that is not a real number, gets NaN (which a sum counts as 0), and no other
+        record notices.
+    name
+        What the statement calls it.
+    targets, convex, curvature, lipschitz
+        As in `Loss`; what is declared here is believed, and can cost accuracy only.
+    """
+
+    value: Callable[[float, float], float]
+    derivative: Callable[[float, float], float]
+    name: str = "custom"
+    targets: Targets = "real"
+    convex: bool = False
+    curvature: float = math.inf
+    lipschitz: float = math.inf
+
+    outputs: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        _check_functions(value=self.value, derivative=self.derivative)
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return _values(_custom_loop(self.value), margins, y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return _derivatives(_custom_loop(self.derivative), margins, y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneralLoss:
+    """A loss that is no function of a margin: a gradient of its own for every record.
+
+    Parameters
+    ----------
+    value
+        ``value(w, x, y) -> number`` for one record x of shape (d,).
+    gradient
+        ``gradient(w, x, y) -> array`` of the shape of w. Both functions get fresh read-only
+        copies. A record for which one raises or returns another shape gets NaN.
+    trusted_rowwise
+        Whether both take a block, ``(w, X, y)`` with X (rows, d) and y (rows,), and return
+        (rows,) and (rows, *w.shape) in which row i depends on record i alone. Nobody can check
+        that: the privacy statement prints it as an assumption.
+    name
+        What the statement calls it.
+    targets, convex, curvature, lipschitz
+        As in `Loss`, with respect to w; believed.
+    """
+
+    value: Callable[[Array, Array, Any], Any]
+    gradient: Callable[[Array, Array, Any], Any]
+    trusted_rowwise: bool = False
+    name: str = "general"
+    targets: Targets = "real"
+    convex: bool = False
+    curvature: float = math.inf
+    lipschitz: float = math.inf
+
+    def __post_init__(self) -> None:
+        _check_functions(value=self.value, gradient=self.gradient)
+
+    def values(self, w: Array, X: Array, y: Array) -> Array:
+        """Return ℓ(w, xᵢ, yᵢ), shape (rows,)."""
+        return self._rows(self.value, w, X, y, ())
+
+    def gradients(self, w: Array, X: Array, y: Array) -> Array:
+        """Return the gradients in w at (xᵢ, yᵢ), shape (rows, *w.shape)."""
+        return self._rows(self.gradient, w, X, y, w.shape)
+
+    def _rows(
+        self, function: Callable[..., Any], w: Array, X: Array, y: Array, shape: tuple[int, ...]
+    ) -> Array:
+        if y.shape != X.shape[:1]:
+            raise InvalidInput(f"X has {X.shape[0]} rows, y has shape {y.shape}.")
+        if self.trusted_rowwise:
+            return _answer(function, w, X, y, (y.size, *shape))
+        out = np.empty((y.size, *shape))
+        for i in range(y.size):
+            out[i] = _answer(function, w, X[i], y[i], shape)
+        return out
+
+
+def _check_threshold(threshold: float) -> None:
+    if not 0 < threshold < math.inf:
+        raise InvalidInput(f"threshold must be positive and finite, got {threshold!r}.")
+
+
+def _check_functions(**functions: object) -> None:
+    for name, function in functions.items():
+        if not callable(function):
+            raise InvalidInput(f"{name} must be a function, got {type(function).__name__}.")
+        if function.__hash__ is None:
+            raise InvalidInput(f"{name} must be hashable; wrap it in a function.")
+
+
+def _block(margins: Array, y: Array, outputs: int) -> tuple[Array, Array]:
+    # Read-only and contiguous: one type, so that a loop is compiled once.
+    margins = np.ascontiguousarray(margins, dtype=np.float64).view()
+    y = np.ascontiguousarray(y, dtype=np.float64).view()
+    if y.ndim != 1 or margins.shape != (y.size, outputs):
+        raise InvalidInput(
+            f"margins must have shape (rows, {outputs}) and y (rows,), "
+            f"got {margins.shape} and {y.shape}."
+        )
+    margins.flags.writeable = False
+    y.flags.writeable = False
+    return margins, y
+
+
+def _values(loop: Callable[..., None], margins: Array, y: Array, *parameters: float) -> Array:
+    margins, y = _block(margins, y, 1)
+    out = np.empty(y.size)
+    loop(margins.reshape(-1), y, *map(float, parameters), out)
+    return out
+
+
+def _derivatives(loop: Callable[..., None], margins: Array, y: Array, *parameters: float) -> Array:
+    return _values(loop, margins, y, *parameters).reshape(-1, 1)
+
+
+@functools.lru_cache(maxsize=128)
+def _custom_loop(function: Callable[[float, float], float]) -> Callable[..., None]:
+    """Return a loop of ``function`` over records, compiled if that is possible."""
+    nothing = np.empty(0)
+    readonly, _ = _block(nothing.reshape(0, 1), nothing, 1)
+    try:
+        loop = _guarded(compiled(function, cache=False, boundscheck=True))
+        loop(readonly.reshape(-1), readonly.reshape(-1), nothing)
+    except Exception:  # noqa: BLE001 - Numba refuses in many ways; no record is involved
+        return _interpreted(function)
+    return loop
+
+
+def _guarded(function: Callable[[float, float], float]) -> Callable[[Array, Array, Array], None]:
+    @compiled(cache=False)
+    def loop(margins: Array, y: Array, out: Array) -> None:
+        for i in range(y.size):
+            out[i] = np.nan
+            try:  # noqa: SIM105 - Numba knows try, not suppress
+                out[i] = function(margins[i], y[i])
+            except Exception:  # noqa: BLE001, S110 - law 1: the record counts as 0
+                pass
+
+    return loop
+
+
+def _interpreted(
+    function: Callable[[float, float], float],
+) -> Callable[[Array, Array, Array], None]:
+    def loop(margins: Array, y: Array, out: Array) -> None:
+        for i in range(y.size):
+            out[i] = np.nan
+            try:
+                with np.errstate(all="ignore"):
+                    result: object = function(float(margins[i]), float(y[i]))
+                if isinstance(result, (numbers.Real, np.bool_)):
+                    out[i] = float(result)
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # noqa: BLE001, S110 - law 1: the record counts as 0
+                pass
+
+    return loop
+
+
+def _answer(
+    function: Callable[..., Any], w: Array, x: Array, y: Any, shape: tuple[int, ...]
+) -> Array:
+    """Return what ``function`` says of fresh read-only copies, or NaN of the right shape."""
+    try:
+        with np.errstate(all="ignore"):
+            result = np.asarray(function(_copy(w), _copy(x), _copy(y) if np.ndim(y) else float(y)))
+        if result.shape == shape and np.can_cast(result.dtype, np.float64, "same_kind"):
+            return result.astype(np.float64)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001, S110 - law 1: the record counts as 0
+        pass
+    return np.full(shape, np.nan)
+
+
+def _copy(array: Array) -> Array:
+    array = np.array(array)
+    array.flags.writeable = False
+    return array
+
+
+# The loops. One margin per record but for the multinomial loss; all arrays are contiguous.
+
+
+@compiled
+def _exp(x: float) -> float:
+    # Arithmetic alone, within 1 ulp: a vectorised library function may round the last rows of a
+    # block differently from the first ones. NaN gives 0.
+    x = x if x > -746.0 else -746.0
+    x = x if x < 710.0 else 710.0
+    k = math.floor(x * 1.4426950408889634 + 0.5)
+    r = (x - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10
+    p = 1.0 / 6227020800.0
+    p = p * r + 1.0 / 479001600.0
+    p = p * r + 1.0 / 39916800.0
+    p = p * r + 1.0 / 3628800.0
+    p = p * r + 1.0 / 362880.0
+    p = p * r + 1.0 / 40320.0
+    p = p * r + 1.0 / 5040.0
+    p = p * r + 1.0 / 720.0
+    p = p * r + 1.0 / 120.0
+    p = p * r + 1.0 / 24.0
+    p = p * r + 1.0 / 6.0
+    p = p * r + 0.5
+    p = (p * r) * r + r
+    half = np.int64(k) >> 1
+    rest = np.int64(k) - half
+    low = np.int64((half + 1023) << 52).view(np.float64)
+    high = np.int64((rest + 1023) << 52).view(np.float64)
+    return ((1.0 + p) * low) * high
+
+
+@compiled
+def _log1p(t: float) -> float:
+    # 2 artanh(t / (2 + t)) for t in [0, 1], arithmetic alone.
+    u = 2.0 * t / (2.0 + t)
+    q = 0.25 * u * u
+    p = 0.0
+    for k in range(35, 0, -2):
+        p = p * q + 1.0 / k
+    return u * p
+
+
+@compiled
+def _squared_values(margins: Array, y: Array, out: Array) -> None:
+    for i in range(y.size):
+        r = margins[i] - y[i]
+        out[i] = 0.5 * r * r
+
+
+@compiled
+def _squared_derivatives(margins: Array, y: Array, out: Array) -> None:
+    for i in range(y.size):
+        out[i] = margins[i] - y[i]
+
+
+@compiled
+def _logistic_values(margins: Array, y: Array, out: Array) -> None:
+    for i in range(y.size):
+        z = (2.0 * y[i] - 1.0) * margins[i]
+        out[i] = _log1p(_exp(-abs(z))) + (-z if z < 0.0 else 0.0)
+
+
+@compiled
+def _logistic_derivatives(margins: Array, y: Array, out: Array) -> None:
+    for i in range(y.size):
+        s = 2.0 * y[i] - 1.0
+        z = s * margins[i]
+        t = _exp(-abs(z))
+        out[i] = -s * (t if z > 0.0 else 1.0) / (1.0 + t)
+
+
+@compiled
+def _multinomial_values(margins: Array, y: Array, out: Array) -> None:
+    rows, classes = margins.shape
+    for i in range(rows):
+        if not (0.0 <= y[i] < classes and y[i] == math.floor(y[i])):
+            out[i] = np.nan
+            continue
+        top = 0
+        for k in range(1, classes):
+            if margins[i, k] > margins[i, top]:
+                top = k
+        rest = 0.0
+        for k in range(classes):
+            if k != top:
+                rest += _exp(margins[i, k] - margins[i, top])
+        out[i] = math.log1p(rest) + (margins[i, top] - margins[i, int(y[i])])
+
+
+@compiled
+def _multinomial_derivatives(margins: Array, y: Array, out: Array) -> None:
+    rows, classes = margins.shape
+    for i in range(rows):
+        if not (0.0 <= y[i] < classes and y[i] == math.floor(y[i])):
+            for k in range(classes):
+                out[i, k] = np.nan
+            continue
+        top = 0
+        for k in range(1, classes):
+            if margins[i, k] > margins[i, top]:
+                top = k
+        rest = 0.0
+        for k in range(classes):
+            if k != top:
+                out[i, k] = _exp(margins[i, k] - margins[i, top])
+                rest += out[i, k]
+        out[i, top] = 1.0
+        label = int(y[i])
+        for k in range(classes):
+            out[i, k] /= 1.0 + rest
+        if label == top:
+            out[i, label] = -rest / (1.0 + rest)
+        else:
+            out[i, label] -= 1.0
+
+
+@compiled
+def _huber_values(margins: Array, y: Array, threshold: float, out: Array) -> None:
+    for i in range(y.size):
+        r = abs(margins[i] - y[i])
+        out[i] = 0.5 * r * r if r <= threshold else threshold * (r - 0.5 * threshold)
+
+
+@compiled
+def _huber_derivatives(margins: Array, y: Array, threshold: float, out: Array) -> None:
+    for i in range(y.size):
+        r = margins[i] - y[i]
+        r = r if r < threshold else threshold
+        out[i] = r if r > -threshold else -threshold
+
+
+@compiled
+def _absolute_values(margins: Array, y: Array, out: Array) -> None:
+    for i in range(y.size):
+        out[i] = abs(margins[i] - y[i])
+
+
+@compiled
+def _absolute_derivatives(margins: Array, y: Array, out: Array) -> None:
+    for i in range(y.size):
+        r = margins[i] - y[i]
+        out[i] = (1.0 if r > 0.0 else 0.0) - (1.0 if r < 0.0 else 0.0)
+
+
+@compiled
+def _quantile_values(margins: Array, y: Array, quantile: float, out: Array) -> None:
+    for i in range(y.size):
+        r = margins[i] - y[i]
+        out[i] = (1.0 - quantile) * r if r > 0.0 else -quantile * r
+
+
+@compiled
+def _quantile_derivatives(margins: Array, y: Array, quantile: float, out: Array) -> None:
+    for i in range(y.size):
+        r = margins[i] - y[i]
+        out[i] = (1.0 - quantile if r > 0.0 else 0.0) - (quantile if r < 0.0 else 0.0)
+
+
+@compiled
+def _poisson_values(margins: Array, y: Array, out: Array) -> None:
+    for i in range(y.size):
+        m = margins[i]
+        c = m if m > -POISSON_MARGIN else -POISSON_MARGIN
+        c = c if c < POISSON_MARGIN else POISSON_MARGIN
+        e = _exp(c)
+        out[i] = e + e * (m - c) - y[i] * m
+
+
+@compiled
+def _poisson_derivatives(margins: Array, y: Array, out: Array) -> None:
+    for i in range(y.size):
+        m = margins[i]
+        c = m if m > -POISSON_MARGIN else -POISSON_MARGIN
+        c = c if c < POISSON_MARGIN else POISSON_MARGIN
+        out[i] = _exp(c) - y[i]
+
+
+@compiled
+def _sigmoid_values(margins: Array, y: Array, out: Array) -> None:
+    for i in range(y.size):
+        z = (2.0 * y[i] - 1.0) * margins[i]
+        t = _exp(-abs(z))
+        out[i] = (t if z > 0.0 else 1.0) / (1.0 + t)
+
+
+@compiled
+def _sigmoid_derivatives(margins: Array, y: Array, out: Array) -> None:
+    for i in range(y.size):
+        s = 2.0 * y[i] - 1.0
+        t = _exp(-abs(s * margins[i]))
+        out[i] = -s * t / ((1.0 + t) * (1.0 + t))
+
+
+@compiled
+def _biweight_values(margins: Array, y: Array, threshold: float, out: Array) -> None:
+    for i in range(y.size):
+        u = (margins[i] - y[i]) / threshold
+        q = u * u if abs(u) < 1.0 else 1.0
+        out[i] = threshold * (threshold / 6.0) * (q * (3.0 + q * (q - 3.0)))
+
+
+@compiled
+def _biweight_derivatives(margins: Array, y: Array, threshold: float, out: Array) -> None:
+    for i in range(y.size):
+        r = margins[i] - y[i]
+        u = r / threshold
+        q = 1.0 - u * u
+        out[i] = r * q * q if abs(u) < 1.0 else 0.0
+
+
+LOSSES: tuple[Loss, ...] = (
+    SquaredLoss(),
+    LogisticLoss(),
+    MultinomialLoss(classes=3),
+    HuberLoss(threshold=1.345),
+    AbsoluteLoss(),
+    QuantileLoss(quantile=0.8),
+    PoissonLoss(),
+    SigmoidLoss(),
+    BiweightLoss(threshold=4.685),
+)
+"""One example of every loss that has a name; the contract tests run over it."""
+
+
+AnyLoss = Loss | GeneralLoss
+
+
+def loss_by_name(name: str, **parameters: Any) -> Loss:
+    """Return the loss called ``name`` with these parameters.
+
+    Raises
+    ------
+    InvalidInput
+        For an unknown name, or parameters that the loss does not have or still needs.
+    """
+    table: dict[str, Any] = {loss.name: type(loss) for loss in LOSSES}
+    if name not in table:
+        raise InvalidInput(f"There is no loss {name!r}. There are: {', '.join(sorted(table))}.")
+    wanted = {field.name for field in fields(table[name])}
+    if wanted != parameters.keys():
+        needs = ", ".join(sorted(wanted)) or "nothing"
+        given = ", ".join(sorted(parameters)) or "nothing"
+        raise InvalidInput(f"The {name} loss takes {needs}, got {given}.")
+    loss: Loss = table[name](**parameters)
+    return loss

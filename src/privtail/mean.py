@@ -1,0 +1,194 @@
+"""Private means of one column or many, without bounds on the data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privtail.algorithms.quantile_scales import QuantileScales, Scales
+from privtail.errors import InvalidInput
+from privtail.statement import Statement, state
+from privtail.trusted.budget import Budget, Neighbours
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan, Round, compose
+from privtail.trusted.ledger import Ledger
+from privtail.trusted.means import (
+    ClampedMean,
+    ClippedMean,
+    RobustMean,
+    SmoothedCatoniMean,
+    TruncatedMean,
+)
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
+
+Method = Literal["clipped", "clamped", "truncated", "catoni"]
+METHODS: tuple[Method, ...] = ("clipped", "clamped", "truncated", "catoni")
+SCALE_SHARE = 0.15
+"""Part of the squared Gaussian-DP parameter that buys centre and scale."""
+
+
+@dataclass(frozen=True)
+class MeanEstimate:
+    """A released mean.
+
+    Attributes
+    ----------
+    value : float for one column given as a vector, else (d,).
+    noise_std : standard deviation of the privacy noise in ``value``, same shape; known publicly.
+    reliable : whether the private scale of each column rose above its noise (all True when a
+        threshold was given). Where False the value says little.
+    privacy_ : the `Statement`.
+    """
+
+    value: Any
+    noise_std: Any
+    reliable: Any
+    privacy_: Statement
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.value, dtype=dtype)
+
+
+def private_mean(
+    x: Any,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    method: Method = "clipped",
+    threshold: float | None = None,
+    centre: ArrayLike = 0.0,
+    blocks: int = 1,
+    smoothing: float = 3.0,
+    neighbours: Neighbours = "replace_one",
+    noise: Literal["exact", "simulated"] = "exact",
+    random_state: int | None = None,
+    ledger: Ledger | None = None,
+) -> MeanEstimate:
+    """Differentially private mean of columns that may be unbounded.
+
+    Called with a budget alone it buys centre and scale of every column from a private histogram,
+    so nobody must know a bound or a moment.
+
+    Parameters
+    ----------
+    x : (n,) or (n, d) numbers, CSR, or a data frame. Rows with a non-finite number count as zero.
+    epsilon, delta, neighbours : the budget.
+    method : ``"clipped"`` (l2 norm of the row), ``"clamped"`` (entries; with ``blocks`` > 1 the
+        median of means of X23 Algorithm 3), ``"truncated"`` (entries beyond count as 0, T22
+        Algorithm 1; with ``blocks`` > 1 T22 Algorithm 3), ``"catoni"`` (Holland 2019, W20 (12)).
+    threshold : in the units of ``x``, around ``centre``; skips the private scales.
+        `truncation_threshold` gives the paper's for known moments.
+    blocks : number of groups whose median is taken.
+    smoothing : beta of the Catoni mean.
+    noise, random_state, ledger : as in the estimators.
+
+    Returns
+    -------
+    MeanEstimate
+        ``float(result)`` or ``result.value``; ``result.privacy_`` is the statement.
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import private_mean
+    >>> x = np.random.default_rng(0).pareto(2.5, 100_000)
+    >>> estimate = private_mean(x, epsilon=1.0, noise="simulated", random_state=0)
+    >>> abs(float(estimate) - x.mean()) < 0.05
+    True
+    """
+    if method not in METHODS:
+        raise InvalidInput(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+    vector = getattr(x, "ndim", 2) == 1 or (isinstance(x, list) and np.ndim(x) == 1)
+    curator = Curator(
+        np.asarray(x)[:, None] if vector else x,
+        budget=Budget(epsilon, delta, neighbours),
+        ledger=ledger,
+        noise=noise,
+        random_state=random_state,
+        label=f"private_mean({method})",
+    )
+    fit = _Mean(method, threshold, blocks, smoothing)
+    multiplier = curator.calibrate(lambda m: fit.plan(m, curator.problem))
+    value, std, reliable = fit.run(curator, multiplier, np.asarray(centre, dtype=np.float64))
+    if vector:
+        return MeanEstimate(float(value[0]), float(std[0]), bool(reliable[0]), state(curator))
+    return MeanEstimate(value, std, reliable, state(curator))
+
+
+def truncation_threshold(
+    n: int, epsilon: float, delta: float, *, moment: float, order: float = 1.0,
+    failure_probability: float = 0.05,
+) -> float:  # fmt: skip
+    """B of T22 Algorithm 1 for data whose (1 + order)-th raw moment is at most ``moment``.
+
+    B = (u n eps / (log(1/xi) sqrt(log(1.25/delta))))^(1/(1 + v)).
+    """
+    denominator = math.log(1 / failure_probability) * math.sqrt(math.log(1.25 / delta))
+    return float((moment * n * epsilon / denominator) ** (1 / (1 + order)))
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """Scales (unless a threshold is given), then one release of a robust mean."""
+
+    method: Method
+    threshold: float | None
+    blocks: int
+    smoothing: float
+
+    def plan(self, multiplier: float, problem: Problem) -> Plan:
+        answer = problem.means(self._mean(1.0))
+        last = (Round(events=(GaussianNoise(multiplier).event(answer),)),)
+        if self.threshold is not None:
+            return last
+        return compose(QuantileScales().plan(self._scales(multiplier), problem), last)
+
+    def run(
+        self, curator: Curator, multiplier: float, centre: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        d = curator.problem.d
+        if self.threshold is not None:
+            scales, centres = np.ones(d), np.broadcast_to(centre, (d,)).astype(np.float64)
+            reliable, threshold = np.ones(d, dtype=np.bool_), self.threshold
+        else:
+            found = QuantileScales().run(curator, self._scales(multiplier))
+            centres, reliable = found.centres, found.reliable
+            scales, threshold = self._reach(found)
+        if curator.sparse:
+            centres = np.zeros(d)
+        curator.transform(1 / scales, -centres / scales)
+        answer = curator.everyone().means(self._mean(threshold))
+        std = multiplier * answer.sensitivity.radius.l2 * answer.sensitivity.unit
+        z = answer.release(GaussianNoise(multiplier))
+        return centres + scales * z, std * scales, reliable
+
+    def _reach(self, found: Scales) -> tuple[NDArray[np.float64], float]:
+        """Scales and threshold that reach as far as the histograms could see."""
+        if self.method == "clipped":
+            longest = float(np.max(found.tails / found.scales))
+            return found.scales, math.sqrt(len(found.scales)) - 1 + longest
+        return found.tails, 0.5 if self.method == "catoni" else 1.0
+
+    def _scales(self, multiplier: float) -> float:
+        return multiplier * math.sqrt((1 - SCALE_SHARE) / (2 * SCALE_SHARE))
+
+    def _mean(self, threshold: float) -> RobustMean:
+        if self.method == "clipped":
+            return ClippedMean(threshold, self.blocks)
+        if self.method == "clamped":
+            return ClampedMean(threshold, self.blocks)
+        if self.method == "truncated":
+            return TruncatedMean(threshold, self.blocks)
+        return SmoothedCatoniMean(threshold, self.smoothing, self.blocks)

@@ -1,0 +1,427 @@
+"""What a plan costs, and how much noise a budget asks for.
+
+A plan is read once into a `Bill`: Gaussians seen by everyone, bounded losses (Laplace, noisy max,
+labels), Poisson batches. Each theorem that covers the bill becomes a curve, and a `Cost` answers
+with the smallest of them. Events hold (law, scale, radius, diameter); only the bill divides.
+
+============================================  ==================================================
+releases                                      theorems
+============================================  ==================================================
+Gaussians; everyone or disjoint parts         exact Gaussian DP (zCDP on a coarse grid)
+Laplace, noisy max, labels                    pure epsilon (and the labels' delta), zCDP
+both                                          zCDP; Gaussian DP + basic composition
+Poisson batches of Gaussians, anything whole  PLD; under zero-out and beside other laws RDP too
+Poisson batches of other laws                 amplified epsilon, PLD
+Poisson batch with both                       none known: UnsupportedAccounting
+============================================  ==================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
+from privtail.trusted.accounting.bill import Bill, read
+from privtail.trusted.accounting.curves import (
+    ULP,
+    ApproximateDP,
+    Basic,
+    Curve,
+    GaussianDP,
+    Grid,
+    NoPrivacy,
+    OnGrid,
+    ZeroConcentratedDP,
+    decimal,
+    rounded_up,
+    up,
+)
+from privtail.trusted.accounting.loss import (
+    BoundedLoss,
+    PrivacyLoss,
+    Renyi,
+    SampledGaussian,
+    gaussian_guess,
+)
+from privtail.trusted.budget import Budget, Neighbours
+from privtail.trusted.events import Plan
+
+Composition = Literal["basic", "zcdp", "gdp"]
+
+_CLOSED_TOLERANCE = 1e-6
+_LOSS_TOLERANCE = 5e-4
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The privacy of a plan: the smallest bound among the theorems that cover it.
+
+    Attributes
+    ----------
+    curves : the theorems, each a valid bound on its own.
+    mu, rho : exact Gaussian-DP and zCDP parameters, or None where the theorem does not apply (no
+        mu on a coarse grid).
+    slack : probability that must be added to delta beside ``rho`` (label discovery).
+    grid : distance of the integer noise from continuous noise, for composing ``mu``.
+
+    Formal guarantee
+    ----------------
+    Every ``epsilon(delta)`` is proved for every input: a minimum of valid bounds, each rounded up.
+    It is infinite when nothing finite is known for that delta.
+    """
+
+    curves: tuple[Curve, ...]
+    mu: float | None = None
+    rho: float | None = None
+    slack: float = 0.0
+    grid: Grid = Grid()
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest proved epsilon for this delta, never below the truth."""
+        return self.best(delta).epsilon(delta)
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest proved delta for this epsilon, never below the truth."""
+        if not epsilon >= 0:
+            raise InvalidInput(f"epsilon must not be negative, got {epsilon!r}.")
+        return min(curve.delta(epsilon) for curve in self.curves)
+
+    def theorem(self, delta: float) -> str:
+        """The theorem that gives ``epsilon(delta)``."""
+        return self.best(delta).theorem
+
+    def best(self, delta: float) -> Curve:
+        """The curve that gives ``epsilon(delta)``."""
+        _check_probability(delta)
+        return min(self.curves, key=lambda curve: curve.epsilon(delta))
+
+    @property
+    def accountant(self) -> str:
+        """The theorem, or the list of theorems of which the smallest is taken."""
+        names = [curve.theorem for curve in self.curves]
+        return names[0] if len(names) == 1 else "smallest of " + ", ".join(names)
+
+    def to_json(self, delta: float) -> dict[str, Any]:
+        """A record from which `cost_from_json` restores what can be composed."""
+        return {
+            "epsilon": repr(self.epsilon(delta)),
+            "delta": repr(float(delta)),
+            "accountant": self.theorem(delta),
+            "mu": self.mu,
+            "rho": self.rho,
+            "slack": self.slack,
+            "grid": [self.grid.draws, self.grid.roughness, self.grid.finest],
+        }
+
+
+def cost_from_json(entry: Mapping[str, Any]) -> Cost:
+    """Restore a written cost: its (epsilon, delta) guarantee, and mu and rho where it had them."""
+    try:
+        finite = math.isfinite(float(entry["epsilon"]))
+        known = guarantee(entry["epsilon"], entry["delta"]).curves if finite else (NoPrivacy(),)
+        draws, roughness, finest = entry["grid"]
+        return _assemble(
+            entry["mu"], entry["rho"], entry["slack"], Grid(draws, roughness, finest), known
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInput("This is not a cost written by privtail.") from error
+
+
+def guarantee(epsilon: float | str | Fraction, delta: float | str | Fraction = 0) -> Cost:
+    """An (epsilon, delta) guarantee taken at its decimal value: ten times 0.1 is exactly 1."""
+    loss, slack = _exact(epsilon), _exact(delta)
+    if loss < 0 or not 0 <= slack <= 1:
+        raise InvalidInput(
+            f"epsilon must not be negative and delta must lie in [0, 1], got {epsilon!r}, {delta!r}"
+        )
+    return Cost((ApproximateDP(loss, slack),))
+
+
+def cost(plan: Plan, neighbours: Neighbours) -> Cost:
+    """Privacy cost of a plan.
+
+    Parameters
+    ----------
+    plan : rounds as planned (or as released: planned equals spent).
+    neighbours : the relation the answer is stated for.
+
+    Raises
+    ------
+    UnsupportedAccounting
+        If one Poisson batch releases Gaussian and other noise.
+    InvalidInput
+        If an event has a negative or non-finite scale or sensitivity.
+
+    Formal guarantee
+    ----------------
+    Gaussians compose to mu = sqrt(sum (sensitivity / scale)^2) (exact; see `GaussianDP`). Discrete
+    Laplace and label counts are epsilon = sensitivity / scale, hence epsilon tanh(epsilon / 2)-zCDP
+    (attained by randomised response). A Gumbel noisy max whose score changes lie in an interval of
+    length G is an exponential mechanism of bounded range eta = G / scale (Durfee and Rogers 2019;
+    Dong, Durfee, Rogers 2020), hence eta-DP and eta^2/8-zCDP (Cesar and Rogers 2021; Hoeffding's
+    lemma) per pick. A deal of disjoint parts costs what its most used part costs. All releases of
+    a Poisson batch are one event: Gaussians with ratios z_i merge into (sum z_i^-2)^(-1/2); other
+    laws of total loss epsilon become log(1 + q (e^epsilon - 1)) with q times their delta (Balle,
+    Barthe, Gaboardi 2018; under replace-one their advanced joint convexity needs
+    epsilon for both relations, and the larger one is used).
+    """
+    bill = read(plan, neighbours)
+    if bill.noiseless:
+        return Cost((NoPrivacy(),))
+    if not bill.batches:
+        return _whole_cost(bill)
+    return _batch_cost(bill)
+
+
+def calibrate(make_plan: Callable[[float], Plan], budget: Budget) -> float:
+    """The smallest multiplier whose plan fits the budget.
+
+    Parameters
+    ----------
+    make_plan : maps a multiplier, a common factor on every noise, to a plan. Called about 40 times.
+    budget : what may be spent. An infinite epsilon gives 0.0: no noise.
+
+    Returns
+    -------
+    float
+        ``cost(make_plan(m), budget.neighbours).epsilon(budget.delta) <= budget.epsilon`` holds at
+        the returned m; the least such m is at most 0.1 % smaller.
+
+    Raises
+    ------
+    BudgetExceeded
+        If no amount of noise is enough, for example because of events of fixed cost.
+    UnsupportedAccounting
+        If no theorem covers the plan, or Gaussian noise is asked for pure epsilon-DP.
+    InvalidInput
+        If the noise grid is too coarse for the theorem.
+
+    Formal guarantee
+    ----------------
+    Post-condition checked by a last evaluation of `cost`; the search itself proves nothing.
+    """
+    if not budget.private:
+        return 0.0
+    bill = read(make_plan(1.0), budget.neighbours)
+    if not bill.spends:
+        return 0.0
+    if budget.delta == 0 and bill.grid.draws:
+        raise UnsupportedAccounting(
+            "Gaussian noise cannot give pure epsilon-DP; set delta, e.g. 1e-6, or use LaplaceNoise."
+        )
+    price = _guess if bill.batches else _epsilon
+    multiplier = _bisect(lambda m: price(make_plan(m), budget), budget)
+    if bill.batches:
+        multiplier = _refine(lambda m: _epsilon(make_plan(m), budget), budget, multiplier)
+    final = cost(make_plan(multiplier), budget.neighbours)
+    if not final.epsilon(budget.delta) <= budget.epsilon:
+        raise BudgetExceeded(
+            "The plan does not get cheaper with more noise: its cost is not a decreasing function "
+            "of the multiplier. Use the multiplier as a common factor on every noise scale."
+        )
+    best = final.best(budget.delta)
+    if isinstance(best, OnGrid) and not best.negligible(budget.delta):
+        raise _coarse(final.grid)
+    return multiplier
+
+
+def compose_costs(costs: Iterable[Cost], method: Composition) -> Cost:
+    """Cost of plans that were chosen one after the other, later ones seeing earlier releases.
+
+    Parameters
+    ----------
+    costs : one per plan.
+    method : ``"basic"`` adds guarantees made by `guarantee` (exact rational arithmetic),
+        ``"zcdp"`` adds rho, ``"gdp"`` adds mu^2 (plans of Gaussians only).
+
+    Raises
+    ------
+    UnsupportedAccounting
+        If a cost has no such parameter.
+
+    Formal guarantee
+    ----------------
+    Fully adaptive composition: basic (Rogers et al. 2016), zCDP (Feldman and Zrnic 2021), Gaussian
+    DP (Smith and Thakurta 2022). A PLD is never composed with a plan chosen after its releases.
+    """
+    costs = tuple(costs)
+    if method == "basic":
+        pairs = [_pair(c) for c in costs]
+        return guarantee(
+            sum((p.loss for p in pairs), Fraction(0)), sum((p.slack for p in pairs), Fraction(0))
+        )
+    if method not in ("zcdp", "gdp"):
+        raise InvalidInput(f"method must be 'basic', 'zcdp' or 'gdp', got {method!r}.")
+    slack = math.fsum(c.slack for c in costs) * (1 + 2 * ULP)
+    rhos = [c.rho for c in costs if c.rho is not None]
+    mus = [c.mu for c in costs if c.mu is not None]
+    if len(rhos if method == "zcdp" else mus) < len(costs):
+        raise UnsupportedAccounting(
+            f"One of these costs has no {'rho' if method == 'zcdp' else 'mu'}. Use method='basic' "
+            "on guarantee(cost.epsilon(delta), delta)."
+        )
+    rho = math.fsum(rhos) * (1 + 2 * ULP) if len(rhos) == len(costs) else None
+    if method == "zcdp":
+        return _assemble(None, rho, slack, Grid())
+    return _assemble(_root_of_squares(mus), rho, slack, sum((c.grid for c in costs), Grid()))
+
+
+# --- theorems -------------------------------------------------------------------------------------
+
+
+def _whole_cost(bill: Bill) -> Cost:
+    pure = bill.pure
+    slack = rounded_up(pure.slack)
+    if not bill.spends:
+        return Cost((pure,), mu=0.0, rho=0.0)
+    if not bill.mu_squares:
+        return _assemble(None, bill.rho, slack, Grid(), (pure,))
+    if not bill.bounded:
+        return _assemble(bill.mu, bill.rho, 0.0, bill.grid)
+    gaussian = OnGrid(GaussianDP(bill.mu), bill.grid)
+    basic: tuple[Curve, ...] = (Basic(gaussian, pure),) if bill.grid.fine else ()
+    return _assemble(None, bill.rho, slack, bill.grid, basic)
+
+
+def _batch_cost(bill: Bill) -> Cost:
+    curves: list[Curve] = [OnGrid(PrivacyLoss(bill.groups, bill.neighbours), bill.grid)]
+    sampled = [g for g in bill.batches if isinstance(g, SampledGaussian)]
+    if not bill.grid.draws:
+        pairs = [g for g in bill.groups if isinstance(g, BoundedLoss)]
+        loss = sum((Fraction(g.epsilon) * g.times for g in pairs), Fraction(0))
+        failing = sum((decimal(g.delta) * g.times for g in pairs), Fraction(0))
+        curves.append(ApproximateDP(loss, failing))
+    elif bill.neighbours == "zero_out" and bill.bounded and len(sampled) == len(bill.batches):
+        slack = rounded_up(bill.pure.slack)
+        curves.append(OnGrid(Renyi(tuple(sampled), bill.rho, slack), bill.grid))
+    return Cost(tuple(curves), grid=bill.grid)
+
+
+def _assemble(
+    mu: float | None, rho: float | None, slack: float, grid: Grid, known: tuple[Curve, ...] = ()
+) -> Cost:
+    """A cost with the curves that mu and rho give. Exact Gaussian DP is never above zCDP."""
+    curves = list(known)
+    if mu is not None and grid.fine:
+        curves.append(OnGrid(GaussianDP(mu), grid))
+    elif rho is not None:
+        curves.append(ZeroConcentratedDP(rho, slack))
+    return Cost(tuple(curves), mu if grid.fine else None, rho, slack, grid)
+
+
+# --- searching a multiplier -----------------------------------------------------------------------
+
+
+def _epsilon(plan: Plan, budget: Budget) -> float:
+    return cost(plan, budget.neighbours).epsilon(budget.delta)
+
+
+def _guess(plan: Plan, budget: Budget) -> float:
+    """A fast approximation of `_epsilon` for Poisson plans: a start, never an answer."""
+    bill = read(plan, budget.neighbours)
+    slack = sum(g.delta * g.times for g in bill.groups if isinstance(g, BoundedLoss))
+    if not bill.grid.draws and budget.delta <= 2 * slack + 1e-11:
+        return _epsilon(plan, budget)
+    mu = gaussian_guess(bill.groups, budget.neighbours)
+    return GaussianDP(mu).epsilon(budget.delta - slack)
+
+
+def _bisect(price: Callable[[float], float], budget: Budget) -> float:
+    low, high = 0.0, 1.0
+    while price(high) > budget.epsilon:
+        low, high = high, 8 * high
+        if high > 1e18:
+            raise _out_of_reach(price(high), budget)
+    while not low and high > 1e-18:
+        if price(high / 8) > budget.epsilon:
+            low = high / 8
+        else:
+            high /= 8
+    while low and high > low * (1 + _CLOSED_TOLERANCE):
+        middle = math.sqrt(low * high)
+        if price(middle) > budget.epsilon:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _refine(price: Callable[[float], float], budget: Budget, start: float) -> float:
+    """Secants in (log multiplier, log epsilon): few evaluations of an expensive price."""
+    target, multiplier = budget.epsilon, start
+    low, high = (0.0, math.inf), (math.inf, 0.0)
+    for _ in range(60):
+        epsilon = price(multiplier)
+        if epsilon > target:
+            low = (multiplier, epsilon)
+        else:
+            high = (multiplier, epsilon)
+        tight = high[1] >= target * (1 - _LOSS_TOLERANCE)
+        if math.isfinite(high[0]) and (tight or high[0] <= low[0] * (1 + _LOSS_TOLERANCE)):
+            return high[0]
+        aim = target * (1 - _LOSS_TOLERANCE / 3)
+        both = low[0] > 0 and math.isfinite(high[0])
+        if both and math.isfinite(low[1]) and high[1] > 0:
+            slope = math.log(high[1] / low[1]) / math.log(high[0] / low[0])
+            step = math.log(aim / high[1]) / slope
+            reach = math.log(low[0] / high[0])
+            multiplier = high[0] * math.exp(min(max(step, 0.98 * reach), 0.02 * reach))
+        elif both:
+            multiplier = math.sqrt(low[0] * high[0])
+        else:
+            ratio = epsilon / aim if 0 < epsilon < math.inf else 2.0 if epsilon else 0.5
+            multiplier *= min(max(ratio, 0.25), 4.0)
+        if multiplier > 1e18:
+            break
+    if math.isfinite(high[0]):
+        return high[0]
+    raise _out_of_reach(price(multiplier), budget)
+
+
+def _coarse(grid: Grid) -> InvalidInput:
+    return InvalidInput(
+        f"The noise grid is too coarse: the {grid.draws} draws on it cost more than 1 % of the "
+        "budget. Choose a smaller unit, so that the noise scale is at least 2^20 grid steps."
+    )
+
+
+def _out_of_reach(floor: float, budget: Budget) -> BudgetExceeded:
+    return BudgetExceeded(
+        f"No amount of noise meets epsilon={budget.epsilon:g}, delta={budget.delta:g}: with almost "
+        f"infinite noise the plan still costs epsilon={floor:.4g}. Likely causes: an event of "
+        "fixed cost (label discovery: lower its epsilon and its delta, or declare the labels), or "
+        "a delta too small to certify. Raise the budget or drop that event."
+    )
+
+
+# --- arithmetic -----------------------------------------------------------------------------------
+
+
+def _root_of_squares(values: Iterable[float]) -> float:
+    return up(math.sqrt(math.fsum(v * v for v in values)))
+
+
+def _exact(x: float | str | Fraction) -> Fraction:
+    try:
+        return x if isinstance(x, Fraction) else Fraction(str(x))
+    except ValueError as error:
+        raise InvalidInput(f"{x!r} is not a finite decimal number.") from error
+
+
+def _pair(known: Cost) -> ApproximateDP:
+    for curve in known.curves:
+        if isinstance(curve, ApproximateDP):
+            return curve
+    raise UnsupportedAccounting(
+        "Basic composition adds (epsilon, delta) guarantees, and this cost is a curve. Choose a "
+        "delta first: guarantee(cost.epsilon(delta), delta)."
+    )
+
+
+def _check_probability(delta: float) -> None:
+    if not 0 <= delta <= 1:
+        raise InvalidInput(f"delta must lie in [0, 1], got {delta!r}.")

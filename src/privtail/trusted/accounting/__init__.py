@@ -1,0 +1,28 @@
+"""Privacy theorems as curves: what epsilon a delta buys, and the other way round."""
+
+from privtail.trusted.accounting.curves import (
+    ApproximateDP,
+    Basic,
+    Curve,
+    GaussianDP,
+    Grid,
+    NoPrivacy,
+    OnGrid,
+    ZeroConcentratedDP,
+)
+from privtail.trusted.accounting.loss import BoundedLoss, PrivacyLoss, Renyi, SampledGaussian
+
+__all__ = [
+    "ApproximateDP",
+    "Basic",
+    "BoundedLoss",
+    "Curve",
+    "GaussianDP",
+    "Grid",
+    "NoPrivacy",
+    "OnGrid",
+    "PrivacyLoss",
+    "Renyi",
+    "SampledGaussian",
+    "ZeroConcentratedDP",
+]

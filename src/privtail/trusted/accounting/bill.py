@@ -1,0 +1,197 @@
+"""A plan, sorted by what the theorems need. The only place that divides noise by sensitivity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from privtail.errors import InvalidInput, UnsupportedAccounting
+from privtail.trusted.accounting.curves import ULP, ApproximateDP, Grid, decimal, rounded_up, up
+from privtail.trusted.accounting.loss import BoundedLoss, SampledGaussian
+from privtail.trusted.budget import NEIGHBOURS, Neighbours
+from privtail.trusted.events import Event, Plan, Round
+from privtail.trusted.sampling import DisjointParts, PoissonBatches
+
+# A weaker release is billed as this ratio of sensitivity to noise: dearer than it is.
+_FAINTEST = 1e-9
+
+
+@dataclass
+class Bill:
+    """A plan, sorted by what the theorems need.
+
+    Attributes
+    ----------
+    neighbours : the relation.
+    mu_squares : (sensitivity / scale)^2 of the Gaussians that everyone, or one part, is in.
+    bounded : (epsilon, rho, delta, times) of the other laws, outside the Poisson batches.
+    batches : one entry per round of Poisson batches.
+    grid : of all Gaussian draws.
+    noiseless : whether something spends and has no noise.
+    """
+
+    neighbours: Neighbours
+    mu_squares: list[float] = field(default_factory=list)
+    bounded: list[tuple[Fraction, float, float, int]] = field(default_factory=list)
+    batches: list[SampledGaussian | BoundedLoss] = field(default_factory=list)
+    grid: Grid = Grid()
+    noiseless: bool = False
+
+    @property
+    def spends(self) -> bool:
+        """Whether any release depends on the records."""
+        return self.noiseless or bool(self.mu_squares or self.bounded or self.batches)
+
+    @property
+    def mu(self) -> float:
+        """Gaussian-DP parameter of everything Gaussian outside the batches."""
+        return up(math.sqrt(math.fsum(self.mu_squares)))
+
+    @property
+    def rho(self) -> float:
+        """The zCDP parameter of everything outside the batches."""
+        return up(math.fsum([self.mu**2 / 2, *(rho * times for _, rho, _, times in self.bounded)]))
+
+    @property
+    def pure(self) -> ApproximateDP:
+        """Basic composition of the bounded losses outside the batches."""
+        loss = sum((loss * times for loss, _, _, times in self.bounded), Fraction(0))
+        slack = sum((decimal(d) * times for _, _, d, times in self.bounded), Fraction(0))
+        return ApproximateDP(loss, slack)
+
+    @property
+    def groups(self) -> tuple[SampledGaussian | BoundedLoss, ...]:
+        """The whole plan as dominating pairs."""
+        whole: list[SampledGaussian | BoundedLoss] = [
+            BoundedLoss(rounded_up(loss), d, times) for loss, _, d, times in self.bounded
+        ]
+        if self.mu_squares:
+            # dp_accounting doubles the shift of a Gaussian under replace-one.
+            shifts = 2 if self.neighbours == "replace_one" else 1
+            whole.append(SampledGaussian(1.0, shifts / max(self.mu, _FAINTEST), 1))
+        return (*self.batches, *whole)
+
+
+def read(plan: Plan, neighbours: Neighbours) -> Bill:
+    """Sort a plan; every rounding goes up.
+
+    Raises
+    ------
+    InvalidInput, UnsupportedAccounting
+        For numbers that cannot be used and mixtures without a theorem.
+
+    Formal guarantee
+    ----------------
+    See `cost`, which lists the theorem of every line.
+    """
+    if neighbours not in NEIGHBOURS:
+        raise InvalidInput(f"neighbours must be one of {NEIGHBOURS}, got {neighbours!r}.")
+    bill = Bill(neighbours)
+    for r in plan:
+        for event in r.events:
+            _check(event)
+        times = _repetitions(r)
+        sampled = isinstance(r.sampling, PoissonBatches) and r.sampling.rate < 1
+        events = [e for e in r.events if _spends(e, neighbours, sampled)]
+        if not times or not events:
+            continue
+        if any(e.scale == 0 for e in events):
+            bill.noiseless = True
+            return bill
+        for event in events:
+            if event.law == "gaussian" and event.coordinates:
+                draws = event.coordinates * times
+                bill.grid += Grid(draws, up(draws / event.scale / event.scale), event.scale)
+        if isinstance(r.sampling, PoissonBatches) and sampled:
+            bill.batches.append(_batch(events, r.sampling.rate, times, neighbours))
+        else:
+            _add_whole(bill, events, times)
+    return bill
+
+
+def _repetitions(r: Round) -> int:
+    """How often the worst-placed record is seen."""
+    if isinstance(r.sampling, DisjointParts):
+        return -(-r.times // r.sampling.parts)
+    return r.times
+
+
+def _spends(event: Event, neighbours: Neighbours, sampled: bool) -> bool:
+    """Under replace-one a sampled record may also be compared with an absent one."""
+    return _sensitivity(event, neighbours) > 0 or (sampled and event.radius > 0)
+
+
+def _sensitivity(event: Event, neighbours: Neighbours) -> float:
+    return event.diameter if neighbours == "replace_one" else event.radius
+
+
+def _loss(event: Event, neighbours: Neighbours) -> Fraction:
+    """Pure epsilon of one pick of a law that is not Gaussian."""
+    change = Fraction(_sensitivity(event, neighbours))
+    if event.law == "noisy_max" and not (event.one_signed and neighbours == "zero_out"):
+        change *= 2
+    return change / Fraction(event.scale)
+
+
+def _add_whole(bill: Bill, events: Iterable[Event], times: int) -> None:
+    for event in events:
+        if event.law == "gaussian":
+            mu = _sensitivity(event, bill.neighbours) / event.scale
+            bill.mu_squares.append(up(mu * mu * times))
+            continue
+        exact = _loss(event, bill.neighbours)
+        loss = rounded_up(exact)
+        rho = loss * math.tanh(loss / 2) if loss < 40 else loss
+        if event.law == "noisy_max":
+            rho = min(rho, loss * loss / 8)
+            times_seen, slack = times * event.picks, 0.0
+        else:
+            times_seen, slack = times, event.delta if event.law == "labels" else 0.0
+        bill.bounded.append((exact, up(rho), slack, times_seen))
+
+
+def _batch(
+    events: Iterable[Event], rate: float, times: int, neighbours: Neighbours
+) -> SampledGaussian | BoundedLoss:
+    """One batch opens once: its events are one event."""
+    gaussians = [e for e in events if e.law == "gaussian"]
+    others = [e for e in events if e.law != "gaussian"]
+    if gaussians and others:
+        raise UnsupportedAccounting(
+            "One Poisson batch releases Gaussian noise and another law, and no theorem is known to "
+            "us for that. Give the selection, Laplace or label releases a Round of their own: a "
+            "second batch, or Everyone()."
+        )
+    if gaussians:
+        reach = [
+            max(e.radius, e.diameter / 2) if neighbours == "replace_one" else e.radius
+            for e in gaussians
+        ]
+        inverse = math.hypot(*(w / e.scale for w, e in zip(reach, gaussians, strict=True)))
+        return SampledGaussian(rate, (1 - 8 * ULP) / max(inverse, _FAINTEST), times)
+    relations = NEIGHBOURS if neighbours == "replace_one" else (neighbours,)
+    picks = [e.picks if e.law == "noisy_max" else 1 for e in others]
+    loss = rounded_up(
+        max(
+            sum((_loss(e, near) * k for e, k in zip(others, picks, strict=True)), Fraction(0))
+            for near in relations
+        )
+    )
+    # log(1 + q (e^x - 1)) = x + log(q + (1 - q) e^-x) does not overflow.
+    small = math.log1p(rate * math.expm1(loss)) if loss < 1 else math.inf
+    large = loss + math.log(rate + (1 - rate) * math.exp(-loss))
+    slack = math.fsum(e.delta for e in others if e.law == "labels")
+    return BoundedLoss(up(min(small, large)) + 8 * ULP * loss, up(rate * slack), times)
+
+
+def _check(event: Event) -> None:
+    numbers = (event.scale, event.radius, event.diameter, event.delta)
+    if not all(0 <= x < math.inf for x in numbers) or event.coordinates < 0 or event.picks < 1:
+        raise InvalidInput(
+            "A planned event has a scale, sensitivity, delta or count that is negative or not "
+            f"finite: {event!r}. An unbounded range has no sensitivity; bound the contributions."
+        )
+    if event.law not in ("gaussian", "laplace", "noisy_max", "labels"):
+        raise UnsupportedAccounting(f"No privacy theorem is known to us for the law {event.law!r}.")

@@ -1,0 +1,379 @@
+"""Closed forms: Gaussian DP, zCDP, (epsilon, delta), and the surcharge of the integer grid.
+
+Every number returned is an upper bound of the theorem's number: floating-point error is covered
+by a guard that is added, never subtracted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol
+
+from scipy.special import erfcx, ndtr
+
+ULP = 2.0**-52
+_HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
+
+
+class Curve(Protocol):
+    """One theorem about one sequence of releases: epsilon for every delta."""
+
+    @property
+    def theorem(self) -> str:
+        """Name of the theorem."""
+        ...
+
+    def epsilon(self, delta: float) -> float:
+        """An epsilon for which the releases are (epsilon, delta)-DP; inf when none is known."""
+        ...
+
+    def delta(self, epsilon: float) -> float:
+        """A delta for which the releases are (epsilon, delta)-DP."""
+        ...
+
+
+def up(x: float) -> float:
+    """``x`` plus what a few roundings can have lost."""
+    return x * (1 + 8 * ULP)
+
+
+def rounded_up(x: Fraction) -> float:
+    """The least double that is not below ``x``."""
+    try:
+        nearest = float(x)
+    except OverflowError:
+        return math.inf
+    return nearest if Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
+
+
+def decimal(x: float) -> Fraction:
+    """The number as it is written: 0.1 is one tenth."""
+    return Fraction(repr(float(x)))
+
+
+def _smallest(objective: Callable[[float], float], low: float, high: float) -> float:
+    """The best value met by a golden-section search; never below the true minimum."""
+    ratio = (math.sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = objective(left), objective(right)
+    best = min(at_left, at_right)
+    for _ in range(70):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = objective(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = objective(right)
+        best = min(best, at_left, at_right)
+    return best
+
+
+def first_below(
+    delta: Callable[[float], float], target: float, high: float, tolerance: float = 1e-12
+) -> float:
+    """The smallest epsilon, rounded up by ``tolerance``, with ``delta(epsilon) <= target``."""
+    if delta(0.0) <= target:
+        return 0.0
+    low = 0.0
+    while delta(high) > target:
+        low, high = high, 2 * high
+        if math.isinf(high):
+            return math.inf
+    while high - low > tolerance * high:
+        middle = 0.5 * (low + high)
+        if delta(middle) <= target:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@dataclass(frozen=True)
+class NoPrivacy:
+    """Something was released without noise."""
+
+    theorem: str = field(default="no noise: not private", init=False)
+
+    def epsilon(self, delta: float) -> float:
+        """Always infinite (a delta of 1 promises nothing)."""
+        return math.inf
+
+    def delta(self, epsilon: float) -> float:
+        """Always 1."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class ApproximateDP:
+    """(loss, slack)-DP, kept as exact fractions; a delta is taken at its decimal value.
+
+    Formal guarantee
+    ----------------
+    Sums of (epsilon_i, delta_i) compose, also when chosen adaptively (Dwork, Kenthapadi, McSherry,
+    Mironov, Naor 2006; Rogers, Roth, Ullman, Vadhan 2016). For epsilon below the loss, ``delta`` is
+    that of the pair that dominates every (loss, slack)-DP mechanism (Kairouz, Oh, Viswanath 2015).
+    """
+
+    loss: Fraction
+    slack: Fraction = Fraction(0)
+
+    @property
+    def theorem(self) -> str:
+        """``pure epsilon`` when nothing may fail."""
+        return "basic composition" if self.slack else "pure epsilon"
+
+    def epsilon(self, delta: float) -> float:
+        """The loss when ``delta`` covers the slack, else infinity."""
+        if not self.loss and not self.slack:
+            return 0.0
+        if decimal(delta) < self.slack:
+            return math.inf
+        written = rounded_up(self.loss)
+        below = math.nextafter(written, 0.0)
+        # The double that prints as 0.3 lies below 3/10 and still means it.
+        return below if math.isfinite(written) and decimal(below) >= self.loss else written
+
+    def delta(self, epsilon: float) -> float:
+        """Exact for the dominating pair, rounded up."""
+        loss, slack = rounded_up(self.loss), rounded_up(self.slack)
+        if epsilon >= loss:
+            return slack
+        excess = -math.expm1(epsilon - loss) / (1 + math.exp(-loss)) * (1 + 8 * ULP)
+        return min(1.0, slack + (1 - slack) * excess * (1 + 4 * ULP))
+
+
+@dataclass(frozen=True)
+class GaussianDP:
+    """mu-Gaussian differential privacy: as hard to attack as N(0, 1) against N(mu, 1).
+
+    Formal guarantee
+    ----------------
+    Adaptive Gaussian releases with ratios mu_i = sensitivity_i / std_i are exactly mu-GDP with
+    mu^2 = sum mu_i^2, and delta(epsilon) = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu -
+    mu/2) (Balle and Wang 2018; Dong, Roth, Su 2022). The fully adaptive
+    filter adds mu^2 as well (Smith and Thakurta 2022; Koskela, Tobaben, Honkela 2023).
+
+    Both terms equal phi(a) times Mills ratios at a = epsilon/mu - mu/2 and b = a + mu, so the
+    difference is formed inside the logarithm, with its rounding error added to it.
+    """
+
+    mu: float
+    theorem: str = field(default="Gaussian DP (exact)", init=False)
+
+    def log_delta(self, epsilon: float) -> float:
+        """Logarithm of delta(epsilon), rounded up."""
+        if self.mu == 0:
+            return -math.inf
+        if math.isinf(self.mu):
+            return 0.0
+        a, b = epsilon / self.mu - self.mu / 2, epsilon / self.mu + self.mu / 2
+        log_phi = -0.5 * a * a - _HALF_LOG_TAU
+        scale = math.sqrt(math.pi / 2)
+        mills_b = scale * float(erfcx(b / math.sqrt(2)))
+        guard = 4 * ULP * (1 + abs(a) * b)
+        if a < 0:
+            value = float(ndtr(-a)) - math.exp(log_phi) * mills_b
+            return min(0.0, math.log(max(value, 0.0) + 8 * ULP + guard * math.exp(log_phi)))
+        mills_a = scale * float(erfcx(a / math.sqrt(2)))
+        difference = max(mills_a - mills_b, 0.0) + 8 * ULP * mills_a
+        return min(0.0, log_phi + math.log(difference) + guard)
+
+    def delta(self, epsilon: float) -> float:
+        """The exact curve, rounded up."""
+        log_delta = self.log_delta(epsilon)
+        return math.exp(log_delta) * (1 + 4 * ULP) if log_delta < 0 else 1.0
+
+    def epsilon(self, delta: float) -> float:
+        """The exact curve inverted, rounded up."""
+        if self.mu == 0 or delta >= 1:
+            return 0.0
+        if delta <= 0 or math.isinf(self.mu):
+            return math.inf
+        target = math.log(delta) - 2 * ULP * (1 - math.log(delta))
+        high = self.mu * (self.mu / 2 + math.sqrt(2 * -target))
+        return first_below(self.log_delta, target, high)
+
+
+@dataclass(frozen=True)
+class ZeroConcentratedDP:
+    """rho-zCDP, except for an event of probability at most ``slack``.
+
+    Formal guarantee
+    ----------------
+    rho adds under adaptive composition (Bun and Steinke 2016) and in fully adaptive filters
+    (Feldman and Zrnic 2021). rho-zCDP gives (epsilon, delta) with log delta = (a - 1)(a rho -
+    epsilon) - a log a + (a - 1) log(a - 1) for every a > 1 (Canonne, Kamath, Steinke 2020,
+    Proposition 12), so a search that misses the best ``a`` is loose, not wrong. The discrete
+    Gaussian satisfies zCDP with the constants of the continuous one, whatever the grid.
+    """
+
+    rho: float
+    slack: float = 0.0
+    theorem: str = field(default="zCDP", init=False)
+
+    def epsilon(self, delta: float) -> float:
+        """The conversion at the best order found, rounded up."""
+        if self.rho == 0 and delta >= self.slack:
+            return 0.0
+        remaining = (delta - self.slack) * (1 - 2 * ULP)
+        if remaining <= 0 or math.isinf(self.rho):
+            return math.inf
+        if remaining >= 1:
+            return 0.0
+        log_inverse = -math.log(remaining)
+
+        def at(u: float) -> float:
+            excess, log_order = math.exp(u), math.log1p(math.exp(u))
+            terms = (
+                (1 + excess) * self.rho,
+                log_inverse / excess,
+                -log_order / excess,
+                u,
+                -log_order,
+            )
+            return math.fsum(terms) + 8 * ULP * math.fsum(map(abs, terms))
+
+        centre = 0.5 * (math.log(log_inverse) - math.log(self.rho))
+        return max(0.0, _smallest(at, centre - 10, centre + 10))
+
+    def delta(self, epsilon: float) -> float:
+        """The conversion at the best order found, rounded up."""
+        if self.rho == 0:
+            return self.slack
+        if math.isinf(self.rho):
+            return 1.0
+
+        def at(u: float) -> float:
+            excess, log_order = math.exp(u), math.log1p(math.exp(u))
+            terms = (
+                excess * (1 + excess) * self.rho,
+                -excess * epsilon,
+                excess * u,
+                -(1 + excess) * log_order,
+            )
+            return math.fsum(terms) + 8 * ULP * math.fsum(map(abs, terms))
+
+        centre = math.log(max(epsilon / self.rho - 1, 1e-3) / 2)
+        log_delta = min(0.0, _smallest(at, centre - 10, centre + 10))
+        return min(1.0, self.slack + math.exp(log_delta) * (1 + 4 * ULP))
+
+
+@dataclass(frozen=True)
+class Basic:
+    """Two independent groups of releases, one after the other: epsilons and deltas add."""
+
+    first: Curve
+    second: ApproximateDP
+
+    @property
+    def theorem(self) -> str:
+        """Both names."""
+        return f"{self.first.theorem} + {self.second.theorem}"
+
+    def epsilon(self, delta: float) -> float:
+        """The second group takes its slack, the first the rest of delta."""
+        remaining = delta - rounded_up(self.second.slack) * (1 + ULP)
+        total = self.second.epsilon(delta) + self.first.epsilon(remaining)
+        return total * (1 + 2 * ULP)
+
+    def delta(self, epsilon: float) -> float:
+        """The second group takes its loss, the first the rest of epsilon."""
+        remaining = epsilon - rounded_up(self.second.loss) * (1 + ULP)
+        if remaining < 0:
+            return 1.0
+        return min(1.0, self.first.delta(remaining) + rounded_up(self.second.slack))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How far integer noise can be from continuous noise.
+
+    Attributes
+    ----------
+    draws : number N of discrete Gaussian coordinates a record can influence.
+    roughness : sum of 1 / s^2 over them, s in grid units.
+    finest : the smallest s.
+    """
+
+    draws: int = 0
+    roughness: float = 0.0
+    finest: float = math.inf
+
+    def __add__(self, other: Grid) -> Grid:
+        return Grid(
+            self.draws + other.draws,
+            (self.roughness + other.roughness) * (1 + ULP),
+            min(self.finest, other.finest),
+        )
+
+    @property
+    def fine(self) -> bool:
+        """Whether the bounds of `OnGrid` are proved and useful here."""
+        return self.finest >= 64 and self.roughness <= 1e-3
+
+
+@dataclass(frozen=True)
+class OnGrid:
+    """A theorem for continuous Gaussian noise, applied to discrete Gaussian noise.
+
+    Formal guarantee
+    ----------------
+    For s >= 64 the discrete Gaussian and the rounded continuous one (a) differ by at most
+    0.05 / s^2 in total variation, which adds (1 + e^epsilon) 0.05 sum 1/s^2 to delta; (b) have a
+    probability ratio in [exp(-k^2 / 24 s^4), exp(1 / 24 s^2)] at offset k (convexity and
+    sinh(x)/x <= exp(x^2/6)), so for every t, (epsilon, delta) becomes (epsilon + B (t^2 + 1),
+    e^B (delta + e^epsilon 2 N e^(-t^2/2))) with B = sum 1 / (23 s^2). The smaller one is used.
+    """
+
+    continuous: Curve
+    grid: Grid
+
+    @property
+    def theorem(self) -> str:
+        """That of the continuous curve."""
+        return self.continuous.theorem
+
+    def epsilon(self, delta: float) -> float:
+        """The continuous epsilon and the surcharge; infinite on a grid that is too coarse."""
+        if self.grid.draws == 0 or delta <= 0:
+            return self.continuous.epsilon(delta)
+        if not self.grid.fine:
+            return math.inf
+        b = self.grid.roughness / 23
+        epsilon = self.continuous.epsilon(delta * (math.exp(-b) - 1e-6))
+        t_squared = 2 * (epsilon + math.log(2 * self.grid.draws) + math.log(1e6 / delta))
+        ratio_bound = epsilon + b * (t_squared + 1)
+        lost = self._added(ratio_bound)
+        if lost >= delta:
+            return ratio_bound
+        return min(ratio_bound, self.continuous.epsilon(delta - lost))
+
+    def delta(self, epsilon: float) -> float:
+        """The continuous delta and the surcharge; 1 on a grid that is too coarse."""
+        delta = self.continuous.delta(epsilon)
+        if self.grid.draws == 0:
+            return delta
+        if not self.grid.fine:
+            return 1.0
+        added = delta + self._added(epsilon)
+        b, log_draws = self.grid.roughness / 23, math.log(2 * self.grid.draws)
+        t_squared = 2 * (epsilon + log_draws + math.log(1e6) - math.log(max(delta, 1e-300)))
+        inner = epsilon - b * (t_squared + 1)
+        if inner < 0:
+            return min(1.0, added)
+        tail = math.exp(epsilon + log_draws - t_squared / 2)
+        return min(1.0, added, math.exp(b) * (self.continuous.delta(inner) + tail))
+
+    def negligible(self, delta: float) -> bool:
+        """Whether the surcharge is at most 1 % of delta and 1 % of epsilon."""
+        return self.epsilon(delta) <= 1.01 * self.continuous.epsilon(0.99 * delta)
+
+    def _added(self, epsilon: float) -> float:
+        if epsilon > 700:
+            return 1.0
+        return (1 + math.exp(epsilon)) * 0.05 * self.grid.roughness

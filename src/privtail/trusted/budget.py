@@ -1,0 +1,57 @@
+"""What may be spent: (epsilon, delta) under a stated neighbour relation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from privtail.errors import InvalidInput
+
+Neighbours = Literal["replace_one", "zero_out"]
+NEIGHBOURS: tuple[Neighbours, ...] = ("replace_one", "zero_out")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """An (epsilon, delta) guarantee and the relation it is stated for.
+
+    Parameters
+    ----------
+    epsilon : float > 0, or ``math.inf`` for no privacy at all (no noise is drawn and every
+        statement says ``not private``).
+    delta : float in [0, 1). Zero asks for pure epsilon-DP.
+    neighbours : ``"replace_one"`` (two data sets of n rows differ in one row) or ``"zero_out"``
+        (one of n public slots is filled or empty; an empty slot contributes 0).
+
+    Raises
+    ------
+    InvalidInput
+        If a number is outside its range or the relation is unknown.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    neighbours: Neighbours = "replace_one"
+
+    def __post_init__(self) -> None:
+        if not self.epsilon > 0 or math.isnan(self.epsilon):
+            raise InvalidInput(
+                f"epsilon must be positive, got {self.epsilon!r}. Typical values lie between 0.1 "
+                "and 10; epsilon=float('inf') fits without privacy and says so."
+            )
+        if not 0 <= self.delta < 1:
+            raise InvalidInput(
+                f"delta must lie in [0, 1), got {self.delta!r}. Choose it well below 1/n, "
+                "for example delta=1e-6."
+            )
+        if self.neighbours not in NEIGHBOURS:
+            raise InvalidInput(
+                f"neighbours must be one of {', '.join(map(repr, NEIGHBOURS))}, "
+                f"got {self.neighbours!r}."
+            )
+
+    @property
+    def private(self) -> bool:
+        """False exactly when epsilon is infinite."""
+        return math.isfinite(self.epsilon)

@@ -1,0 +1,105 @@
+"""Inert records of releases: all that an accountant needs, and nothing that came from data.
+
+The meaning of an event never changes; a new kind of release is a new law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from privtail.errors import InvalidInput
+from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
+
+Law = Literal["gaussian", "laplace", "noisy_max", "labels"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One release, in units of its integer grid.
+
+    Attributes
+    ----------
+    law : ``gaussian`` (discrete Gaussian of parameter ``scale`` on every coordinate),
+        ``laplace`` (discrete Laplace), ``noisy_max`` (the ``picks`` largest of the scores plus
+        Gumbel noise), ``labels`` (a stability histogram: discrete Laplace, then a threshold that
+        fails with probability ``delta``).
+    scale : noise parameter in grid units: s (Gaussian), b (Laplace, Gumbel). 0 means no noise.
+    radius, diameter : sensitivity in grid units under ``zero_out`` and ``replace_one``, in the
+        norm of the law: l2 (gaussian), l1 (laplace, labels), l-infinity (noisy_max).
+    coordinates : number of noise draws.
+    picks : how many indices a noisy max releases.
+    one_signed : every record's contribution to every score has one sign, so under ``zero_out``
+        all scores move the same way (the range of a score change is ``radius``, not twice it).
+    delta : failure probability of ``labels``.
+    unit : released value = grid value times ``unit``; only for the reader.
+    question : what was asked of the records; only for the reader.
+    """
+
+    law: Law
+    scale: float
+    radius: float
+    diameter: float
+    coordinates: int
+    picks: int = 1
+    one_signed: bool = False
+    delta: float = 0.0
+    unit: float = 1.0
+    question: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """``times`` rounds, each of which opens one batch of ``sampling`` and releases ``events``.
+
+    With ``DisjointParts`` one Round is one deal: its t-th repetition sees part t mod parts.
+    """
+
+    sampling: Sampling = field(default_factory=Everyone)
+    events: tuple[Event, ...]
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        if self.times < 0:
+            raise InvalidInput(f"times must not be negative, got {self.times!r}.")
+
+
+Plan = tuple[Round, ...]
+
+
+def compose(*plans: Iterable[Round]) -> Plan:
+    """One plan after another."""
+    return tuple(r for plan in plans for r in plan)
+
+
+def plan_to_json(plan: Plan) -> list[dict[str, Any]]:
+    """A JSON form from which `plan_from_json` restores an equal plan."""
+    kinds = {Everyone: "everyone", PoissonBatches: "poisson", DisjointParts: "parts"}
+    return [
+        {
+            "sampling": {"kind": kinds[type(r.sampling)], **asdict(r.sampling)},
+            "times": r.times,
+            "events": [asdict(e) for e in r.events],
+        }
+        for r in plan
+    ]
+
+
+def plan_from_json(rounds: list[dict[str, Any]]) -> Plan:
+    """Inverse of `plan_to_json`; raises InvalidInput on anything else."""
+    makers: dict[str, type[Sampling]] = {
+        "everyone": Everyone,
+        "poisson": PoissonBatches,
+        "parts": DisjointParts,
+    }
+    try:
+        plan = []
+        for entry in rounds:
+            arguments = dict(entry["sampling"])
+            sampling = makers[arguments.pop("kind")](**arguments)
+            events = tuple(Event(**e) for e in entry["events"])
+            plan.append(Round(sampling=sampling, events=events, times=entry["times"]))
+        return tuple(plan)
+    except (KeyError, TypeError) as error:
+        raise InvalidInput("This is not a list of planned rounds written by privtail.") from error

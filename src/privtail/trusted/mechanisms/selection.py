@@ -1,0 +1,77 @@
+"""Selection: which coordinates are largest, by Gumbel noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.errors import InvalidInput
+from privtail.trusted.events import Event
+from privtail.trusted.mechanisms.noise import require_headroom, require_multiplier
+from privtail.trusted.mechanisms.samplers import Sampler
+from privtail.trusted.sensitive import Sensitivity
+
+
+@dataclass(frozen=True)
+class NoisyTopK:
+    """Indices of the ``picks`` largest scores under Gumbel noise of ``multiplier`` x l-inf radius.
+
+    Formal guarantee
+    ----------------
+    Adding Gumbel(b) and taking the largest is the exponential mechanism with exponent score/b.
+    If one record changes all scores within a range G (twice the l-infinity sensitivity; once if
+    the change has one sign for all of them), it is G/b-bounded-range, hence (G/b)-DP and
+    (G/b)^2/8-zCDP; the one-shot top k has the law of k peeled selections and costs k times that.
+    """
+
+    multiplier: float
+    picks: int
+
+    def __post_init__(self) -> None:
+        require_multiplier(self.multiplier)
+        if self.picks < 1:
+            raise InvalidInput(f"picks must be at least 1, got {self.picks!r}.")
+
+    def event(self, sensitivity: Sensitivity) -> Event:
+        """The bill of one release."""
+        if self.picks > sensitivity.size:
+            raise InvalidInput(f"Cannot pick {self.picks} of {sensitivity.size} scores.")
+        scale = self.multiplier * sensitivity.radius.linf
+        require_headroom(sensitivity, scale)
+        return Event(
+            law="noisy_max",
+            scale=scale,
+            radius=sensitivity.radius.linf,
+            diameter=sensitivity.diameter.linf,
+            coordinates=sensitivity.size,
+            picks=self.picks,
+            one_signed=sensitivity.one_signed,
+            unit=sensitivity.unit,
+            question=sensitivity.question,
+        )
+
+    def release(
+        self, value: NDArray[np.int64], sensitivity: Sensitivity, sampler: Sampler
+    ) -> NDArray[np.int64]:
+        """The chosen indices, largest noisy score first, shape (picks,)."""
+        scale = self.multiplier * sensitivity.radius.linf
+        if scale == 0:
+            return np.argsort(-value, kind="stable")[: self.picks]
+        return sampler.top(value, scale, self.picks)
+
+
+@dataclass(frozen=True)
+class NoisyMax:
+    """The index of the largest score: `NoisyTopK` with one pick."""
+
+    multiplier: float
+
+    def event(self, sensitivity: Sensitivity) -> Event:
+        """The bill of one release."""
+        return NoisyTopK(self.multiplier, 1).event(sensitivity)
+
+    def release(self, value: NDArray[np.int64], sensitivity: Sensitivity, sampler: Sampler) -> int:
+        """The chosen index."""
+        return int(NoisyTopK(self.multiplier, 1).release(value, sensitivity, sampler)[0])

@@ -1,0 +1,136 @@
+"""The public side of a problem: its sizes, and how sensitive every question about it is.
+
+An algorithm plans with a `Problem` before any record is read; a `Batch` answers the same questions
+with values, and both use the sensitivities computed here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from privtail.errors import InvalidInput
+from privtail.trusted.means import Ball, Interval, RobustMean
+from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
+from privtail.trusted.sensitive import Norms, Sensitivity
+
+
+def _triangle(p: int) -> int:
+    return p * (p + 1) // 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Public sizes: n records, d features, K outputs, and whether there is an intercept.
+
+    Attributes
+    ----------
+    expected : how many records a batch is expected to hold; the public divisor of every mean.
+    """
+
+    n: int
+    d: int
+    outputs: int = 1
+    intercept: bool = False
+    expected: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.n < 1 or self.d < 1 or self.outputs < 1:
+            raise InvalidInput(
+                f"A problem needs at least one record, feature and output; got n={self.n}, "
+                f"d={self.d}, outputs={self.outputs}."
+            )
+        if self.expected == 0.0:
+            object.__setattr__(self, "expected", float(self.n))
+
+    def sampled(self, sampling: Sampling) -> Problem:
+        """The problem as one batch of ``sampling`` sees it."""
+        if isinstance(sampling, PoissonBatches):
+            return replace(self, expected=self.n * sampling.rate)
+        if isinstance(sampling, DisjointParts):
+            if sampling.parts > self.n:
+                raise InvalidInput(f"Cannot deal {self.n} records into {sampling.parts} parts.")
+            return replace(self, expected=self.n / sampling.parts)
+        return replace(self, expected=float(self.n))
+
+    @property
+    def bits(self) -> int:
+        """Grid bits b: a range spans 2^b steps, and n of them stay below 2^61."""
+        return min(34, 60 - max(1, self.n - 1).bit_length())
+
+    @property
+    def rows(self) -> int:
+        """Rows of w: features, and the intercept if there is one."""
+        return self.d + self.intercept
+
+    def gradient(self, mean: RobustMean) -> Sensitivity:
+        """Mean gradient, size (d + intercept) K, row-major like w."""
+        return self._mean(mean, self.rows * self.outputs, "gradient")
+
+    def means(self, mean: RobustMean) -> Sensitivity:
+        """Column means, size d."""
+        return self._mean(mean, self.d, "means")
+
+    def scores(self, count: int, mean: RobustMean) -> Sensitivity:
+        """Mean losses of ``count`` candidates; needs a one-signed range."""
+        box = mean.range
+        if not (isinstance(box, Interval) and box.one_signed):
+            raise InvalidInput("scores need a one-signed range: use BoundedMean(bound).")
+        return replace(self._mean(mean, count, "scores"), one_signed=mean.blocks == 1)
+
+    def moments(self, radius: float, target: bool = False) -> Sensitivity:
+        """Second moments of clipped (x, 1, y): upper triangle, off-diagonals times sqrt 2.
+
+        For |u|, |v| <= 1 the distance of u u^T and v v^T is at most sqrt 2 in Frobenius norm,
+        because their inner product (u.v)^2 is not negative.
+        """
+        if not (radius > 0 and math.isfinite(radius)):
+            raise InvalidInput(f"radius must be positive and finite, got {radius!r}.")
+        size = _triangle(self.rows + target)
+        R = 2.0**self.bits
+        return Sensitivity(
+            size=size,
+            unit=radius * radius / R / self.expected,
+            radius=Norms(math.inf, R, R),
+            diameter=Norms(math.inf, math.nextafter(math.sqrt(2) * R, math.inf), math.inf),
+            magnitude=self.n * 2**self.bits,
+            question="moments",
+        )
+
+    def histogram(self, columns: int, edges: int, pooled: bool = False) -> Sensitivity:
+        """Counts of ``columns`` columns in ``edges`` + 1 cells each, size columns x cells.
+
+        A record fills one cell per column (one cell in all if ``pooled``).
+        """
+        votes = 1 if pooled else columns
+        step = 2.0**self.bits
+        diagonal = math.nextafter(math.sqrt(2 * votes) * step, math.inf)
+        return Sensitivity(
+            size=columns * (edges + 1),
+            unit=2.0**-self.bits,
+            radius=Norms(votes * step, math.inf, step),
+            diameter=Norms(2 * votes * step, diagonal, step),
+            magnitude=self.n * 2**self.bits,
+            one_signed=True,
+            question="histogram",
+        )
+
+    def gradient_norms(self, edges: int) -> Sensitivity:
+        """Counts of gradient norms in ``edges`` + 1 cells."""
+        return replace(self.histogram(1, edges), question="gradient norms")
+
+    def _mean(self, mean: RobustMean, size: int, question: str) -> Sensitivity:
+        if mean.blocks > self.n:
+            raise InvalidInput(f"Cannot deal {self.n} records into {mean.blocks} blocks.")
+        contribution = mean.range
+        radius, diameter = contribution.norms(size, self.bits)
+        middle = 2 - mean.blocks % 2  # block sums that the median averages, kept as their sum
+        largest = 2**self.bits if isinstance(contribution, Ball) else contribution.steps(self.bits)
+        return Sensitivity(
+            size=size,
+            unit=contribution.radius * 2.0**-self.bits * mean.blocks / middle / self.expected,
+            radius=radius,
+            diameter=diameter,
+            magnitude=self.n * largest * middle,
+            question=question,
+        )

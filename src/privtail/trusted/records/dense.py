@@ -1,0 +1,91 @@
+"""Dense records: any memory order, float32, float64, integers or booleans, memory maps."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.errors import InvalidInput, NotReleased
+from privtail.trusted import kernels
+from privtail.trusted.means import Interval
+
+Doubles = NDArray[np.float64]
+
+
+class Dense:
+    """A two-dimensional array that is read block by block and never copied as a whole."""
+
+    sparse = False
+
+    def __init__(self, X: Any) -> None:
+        array = X if isinstance(X, np.ndarray) else np.asarray(X)
+        if array.ndim != 2:
+            raise InvalidInput(
+                f"Records need two dimensions (rows, features), got shape {array.shape}. "
+                "For a single feature use x.reshape(-1, 1)."
+            )
+        if array.dtype.kind not in "fiub":
+            raise InvalidInput(
+                f"Records must be numbers, got {array.dtype}. Declare categories for text columns."
+            )
+        self._X = array
+        self.n, self.d = array.shape
+
+    def rows(self, ids: slice | NDArray[np.int64]) -> DenseRows:
+        """The rows of these ids as contiguous doubles (a view where they already are)."""
+        return DenseRows(np.ascontiguousarray(self._X[ids], dtype=np.float64))
+
+    def __repr__(self) -> str:
+        return f"Dense(rows={self.n}, features={self.d}, dtype={self._X.dtype})"
+
+    def __reduce__(self) -> NoReturn:
+        raise NotReleased("Private records cannot be pickled.")
+
+
+class DenseRows:
+    """One block of rows and the kernels that sweep it."""
+
+    def __init__(self, X: Doubles) -> None:
+        self.X = X
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    def margins(
+        self, scales: Doubles, offsets: Doubles, w: Doubles, b: Doubles
+    ) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
+        """Margins (rows, K), squared norms (rows,) and finiteness (rows,)."""
+        rows = len(self)
+        margins = np.empty((rows, w.shape[1]))
+        squares, valid = np.empty(rows), np.empty(rows, dtype=np.bool_)
+        kernels.margins_dense(self.X, scales, offsets, w, b, margins, squares, valid)
+        return margins, squares, valid
+
+    def ball_sum(
+        self, scales: Doubles, offsets: Doubles, squares: Doubles, valid: NDArray[np.bool_],
+        residuals: Doubles, labels: NDArray[np.int64], intercept: bool, radius: float, bits: int,
+        sums: Doubles,
+    ) -> None:  # fmt: skip
+        """Add l2-clipped contributions to ``sums`` (blocks, d + intercept, K)."""
+        margin = kernels.margin_of_safety(sums.shape[1] * sums.shape[2], bits)
+        kernels.ball_dense(
+            self.X, scales, offsets, squares, valid, residuals, labels, intercept, radius, bits,
+            margin, sums,
+        )  # fmt: skip
+
+    def box_sum(
+        self, scales: Doubles, offsets: Doubles, valid: NDArray[np.bool_], residuals: Doubles,
+        labels: NDArray[np.int64], intercept: bool, box: Interval, bits: int, sums: Doubles,
+    ) -> None:  # fmt: skip
+        """Add entrywise influences to ``sums`` (blocks, d + intercept, K)."""
+        kernels.box_dense(
+            self.X, scales, offsets, valid, residuals, labels, intercept, box.radius, box.kind,
+            np.array(box.coefficients), box.steps(bits), bits, sums,
+        )  # fmt: skip
+
+    def transformed(self, scales: Doubles, offsets: Doubles) -> Doubles:
+        """Dense rows after scaling and centring, (rows, d)."""
+        with np.errstate(all="ignore"):
+            return self.X * scales + offsets

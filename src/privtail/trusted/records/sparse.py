@@ -1,0 +1,95 @@
+"""Sparse records: SciPy CSR, made canonical block by block."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from privtail.errors import InvalidInput, NotReleased
+from privtail.trusted import kernels
+from privtail.trusted.means import Interval
+
+Doubles = NDArray[np.float64]
+
+
+class Sparse:
+    """A CSR matrix. Each block is canonicalised in its own copy before any kernel sees it.
+
+    A row may legally store fifty entries in one column; an influence function applied to the
+    entries instead of to their sum would lose its bound. Indices are checked against the width.
+    """
+
+    sparse = True
+
+    def __init__(self, X: Any) -> None:
+        if not sp.issparse(X) or X.format != "csr":
+            raise InvalidInput("Sparse records must be in CSR format: use X.tocsr().")
+        if X.dtype.kind not in "fiub":
+            raise InvalidInput(f"Records must be numbers, got {X.dtype}.")
+        self._X = X
+        self.n, self.d = X.shape
+
+    def rows(self, ids: slice | NDArray[np.int64]) -> SparseRows:
+        """The rows of these ids: duplicates summed, columns sorted, indices checked."""
+        block = sp.csr_matrix(self._X[ids], dtype=np.float64, copy=True)
+        block.sum_duplicates()
+        if block.nnz and not (block.indices.min() >= 0 and block.indices.max() < self.d):
+            raise InvalidInput("The CSR matrix holds column indices outside its width.")
+        return SparseRows(block)
+
+    def __repr__(self) -> str:
+        return f"Sparse(rows={self.n}, features={self.d}, dtype={self._X.dtype})"
+
+    def __reduce__(self) -> NoReturn:
+        raise NotReleased("Private records cannot be pickled.")
+
+
+class SparseRows:
+    """One canonical block and the kernels that sweep it. Offsets must be zero."""
+
+    def __init__(self, block: Any) -> None:
+        self.block = block
+        self.parts = (block.indptr.astype(np.int64), block.indices.astype(np.int64), block.data)
+
+    def __len__(self) -> int:
+        return int(self.block.shape[0])
+
+    def margins(
+        self, scales: Doubles, offsets: Doubles, w: Doubles, b: Doubles
+    ) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
+        """Margins (rows, K), squared norms (rows,) and finiteness (rows,)."""
+        rows = len(self)
+        margins = np.empty((rows, w.shape[1]))
+        squares, valid = np.empty(rows), np.empty(rows, dtype=np.bool_)
+        kernels.margins_sparse(*self.parts, scales, w, b, margins, squares, valid)
+        return margins, squares, valid
+
+    def ball_sum(
+        self, scales: Doubles, offsets: Doubles, squares: Doubles, valid: NDArray[np.bool_],
+        residuals: Doubles, labels: NDArray[np.int64], intercept: bool, radius: float, bits: int,
+        sums: Doubles,
+    ) -> None:  # fmt: skip
+        """Add l2-clipped contributions to ``sums`` (blocks, d + intercept, K)."""
+        margin = kernels.margin_of_safety(sums.shape[1] * sums.shape[2], bits)
+        kernels.ball_sparse(
+            *self.parts, scales, squares, valid, residuals, labels, intercept, radius, bits,
+            margin, sums,
+        )  # fmt: skip
+
+    def box_sum(
+        self, scales: Doubles, offsets: Doubles, valid: NDArray[np.bool_], residuals: Doubles,
+        labels: NDArray[np.int64], intercept: bool, box: Interval, bits: int, sums: Doubles,
+    ) -> None:  # fmt: skip
+        """Add entrywise influences to ``sums`` (blocks, d + intercept, K)."""
+        kernels.box_sparse(
+            *self.parts, scales, valid, residuals, labels, intercept, box.radius, box.kind,
+            np.array(box.coefficients), box.steps(bits), bits, sums,
+        )  # fmt: skip
+
+    def transformed(self, scales: Doubles, offsets: Doubles) -> Doubles:
+        """Dense rows after scaling, (rows, d)."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.block.toarray() * scales)

@@ -1,0 +1,80 @@
+"""Tables with declared categories, one-hot encoded block by block inside the core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.errors import InvalidInput, NotReleased
+from privtail.trusted.records.dense import DenseRows
+from privtail.trusted.records.targets import Labels
+
+
+class Table:
+    """Named columns of equal length; a declared category becomes one 0/1 feature.
+
+    Parameters
+    ----------
+    columns : name -> one-dimensional array, in order.
+    categories : name -> declared categories. A value that was not declared is all zeros, and so is
+        a missing one; a missing number drops its row.
+
+    Raises
+    ------
+    InvalidInput
+        If a column is not numeric and its categories are not declared, or a declared one is
+        missing. Never because of a cell.
+    """
+
+    sparse = False
+
+    def __init__(self, columns: Mapping[str, Any], categories: Mapping[str, Sequence[Any]]) -> None:
+        unknown = [name for name in categories if name not in columns]
+        if unknown:
+            raise InvalidInput(
+                f"Categories are declared for missing columns: {', '.join(unknown)}."
+            )
+        self._parts: list[tuple[Any, int]] = []
+        names: list[str] = []
+        lengths = set()
+        for name, values in columns.items():
+            array = np.asarray(values)
+            lengths.add(len(array))
+            if name in categories:
+                declared = tuple(categories[name])
+                labels = Labels(array, len(array))
+                labels.declare(declared)
+                self._parts.append((labels, len(declared)))
+                names += [f"{name}={value}" for value in declared]
+            elif array.dtype.kind in "fiub":
+                self._parts.append((array, 0))
+                names.append(name)
+            else:
+                raise InvalidInput(
+                    f"Column {name!r} is not numeric ({array.dtype}). Declare its categories, "
+                    f'for example categories={{"{name}": ["a", "b"]}}, or drop it.'
+                )
+        if len(lengths) != 1:
+            raise InvalidInput("A table needs columns of one length.")
+        self.names = tuple(names)
+        self.n, self.d = lengths.pop(), len(names)
+
+    def rows(self, ids: slice | NDArray[np.int64]) -> DenseRows:
+        """The rows of these ids, encoded."""
+        blocks = []
+        for values, width in self._parts:
+            if width == 0:
+                blocks.append(values[ids].astype(np.float64)[:, None])
+            else:
+                codes = values.rows(ids)
+                blocks.append((codes[:, None] == np.arange(width)).astype(np.float64))
+        return DenseRows(np.ascontiguousarray(np.hstack(blocks)))
+
+    def __repr__(self) -> str:
+        return f"Table(rows={self.n}, features={self.d})"
+
+    def __reduce__(self) -> NoReturn:
+        raise NotReleased("Private records cannot be pickled.")

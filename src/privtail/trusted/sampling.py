@@ -1,0 +1,44 @@
+"""Which records a round sees. Who sees what is decided by record id, never by content."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privtail.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Everyone:
+    """Every round sees all n records. Costs of the rounds compose."""
+
+
+@dataclass(frozen=True)
+class PoissonBatches:
+    """Every round includes each record independently with probability ``rate``.
+
+    A batch opens once: all releases of one round are one event, and later releases from it are
+    refused. Coins come from the operating system (or from the simulation seed).
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise InvalidInput(f"rate must lie in (0, 1], got {self.rate!r}.")
+
+
+@dataclass(frozen=True)
+class DisjointParts:
+    """One deal of the n ids into ``parts`` random parts; round t sees part t mod ``parts``.
+
+    A record is in one part, so one deal costs as much as its most used part. Different deals add.
+    """
+
+    parts: int
+
+    def __post_init__(self) -> None:
+        if self.parts < 1:
+            raise InvalidInput(f"parts must be at least 1, got {self.parts!r}.")
+
+
+Sampling = Everyone | PoissonBatches | DisjointParts

@@ -1,0 +1,261 @@
+"""The package as it is installed: light to import, complete, locked, and clear when it cannot."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import privtail
+from privtail.data import ADULT, adult_schema
+
+SOURCE = Path(privtail.__file__).parent
+HEAVY = (
+    "dp_accounting",
+    "matplotlib",
+    "numba",
+    "opendp",
+    "pandas",
+    "pyarrow",
+    "scipy.stats",
+    "sklearn",
+    "typer",
+)
+
+
+@pytest.fixture(scope="session")
+def pyproject(root):
+    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+# The import
+
+
+def test_import_is_light():
+    code = f"import sys, privtail; print(*(m for m in {HEAVY!r} if m in sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == []
+    assert out.stderr == ""
+
+
+def test_the_lightness_test_would_notice():
+    code = f"import sys, scipy.stats; print(*(m for m in {HEAVY!r} if m in sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["scipy.stats"]
+
+
+def test_version_is_that_of_the_metadata(pyproject):
+    assert privtail.__version__ == importlib.metadata.version("privtail")
+    assert privtail.__version__ == pyproject["project"]["version"]
+
+
+def test_every_file_has_a_noun():
+    banned = {"utils", "util", "base", "common", "helpers", "helper", "misc"}
+    named = [p for p in SOURCE.rglob("*") if p.stem.strip("_") in banned]
+    assert named == []
+
+
+# Adult
+
+
+def test_adult_is_here_with_its_attribution_and_checksum():
+    digest, name = ADULT.with_name("SHA256SUMS").read_text(encoding="utf-8").split()
+    assert name == ADULT.name
+    assert hashlib.sha256(ADULT.read_bytes()).hexdigest() == digest
+    attribution = ADULT.with_name("ADULT.md").read_text(encoding="utf-8")
+    for fact in ("Becker", "Kohavi", "10.24432/C5XW20", "CC BY 4.0", "What we changed"):
+        assert fact in attribution
+
+
+def test_adult_schema_covers_the_file():
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(ADULT)
+    schema = adult_schema()
+    roles = [*schema["numeric"], *schema["categories"], schema["target"], *schema["drop"]]
+    assert sorted(roles) == sorted(table.column_names)
+    declared = {**schema["categories"], schema["target"]: schema["classes"]}
+    for name, values in declared.items():
+        assert len(values) == len(set(values)), name
+        assert set(table[name].unique().to_pylist()) <= set(values), name
+    assert all(table[name].null_count == 0 for name in table.column_names)
+    assert (table.num_rows, table["split"].to_pylist().count("train")) == (48_842, 32_561)
+
+
+# The wheel
+
+
+@pytest.fixture(scope="session")
+def wheel(root, tmp_path_factory):
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def test_wheel_holds_the_whole_source_and_nothing_else(wheel):
+    inside = {n for n in zipfile.ZipFile(wheel).namelist() if n.startswith("privtail/")}
+    outside = {
+        f"privtail/{path.relative_to(SOURCE).as_posix()}"
+        for path in SOURCE.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert inside == outside
+    assert {"privtail/py.typed", "privtail/data/adult.parquet", "privtail/data/ADULT.md"} <= inside
+
+
+@pytest.mark.slow
+def test_wheel_works_where_it_is_installed(wheel, tmp_path):
+    site = tmp_path / "site"
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
+    subprocess.run([*command, "--target", str(site), str(wheel)], check=True)
+    code = (
+        "import privtail, privtail.data, importlib.metadata as m;"
+        "print(privtail.__file__); print(privtail.data.ADULT.is_file(), m.version('privtail'))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert out.stdout.splitlines() == [
+        str(site / "privtail" / "__init__.py"),
+        f"True {privtail.__version__}",
+    ]
+
+
+# The locks
+
+
+def pins(path: Path) -> dict[str, str]:
+    """Map `name==version ; marker` to the block of lines that carries its hashes."""
+    text = "\n".join(
+        line for line in path.read_text(encoding="utf-8").splitlines() if line[:1] != "#"
+    )
+    return {
+        block.split(" \\", 1)[0]: block
+        for block in re.split(r"^(?=\S)", text, flags=re.MULTILINE)
+        if block
+    }
+
+
+@pytest.mark.parametrize("name", ["demo", "dev"])
+def test_lock_has_hashes_and_no_address(root, name):
+    path = root / "requirements" / f"{name}.txt"
+    assert not re.search(r"://|--(extra-)?index|--find-links|\bfile:", path.read_text("utf-8"))
+    for pin, block in pins(path).items():
+        assert re.match(r"[a-z0-9.-]+==\S+( ; .+)?$", pin), pin
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}\b", block), pin
+
+
+def test_dev_lock_contains_the_demo_lock(root):
+    assert pins(root / "requirements/demo.txt").keys() <= pins(root / "requirements/dev.txt").keys()
+
+
+def test_locks_hold_every_declared_dependency(root, pyproject):
+    def names(requirements):
+        found = {re.split(r"[\s<>=!~;\[]", r)[0] for r in requirements if isinstance(r, str)}
+        return found - {"privtail"}
+
+    project, groups = pyproject["project"], pyproject["dependency-groups"]
+    needed = names(project["dependencies"]).union(
+        *map(names, project["optional-dependencies"].values())
+    )
+    for lock, group in (("demo", "build"), ("dev", "dev")):
+        locked = {pin.split("==")[0] for pin in pins(root / f"requirements/{lock}.txt")}
+        assert needed | names(groups[group]) <= locked, lock
+
+
+# The two commands
+
+
+def test_makefile_and_ci_have_their_targets(root):
+    makefile = (root / "Makefile").read_text(encoding="utf-8")
+    for target in ("help", "demo", "test", "check", "lock", "clean"):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+        assert target == "help" or f"@echo 'make {target} " in makefile, target
+    run = root / ".ci" / "run"
+    assert os.access(run, os.X_OK)
+    assert "for target in test check" in run.read_text(encoding="utf-8")
+
+
+def make(root, tmp_path, python):
+    """Run `make test` in an empty folder where every Python is the shell script `python`."""
+    if not (shutil.which("make") and os.name == "posix"):
+        pytest.skip("needs make")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("python3", *(f"python3.{minor}" for minor in range(11, 15))):
+        (tools / name).write_text(f"#!/bin/sh\n{python}\n", encoding="utf-8")
+        (tools / name).chmod(0o755)
+    folder = tmp_path / "a clone"
+    (folder / "requirements").mkdir(parents=True)
+    for name in ("Makefile", "pyproject.toml", "requirements/demo.txt", "requirements/dev.txt"):
+        shutil.copy(root / name, folder / name)
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "PYTHON", "MFLAGS"))}
+    env["PATH"] = f"{tools}{os.pathsep}{env['PATH']}"
+    out = subprocess.run(
+        ["make", "test"], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+    said = [line for line in out.stderr.splitlines() if not line.startswith("make")]
+    return folder, out, said
+
+
+def test_make_says_in_one_line_that_python_is_too_old(root, tmp_path):
+    folder, out, said = make(root, tmp_path, "echo 3.9")
+    assert out.returncode != 0
+    (line,) = said
+    assert "needs Python 3.11 to 3.14" in line
+    assert "python3 is 3.9" in line
+    assert not (folder / ".venv").exists()
+
+
+def test_make_says_in_one_line_that_there_is_no_python(root, tmp_path):
+    _, out, said = make(root, tmp_path, "exit 127")
+    assert out.returncode != 0
+    (line,) = said
+    assert "no python3 was found" in line
+
+
+def test_make_says_in_one_line_that_venv_is_missing(root, tmp_path):
+    script = 'case "$2" in *ensurepip*) exit 1 ;; *) echo 3.12 ;; esac'
+    _, out, said = make(root, tmp_path, script)
+    assert out.returncode != 0
+    (line,) = said
+    assert "apt install python3-venv" in line
+
+
+def test_make_takes_the_first_python_that_fits(root, tmp_path):
+    script = """case "$0" in *python3.12) ;; *) echo 3.9; exit ;; esac
+case "$2" in *ensurepip*) ;; venv) echo "venv by $0" >&2; exit 1 ;; *) echo 3.12 ;; esac"""
+    _, out, said = make(root, tmp_path, script)
+    assert out.returncode != 0
+    assert said == [f"venv by {tmp_path / 'tools' / 'python3.12'}"]
+
+
+def test_make_leaves_no_stamp_behind_a_failed_install(root, tmp_path):
+    inner = "case \\$* in *install*) echo no network >&2; exit 1 ;; esac"
+    script = f"""case "$2" in
+  *ensurepip*) ;;
+  venv) mkdir -p "$4/bin"; printf '#!/bin/sh\\n%s\\n' "{inner}" > "$4/bin/python"
+        chmod +x "$4/bin/python" ;;
+  *) echo 3.12 ;;
+esac"""
+    folder, out, said = make(root, tmp_path, script)
+    assert out.returncode != 0
+    assert said == ["no network"]
+    assert (folder / ".venv" / "ready").exists()
+    assert not list((folder / ".venv").glob("installed*"))

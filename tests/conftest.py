@@ -1,0 +1,56 @@
+"""Fixtures and settings for every test."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+# Before NumPy and Numba are imported: two test processes share two cores, and a numerical
+# library that starts a thread per core would only make them wait for each other.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+os.environ.setdefault("NUMBA_NUM_THREADS", "2")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# The same examples every time: a red test is red for everybody. `pytest
+# --hypothesis-profile=search` looks for new ones.
+settings.register_profile(
+    "privtail", derandomize=True, deadline=None, max_examples=100, database=None
+)
+settings.register_profile("search", deadline=None, max_examples=5_000, print_blob=True)
+settings.load_profile("privtail")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Return the folder of the repository; skip where the tests travel without it."""
+    if not (ROOT / "pyproject.toml").is_file():
+        pytest.skip("needs the repository around the tests")
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Return the folder of the real data sets, which are not part of the repository."""
+    named = os.environ.get("PRIVTAIL_DATA")
+    folder = Path(named) if named else ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no real data: {folder} is missing; PRIVTAIL_DATA=FOLDER names another")
+    return folder
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Return a generator that starts at the same place in every test."""
+    import numpy as np
+
+    return np.random.default_rng(20_200)
