@@ -22,6 +22,7 @@ from privtail.trusted.means import (
     RobustMean,
     SmoothedCatoniMean,
     TruncatedMean,
+    catoni_bound,
 )
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -165,7 +166,7 @@ class _Mean:
         else:
             found = QuantileScales().run(curator, self._scales(multiplier))
             centres, reliable = found.centres, found.reliable
-            scales, threshold = self._reach(found)
+            scales, threshold = self._reach(found, multiplier / curator.problem.n)
         if curator.sparse:
             centres = np.zeros(d)
         curator.transform(1 / scales, -centres / scales)
@@ -174,12 +175,18 @@ class _Mean:
         z = answer.release(GaussianNoise(multiplier))
         return centres + scales * z, std * scales, reliable
 
-    def _reach(self, found: Scales) -> tuple[NDArray[np.float64], float]:
-        """Scales and threshold that reach as far as the histograms could see."""
+    def _reach(self, found: Scales, noise: float) -> tuple[NDArray[np.float64], float]:
+        """Scales and threshold; ``noise`` is the noise of a mean whose threshold is 1, d = 1."""
+        d = len(found.scales)
         if self.method == "clipped":
             longest = float(np.max(found.tails / found.scales))
-            return found.scales, math.sqrt(len(found.scales)) - 1 + longest
-        return found.tails, 0.5 if self.method == "catoni" else 1.0
+            return found.scales, math.sqrt(d) - 1 + longest
+        if self.method == "catoni":
+            # Balances the bias v (1 + 1/beta) / (2 s) against noise that is linear in s.
+            slope = max(noise * math.sqrt(d) * catoni_bound(self.smoothing), 1e-12)
+            wide = math.sqrt((1 + 1 / self.smoothing) / (2 * slope))
+            return found.deviations * wide, 1.0
+        return found.tails, 1.0
 
     def _scales(self, multiplier: float) -> float:
         return multiplier * math.sqrt((1 - SCALE_SHARE) / (2 * SCALE_SHARE))

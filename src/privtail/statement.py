@@ -17,13 +17,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from privtail.errors import InvalidInput, PrivtailError
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import NEIGHBOURS, Neighbours
 from privtail.trusted.events import Event, Plan, Round, plan_from_json, plan_to_json
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
+
+if TYPE_CHECKING:
+    from privtail.trusted.curator import Curator
 
 Noise = Literal["exact", "simulated", "none"]
 _NOISES: dict[str, str] = {
@@ -499,13 +502,14 @@ def _finite(bill: Cost, delta: float) -> float:
 
 def _load(path: Path) -> Mapping[str, Any]:
     try:
-        if not path.is_file():
-            raise InvalidInput(f"There is no file {path}.")
-        content = json.loads(path.read_bytes(), parse_constant=_not_json)
+        # Only regular files: a pipe or a device may never end.
+        data = path.read_bytes() if path.is_file() else None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
-    except InvalidInput:
-        raise
+    if data is None:
+        raise InvalidInput(f"There is no file {path}.")
+    try:
+        content = json.loads(data, parse_constant=_not_json)
     except (ValueError, RecursionError):
         raise InvalidInput(f"{path} is not JSON, so it holds no privacy statement.") from None
     if not isinstance(content, Mapping):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 from numpy.typing import ArrayLike
 
@@ -28,15 +28,18 @@ class CatoniDescent:
     heavy-tailed data", ICML 2020, Algorithm 4. Minimizes the population risk over a convex set
     when every coordinate of the gradient has second moment at most v.
 
-    ============  =====================  ====================================
+    ============  =====================  =============================================
     paper         here                   meaning
-    ============  =====================  ====================================
+    ============  =====================  =============================================
     T             ``steps``              iterations
-    eta           ``step_size``          step size, 1/curvature in theorem 7
+    eta           ``step_size``          step size, 1/curvature in theorems 7 and 8
     s             ``scale``              where the influence function bends
-    beta          ``smoothing``          precision of the multiplicative noise
+    beta          ``smoothing``          precision of the multiplicative noise (line 1)
+    v             second moment          bound on E g_j^2, enters ``scale``
     delta'        failure probability    enters ``scale`` and ``smoothing``
-    ============  =====================  ====================================
+    alpha, beta   strong convexity,      of the population risk (theorem 7's beta is not
+                  curvature              line 1's)
+    ============  =====================  =============================================
 
     **Privacy.** One Gaussian release per step of a vector whose l2 diameter is
     2 scale c_beta sqrt(D)/n (theorem 7 with 4 sqrt 2/3 for 2 c_beta); exact Gaussian composition.
@@ -47,8 +50,8 @@ class CatoniDescent:
     **Deviations from the paper.** The printed polynomial form of (10) leaves its bound for large
     gradients in floating point; the influence function is evaluated stably and forced onto its
     range. Sensitivity uses c_beta instead of 2 sqrt 2/3. Noise comes from the exact accountant
-    instead of the zCDP formula of line 4. ``scale`` is free; `from_theory` offers the paper's.
-    With ``PoissonBatches`` this is the stochastic variant of the paper's experiments, accounted.
+    instead of the zCDP formula of lines 1 and 4. ``scale`` is free; `from_theory` offers the
+    paper's. With ``PoissonBatches`` this is the stochastic variant of the paper's experiments.
     """
 
     steps: int
@@ -69,10 +72,11 @@ class CatoniDescent:
         strong_convexity: float | None = None,
         distance: float = 1.0,
         failure_probability: float = 0.05,
-        scale: str = "private",
+        scale: Literal["private", "paper"] = "private",
     ) -> Self:
-        """Parameters of theorem 7 (``strong_convexity`` given) or theorem 8.
+        """Parameters of theorem 7 (``strong_convexity`` given) or theorem 8, constants of O() at 1.
 
+        ``d`` counts the entries of w, an intercept included; ``distance`` is |w^0 - w*|.
         ``scale="paper"`` is line 1's s = sqrt(n v / (2 log(1/delta'))), tuned for the non-private
         error; ``"private"`` balances the bias v (1 + 1/beta) / (2 s) against the noise, which is
         linear in s (ALGORITHMS 1d).

@@ -28,25 +28,32 @@ class MedianOfMeansDescent:
     Tao, Wu, Cheng, Wang, "Private stochastic convex optimization and sparse learning with
     heavy-tailed data revisited", IJCAI 2022, Algorithm 2 with the mean of Algorithm 3.
 
-    ============  =====================  ====================================
+    ============  =====================  ====================================================
     paper         here                   meaning
-    ============  =====================  ====================================
+    ============  =====================  ====================================================
     T             ``steps``              iterations
     eta           ``step_size``          step size
     tau           ``threshold``          entries beyond it count as 0
     m             ``blocks``             4 log(2 d / xi) groups
     X_t           ``sampling``           everyone (convex), disjoint parts (strongly convex)
-    ============  =====================  ====================================
+    u, v          moment, order          E |g_j|^(1 + v) <= u
+    R, Delta      gradient norm,         sup |grad L_D| and the diameter of the set (theorem 6)
+                  diameter
+    alpha, beta   strong convexity,      theorem 7
+                  curvature
+    ============  =====================  ====================================================
 
     **Privacy.** One Gaussian release per step with l2 diameter 2 tau m sqrt(d)/n; on disjoint
     parts the parts do not compose.
 
-    **Utility.** Theorem 6 (convex) and theorem 7 (strongly convex):
-    O~(d^((1+4v)/(1+v)) (1/(eps n))^(2v/(1+v))) excess risk in the strongly convex case.
+    **Utility.** Excess risk O~(d^((1+4v)/(2+2v)) (eps n)^(-v/(1+v))) if convex (theorem 6, first
+    term) and O~(d^((1+2v)/(1+v)) (eps n)^(-2v/(1+v))) if strongly convex (theorem 7).
 
     **Deviations from the paper.** Line 8 passes X instead of X_t, which is not private on the
     strongly convex branch: here X_t and its size. Line 7 of Algorithm 3 sums over all records
-    instead of the group. Advanced composition of line 3 is replaced by exact composition.
+    instead of the group; its groups are dealt by record id here, with the public divisor
+    |X_t|/m. Advanced composition of line 3 is replaced by exact composition. Theorem 7 does not
+    say what its G is: 1/n here.
     """
 
     steps: int
@@ -66,22 +73,22 @@ class MedianOfMeansDescent:
         order: float = 1.0,
         curvature: float = 1.0,
         strong_convexity: float | None = None,
-        radius: float = 1.0,
+        gradient_norm: float = 1.0,
         diameter: float = 2.0,
         failure_probability: float = 0.05,
         most_steps: int = 500,
     ) -> Self:
         """Theorem 6 (convex), or theorem 7 when ``strong_convexity`` is given.
 
-        ``moment`` bounds the (1 + ``order``)-th moments of gradient coordinates (u and v of the
-        paper). ``steps`` is capped at ``most_steps``: theorem 6's T grows like n^2.
+        ``steps`` is capped at ``most_steps``, since theorem 6's T grows like n^(2v/(1+v)), and on
+        disjoint parts so that a group expects a record. Theorem 6 does not use ``moment``.
         """
         blocks = max(1, round(4 * math.log(2 * d / failure_probability)))
         if strong_convexity is None:
             threshold = (budget.epsilon * n / d**1.5) ** (1 / (1 + order))
-            steps = radius**2 * budget.epsilon**2 * n**2 / (threshold**2 * d**4)
+            steps = (gradient_norm * budget.epsilon * n / (threshold * d**2)) ** 2
             steps = min(most_steps, max(1, math.ceil(steps)))
-            step_size = diameter / (radius * math.sqrt(steps))
+            step_size = diameter / (gradient_norm * math.sqrt(steps))
             return cls(steps=steps, step_size=step_size, threshold=threshold, blocks=blocks)
         a, b = strong_convexity, curvature
         contraction = (a * a + b * b + a * b) / (a + b) ** 2

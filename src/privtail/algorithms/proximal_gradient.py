@@ -52,12 +52,12 @@ class ProximalGradient:
 
     @classmethod
     def from_theory(
-        cls, n: int, d: int, budget: Budget, *, smoothness: float, lipschitz: float
+        cls, n: int, d: int, budget: Budget, *, curvature: float, lipschitz: float
     ) -> Self:
-        """Theorem 2: T = n eps / sqrt(p log(1/delta)), step 1/(2 L), threshold G."""
+        """Theorem 2: T = n eps / sqrt(p log(1/delta)) (its O() at 1), step 1/(2 L), threshold G."""
         steps = n * budget.epsilon / math.sqrt(d * math.log(1 / budget.delta))
         return cls(
-            steps=max(2, math.ceil(steps)), step_size=1 / (2 * smoothness), threshold=lipschitz
+            steps=max(2, math.ceil(steps)), step_size=1 / (2 * curvature), threshold=lipschitz
         )
 
     @property
@@ -79,7 +79,8 @@ class ProximalGradient:
         iterates = [starting_point(curator.problem, start)]
         for batch in curator.rounds(Everyone(), self.steps - 1):  # line 1
             x = iterates[-1]
-            g = batch.gradient(loss, x, self.mean).release(GaussianNoise(multiplier))
-            iterates.append(domain.prox(x - self.step_size * g.reshape(x.shape), self.step_size))
+            g = batch.gradient(loss, x, self.mean).release(GaussianNoise(multiplier))  # line 3
+            x = domain.prox(x - self.step_size * g.reshape(x.shape), self.step_size)  # line 2
+            iterates.append(x)
         chosen = curator.uniform(self.steps)  # line 5
         return Result(iterates[chosen], self.steps - 1, multiplier)

@@ -30,18 +30,21 @@ _SPREADS = (
 
 @dataclass(frozen=True)
 class Scales:
-    """Released centres and scales of columns (features, then the target if it was asked for).
+    """Released descriptions of columns (features, then the target if it was asked for).
 
     Attributes
     ----------
-    centres, scales : (columns,). A column whose histogram drowned in the noise has centre 0 and
-        the pooled scale of the others (1 if nothing was seen at all).
-    tails : (columns,) distance from the centre to the outermost cell that rose above its noise.
-    reliable : (columns,) whether the histogram of the column rose above its noise.
+    centres : (columns,) medians.
+    scales : (columns,) spreads between quantiles, in standard deviations of a Gaussian.
+    deviations : (columns,) root mean squares around the centres of what was seen.
+    tails : (columns,) distances from the centre to the outermost cell above its noise.
+    reliable : (columns,) whether the histogram of the column rose above its noise. Where it did
+        not, the centre is 0 and the rest is that of all columns pooled (1 if nothing was seen).
     """
 
     centres: Doubles
     scales: Doubles
+    deviations: Doubles
     tails: Doubles
     reliable: NDArray[np.bool_]
 
@@ -82,41 +85,36 @@ class QuantileScales:
 
 
 def from_histogram(noisy: Doubles, std: float, n: int, pooled: bool) -> Scales:
-    """Centres and scales from noisy counts (columns, cells) of standard deviation ``std``."""
+    """Describe columns from noisy counts (columns, cells) of standard deviation ``std``."""
     columns = len(noisy)
-    centres, scales, tails = np.zeros(columns), np.ones(columns), np.ones(columns)
-    reliable = np.zeros(columns, dtype=np.bool_)
-    if not pooled:
-        for c in range(columns):
-            found = _describe(noisy[c], std, n)
-            if found is not None:
-                centres[c], scales[c], tails[c] = found
-                reliable[c] = True
-    if not reliable.all():
-        shared = _describe(noisy.sum(axis=0), std * math.sqrt(columns), n)
-        if shared is not None:
-            scales[~reliable], tails[~reliable] = shared[1], shared[2]
-    return Scales(centres, scales, tails, reliable)
+    votes = n if pooled else n * columns
+    shared = _describe(noisy.sum(axis=0), std * math.sqrt(columns), votes) or (0.0, 1.0, 1.0, 1.0)
+    fallback = (0.0, *shared[1:])
+    found = [None if pooled else _describe(counts, std, n) for counts in noisy]
+    described = np.array([fallback if one is None else one for one in found])
+    reliable = np.array([one is not None for one in found])
+    return Scales(*described.T.copy(), reliable)
 
 
-def _describe(counts: Doubles, std: float, n: int) -> tuple[float, float, float] | None:
-    """Median, spread and tail of one histogram, or None if little of it rises above the noise."""
+def _describe(counts: Doubles, std: float, n: int) -> tuple[float, float, float, float] | None:
+    """Centre, spread, deviation and tail, or None if less than half of n rises above the noise."""
     kept = np.where(counts > 3.5 * std, counts, 0.0)
     total = kept.sum()
-    if total < (0.2 * n if std == 0 else 6 * std):
+    if total < 0.5 * n:
         return None
     centre = _quantile(kept, 0.5)
-    occupied = np.flatnonzero(kept)
-    ends = (
-        abs(_inside(int(occupied[0]), 0.0) - centre),
-        abs(_inside(int(occupied[-1]), 1.0) - centre),
-    )
-    tail = max(ends) or 1.0
+    cells = np.flatnonzero(kept)
+    middles = np.array([_inside(int(cell), 0.5) for cell in cells])
+    deviation = math.sqrt(float(kept[cells] @ (middles - centre) ** 2 / total))
+    first, last = _inside(int(cells[0]), 0.0), _inside(int(cells[-1]), 1.0)
+    tail = max(abs(first - centre), abs(last - centre)) or 1.0
+    spread = deviation or tail
     for (low, high), deviations in _SPREADS:
-        a, b = _quantile(kept, low), _quantile(kept, high)
-        if b > a:
-            return centre, (b - a) / deviations, tail
-    return centre, tail, tail
+        width = _quantile(kept, high) - _quantile(kept, low)
+        if width > 0:
+            spread = width / deviations
+            break
+    return centre, spread, deviation or tail, tail
 
 
 def _quantile(counts: Doubles, level: float) -> float:

@@ -41,6 +41,7 @@ class ScaledDescent:
     level : which quantile of the starting gradient norms becomes the threshold, in (0, 1).
     pace : first step length in units of target scale / threshold.
     decay : step t is the first step over t^decay.
+    most_noise : cap on the first step, so that noise alone walks at most this many target scales.
     scale_target : centre and scale a numeric target too.
     scale_share, threshold_share : parts of the descent's variance budget spent on steps 1 and 2.
 
@@ -55,6 +56,7 @@ class ScaledDescent:
     level: float = 0.9
     pace: float = 2.0
     decay: float = 0.5
+    most_noise: float = 0.3
     scale_target: bool = True
     scale_share: float = 0.1
     threshold_share: float = 0.05
@@ -92,7 +94,12 @@ class ScaledDescent:
             w[d] = found.centres[d]
         threshold = self._buy_threshold(curator, loss, w, unit, multiplier)  # 2
         mean = ClippedMean(threshold)
-        first = min(self.pace * unit / threshold, 1 / (2 * loss.curvature))
+        reach = self._walk(problem, threshold, multiplier)
+        first = min(
+            self.pace * unit / threshold,
+            1 / (2 * loss.curvature),
+            self.most_noise * unit / reach if reach > 0 else math.inf,
+        )
 
         total, kept = np.zeros_like(w), 0
         for t, batch in enumerate(curator.rounds(Everyone(), self.steps), start=1):  # 3
@@ -101,7 +108,7 @@ class ScaledDescent:
             w = domain.prox(w - step * g.reshape(w.shape), step)
             if 2 * t > self.steps:
                 total, kept = total + w, kept + 1
-        w = self._shrunk(total / kept, problem, first, threshold, multiplier)  # 4
+        w = self._shrunk(total / kept, problem, first * reach)  # 4
         w[:d] /= scales[:, None]
         if problem.intercept:
             w[d] -= centres @ w[:d]
@@ -124,15 +131,16 @@ class ScaledDescent:
         cell = int(np.searchsorted(np.cumsum(kept), self.level * kept.sum()))
         return float(LEVELS[min(cell, len(LEVELS) - 1)])
 
-    def _shrunk(
-        self, w: NDArray[np.float64], problem: Problem, first: float, threshold: float,
-        multiplier: float,
-    ) -> NDArray[np.float64]:  # fmt: skip
-        """Positive-part shrinkage of the slopes once noise is half of what was released."""
+    def _walk(self, problem: Problem, threshold: float, multiplier: float) -> float:
+        """Length of the last iterate if gradients were noise alone and the first step were 1."""
         std = multiplier * threshold / problem.n
-        walked = np.sum((first / np.arange(1, self.steps + 1) ** self.decay) ** 2)
+        walked = float(np.sum(np.arange(1, self.steps + 1) ** (-2 * self.decay)))
+        return std * math.sqrt(walked * problem.rows * problem.outputs)
+
+    def _shrunk(self, w: NDArray[np.float64], problem: Problem, noise: float) -> NDArray[np.float64]:
+        """Positive-part shrinkage of the slopes once noise is half of what was released."""
         slopes = w[: problem.d]
-        noise, signal = std**2 * walked * slopes.size, float(np.sum(slopes**2))
-        if noise > 0.5 * signal:
-            slopes *= max(0.0, 1 - noise / signal) if signal > 0 else 0.0
+        signal = float(np.sum(slopes**2))
+        if noise**2 > 0.5 * signal:
+            slopes *= max(0.0, 1 - noise**2 / signal) if signal > 0 else 0.0
         return w

@@ -25,10 +25,10 @@ from privtail.trusted.sampling import Everyone, PoissonBatches, Sampling
 class StochasticProximalGradient:
     """DP-SPGD for regularized stochastic convex optimization with heavy-tailed data.
 
-    Xie, Pietrosanu, Liu, Tu, Jiang, Kong, "Differentially private stochastic convex optimization
-    with heavy-tailed data" (Statistica Sinica): Algorithm 1 (clipped, `clipped`), Algorithm 2 with
-    3 (clamped median of means, `kamath`) and Algorithm 4 (smoothed Catoni, `holland`); the three
-    differ in ``mean`` alone.
+    Xie, Pietrosanu, Liu, Tu, Jiang, Kong, "Differentially private regularized stochastic convex
+    optimization with heavy-tailed data" (Statistica Sinica): Algorithm 1 (clipped, `clipped`),
+    Algorithm 2 with 3 (clamped median of means, `kamath`) and Algorithm 4 (smoothed Catoni,
+    `holland`); the three differ in ``mean`` alone.
 
     ============  =====================  ====================================
     paper         here                   meaning
@@ -45,12 +45,15 @@ class StochasticProximalGradient:
     **Privacy.** One Poisson-subsampled Gaussian release per step, by numerical composition (PLD).
     Groups are dealt by record id with the public divisor m/q.
 
-    **Utility.** Corollary 2: excess risk O~(T^(-1/2) + p T^(1/4) / sqrt(n eps)).
+    **Utility.** Corollary 1 (`kamath`): excess risk
+    O~(T^(-1/2) + p^(3/2) (sqrt(p T) / (n eps))^((k-1)/k)); corollary 2 (`holland`):
+    O~(T^(-1/2) + p T^(1/4) / sqrt(n eps)).
 
-    **Deviations from the paper.** The printed noise spends 1.2 to 26 times the stated epsilon
+    **Deviations from the paper.** The printed noise spends 1.1 to 9 times the stated epsilon
     (ALGORITHMS 2, table); noise comes from the accountant. Algorithm 3 cuts groups from the
-    realised batch, which multiplies the sensitivity by (q + 1)/2; ours are fixed. The output
-    average runs over the T new iterates, as printed.
+    realised batch, which multiplies the sensitivity by (q + 1)/2; ours are fixed. The corollaries
+    print gamma_t = K_1/sqrt(t) for t from 0 with K_1 the smoothness; theorem 1 asks for at most
+    1/K_1, so here 1/(K_1 sqrt(t + 1)). The output average runs over the T new iterates, as printed.
     """
 
     mean: RobustMean
@@ -68,10 +71,18 @@ class StochasticProximalGradient:
 
     @classmethod
     def kamath(
-        cls, n: int, d: int, *, batch: int, width: float, step_size: float,
-        failure_probability: float = 0.1, decay: float = 0.5,
+        cls, n: int, d: int, budget: Budget, *, batch: int, step_size: float,
+        width: float | None = None, order: float = 2.0, failure_probability: float = 0.1,
+        decay: float = 0.5,
     ) -> Self:  # fmt: skip
-        """Algorithms 2 and 3: interval [-width/2, width/2], q = 3 log(2 d / zeta) groups."""
+        """Algorithms 2 and 3: interval [-width/2, width/2], q = 3 log(2 d / zeta) groups.
+
+        ``width`` None is varrho = (eps m / sqrt(d log(1/delta)))^(1/k) of corollary 1, for
+        gradient coordinates whose k-th central moment (k = ``order``) is at most 1.
+        """
+        if width is None:
+            root = math.sqrt(d * math.log(1 / budget.delta))
+            width = (budget.epsilon * batch / root) ** (1 / order)
         groups = max(1, round(3 * math.log(2 * d / failure_probability)))
         mean = ClampedMean(width / 2, blocks=groups)
         return cls._preset(mean, n, batch, step_size, decay)
@@ -81,7 +92,10 @@ class StochasticProximalGradient:
         cls, n: int, budget: Budget, *, batch: int, second_moment: float, step_size: float,
         failure_probability: float = 0.1, decay: float = 0.5,
     ) -> Self:  # fmt: skip
-        """Algorithm 4: nu = sqrt(log(1/zeta)), s = sqrt(m eps tau)/(log(1/zeta) log^(1/4)(1/delta))."""
+        """Algorithm 4 with lines 2 and 3 for coordinates of second moment at most tau.
+
+        nu = sqrt(log(1/zeta)), s = sqrt(m eps tau) / (log(1/zeta) log^(1/4)(1/delta)).
+        """
         log_failure = math.log(1 / failure_probability)
         scale = math.sqrt(batch * budget.epsilon * second_moment) / log_failure
         scale /= math.log(1 / budget.delta) ** 0.25
@@ -90,13 +104,15 @@ class StochasticProximalGradient:
 
     @classmethod
     def from_theory(
-        cls, n: int, d: int, budget: Budget, *, second_moment: float, step_size: float,
-        batch: int | None = None,
+        cls, n: int, d: int, budget: Budget, *, second_moment: float, curvature: float,
+        failure_probability: float = 0.1,
     ) -> Self:  # fmt: skip
-        """Corollary 2: Algorithm 4 with T = 5 n^2/m^2; m = n unless ``batch`` is given."""
+        """Corollary 2 with the batch of remark 4, m = (n d)^(2/3) / eps^(1/3), at most n."""
+        batch = min(n, math.ceil((n * d) ** (2 / 3) / budget.epsilon ** (1 / 3)))
         return cls.holland(
-            n, budget, batch=batch or n, second_moment=second_moment, step_size=step_size
-        )
+            n, budget, batch=batch, second_moment=second_moment, step_size=1 / curvature,
+            failure_probability=failure_probability,
+        )  # fmt: skip
 
     @classmethod
     def _preset(cls, mean: RobustMean, n: int, batch: int, step_size: float, decay: float) -> Self:
@@ -114,13 +130,13 @@ class StochasticProximalGradient:
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
-        """The loop of the boxes; the average iterate."""
+        """The loop of the boxes (line numbers of Algorithm 1); the average iterate."""
         require(domain, "prox", needed_by="StochasticProximalGradient")
         w = starting_point(curator.problem, start)  # line 1
         total = np.zeros_like(w)
         for t, batch in enumerate(curator.rounds(self.sampling, self.steps)):  # lines 2-3
-            g = batch.gradient(loss, w, self.mean).release(GaussianNoise(multiplier))
+            g = batch.gradient(loss, w, self.mean).release(GaussianNoise(multiplier))  # lines 4-6
             step = self.step_size / (t + 1) ** self.decay
-            w = domain.prox(w - step * g.reshape(w.shape), step)
+            w = domain.prox(w - step * g.reshape(w.shape), step)  # line 7
             total += w
         return Result(total / self.steps, self.steps, multiplier)

@@ -690,7 +690,7 @@ def _slack(plan: list[dict[str, Any]], terms: Terms) -> float:
     draws = [(e.scale, e.coordinates * times) for e, times in events if e.law == "gaussian"]
     if any(scale < 64 for scale, _ in draws) or terms.epsilon > 700:
         return math.inf
-    roughness = math.fsum(count / scale**2 for scale, count in draws)
+    roughness = math.fsum(count / scale / scale for scale, count in draws)
     return (1 + math.exp(terms.epsilon)) * 0.05 * roughness * (1 + 1e-12)
 
 

@@ -1,0 +1,466 @@
+"""A statement says what its events cost, and no file says less unnoticed."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import os
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privtail.errors import InvalidInput
+from privtail.statement import Statement, Verification, verify
+from privtail.trusted.accountants import calibrate, cost
+from privtail.trusted.budget import Budget
+from privtail.trusted.events import Event, Plan, Round, compose
+from privtail.trusted.sampling import DisjointParts, PoissonBatches
+
+UNIT = 2.0**-40
+
+
+def gaussian(multiplier: float, question: str = "gradient of logistic loss") -> Event:
+    return Event(
+        law="gaussian",
+        scale=multiplier * 2.0**38,
+        radius=2.0**38,
+        diameter=2.0**39,
+        coordinates=15,
+        unit=UNIT,
+        question=question,
+    )
+
+
+def full(m: float) -> Plan:
+    return (Round(events=(gaussian(m), gaussian(2 * m, "second moments")), times=20),)
+
+
+def poisson(m: float) -> Plan:
+    return (Round(sampling=PoissonBatches(0.01), events=(gaussian(m),), times=50),)
+
+
+def parts(m: float) -> Plan:
+    return (Round(sampling=DisjointParts(5), events=(gaussian(m),), times=5),)
+
+
+def mixture(m: float) -> Plan:
+    top = Event(
+        law="noisy_max",
+        scale=m * 2.0**20,
+        radius=2.0**20,
+        diameter=2.0**20,
+        coordinates=9,
+        picks=3,
+        one_signed=True,
+        unit=2.0**-20,
+        question="largest scores",
+    )
+    labels = Event(law="labels", scale=20.0, radius=1.0, diameter=2.0, coordinates=9, delta=1e-8)
+    laplace = Event(law="laplace", scale=m * 9, radius=1.0, diameter=2.0, coordinates=3)
+    return compose((Round(events=(labels, top, laplace)),), full(m))
+
+
+PLANS = {"full": full, "poisson": poisson, "parts": parts, "mixture": mixture}
+
+
+def statement(make: Any = full, epsilon: float = 1.0, **changes: Any) -> Statement:
+    budget = Budget(epsilon, 1e-6, changes.get("neighbours", "replace_one"))
+    arguments: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": 1e-6,
+        "n": 30_162,
+        "plan": make(calibrate(make, budget)),
+        "label": "DPLogisticRegression",
+    }
+    return Statement(**(arguments | changes))
+
+
+def written(given: Statement) -> dict[str, Any]:
+    """What a reader of the file gets."""
+    return json.loads(json.dumps(given.to_json(), allow_nan=False))
+
+
+# --- what it says ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "zero_out"])
+@pytest.mark.parametrize("name", PLANS)
+def test_a_private_fit(name, neighbours):
+    given = statement(PLANS[name], neighbours=neighbours)
+    near = neighbours.replace("_", "-")
+    assert given.headline == (
+        f"(ε = 1, δ = 1e-06)-differentially private for one row, {near} neighbours"
+    )
+    assert str(given).splitlines()[0] == given.headline
+    assert given.spent == cost(given.plan, neighbours).epsilon(1e-6) <= 1
+    assert given.private
+    result = verify(written(given))
+    assert result.ok, str(result)
+    assert result.problems == ()
+    assert result.claimed == (1.0, 1e-6)
+    assert result.recomputed == given.spent
+    assert result.headline == given.headline == str(result).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "headline"),
+    [
+        ({"noise": "simulated"}, "NOT PRIVATE: simulated noise"),
+        ({"noise": "none"}, "NOT PRIVATE: epsilon is infinite"),
+        ({"epsilon": math.inf}, "NOT PRIVATE: epsilon is infinite"),
+        ({"epsilon": 0.5}, "NOT PRIVATE AS CLAIMED: ε = 0.5 was promised, the releases cost 1"),
+        ({"plan": full(0.0)}, "NOT PRIVATE AS CLAIMED: ε = 1 was promised, the releases cost inf"),
+    ],
+)
+def test_not_private_says_so_first(changes, headline):
+    given = replace(statement(), **changes)
+    assert not given.private
+    assert given.headline.startswith(headline)
+    for page in (str(given), repr(given), given._repr_html_(), json.dumps(given.to_json())):
+        assert "NOT PRIVATE" in page.split("\n", maxsplit=1)[0]
+        assert "ly private for" not in page
+    result = verify(written(given))
+    assert not result.ok
+    assert not result
+    assert result.problems
+    assert str(result).startswith("NOT VERIFIED")
+
+
+def test_a_promise_is_never_rounded():
+    given = statement(epsilon=1.00000049)
+    assert "ε = 1.00000049," in given.headline
+
+
+def test_the_page_tells_everything():
+    given = statement(
+        mixture, assumptions=("The loss is row-wise (trusted).",), seeded_public_choices=True
+    )
+    text = str(given)
+    for part in (
+        "DPLogisticRegression",
+        "one row replaced by any other",
+        "n = 30162 (public)",
+        "ρ = ",
+        "exact: OpenDP",
+        "seeded",
+        "gradient of logistic loss",
+        "noisy max, top 3",
+        "z = std/radius",
+        "The loss is row-wise (trusted).",
+        "Running time and memory",
+        "invalid='raise'",
+        "numpy",
+        "dp-accounting",
+    ):
+        assert part in text, part
+    assert "\u03bc = " not in text, "no Gaussian DP for a mixture"
+    assert "would cost" in str(replace(given, noise="simulated"))
+
+
+def test_the_table_divides_as_its_header_says():
+    head, first, second = statement().table()
+    row = dict(zip(head, first, strict=True))
+    multiplier = float(row["z = std/radius"])
+    assert float(row["std/diameter"]) == pytest.approx(multiplier / 2, rel=1e-5)
+    assert float(row["noise std"]) == pytest.approx(multiplier * 2.0**38 * UNIT, rel=1e-5)
+    assert (row["times"], row["coordinates"], row["sampling"]) == ("20", "15", "everyone")
+    assert (row["share"], second[-1]) == ("80.0%", "20.0%")
+
+
+def test_html_escapes_everything():
+    evil = "<script>alert('x')</script>"
+    plan = (Round(events=(gaussian(100.0, evil),)),)
+    given = statement(plan=plan, label=evil, unit=evil, assumptions=(evil,), outside=(evil,))
+    html = given._repr_html_()
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") >= 5
+
+
+# --- written and read -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_json_restores_an_equal_statement(name):
+    given = statement(PLANS[name], assumptions=("a",), seeded_public_choices=True)
+    assert Statement.from_json(written(given)) == given
+    assert pickle.loads(pickle.dumps(given)) == given  # noqa: S301
+    assert copy.deepcopy(given) == given
+
+
+def test_infinity_survives_strict_json():
+    given = replace(statement(plan=full(0.0)), epsilon=math.inf, noise="none")
+    assert Statement.from_json(written(given)) == given
+
+
+@pytest.mark.parametrize("kind", ["statement", "model"])
+def test_files(kind, tmp_path):
+    given = written(statement())
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps(given if kind == "statement" else {"statement": given, "coef": [1]}))
+    assert verify(path).ok
+    assert verify(str(path)) == verify(path)
+
+
+# --- lies -----------------------------------------------------------------------------------------
+
+
+def lie(path: str, value: Any) -> Verification:
+    """Verify a good statement after one edit; ``...`` deletes."""
+    content = written(statement(mixture))
+    at: Any = content
+    *parents, last = [int(key) if key.isdigit() else key for key in path.split(".")]
+    for key in parents:
+        at = at[key]
+    if value is ...:
+        del at[last]
+    else:
+        at[last] = value
+    return verify(content)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "problem"),
+    [
+        ("epsilon", 0.9, "claim is below the cost"),
+        ("delta", 1e-7, "claim is below the cost"),
+        ("neighbours", "zero_out", "headline was edited"),
+        ("headline", "(ε = 0.1, δ = 0)-differentially private", "headline was edited"),
+        ("headline", ..., "headline was edited"),
+        ("spent.epsilon", 0.9, "Edited number: spent epsilon is 0.9"),
+        ("spent.epsilon", "tiny", "Edited number"),
+        ("spent.mu", 0.1, "Edited number: spent mu is 0.1"),
+        ("spent.rho", 1e-9, "Edited number: spent rho"),
+        ("spent", ..., "Edited number"),
+        ("spent", [], "Edited number"),
+        ("noise", "simulated", "nothing is private"),
+        ("noise", "none", "nothing is private"),
+        ("epsilon", "inf", "nothing is private"),
+        ("plan.1.times", 21, "claim is below the cost"),
+        ("plan.0.events.1.picks", 4, "claim is below the cost"),
+        ("plan.0.events.1.picks", 10, "10 picks of 9"),
+        ("plan.0.events.1.picks", 0, "0 picks of 9"),
+        ("plan.0.events.2.picks", 2, "2 picks of 3"),
+        ("plan.1.events.0.scale", 0.0, "claim is below the cost"),
+        ("plan.1.events.0.scale", 1e-300, "claim is below the cost"),
+        ("plan.1.events.0.scale", -1.0, "scale must be finite and not negative"),
+        ("plan.1.events.0.scale", math.nan, "scale must be finite and not negative"),
+        ("plan.1.events.0.scale", math.inf, "scale must be finite and not negative"),
+        ("plan.1.events.0.scale", 10**400, "scale must be finite and not negative"),
+        ("plan.1.events.0.radius", 0.0, "radius and unit must be positive"),
+        ("plan.1.events.0.radius", -1.0, "radius must be finite and not negative"),
+        ("plan.1.events.0.diameter", 0.0, "one to two times radius"),
+        ("plan.1.events.0.diameter", 2.0**38 * 0.9, "one to two times radius"),
+        ("plan.1.events.0.diameter", 2.0**39 * 1.1, "one to two times radius"),
+        ("plan.1.events.0.diameter", math.nan, "diameter must be finite"),
+        ("plan.1.events.0.coordinates", 0, "coordinates must be at least 1"),
+        ("plan.1.events.0.coordinates", -5, "coordinates must be at least 1"),
+        ("plan.1.events.0.unit", 0.0, "radius and unit must be positive"),
+        ("plan.1.events.0.delta", 0.1, "does not fit the law"),
+        ("plan.1.events.0.law", "cauchy", "the law 'cauchy' is unknown"),
+        ("plan.0.events.0.delta", 0.0, "does not fit the law"),
+        ("plan.0.events.0.delta", 2.0, "does not fit the law"),
+        ("plan.0.sampling", {"kind": "poisson", "rate": 0.5}, "Edited number: spent rho"),
+    ],
+)
+def test_every_lie_is_a_problem(path, value, problem):
+    result = lie(path, value)
+    assert not result.ok
+    assert any(problem in sentence for sentence in result.problems), result.problems
+    assert all(sentence.isprintable() for sentence in result.problems)
+    assert (result.recomputed is None) == ("not computable" in str(result))
+
+
+@pytest.mark.parametrize(("path", "value"), [("spent.epsilon", 1.5), ("spent.rho", None)])
+def test_claiming_less_privacy_is_no_lie(path, value):
+    assert lie(path, value).ok
+
+
+def test_the_plan_without_its_dearest_round_is_caught_by_nothing_but_its_numbers():
+    """Deleting events makes a cheaper plan: only the printed numbers stay behind."""
+    result = lie("plan.1", ...)
+    assert result.recomputed is not None
+    assert result.recomputed < 1
+
+
+# --- hostile files --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("format", "privtail-model"),
+        ("format", ["privtail-statement"]),
+        ("version", 2),
+        ("version", None),
+        ("epsilon", "1"),
+        ("epsilon", -1.0),
+        ("epsilon", math.nan),
+        ("epsilon", True),
+        ("epsilon", None),
+        ("epsilon", ...),
+        ("delta", 1.0),
+        ("delta", -1e-9),
+        ("delta", []),
+        ("n", 0),
+        ("n", 1.5),
+        ("n", True),
+        pytest.param("n", 10**5000, id="n-huge"),
+        ("neighbours", "add_one"),
+        ("neighbours", ["replace_one"]),
+        ("noise", "quiet"),
+        ("noise", {}),
+        ("seeded_public_choices", 1),
+        ("label", "two\nlines"),
+        ("unit", "\x1b]0;owned\x07"),
+        ("assumptions", "a sentence"),
+        ("assumptions", [1]),
+        ("outside", {"a": 1}),
+        ("versions", ["numpy"]),
+        ("versions", {"numpy": 2}),
+        ("plan", ...),
+        ("plan", {}),
+        ("plan", [3]),
+        ("plan", [{}]),
+        ("plan.0.times", -1),
+        ("plan.0.times", 1.5),
+        ("plan.0.times", True),
+        ("plan.0.times", 10**30),
+        ("plan.0.times", ...),
+        ("plan.0.sampling", "everyone"),
+        ("plan.0.sampling", {"kind": "guess"}),
+        ("plan.0.sampling", {"kind": ["everyone"]}),
+        ("plan.0.sampling", {"kind": "poisson"}),
+        ("plan.0.sampling", {"kind": "poisson", "rate": 0.0}),
+        ("plan.0.sampling", {"kind": "poisson", "rate": math.nan}),
+        ("plan.0.sampling", {"kind": "poisson", "rate": "0.1"}),
+        ("plan.0.sampling", {"kind": "parts", "parts": 0}),
+        ("plan.0.sampling", {"kind": "parts", "parts": 2.5}),
+        ("plan.0.sampling", {"kind": "everyone", "rate": 0.1}),
+        ("plan.0.events", {}),
+        ("plan.0.events", [[]]),
+        ("plan.0.events.0.scale", "1"),
+        ("plan.0.events.0.scale", None),
+        ("plan.0.events.0.scale", ...),
+        ("plan.0.events.0.law", ["gaussian"]),
+        ("plan.0.events.0.coordinates", 1.5),
+        ("plan.0.events.0.picks", "3"),
+        ("plan.0.events.0.one_signed", 0),
+        ("plan.0.events.0.question", "\x1b[2J"),
+        ("plan.0.events.0.question", 3),
+        ("plan.0.events.0.surprise", 3),
+    ],
+)
+def test_a_hostile_field_is_one_clear_line(path, value):
+    with pytest.raises(InvalidInput) as refusal:
+        lie(path, value)
+    assert str(refusal.value).isprintable()
+    assert len(str(refusal.value)) < 300
+    assert refusal.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"3",
+        b"null",
+        b"{}",
+        b'{"statement": []}',
+        b'{"statement": {"statement": {}}}',
+        b'{"format": "privtail-statement", "version": 1}',
+        b'{"format": "privtail-statement", "version": NaN}',
+        b"[" * 1_000_000,
+        b"\xff\xfe\x00",
+        b"\x00" * 100,
+        b'{"n": ' + b"9" * 10_000 + b"}",
+    ],
+    ids=lambda data: repr(data[:20]),
+)
+def test_a_hostile_file_is_one_clear_line(data, tmp_path):
+    path = tmp_path / "file.json"
+    path.write_bytes(data)
+    with pytest.raises(InvalidInput):
+        verify(path)
+
+
+@pytest.mark.parametrize("name", ["missing.json", ".", "pipe", "nul\x00"])
+def test_no_file(name, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInput):
+        verify(tmp_path / name)
+    for source in (3, None, b"{}"):
+        with pytest.raises(InvalidInput):
+            verify(source)
+
+
+def test_random_edits_never_end_in_a_traceback(rng):
+    """Any value anywhere: a verdict or InvalidInput, and ok only where the numbers say so."""
+    values = [..., None, True, 0, -1, 1, 2.5, 1e308, math.nan, math.inf, "", "inf", [], {}, [{}]]
+    good = written(statement(mixture))
+    verdicts = 0
+    for _ in range(400):
+        content = copy.deepcopy(good)
+        at: Any = content
+        while True:
+            keys = list(at) if isinstance(at, dict) else range(len(at))
+            key = keys[int(rng.integers(len(keys)))]
+            if not isinstance(at[key], dict | list) or not at[key] or rng.random() < 0.1:
+                break
+            at = at[key]
+        value = values[int(rng.integers(len(values)))]
+        if value is ...:
+            del at[key]
+        else:
+            at[key] = value
+        try:
+            result = verify(content)
+        except InvalidInput:
+            continue
+        verdicts += 1
+        str(result)
+        if result.ok:
+            assert cost(Statement.from_json(content).plan, "replace_one").epsilon(1e-6) <= 1
+    assert verdicts > 50
+
+
+def test_a_plan_without_a_theorem_is_no_proof():
+    content = written(statement(mixture))
+    content["plan"][1]["sampling"] = {"kind": "poisson", "rate": 0.5}
+    content["plan"][1]["events"] += content["plan"][0]["events"]
+    result = verify(content)
+    assert not result.ok
+    assert result.recomputed is None
+    assert result.problems[0].startswith("The cost cannot be recomputed: One Poisson batch")
+
+
+def test_an_accountant_that_fails_is_no_proof(monkeypatch):
+    content = written(statement())
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("privtail.statement.cost", broken)
+    result = verify(content)
+    assert not result.ok
+    assert result.recomputed is None
+    assert "ZeroDivisionError" in str(result)
+
+
+def test_importing_it_is_light():
+    """The accountant of Poisson batches is imported when it is needed."""
+    import subprocess
+    import sys
+
+    import privtail
+
+    code = "import sys, privtail.statement; sys.exit('dp_accounting' in sys.modules)"
+    environment = os.environ | {"PYTHONPATH": str(Path(privtail.__file__).parents[1])}
+    assert (
+        subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+    )
