@@ -51,7 +51,8 @@ class CatoniDescent:
     gradients in floating point; the influence function is evaluated stably and forced onto its
     range. Sensitivity uses c_beta instead of 2 sqrt 2/3. Noise comes from the exact accountant
     instead of the zCDP formula of lines 1 and 4. ``scale`` is free; `from_theory` offers the
-    paper's. With ``PoissonBatches`` this is the stochastic variant of the paper's experiments.
+    paper's. With ``PoissonBatches`` this is the stochastic variant of the paper's experiments; a
+    regularizer (their ridge) enters by its prox, which for a set is the projection of line 5.
     """
 
     steps: int
@@ -111,9 +112,9 @@ class CatoniDescent:
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; w^T."""
-        require(domain, "project", needed_by="CatoniDescent")
+        require(domain, "prox", needed_by="CatoniDescent")
         w = starting_point(curator.problem, start)
         for batch in curator.rounds(self.sampling, self.steps):  # line 2
             g = batch.gradient(loss, w, self.mean).release(GaussianNoise(multiplier))  # lines 3-4
-            w = domain.project(w - self.step_size * g.reshape(w.shape))  # line 5
+            w = domain.prox(w - self.step_size * g.reshape(w.shape), self.step_size)  # line 5
         return Result(w, self.steps, multiplier)

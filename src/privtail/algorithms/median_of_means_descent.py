@@ -53,7 +53,8 @@ class MedianOfMeansDescent:
     strongly convex branch: here X_t and its size. Line 7 of Algorithm 3 sums over all records
     instead of the group; its groups are dealt by record id here, with the public divisor
     |X_t|/m. Advanced composition of line 3 is replaced by exact composition. Theorem 7 does not
-    say what its G is: 1/n here.
+    say what its G is: 1/n here. A regularizer enters by its prox, which for a set is the
+    projection of line 9.
     """
 
     steps: int
@@ -116,12 +117,12 @@ class MedianOfMeansDescent:
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; the last iterate on disjoint parts, else the average."""
-        require(domain, "project", needed_by="MedianOfMeansDescent")
+        require(domain, "prox", needed_by="MedianOfMeansDescent")
         w = starting_point(curator.problem, start)
         total = np.zeros_like(w)
         for batch in curator.rounds(self.sampling, self.steps):  # lines 1-7
             g = batch.gradient(loss, w, self.mean).release(GaussianNoise(multiplier))  # line 8
-            w = domain.project(w - self.step_size * g.reshape(w.shape))  # line 9
+            w = domain.prox(w - self.step_size * g.reshape(w.shape), self.step_size)  # line 9
             total += w
         last = isinstance(self.sampling, DisjointParts)
         return Result(w if last else total / self.steps, self.steps, multiplier)  # lines 11-15

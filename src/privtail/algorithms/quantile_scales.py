@@ -91,9 +91,9 @@ def from_histogram(noisy: Doubles, std: float, n: int, pooled: bool) -> Scales:
     shared = _describe(noisy.sum(axis=0), std * math.sqrt(columns), votes) or (0.0, 1.0, 1.0, 1.0)
     fallback = (0.0, *shared[1:])
     found = [None if pooled else _describe(counts, std, n) for counts in noisy]
-    described = np.array([fallback if one is None else one for one in found])
+    described = np.array([fallback if one is None else one for one in found]).T.copy()
     reliable = np.array([one is not None for one in found])
-    return Scales(*described.T.copy(), reliable)
+    return Scales(described[0], described[1], described[2], described[3], reliable)
 
 
 def _describe(counts: Doubles, std: float, n: int) -> tuple[float, float, float, float] | None:

@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
-from privtail.linear_model.fitting import PrivateLinearModel, ScaledDescent, chosen, decision
+from privtail.linear_model.fitting import PrivateLinearModel, chosen, decision
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
 
 
-class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):
+class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     """Logistic regression under differential privacy; no bounds on the data are needed.
 
     Parameters
@@ -114,14 +114,14 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):
             )
         raise InvalidInput("A classifier needs at least two classes.")
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Any:
         """Scores: (rows,) for two classes, else (rows, K)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr")
         scores = decision(X, self.coef_, self.intercept_)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Any:
         """Class probabilities (rows, K)."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
@@ -129,7 +129,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):
             return np.column_stack([1 - p, p])
         return np.asarray(softmax(scores, axis=1))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Any:
         """Most probable class (rows,)."""
         scores = self.decision_function(X)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)

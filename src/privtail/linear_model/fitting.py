@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.result import Result
-from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import Domain, Slopes
 from privtail.errors import InvalidInput
 from privtail.losses import AnyLoss
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
-from privtail.trusted.events import Plan, Round, compose
+from privtail.trusted.events import Round, compose
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.mechanisms.labels import StabilityHistogram
-from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
 
 LABEL_SHARE = 0.1
@@ -32,18 +31,7 @@ MOST_CLASSES = 64
 """Room in the plan for labels that are still to buy."""
 
 
-class Algorithm(Protocol):
-    """What an algorithm offers: a plan from public numbers, and a run."""
-
-    def plan(self, multiplier: float, problem: Problem) -> Plan: ...
-
-    def run(
-        self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
-    ) -> Result: ...  # fmt: skip
-
-
-class PrivateLinearModel(BaseEstimator):
+class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     """Abstract: a linear model fitted by a private algorithm."""
 
     epsilon: float

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import Unconstrained
-from privtail.linear_model.fitting import PrivateLinearModel, ScaledDescent, chosen, decision
+from privtail.linear_model.fitting import PrivateLinearModel, chosen, decision
 from privtail.losses import SquaredLoss
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
 
 
-class DPLinearRegression(RegressorMixin, PrivateLinearModel):
+class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     """Linear regression by private least squares; no bounds on the data are needed.
 
     Parameters
@@ -84,14 +84,14 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on X (n, d) and y (n,); charges the ledger once."""
         curator = self._curate(X, y, outputs=1, classes=None, categories=self.categories)
-        algorithm = chosen(self.algorithm, ScaledDescent(level=0.9, pace=2.0))
+        algorithm = chosen(self.algorithm, ScaledDescent(level=0.9, pace=2.0, most_noise=1.0))
         result = self._release(curator, algorithm, SquaredLoss(), Unconstrained())
         d = curator.problem.d
         self.coef_ = result.w[:d, 0]
         self.intercept_ = float(result.w[d, 0]) if self.fit_intercept else 0.0
         return self
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Any:
         """Predictions (rows,) for X (rows, d)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr")

@@ -270,23 +270,54 @@ def influence(entries, kind, coefficients, limit, bits):  # type: ignore[no-unty
             entries[i] = a if abs(a) <= 1.0 else 0.0
     elif kind == 2:
         degree = coefficients.shape[0]
-        t = np.empty(n)
-        u = np.empty(n)
-        p = np.empty(n)
-        last = coefficients[degree - 1]
-        for i in range(n):
-            a = entries[i]
-            a = min(max(a, -1e150), 1e150) if a == a else 0.0
-            s = a * a
-            t[i] = a / math.sqrt(1.0 + s)
-            u[i] = (s - 1.0) / (1.0 + s)
-            p[i] = last
-        for c in range(degree - 2, -1, -1):
-            coefficient = coefficients[c]
+        if degree == 16:
+            c0, c1, c2, c3 = coefficients[0], coefficients[1], coefficients[2], coefficients[3]
+            c4, c5, c6, c7 = coefficients[4], coefficients[5], coefficients[6], coefficients[7]
+            c8, c9, c10, c11 = coefficients[8], coefficients[9], coefficients[10], coefficients[11]
+            c12, c13, c14, c15 = (
+                coefficients[12], coefficients[13], coefficients[14], coefficients[15],
+            )  # fmt: skip
             for i in range(n):
-                p[i] = p[i] * u[i] + coefficient
-        for i in range(n):
-            entries[i] = t[i] * p[i]
+                a = entries[i]
+                a = a if a < 1e150 else 1e150
+                a = a if a > -1e150 else -1e150
+                s = a * a
+                q = 1.0 + s
+                x = (s - 1.0) / q
+                p = c14 + x * c15
+                p = c13 + x * p
+                p = c12 + x * p
+                p = c11 + x * p
+                p = c10 + x * p
+                p = c9 + x * p
+                p = c8 + x * p
+                p = c7 + x * p
+                p = c6 + x * p
+                p = c5 + x * p
+                p = c4 + x * p
+                p = c3 + x * p
+                p = c2 + x * p
+                p = c1 + x * p
+                p = c0 + x * p
+                h = (a / math.sqrt(q)) * p
+                entries[i] = h if entries[i] == entries[i] else 0.0
+        else:
+            x_ = np.empty(n)
+            p_ = np.empty(n)
+            for i in range(n):
+                a = entries[i]
+                a = a if a < 1e150 else 1e150
+                a = a if a > -1e150 else -1e150
+                s = a * a
+                entries[i] = a / math.sqrt(1.0 + s) if entries[i] == entries[i] else 0.0
+                x_[i] = (s - 1.0) / (1.0 + s)
+                p_[i] = coefficients[degree - 1]
+            for c in range(degree - 2, -1, -1):
+                coefficient = coefficients[c]
+                for i in range(n):
+                    p_[i] = p_[i] * x_[i] + coefficient
+            for i in range(n):
+                entries[i] *= p_[i]
     for i in range(n):
         v = entries[i]
         v = v if v == v else 0.0

@@ -52,7 +52,7 @@ class Interval:
 
     def steps(self, bits: int) -> int:
         """The largest integer an entry can become: ``limit`` rounded down to the grid."""
-        return math.floor(self.limit * 2**bits)
+        return math.floor(self.limit * 2.0**bits)
 
     def norms(self, size: int, bits: int) -> tuple[Norms, Norms]:
         """Radius and diameter of the range in grid units."""

@@ -150,7 +150,8 @@ class Sensitive:
     def __init__(
         self, value: NDArray[np.int64], sensitivity: Sensitivity, opening: Opening
     ) -> None:
-        assert value.dtype == np.int64 and value.shape == (sensitivity.size,)
+        if value.dtype != np.int64 or value.shape != (sensitivity.size,):
+            raise InvalidInput(f"A Sensitive holds {sensitivity.size} int64 numbers.")
         self._value = value
         self._opening = opening
         self.sensitivity = sensitivity
@@ -237,8 +238,9 @@ def _refuse(name: str) -> Callable[..., Any]:
     return refused
 
 
-for _name in (
-    "float int bool complex index len iter getitem contains array array_ufunc array_function "
-    "eq ne lt le gt ge hash add radd sub rsub mul rmul truediv matmul rmatmul neg pos round"
-).split():
+_CONVERSIONS = ("float", "int", "bool", "complex", "index", "hash", "round")
+_CONTAINERS = ("len", "iter", "getitem", "contains", "array", "array_ufunc", "array_function")
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_ARITHMETIC = ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "matmul", "rmatmul", "neg")
+for _name in (*_CONVERSIONS, *_CONTAINERS, *_COMPARISONS, *_ARITHMETIC, "pos"):
     setattr(Sensitive, f"__{_name}__", _refuse(f"__{_name}__"))

@@ -1,0 +1,1 @@
+"""Ways to open a sensitive value: additive noise, selection, label discovery."""

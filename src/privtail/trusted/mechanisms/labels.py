@@ -30,7 +30,7 @@ class StabilityHistogram:
     delta: float
 
     def __post_init__(self) -> None:
-        if not (0 < self.epsilon) or not 0 < self.delta < 1:
+        if not (self.epsilon > 0 and 0 < self.delta < 1):
             raise InvalidInput(
                 "Buying the labels needs epsilon > 0 and delta in (0, 1). "
                 "With delta=0 declare them: classes=[...]."

@@ -65,7 +65,7 @@ class GaussianNoise:
         """Noisy value in real units, shape (size,)."""
         scale = self.multiplier * sensitivity.radius.l2
         noisy = sampler.gaussian(value, scale) if scale > 0 else value
-        return noisy * sensitivity.unit
+        return noisy.astype(np.float64) * sensitivity.unit
 
 
 @dataclass(frozen=True)
@@ -103,4 +103,4 @@ class LaplaceNoise:
         """Noisy value in real units, shape (size,)."""
         scale = self.multiplier * sensitivity.radius.l1
         noisy = sampler.laplace(value, scale) if scale > 0 else value
-        return noisy * sensitivity.unit
+        return noisy.astype(np.float64) * sensitivity.unit

@@ -25,12 +25,13 @@ class Sparse:
     sparse = True
 
     def __init__(self, X: Any) -> None:
-        if not sp.issparse(X) or X.format != "csr":
+        if not isinstance(X, sp.csr_matrix | sp.csr_array):
             raise InvalidInput("Sparse records must be in CSR format: use X.tocsr().")
-        if X.dtype.kind not in "fiub":
-            raise InvalidInput(f"Records must be numbers, got {X.dtype}.")
-        self._X = X
-        self.n, self.d = X.shape
+        self._X: Any = X
+        if self._X.dtype.kind not in "fiub":
+            raise InvalidInput(f"Records must be numbers, got {self._X.dtype}.")
+        self.n: int = self._X.shape[0]
+        self.d: int = self._X.shape[1]
 
     def rows(self, ids: slice | NDArray[np.int64]) -> SparseRows:
         """The rows of these ids: duplicates summed, columns sorted, indices checked."""

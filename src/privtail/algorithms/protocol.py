@@ -1,0 +1,33 @@
+"""What every algorithm offers."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from numpy.typing import ArrayLike
+
+from privtail.algorithms.result import Result
+from privtail.domains import Domain
+from privtail.losses import AnyLoss
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan
+from privtail.trusted.problem import Problem
+
+
+class Algorithm(Protocol):
+    """A frozen value of public hyper-parameters with a plan and a run.
+
+    It never calibrates: its caller prices the plan with `Curator.calibrate` and passes the
+    multiplier, a common factor on all noise; so algorithms nest.
+    """
+
+    def plan(self, multiplier: float, problem: Problem) -> Plan:
+        """All releases of a run, from public numbers."""
+        ...
+
+    def run(
+        self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
+        start: ArrayLike | None = None,
+    ) -> Result:  # fmt: skip
+        """Make the planned releases and return what they led to."""
+        ...

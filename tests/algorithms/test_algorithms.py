@@ -1,0 +1,314 @@
+"""What every algorithm of the table has to do."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import expit
+
+from privtail.algorithms import (
+    TABLE,
+    CatoniDescent,
+    MedianOfMeansDescent,
+    ProximalGradient,
+    ScaledDescent,
+    StochasticProximalGradient,
+)
+from privtail.domains import L1, L2Ball, Unconstrained
+from privtail.errors import BudgetExceeded, IncompatibleParts, UnsupportedAccounting
+from privtail.trusted.accountants import cost
+from privtail.trusted.budget import NEIGHBOURS, Budget
+from privtail.trusted.events import Round, plan_to_json
+from privtail.trusted.ledger import Ledger
+from privtail.trusted.means import ClampedMean, ClippedMean
+from privtail.trusted.problem import Problem
+from privtail.trusted.sampling import DisjointParts, PoissonBatches
+
+EXAMPLES = {
+    "auto": [ScaledDescent(steps=20)],
+    "catoni-descent": [CatoniDescent(steps=4, step_size=0.1, scale=3.0, smoothing=3.0)],
+    "proximal-gradient": [ProximalGradient(steps=5, step_size=0.1, threshold=1.0)],
+    "stochastic-proximal-gradient": [
+        StochasticProximalGradient(
+            mean=ClampedMean(1.0, blocks=3), steps=6, step_size=0.1, sampling=PoissonBatches(0.3)
+        ),
+        StochasticProximalGradient(mean=ClippedMean(1.0), steps=6, step_size=0.1),
+    ],
+    "median-of-means-descent": [
+        MedianOfMeansDescent(steps=4, step_size=0.1, threshold=1.0, blocks=5),
+        MedianOfMeansDescent(
+            steps=4, step_size=0.1, threshold=1.0, blocks=4, sampling=DisjointParts(4)
+        ),
+    ],
+}
+"""At least one algorithm of every row; a new row needs one here."""
+
+ALL = [(row.name, a) for row in TABLE for a in EXAMPLES[row.name]]
+every_algorithm = pytest.mark.parametrize(
+    "algorithm", [a for _, a in ALL], ids=[f"{name}-{i}" for i, (name, _) in enumerate(ALL)]
+)
+
+
+def test_the_table_is_a_table():
+    assert [row.name for row in TABLE] == list(EXAMPLES)
+    for row in TABLE:
+        assert all(isinstance(example, row.algorithm) for example in EXAMPLES[row.name])
+        assert all(isinstance(cell, str) for cell in (row.name, row.paper, row.box, row.must_know))
+
+
+@every_algorithm
+def test_an_algorithm_is_a_frozen_value(algorithm):
+    assert replace(algorithm) == algorithm
+    assert hash(replace(algorithm)) == hash(algorithm)
+    assert eval(repr(algorithm), vars(inspect.getmodule(type(algorithm)))) == algorithm  # noqa: S307
+    with pytest.raises(FrozenInstanceError):
+        algorithm.steps = 1
+    with pytest.raises(TypeError):
+        type(algorithm)(1)
+    assert all(f.kw_only for f in fields(algorithm))
+
+
+@pytest.mark.parametrize("row", TABLE, ids=[row.name for row in TABLE])
+def test_a_docstring_says_what_is_promised_and_what_is_changed(row):
+    doc = inspect.getdoc(row.algorithm)
+    assert "**Privacy.**" in doc
+    assert "**Utility.**" in doc
+    if row.paper != "-":
+        assert "**Deviations from the paper.**" in doc
+        assert hasattr(row.algorithm, "from_theory")
+
+
+def spent(charged):
+    """The plan that was in fact released, repetitions of a round collected."""
+    rounds = []
+    for sampling, events in charged:
+        if rounds and (rounds[-1].sampling, rounds[-1].events) == (sampling, tuple(events)):
+            rounds[-1] = replace(rounds[-1], times=rounds[-1].times + 1)
+        else:
+            rounds.append(Round(sampling=sampling, events=tuple(events)))
+    return tuple(rounds)
+
+
+def priced(plan):
+    """A plan without what only readers see."""
+    return tuple(
+        replace(r, events=tuple(replace(e, unit=1.0, question="") for e in r.events)) for r in plan
+    )
+
+
+@every_algorithm
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, math.inf])
+def test_planned_is_spent_and_within_the_budget(
+    watched, make_problem, algorithm, epsilon, neighbours
+):
+    X, y, loss = make_problem("squared", 300, 2)
+    ledger = Ledger(Budget(epsilon, 1e-5, neighbours))
+    w = watched.fit(
+        algorithm, X, y, loss, epsilon=epsilon, neighbours=neighbours, ledger=ledger,
+        intercept=True,
+    )  # fmt: skip
+    assert np.isfinite(w).all()
+    plan = watched.curator.plan
+    assert plan == algorithm.plan(watched.multiplier, Problem(n=300, d=2, intercept=True))
+    assert priced(spent(watched.charged)) == priced(plan)
+
+    bill = cost(plan, neighbours).epsilon(1e-5)
+    assert bill == cost(spent(watched.charged), neighbours).epsilon(1e-5)
+    assert bill <= epsilon
+    (entry,) = ledger.entries()
+    assert entry.plan == plan_to_json(plan)
+    assert entry.epsilon == bill == ledger.spent()[0]
+    if math.isinf(epsilon):
+        assert watched.multiplier == 0
+        assert not np.any(watched.noise)
+    else:
+        assert bill >= 0.99 * epsilon, "budget is left over"
+        assert all(np.any(z) for z in watched.noise)
+
+
+@every_algorithm
+def test_the_ledger_refuses_what_it_cannot_pay_before_anything_is_drawn(
+    watched, make_problem, algorithm
+):
+    X, y, loss = make_problem("squared", 300, 2)
+    ledger = Ledger(Budget(0.5, 1e-5))
+    with pytest.raises(BudgetExceeded):
+        watched.fit(algorithm, X, y, loss, epsilon=1.0, ledger=ledger)
+    assert ledger.entries() == ()
+    assert watched.noise == []
+    assert watched.batches == []
+
+
+@every_algorithm
+def test_gaussian_noise_is_not_pure(watched, make_problem, algorithm):
+    X, y, loss = make_problem("squared", 300, 2)
+    with pytest.raises(UnsupportedAccounting, match="delta"):
+        watched.fit(algorithm, X, y, loss, delta=0.0)
+
+
+@every_algorithm
+def test_replace_one_pays_the_diameter_and_zero_out_the_radius(algorithm):
+    """All ranges are symmetric: twice the noise, but for Poisson batches and histograms."""
+    problem = Problem(n=300, d=2)
+    for r in algorithm.plan(2.0, problem):
+        for event in r.events:
+            assert event.scale == pytest.approx(2.0 * event.radius)
+            factor = math.sqrt(2) if event.question in ("histogram", "gradient norms") else 2.0
+            assert event.diameter == pytest.approx(factor * event.radius, rel=1e-6)
+
+
+@every_algorithm
+def test_the_multiplier_is_a_factor_on_every_noise(algorithm):
+    problem = Problem(n=300, d=2)
+    once, twice = (algorithm.plan(m, problem) for m in (3.0, 6.0))
+    for a, b in zip(once, twice, strict=True):
+        assert (a.sampling, a.times) == (b.sampling, b.times)
+        for e, f in zip(a.events, b.events, strict=True):
+            assert f.scale == pytest.approx(2 * e.scale)
+            assert replace(f, scale=e.scale) == e
+
+
+@every_algorithm
+@pytest.mark.parametrize("kind", ["squared", "logistic"])
+def test_a_seed_repeats_a_simulated_run(watched, make_problem, algorithm, kind):
+    if isinstance(algorithm, ScaledDescent) and kind == "logistic":
+        algorithm = replace(algorithm, scale_target=False)
+    X, y, loss = make_problem(kind, 300, 2)
+    first, again, other = (watched.fit(algorithm, X, y, loss, seed=s) for s in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other) or not first.any()
+
+
+@every_algorithm
+def test_sparse_records_give_what_dense_ones_give(watched, make_problem, algorithm):
+    """Equal up to the order in which a margin is summed; the default does not centre them."""
+    X, y, loss = make_problem("squared", 300, 2)
+    X[np.abs(X) < 0.7] = 0
+    intercept = not isinstance(algorithm, ScaledDescent)
+    dense, csr = (
+        watched.fit(algorithm, storage, y, loss, intercept=intercept)
+        for storage in (X, sparse.csr_matrix(X))
+    )
+    assert np.abs(dense - csr).max() < 1e-6
+
+
+@every_algorithm
+@pytest.mark.parametrize("n", [50, 9])
+def test_one_feature_and_few_records(watched, make_problem, algorithm, n):
+    X, y, loss = make_problem("squared", n, 1)
+    w = watched.fit(algorithm, X, y, loss)
+    assert w.shape == (1, 1)
+    assert np.isfinite(w).all()
+
+
+@every_algorithm
+@pytest.mark.parametrize("intercept", [False, True])
+def test_nothing_in_the_records_raises_or_warns(watched, algorithm, intercept):
+    rng = np.random.default_rng(0)
+    X = rng.standard_cauchy((60, 3))
+    X[0], X[1, 1], X[2], X[3], X[4] = np.nan, np.inf, 1e308, -1e308, 5e-324
+    y = rng.standard_cauchy(60)
+    y[5:8] = np.nan, -np.inf, 1e300
+    from privtail.losses import SquaredLoss
+
+    for records, target in (
+        (X, y),
+        (np.full((60, 3), np.nan), y),
+        (np.zeros((60, 3)), np.zeros(60)),
+        (np.full((60, 3), 1e300), np.full(60, -1e300)),
+        (X, np.full(60, np.nan)),
+    ):
+        w = watched.fit(algorithm, records, target, SquaredLoss(), intercept=intercept)
+        assert np.isfinite(w).all()
+
+
+@every_algorithm
+def test_multinomial(watched, make_problem, algorithm):
+    if isinstance(algorithm, ScaledDescent):
+        algorithm = replace(algorithm, scale_target=False)
+    X, y, loss = make_problem("multinomial", 300, 2)
+    w = watched.fit(algorithm, X, y, loss, intercept=True)
+    assert w.shape == (3, 3)
+
+
+@dataclass(frozen=True)
+class Shapeless:
+    """A domain without operations."""
+
+    def value(self, w):
+        return 0.0
+
+
+@every_algorithm
+def test_a_domain_without_the_operation_is_refused_with_a_list(watched, make_problem, algorithm):
+    X, y, loss = make_problem("squared", 60, 2)
+    with pytest.raises(IncompatibleParts) as refusal:
+        watched.fit(algorithm, X, y, loss, domain=Shapeless())
+    text = str(refusal.value)
+    assert type(algorithm).__name__ in text
+    assert "Shapeless has no `prox`" in text
+    assert "L2Ball" in text.split("Domains that fit:")[1]
+    assert watched.noise == []
+
+
+# --- without privacy: the method itself ------------------------------------------------------
+
+
+def descend(X, y, link, steps, step, prox):
+    """Plain proximal gradient descent; all iterates."""
+    w = [np.zeros(X.shape[1])]
+    for t in range(steps):
+        g = X.T @ (link(X @ w[-1]) - y) / len(X)
+        w.append(prox(w[-1] - step(t) * g, step(t)))
+    return w
+
+
+PLAIN = {
+    "catoni-descent": (
+        CatoniDescent(steps=8, step_size=0.2, scale=3e4, smoothing=3.0),
+        lambda t: 0.2,
+        lambda w, picks: w[-1],
+    ),
+    "proximal-gradient": (
+        ProximalGradient(steps=9, step_size=0.2, threshold=math.inf),
+        lambda t: 0.2,
+        lambda w, picks: w[picks[-1]],
+    ),
+    "stochastic-proximal-gradient": (
+        StochasticProximalGradient(mean=ClippedMean(1e4), steps=8, step_size=0.2),
+        lambda t: 0.2 / math.sqrt(t + 1),
+        lambda w, picks: np.mean(w[1:], axis=0),
+    ),
+    "median-of-means-descent": (
+        MedianOfMeansDescent(steps=8, step_size=0.2, threshold=1e4, blocks=1),
+        lambda t: 0.2,
+        lambda w, picks: np.mean(w[1:], axis=0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [row.name for row in TABLE if row.name != "auto"])
+@pytest.mark.parametrize("kind", ["squared", "logistic"])
+@pytest.mark.parametrize(
+    ("domain", "prox"),
+    [
+        (Unconstrained(), lambda w, step: w),
+        (L1(alpha=0.1), lambda w, step: np.sign(w) * np.maximum(np.abs(w) - 0.1 * step, 0)),
+        (L2Ball(radius=0.3), lambda w, step: w * min(1, 0.3 / np.linalg.norm(w))),
+    ],
+    ids=["free", "l1", "ball"],
+)
+def test_without_privacy_it_is_plain_descent(watched, make_problem, name, kind, domain, prox):
+    algorithm, step, chosen = PLAIN[name]
+    _, y, loss = make_problem(kind, 400, 3)
+    X = np.random.default_rng(3).normal(size=(400, 3))
+    w = watched.fit(algorithm, X, y, loss, domain=domain, epsilon=math.inf)
+    link = expit if kind == "logistic" else (lambda margin: margin)
+    expected = chosen(descend(X, y, link, 8, step, prox), watched.picks)
+    assert np.abs(w[:, 0] - expected).max() < 1e-6
