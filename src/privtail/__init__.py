@@ -14,11 +14,12 @@ _HOMES = {
     "Budget": "privtail.trusted.budget",
     "Ledger": "privtail.trusted.ledger",
     "Statement": "privtail.statement",
+    "load": "privtail.model",
     "private_mean": "privtail.mean",
     "verify": "privtail.statement",
 }
 
-__all__ = ["Budget", "Ledger", "Statement", "__version__", "private_mean", "verify"]
+__all__ = ["Budget", "Ledger", "Statement", "__version__", "load", "private_mean", "verify"]
 
 
 def __getattr__(name: str) -> Any:

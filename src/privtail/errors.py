@@ -14,6 +14,8 @@ a value that came from a record.
 
 from __future__ import annotations
 
+from numbers import Integral
+
 
 class PrivtailError(Exception):
     """Root of all errors raised on purpose by privtail."""
@@ -41,3 +43,9 @@ class IncompatibleParts(PrivtailError, TypeError):
 
 class InvalidInput(PrivtailError, ValueError):
     """An argument, a shape, a file or a number that cannot be used."""
+
+
+def require_whole(name: str, value: object, least: int) -> None:
+    """Raise InvalidInput unless ``value`` is a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}.")

@@ -371,11 +371,17 @@ class GeneralLoss:
     ) -> Array:
         if y.shape != X.shape[:1]:
             raise InvalidInput(f"X has {X.shape[0]} rows, y has shape {y.shape}.")
+        out = np.full((y.size, *shape), np.nan)
         if self.trusted_rowwise:
-            return _answer(function, w, X, y, (y.size, *shape))
-        out = np.empty((y.size, *shape))
+            block = _answer(function, w, X, y, out.shape)
+            if block is not None:
+                return block
         for i in range(y.size):
-            out[i] = _answer(function, w, X[i], y[i], shape)
+            # One record's failure must not take its block along.
+            row = slice(i, i + 1) if self.trusted_rowwise else i
+            answer = _answer(function, w, X[row], y[row], out[row].shape)
+            if answer is not None:
+                out[row] = answer
         return out
 
 
@@ -464,8 +470,8 @@ def _interpreted(
 
 def _answer(
     function: Callable[..., Any], w: Array, x: Array, y: Any, shape: tuple[int, ...]
-) -> Array:
-    """Return what ``function`` says of fresh read-only copies, or NaN of the right shape."""
+) -> Array | None:
+    """Return what ``function`` says of fresh read-only copies; None if it fails."""
     try:
         with np.errstate(all="ignore"):
             result = np.asarray(function(_copy(w), _copy(x), _copy(y) if np.ndim(y) else float(y)))
@@ -475,7 +481,7 @@ def _answer(
         raise
     except BaseException:  # noqa: BLE001, S110 - law 1: the record counts as 0
         pass
-    return np.full(shape, np.nan)
+    return None
 
 
 def _copy(array: Array) -> Array:

@@ -13,9 +13,10 @@ from scipy.special import expit, softmax
 from privtail.domains import Slopes, Unconstrained
 from privtail.losses import LogisticLoss, MultinomialLoss, SquaredLoss
 from privtail.trusted.budget import Budget
-from privtail.trusted.curator import Curator, Opening
+from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event
 from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.opening import Opening
 from privtail.trusted.sampling import Sampling
 
 
@@ -62,10 +63,9 @@ def watched(monkeypatch) -> Watched:
         seen.stds.append(self.multiplier * sensitivity.radius.l2 * sensitivity.unit)
         return out
 
-    def watch_batch(self, sampling, ids):
-        opened = batch(self, sampling, ids)
-        n = self.problem.n
-        seen.batches.append(np.arange(n)[ids] if isinstance(ids, slice) else ids)
+    def watch_batch(self, sampling):
+        opened = batch(self, sampling)
+        seen.batches.append(np.arange(self.problem.n)[opened._ids])
         seen.charged.append((sampling, []))
         return opened
 

@@ -22,7 +22,7 @@ from privtail.algorithms import (
 from privtail.domains import L1, L2Ball, Unconstrained
 from privtail.errors import BudgetExceeded, IncompatibleParts, UnsupportedAccounting
 from privtail.trusted.accountants import cost
-from privtail.trusted.budget import NEIGHBOURS, Budget
+from privtail.trusted.budget import NEIGHBOURS
 from privtail.trusted.events import Round, plan_to_json
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.means import ClampedMean, ClippedMean
@@ -108,7 +108,7 @@ def test_planned_is_spent_and_within_the_budget(
     watched, make_problem, algorithm, epsilon, neighbours
 ):
     X, y, loss = make_problem("squared", 300, 2)
-    ledger = Ledger(Budget(epsilon, 1e-5, neighbours))
+    ledger = Ledger(epsilon=epsilon, delta=1e-5, neighbours=neighbours)
     w = watched.fit(
         algorithm, X, y, loss, epsilon=epsilon, neighbours=neighbours, ledger=ledger,
         intercept=True,
@@ -123,10 +123,10 @@ def test_planned_is_spent_and_within_the_budget(
     assert bill <= epsilon
     (entry,) = ledger.entries()
     assert entry.plan == plan_to_json(plan)
-    assert entry.epsilon == bill == ledger.spent()[0]
+    assert entry.epsilon == bill == ledger.spent[0]
     if math.isinf(epsilon):
         assert watched.multiplier == 0
-        assert not np.any(watched.noise)
+        assert not any(np.any(z) for z in watched.noise)
     else:
         assert bill >= 0.99 * epsilon, "budget is left over"
         assert all(np.any(z) for z in watched.noise)
@@ -137,7 +137,7 @@ def test_the_ledger_refuses_what_it_cannot_pay_before_anything_is_drawn(
     watched, make_problem, algorithm
 ):
     X, y, loss = make_problem("squared", 300, 2)
-    ledger = Ledger(Budget(0.5, 1e-5))
+    ledger = Ledger(epsilon=0.5, delta=1e-5)
     with pytest.raises(BudgetExceeded):
         watched.fit(algorithm, X, y, loss, epsilon=1.0, ledger=ledger)
     assert ledger.entries() == ()
@@ -158,7 +158,8 @@ def test_replace_one_pays_the_diameter_and_zero_out_the_radius(algorithm):
     problem = Problem(n=300, d=2)
     for r in algorithm.plan(2.0, problem):
         for event in r.events:
-            assert event.scale == pytest.approx(2.0 * event.radius)
+            if event.question == "gradient":
+                assert event.scale == pytest.approx(2.0 * event.radius)
             factor = math.sqrt(2) if event.question in ("histogram", "gradient norms") else 2.0
             assert event.diameter == pytest.approx(factor * event.radius, rel=1e-6)
 

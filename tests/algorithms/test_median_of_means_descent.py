@@ -54,9 +54,7 @@ def box(gradient, kind, X, y, *, T, eta, tau, m, labels, parts, project, noise, 
     ],
     ids=["free", "ball", "box"],
 )
-def test_the_box(
-    watched, case, gradient, keep_slopes, domain, projection, strongly_convex, blocks
-):
+def test_the_box(watched, case, gradient, keep_slopes, domain, projection, strongly_convex, blocks):
     X, y, loss = case.records()
     T = 3
     algorithm = MedianOfMeansDescent(

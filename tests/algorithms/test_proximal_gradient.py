@@ -102,9 +102,7 @@ def test_the_non_convex_loss_of_the_experiments(watched, make_problem):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_theorem_2(epsilon):
     n, d, delta, L, G = 100_000, 10, 1e-5, 4.0, 1.5
-    found = ProximalGradient.from_theory(
-        n, d, Budget(epsilon, delta), curvature=L, lipschitz=G
-    )
+    found = ProximalGradient.from_theory(n, d, Budget(epsilon, delta), curvature=L, lipschitz=G)
     assert found.steps == math.ceil(n * epsilon / math.sqrt(d * math.log(1 / delta)))
     assert found.step_size == 1 / (2 * L)
     assert found.threshold == G

@@ -220,8 +220,6 @@ def test_the_noise_that_the_papers_experiment_needs(neighbours, epsilon, z):
     n, delta = 10_000, 1e-4
     algorithm = StochasticProximalGradient.clipped(n, batch=n // 6, threshold=1.0, step_size=0.1)
     problem = Problem(n=n, d=20)
-    multiplier = calibrate(
-        lambda m: algorithm.plan(m, problem), Budget(epsilon, delta, neighbours)
-    )
+    multiplier = calibrate(lambda m: algorithm.plan(m, problem), Budget(epsilon, delta, neighbours))
     assert multiplier == pytest.approx(z, rel=0.04)
     assert multiplier > 2 * math.sqrt(math.log(1 / delta)) / epsilon

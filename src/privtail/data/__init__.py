@@ -27,3 +27,16 @@ def adult_schema() -> Schema:
     """Return the declared columns, categories and classes of Adult."""
     schema: Schema = json.loads(ADULT.with_suffix(".json").read_text(encoding="utf-8"))
     return schema
+
+
+def write_adult_splits(folder: Path) -> tuple[Path, Path]:
+    """Write the two parts of Adult, as they were published, and return where they are."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(ADULT)
+    split = table["split"].to_numpy()
+    paths = []
+    for part in ("train", "test"):
+        paths.append(folder / f"{part}.parquet")
+        pq.write_table(table.filter(split == part).drop_columns("split"), paths[-1])
+    return paths[0], paths[1]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,13 +11,16 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateLinearModel, chosen, decision
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss
 from privtail.trusted.budget import Neighbours
+from privtail.trusted.events import Plan
 from privtail.trusted.ledger import Ledger
+from privtail.trusted.problem import Problem
 
 
 class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
@@ -81,7 +85,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         curator = self._curate(
             X, y, outputs=outputs, classes=declared or (), categories=self.categories
         )
-        algorithm = chosen(self.algorithm, ScaledDescent(level=0.25, pace=3.0, scale_target=False))
+        algorithm = self._chosen()
         if declared is None:
             found, multiplier = self._buy_labels(curator, algorithm)
             declared = found
@@ -101,6 +105,17 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         self.coef_ = np.ascontiguousarray(result.w[:d].T)
         self.intercept_ = result.w[d].copy() if self.fit_intercept else np.zeros(len(self.coef_))
         return self
+
+    def _chosen(self) -> Algorithm:
+        return chosen(self.algorithm, ScaledDescent(level=0.25, pace=3.0, scale_target=False))
+
+    def _plans(self, n: int, d: int) -> Callable[[float], Plan]:
+        problem = Problem(n=n, d=d, intercept=self.fit_intercept)
+        if self.classes is None:
+            return self._label_plans(self._chosen(), problem)
+        outputs = 1 if len(self.classes) == 2 else len(self.classes)
+        problem = replace(problem, outputs=outputs)
+        return lambda m: self._chosen().plan(m, problem)
 
     @staticmethod
     def _require_two(classes: Sequence[Any], *, bought: bool) -> None:

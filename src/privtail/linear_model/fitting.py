@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,11 +18,13 @@ from privtail.domains import Domain, Slopes
 from privtail.errors import InvalidInput
 from privtail.losses import AnyLoss
 from privtail.statement import Statement, state
+from privtail.trusted.accountants import calibrate
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
-from privtail.trusted.events import Round, compose
+from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.mechanisms.labels import StabilityHistogram
+from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
 
 LABEL_SHARE = 0.1
@@ -44,6 +47,20 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     random_state: int | None
     ledger: Ledger | None
     privacy_: Statement
+
+    def plan(self, n: int, d: int) -> Plan:
+        """What ``fit`` will release on n rows and d (encoded) features; reads no data.
+
+        Raises
+        ------
+        InvalidInput, BudgetExceeded, UnsupportedAccounting
+        """
+        make = self._plans(n, d)
+        return make(calibrate(make, Budget(self.epsilon, self.delta, self.neighbours)))
+
+    @abstractmethod
+    def _plans(self, n: int, d: int) -> Callable[[float], Plan]:
+        """From a noise multiplier to the plan of a fit."""
 
     def _curate(
         self, X: Any, y: Any, *, outputs: int, classes: Sequence[Any] | None,
@@ -96,13 +113,19 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self.privacy_ = state(curator)
         return result
 
+    def _label_plans(self, algorithm: Algorithm, problem: Problem) -> Callable[[float], Plan]:
+        """Labels from a share of the budget, then the fit, planned for up to 64 classes."""
+        first = Round(events=(self._label_mechanism().event(),))
+        widest = replace(problem, outputs=MOST_CLASSES)
+        return lambda m: compose((first,), algorithm.plan(m, widest))
+
+    def _label_mechanism(self) -> StabilityHistogram:
+        return StabilityHistogram(LABEL_SHARE * self.epsilon, LABEL_SHARE * self.delta)
+
     def _buy_labels(self, curator: Curator, algorithm: Algorithm) -> tuple[list[Any], float]:
-        """Release the labels from a share of the budget; plan the rest for up to 64 classes."""
-        budget = curator.budget
-        mechanism = StabilityHistogram(LABEL_SHARE * budget.epsilon, LABEL_SHARE * budget.delta)
-        widest = replace(curator.problem, outputs=MOST_CLASSES)
-        first = Round(events=(mechanism.event(),))
-        multiplier = curator.calibrate(lambda m: compose((first,), algorithm.plan(m, widest)))
+        """Release the labels; the multiplier is that of the whole fit."""
+        mechanism = self._label_mechanism()
+        multiplier = curator.calibrate(self._label_plans(algorithm, curator.problem))
         found = next(curator.rounds(Everyone(), 1)).labels(mechanism.epsilon, mechanism.delta)
         return found[:MOST_CLASSES], multiplier
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import Unconstrained
 from privtail.linear_model.fitting import PrivateLinearModel, chosen, decision
 from privtail.losses import SquaredLoss
 from privtail.trusted.budget import Neighbours
+from privtail.trusted.events import Plan
 from privtail.trusted.ledger import Ledger
+from privtail.trusted.problem import Problem
 
 
 class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
@@ -84,12 +87,18 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on X (n, d) and y (n,); charges the ledger once."""
         curator = self._curate(X, y, outputs=1, classes=None, categories=self.categories)
-        algorithm = chosen(self.algorithm, ScaledDescent(level=0.9, pace=2.0, most_noise=1.0))
-        result = self._release(curator, algorithm, SquaredLoss(), Unconstrained())
+        result = self._release(curator, self._chosen(), SquaredLoss(), Unconstrained())
         d = curator.problem.d
         self.coef_ = result.w[:d, 0]
         self.intercept_ = float(result.w[d, 0]) if self.fit_intercept else 0.0
         return self
+
+    def _chosen(self) -> Algorithm:
+        return chosen(self.algorithm, ScaledDescent(level=0.9, pace=2.0, most_noise=1.0))
+
+    def _plans(self, n: int, d: int) -> Callable[[float], Plan]:
+        problem = Problem(n=n, d=d, intercept=self.fit_intercept)
+        return lambda m: self._chosen().plan(m, problem)
 
     def predict(self, X: Any) -> Any:
         """Predictions (rows,) for X (rows, d)."""

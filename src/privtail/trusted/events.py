@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, require_whole
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
 
 Law = Literal["gaussian", "laplace", "noisy_max", "labels"]
@@ -48,6 +48,10 @@ class Event:
     unit: float = 1.0
     question: str = ""
 
+    def __post_init__(self) -> None:
+        require_whole("coordinates", self.coordinates, 1)
+        require_whole("picks", self.picks, 1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
@@ -61,8 +65,7 @@ class Round:
     times: int = 1
 
     def __post_init__(self) -> None:
-        if self.times < 0:
-            raise InvalidInput(f"times must not be negative, got {self.times!r}.")
+        require_whole("times", self.times, 0)
 
 
 Plan = tuple[Round, ...]

@@ -224,7 +224,8 @@ def catoni_influence(a: NDArray[np.float64], smoothing: float) -> NDArray[np.flo
     result[small] = m * M0 + s * M1 - cubic / 6 + top * (ndtr(-high) - ndtr(low))
 
     large = b > 0.35
-    m, s = np.minimum(positive[large], 1e150)[:, None], np.minimum(b[large], 1e150)[:, None]
+    m = np.minimum(positive[large], 1e150)[:, None]
+    s = m / math.sqrt(smoothing)
     nodes, weights = np.polynomial.legendre.leggauss(64)
     x = root * nodes
     middle = ((x - x**3 / 6) * density((x - m) / s) / s) @ (root * weights)

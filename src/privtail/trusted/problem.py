@@ -9,10 +9,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from privtail.errors import InvalidInput
+from privtail.errors import IncompatibleParts, InvalidInput, require_whole
 from privtail.trusted.means import Ball, Interval, RobustMean
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
 from privtail.trusted.sensitive import Norms, Sensitivity
+
+
+def _two_signed(mean: RobustMean) -> RobustMean:
+    if isinstance(mean.range, Interval) and mean.range.one_signed:
+        raise InvalidInput("A one-signed range is for scores(); use ClampedMean here.")
+    return mean
 
 
 def _triangle(p: int) -> int:
@@ -65,11 +71,11 @@ class Problem:
 
     def gradient(self, mean: RobustMean) -> Sensitivity:
         """Mean gradient, size (d + intercept) K, row-major like w."""
-        return self._mean(mean, self.rows * self.outputs, "gradient")
+        return self._mean(_two_signed(mean), self.rows * self.outputs, "gradient")
 
     def means(self, mean: RobustMean) -> Sensitivity:
         """Column means, size d."""
-        return self._mean(mean, self.d, "means")
+        return self._mean(_two_signed(mean), self.d, "means")
 
     def scores(self, count: int, mean: RobustMean) -> Sensitivity:
         """Mean losses of ``count`` candidates; needs a one-signed range."""
@@ -120,9 +126,14 @@ class Problem:
         return replace(self.histogram(1, edges), question="gradient norms")
 
     def _mean(self, mean: RobustMean, size: int, question: str) -> Sensitivity:
+        require_whole("blocks", mean.blocks, 1)
         if mean.blocks > self.n:
             raise InvalidInput(f"Cannot deal {self.n} records into {mean.blocks} blocks.")
         contribution = mean.range
+        if type(contribution) not in (Ball, Interval):
+            raise IncompatibleParts(
+                "The range of a mean must be a Ball or an Interval: their sensitivities are proved."
+            )
         radius, diameter = contribution.norms(size, self.bits)
         middle = 2 - mean.blocks % 2  # block sums that the median averages, kept as their sum
         largest = 2**self.bits if isinstance(contribution, Ball) else contribution.steps(self.bits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, require_whole
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,7 @@ class DisjointParts:
     parts: int
 
     def __post_init__(self) -> None:
-        if self.parts < 1:
-            raise InvalidInput(f"parts must be at least 1, got {self.parts!r}.")
+        require_whole("parts", self.parts, 1)
 
 
 Sampling = Everyone | PoissonBatches | DisjointParts

@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.errors import InvalidInput, NotReleased
+from privtail.errors import IncompatibleParts, InvalidInput, NotReleased, require_whole
 
 if TYPE_CHECKING:
-    from privtail.trusted.curator import Opening
     from privtail.trusted.events import Event
     from privtail.trusted.mechanisms.samplers import Sampler
+    from privtail.trusted.opening import Opening
 
 INTEGER_LIMIT = 2**62
 T_co = TypeVar("T_co", covariant=True)
@@ -97,6 +97,9 @@ class Sensitivity:
 
     def take(self, count: int) -> Sensitivity:
         """The bounds for ``count`` of the coordinates."""
+        require_whole("count", count, 0)
+        if count > self.size:
+            raise InvalidInput(f"Cannot take {count} of {self.size} coordinates.")
         return replace(self, size=count)
 
     def dot(self, matrix: NDArray[np.int64]) -> Sensitivity:
@@ -145,7 +148,7 @@ class Sensitive:
     iterated or pickled.
     """
 
-    __slots__ = ("_opening", "_value", "sensitivity")
+    __slots__ = ("_opening", "_sensitivity", "_value")
 
     def __init__(
         self, value: NDArray[np.int64], sensitivity: Sensitivity, opening: Opening
@@ -154,7 +157,12 @@ class Sensitive:
             raise InvalidInput(f"A Sensitive holds {sensitivity.size} int64 numbers.")
         self._value = value
         self._opening = opening
-        self.sensitivity = sensitivity
+        self._sensitivity = sensitivity
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Everything public about the value."""
+        return self._sensitivity
 
     def _with(self, value: NDArray[np.int64], sensitivity: Sensitivity) -> Sensitive:
         return Sensitive(value, sensitivity, self._opening)
@@ -190,9 +198,15 @@ class Sensitive:
 
     def take(self, indices: ArrayLike) -> Sensitive:
         """Some coordinates, by public (or released) indices; each at most once."""
-        chosen = np.asarray(indices, dtype=np.int64).reshape(-1)
-        if len(set(chosen.tolist())) != chosen.size:
-            raise InvalidInput("take needs distinct indices.")
+        chosen = np.asarray(indices).reshape(-1)
+        inside = chosen.size == 0 or (
+            chosen.dtype.kind in "iu" and chosen.min() >= 0 and chosen.max() < self.sensitivity.size
+        )
+        if not inside or len(set(chosen.tolist())) != chosen.size:
+            raise InvalidInput(
+                f"take needs distinct whole indices in 0 .. {self.sensitivity.size - 1}."
+            )
+        chosen = chosen.astype(np.int64)
         return self._with(self._value[chosen], self.sensitivity.take(chosen.size))
 
     def dot(self, matrix: ArrayLike) -> Sensitive:
@@ -214,6 +228,12 @@ class Sensitive:
         NotPlanned
             If this is not the next release that was paid for, or its batch is closed.
         """
+        from privtail.trusted.mechanisms.registry import MECHANISMS
+
+        kind: type = type(mechanism)
+        if kind not in MECHANISMS:
+            names = ", ".join(known.__name__ for known in MECHANISMS)
+            raise IncompatibleParts(f"A sensitive value is opened by one of {names} only.")
         sampler = self._opening.charge(mechanism.event(self.sensitivity))
         return mechanism.release(self._value, self.sensitivity, sampler)
 
@@ -225,6 +245,9 @@ class Sensitive:
         )
 
     def __reduce__(self) -> NoReturn:
+        raise NotReleased("A Sensitive value cannot be pickled or copied; release it first.")
+
+    def __getstate__(self) -> NoReturn:
         raise NotReleased("A Sensitive value cannot be pickled or copied; release it first.")
 
 

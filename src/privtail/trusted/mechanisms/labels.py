@@ -16,14 +16,14 @@ from privtail.trusted.mechanisms.samplers import Sampler
 
 @dataclass(frozen=True)
 class StabilityHistogram:
-    """Releases the labels whose noisy count reaches 1 + (2/epsilon) log(1/(2 delta)).
+    """Releases the labels whose noisy count reaches 1 + k, k about (2/epsilon) log(1/delta).
 
     Formal guarantee
     ----------------
     (epsilon, delta)-DP under both neighbour relations (Bun, Nissim and Stemmer 2016; ALGORITHMS
     0b.10): discrete Laplace noise of b = 2/epsilon on counts whose l1 sensitivity is 2 under
     replace-one; a label that only one of two neighbours holds has count 1 there and passes with
-    probability P(L >= b log(1/(2 delta))) <= delta.
+    probability P(L >= k) = exp(-k/b) / (1 + exp(-1/b)) <= delta, which defines k.
     """
 
     epsilon: float
@@ -40,6 +40,14 @@ class StabilityHistogram:
     def scale(self) -> float:
         """b; 0 without privacy."""
         return 2.0 / self.epsilon if math.isfinite(self.epsilon) else 0.0
+
+    @property
+    def threshold(self) -> int:
+        """The smallest noisy count that is released, rounded up."""
+        if self.scale == 0:
+            return 1
+        tail = -math.log(self.delta) - math.log1p(math.exp(-1 / self.scale))
+        return 1 + max(0, math.ceil(self.scale * tail * (1 + 1e-12) + 1e-9))
 
     def event(self) -> Event:
         """The bill, the same whatever is found."""
@@ -58,5 +66,4 @@ class StabilityHistogram:
         names = sorted(counts, key=lambda label: (str(type(label)), label))
         exact = np.array([counts[name] for name in names], dtype=np.int64)
         noisy = sampler.laplace(exact, self.scale) if self.scale and names else exact
-        threshold = 1 + self.scale * math.log(1 / (2 * self.delta))
-        return [name for name, count in zip(names, noisy, strict=True) if count >= threshold]
+        return [name for name, n in zip(names, noisy, strict=True) if n >= self.threshold]

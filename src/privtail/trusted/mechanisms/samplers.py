@@ -110,7 +110,7 @@ class SimulatedSampler:
 
     exact = False
 
-    def __init__(self, seed: int | None) -> None:
+    def __init__(self, seed: int | np.random.SeedSequence | None) -> None:
         self._rng = np.random.default_rng(seed)
 
     def gaussian(self, values: Integers, scale: float) -> Integers:

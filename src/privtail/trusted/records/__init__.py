@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privtail.errors import InvalidInput
 from privtail.trusted.records.dense import Dense, DenseRows
 from privtail.trusted.records.sparse import Sparse, SparseRows
 from privtail.trusted.records.tables import Table
@@ -17,12 +18,21 @@ Rows = DenseRows | SparseRows
 __all__ = ["Dense", "DenseRows", "Records", "Rows", "Sparse", "SparseRows", "Table", "as_records"]
 
 
+def _named(frame: Any, names: list[Any]) -> dict[str, Any]:
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidInput("Column names must be strings: use frame.rename(columns=str).")
+    if len(set(names)) != len(names):
+        raise InvalidInput("Column names must be distinct.")
+    return {name: frame[name] for name in names}
+
+
 def as_records(X: Any, categories: Mapping[str, Sequence[Any]] | None = None) -> Records:
     """Wrap an array, a CSR matrix or a data frame without copying it as a whole."""
     if hasattr(X, "tocsr"):
         return Sparse(X)
-    if hasattr(X, "columns") and not isinstance(X, np.ndarray):
-        return Table({str(name): X[name] for name in X.columns}, categories or {})
+    names = getattr(X, "column_names", None) or getattr(X, "columns", None)
+    if names is not None and not isinstance(X, np.ndarray):
+        return Table(_named(X, list(names)), categories or {})
     if isinstance(X, Mapping):
         return Table(X, categories or {})
     return Dense(X)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from privtail.errors import InvalidInput, NotReleased
 from privtail.trusted import kernels
 from privtail.trusted.means import Interval
+from privtail.trusted.records.arrays import as_numbers
 
 Doubles = NDArray[np.float64]
 
@@ -20,7 +21,7 @@ class Dense:
     sparse = False
 
     def __init__(self, X: Any) -> None:
-        array = X if isinstance(X, np.ndarray) else np.asarray(X)
+        array = as_numbers(X)
         if array.ndim != 2:
             raise InvalidInput(
                 f"Records need two dimensions (rows, features), got shape {array.shape}. "
@@ -28,14 +29,16 @@ class Dense:
             )
         if array.dtype.kind not in "fiub":
             raise InvalidInput(
-                f"Records must be numbers, got {array.dtype}. Declare categories for text columns."
+                "Records must be numbers. For columns of text pass a data frame and declare their "
+                'categories, for example categories={"city": ["Rome", "Oslo"]}.'
             )
         self._X = array
         self.n, self.d = array.shape
 
     def rows(self, ids: slice | NDArray[np.int64]) -> DenseRows:
         """The rows of these ids as contiguous doubles (a view where they already are)."""
-        return DenseRows(np.ascontiguousarray(self._X[ids], dtype=np.float64))
+        with np.errstate(all="ignore"):
+            return DenseRows(np.ascontiguousarray(self._X[ids], dtype=np.float64))
 
     def __repr__(self) -> str:
         return f"Dense(rows={self.n}, features={self.d}, dtype={self._X.dtype})"

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -55,11 +57,39 @@ class TableFile:
         else:
             self._delimiter, self.names = self._header()
         twice = [name for name, count in Counter(self.names).items() if count > 1]
+        if twice and any(_is_numeral(name) for name in self.names):
+            raise InvalidInput(
+                f"Names in the first line of {self.path} repeat, and some are numbers. Is it a row "
+                "of data? Add a first line with the names of the columns."
+            )
         if twice:
             raise InvalidInput(
                 f"{self.path} has more than one column {twice[0]!r}. Give every column its own "
                 "name."
             )
+
+    def require(self, names: Iterable[str], what: str) -> None:
+        """Refuse, by name, what the file has no column for.
+
+        Raises
+        ------
+        InvalidInput
+            ``what`` says what the names were wanted for.
+        """
+        missing = [name for name in names if name not in self.names]
+        if not missing:
+            return
+        near = get_close_matches(missing[0].lower(), [name.lower() for name in self.names], 1, 0.6)
+        meant = [name for name in self.names if name.lower() in near]
+        if meant:
+            hint = f"Is {meant[0]!r} meant?"
+        elif any(_is_numeral(name) for name in self.names):
+            hint = "Does its first line hold the names of the columns?"
+        else:
+            hint = f"Its columns: {', '.join(self.names)}."
+        raise InvalidInput(
+            f"{self.path} has no column {', '.join(map(repr, missing))} ({what}). {hint}"
+        )
 
     def columns(
         self, numbers: Sequence[str], labels: Declared | None = None, parsed: Collection[str] = ()
@@ -179,11 +209,6 @@ class TableFile:
         names = tuple(next(csv.reader(io.StringIO(text.lstrip("\r\n")), delimiter=delimiter), ()))
         if not names:
             raise InvalidInput(f"{self.path} is empty.")
-        if any(_is_numeral(name) for name in names):
-            raise InvalidInput(
-                f"The first line of {self.path} holds numbers, so it is not a header. Add a first "
-                "line with the names of the columns."
-            )
         if "" in names:
             raise InvalidInput(
                 f"Column {names.index('') + 1} of {self.path} has no name. Name it in the first "
@@ -305,9 +330,10 @@ def _are_numbers(declared: Sequence[Label]) -> bool:
 
 def _is_numeral(text: str) -> bool:
     try:
-        return text in (repr(float(text)), f"{float(text):.0f}", f"{float(text):g}")
+        number = float(text)
     except ValueError:
         return False
+    return math.isfinite(number) and text in (repr(number), f"{number:.0f}", f"{number:g}")
 
 
 def _are_truths(declared: Sequence[Label]) -> bool:

@@ -32,13 +32,20 @@ class Sparse:
             raise InvalidInput(f"Records must be numbers, got {self._X.dtype}.")
         self.n: int = self._X.shape[0]
         self.d: int = self._X.shape[1]
+        indices, indptr = self._X.indices, self._X.indptr
+        inside = indices.size == 0 or (indices.min() >= 0 and indices.max() < self.d)
+        if not inside or indptr[0] != 0 or (np.diff(indptr) < 0).any() or indptr[-1] > indices.size:
+            raise InvalidInput(
+                "This CSR matrix is malformed: column indices outside its width, or row pointers "
+                "out of order. Rebuild it, for example with scipy.sparse.csr_matrix(X.tocoo())."
+            )
 
     def rows(self, ids: slice | NDArray[np.int64]) -> SparseRows:
         """The rows of these ids: duplicates summed, columns sorted, indices checked."""
-        block = sp.csr_matrix(self._X[ids], dtype=np.float64, copy=True)
+        with np.errstate(all="ignore"):
+            block = sp.csr_matrix(self._X[ids], dtype=np.float64, copy=True)
+        block.has_canonical_format = False
         block.sum_duplicates()
-        if block.nnz and not (block.indices.min() >= 0 and block.indices.max() < self.d):
-            raise InvalidInput("The CSR matrix holds column indices outside its width.")
         return SparseRows(block)
 
     def __repr__(self) -> str:

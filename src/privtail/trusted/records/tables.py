@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
+from privtail.trusted.records.arrays import as_labels, as_numbers
 from privtail.trusted.records.dense import DenseRows
 from privtail.trusted.records.targets import Labels
 
@@ -41,7 +42,9 @@ class Table:
         names: list[str] = []
         lengths = set()
         for name, values in columns.items():
-            array = np.asarray(values)
+            array = as_labels(values) if name in categories else as_numbers(values)
+            if array.ndim != 1:
+                raise InvalidInput(f"Column {name!r} is not one-dimensional.")
             lengths.add(len(array))
             if name in categories:
                 declared = tuple(categories[name])
@@ -54,7 +57,7 @@ class Table:
                 names.append(name)
             else:
                 raise InvalidInput(
-                    f"Column {name!r} is not numeric ({array.dtype}). Declare its categories, "
+                    f"Column {name!r} is not numeric. Declare its categories, "
                     f'for example categories={{"{name}": ["a", "b"]}}, or drop it.'
                 )
         if len(lengths) != 1:
@@ -67,7 +70,8 @@ class Table:
         blocks = []
         for values, width in self._parts:
             if width == 0:
-                blocks.append(values[ids].astype(np.float64)[:, None])
+                with np.errstate(all="ignore"):
+                    blocks.append(values[ids].astype(np.float64)[:, None])
             else:
                 codes = values.rows(ids)
                 blocks.append((codes[:, None] == np.arange(width)).astype(np.float64))

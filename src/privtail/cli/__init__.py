@@ -1,0 +1,24 @@
+"""The command line: ``privtail fit``, ``predict``, ``verify``, ``mean``, ``budget``, ``demo``."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run ``privtail`` with the arguments of this process.
+
+    Exit codes: 0 done, 1 a statement that does not hold, 2 unusable arguments or files, 3 a refused
+    budget, 130 interrupted.
+    """
+    try:
+        from privtail.cli.application import application
+    except ModuleNotFoundError as error:
+        sys.exit(f"The command line needs {error.name}. Type: pip install 'privtail[cli]'")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")  # a terminal without ε shows ?, and does not fail
+    application(prog_name="privtail")

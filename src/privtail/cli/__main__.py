@@ -1,0 +1,5 @@
+"""``python -m privtail.cli`` is ``privtail``."""
+
+from privtail.cli import main
+
+main()

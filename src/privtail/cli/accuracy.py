@@ -1,0 +1,153 @@
+"""Test accuracy with and without privacy, measured and drawn for the demonstration.
+
+All of it is computed from public data; on private rows every number here would cost budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+
+from privtail.model import Model, load
+from privtail.trusted.tables import TableFile
+
+EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+# Okabe and Ito's colours, which colour-blind people can tell apart.
+_BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#5A5A5A"
+
+
+@dataclass(kw_only=True)
+class Comparison:
+    """A model's training and test data, encoded, and what was measured on them.
+
+    Attributes
+    ----------
+    train, test : (rows, features), and their labels.
+    open_accuracy : of scikit-learn's logistic regression on the same features, standardised.
+    majority : of always answering the majority class of the training rows.
+    curve : ε -> lowest, median and highest accuracy of the private fits.
+    """
+
+    classes: tuple[Any, ...]
+    delta: float
+    train: tuple[NDArray[np.float64], NDArray[Any]]
+    test: tuple[NDArray[np.float64], NDArray[Any]]
+    open_accuracy: float
+    majority: float
+    repeats: int = 5
+    curve: dict[float, tuple[float, float, float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: Path, train: Path, test: Path) -> Comparison:
+        """Encode both tables as the model does, and fit without privacy."""
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        fitted = load(model)
+        (X, y), (X_test, y_test) = (_encoded(fitted, path) for path in (train, test))
+        without = make_pipeline(StandardScaler(), LogisticRegression(solver="newton-cholesky"))
+        without.fit(X, y)
+        labels, counts = np.unique(y, return_counts=True)
+        return cls(
+            classes=fitted.classes or (),
+            delta=fitted.statement.delta,
+            train=(X, y),
+            test=(X_test, y_test),
+            open_accuracy=float(without.score(X_test, y_test)),
+            majority=float(np.mean(y_test == labels[counts.argmax()])),
+        )
+
+    @property
+    def rows(self) -> int:
+        """Number of test rows."""
+        return len(self.test[1])
+
+    def score_file(self, predictions: Path) -> float:
+        """Accuracy of the predictions that a file holds for the test rows."""
+        columns = TableFile(predictions).columns([], {"prediction": self.classes})
+        return float(np.mean(columns["prediction"] == self.test[1]))
+
+    def measure(self) -> None:
+        """Fit ``repeats`` times for every ε, with simulated noise."""
+        from privtail.linear_model import DPLogisticRegression
+
+        scores: dict[float, list[float]] = {epsilon: [] for epsilon in EPSILONS}
+        runs = [(epsilon, seed) for seed in range(self.repeats) for epsilon in EPSILONS]
+        for epsilon, seed in track(runs, "fitting", console=Console(stderr=True), transient=True):
+            estimator = DPLogisticRegression(
+                epsilon=epsilon,
+                delta=self.delta,
+                classes=self.classes,
+                noise="simulated",
+                random_state=seed,
+            )
+            estimator.fit(*self.train)
+            scores[epsilon].append(float(estimator.score(*self.test)))
+        self.curve = {
+            epsilon: (min(found), float(np.median(found)), max(found))
+            for epsilon, found in scores.items()
+        }
+
+    def draw(self, file: IO[bytes], private: float) -> None:
+        """Write the picture as PNG; ``private`` is the accuracy of the model with exact noise."""
+        from matplotlib.figure import Figure
+
+        epsilons = list(self.curve)
+        low, median, high = (100 * np.array(s) for s in zip(*self.curve.values(), strict=True))
+        figure = Figure(figsize=(8, 4.8), layout="constrained")
+        axes = figure.add_subplot(xscale="log")
+        axes.fill_between(epsilons, low, high, color=_BLUE, alpha=0.2, linewidth=0)
+        axes.plot(epsilons, median, color=_BLUE, marker="o", linewidth=2)
+        axes.plot([1], [100 * private], marker="D", markersize=9, color=_ORANGE, linestyle="none")
+        for level, style, text in (
+            (self.open_accuracy, "--", "without privacy (scikit-learn)"),
+            (self.majority, ":", "always the majority class"),
+        ):
+            axes.axhline(100 * level, color=_GREY, linestyle=style, linewidth=1.6)
+            above = level > self.majority
+            axes.annotate(
+                f"{text}: {level:.1%}",
+                (epsilons[0] if above else epsilons[-1], 100 * level),
+                xytext=(0, 6 if above else -6),
+                textcoords="offset points",
+                ha="left" if above else "right",
+                va="bottom" if above else "top",
+                color=_GREY,
+            )
+        axes.annotate(
+            f"model.json, exact noise: {private:.1%}", (1, 100 * private), color=_ORANGE,
+            xytext=(10, -22), textcoords="offset points",
+        )  # fmt: skip
+        axes.annotate(
+            f"private, simulated noise:\nmedian and range of {self.repeats} fits",
+            (epsilons[3], median[3]), color=_BLUE, xytext=(4, -30), textcoords="offset points",
+            va="top",
+        )  # fmt: skip
+        axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+        axes.minorticks_off()
+        axes.set_xlabel(f"ε at δ = {self.delta:g} (more privacy to the left)")
+        axes.set_ylabel("test accuracy, %")
+        axes.set_title(
+            f"Private logistic regression on Adult, fitted on {len(self.train[1]):,} rows",
+            loc="left",
+        )
+        span = 100 * (self.open_accuracy - self.majority)
+        axes.set_ylim(100 * self.majority - 0.15 * span, 100 * self.open_accuracy + 0.15 * span)
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.savefig(file, format="png", dpi=160)
+
+
+def _encoded(model: Model, path: Path) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Features and labels of a table."""
+    numbers = [column.name for column in model.columns if column.categories is None]
+    labels = {c.name: c.categories for c in model.columns if c.categories is not None}
+    columns = TableFile(path).columns(numbers, {**labels, model.target: model.classes}, numbers)
+    return model.design(columns), columns[model.target].astype(str)

@@ -1,0 +1,56 @@
+"""The verbs, put together."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated
+
+import typer
+
+from privtail import __version__
+from privtail.cli.budget import budget
+from privtail.cli.console import reporting, show
+from privtail.cli.demo import demo
+from privtail.cli.fit import fit
+from privtail.cli.mean import mean
+from privtail.cli.predict import predict
+from privtail.cli.verify import verify
+
+application = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+for verb in (fit, predict, verify, mean, budget, demo):
+    # After \b a paragraph keeps its lines.
+    page = inspect.cleandoc(verb.__doc__ or "").replace("\n\nFor example", "\n\n\b\nFor example")
+    application.command(verb.__name__, help=page)(reporting(verb))
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        show(f"privtail {__version__}")
+        raise typer.Exit
+
+
+@application.callback()
+def privtail(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Differentially private models of data that may be extreme.
+
+    Privacy holds for every input; no bound on the data is needed. Start with
+
+      privtail demo
+
+    which fits, predicts and verifies on data inside the package and shows every command it runs.
+    A command explains itself with examples: privtail fit --help
+
+    Exit codes: 0 done, 1 a statement that does not hold, 2 unusable arguments or files, 3 a refused
+    budget, 130 interrupted.
+    """

@@ -1,0 +1,48 @@
+"""``privtail budget``: start a ledger, or show what is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from privtail.cli.console import show
+from privtail.cli.options import opened_ledger
+from privtail.trusted.ledger import Ledger
+
+
+def budget(
+    file: Annotated[Path, typer.Argument(show_default=False, help="The ledger.")],
+    epsilon: Annotated[
+        float | None, typer.Option(show_default=False, help="Start it with this total.")
+    ] = None,
+    delta: Annotated[float | None, typer.Option(show_default=False, help="Total δ.")] = None,
+    neighbours: Annotated[
+        Literal["replace_one", "zero_out"] | None,
+        typer.Option(show_default="replace_one", help="The relation of every fit."),
+    ] = None,
+    composition: Annotated[
+        Literal["basic", "zcdp", "gdp"] | None,
+        typer.Option(
+            show_default="basic", help="How costs add; zcdp and gdp admit more small fits."
+        ),
+    ] = None,
+) -> None:
+    """Start a ledger, or show what is left.
+
+    A ledger holds the total that may ever be spent on one data set. Each fit with --ledger FILE is
+    charged before its first release, and refused (exit code 3) when too little is left. Nothing is
+    refunded.
+
+    For example:
+      privtail budget budget.jsonl --epsilon 3 --delta 1e-5
+      privtail budget budget.jsonl
+    """
+    if epsilon is None and delta is None:
+        ledger = opened_ledger(file)
+    else:
+        ledger = Ledger(
+            file, epsilon=epsilon, delta=delta, neighbours=neighbours, composition=composition
+        )
+    show(str(ledger))

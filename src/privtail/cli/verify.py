@@ -1,0 +1,31 @@
+"""``privtail verify``: recompute what a model cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privtail.cli.console import show
+
+
+def verify(
+    file: Annotated[
+        Path, typer.Argument(show_default=False, help="A model, a mean or a statement, as JSON.")
+    ],
+) -> None:
+    """Recompute what a file cost, from its releases alone.
+
+    Exit code 0: the promise is differential privacy and the releases keep it. 1: it does not hold.
+    2: the file holds no statement.
+
+    For example:
+      privtail verify model.json && cp model.json /srv/published/
+    """
+    from privtail import statement
+
+    answer = statement.verify(file)
+    show(str(answer))
+    if not answer.ok:
+        raise typer.Exit(1)

@@ -1,0 +1,313 @@
+"""Fitted models as JSON: what is needed to predict, and what it cost."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.errors import InvalidInput
+from privtail.statement import Statement
+from privtail.trusted.tables import Label, feature_blocks, whole
+
+Kind = Literal["linear", "logistic"]
+
+_FORMAT, _VERSION = "privtail-model", 1
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Read a model that `Model.save` or ``privtail fit`` wrote.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be read or is not such a model.
+
+    Examples
+    --------
+    >>> import privtail
+    >>> model = privtail.load("model.json")  # doctest: +SKIP
+    >>> model.predict(frame), model.statement  # doctest: +SKIP
+    """
+    path = Path(path)
+    try:
+        content = json.loads(path.read_bytes()) if path.is_file() else None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"{path} is not JSON, so it is no model of privtail.") from None
+    if content is None:
+        raise InvalidInput(f"There is no file {path}.")
+    try:
+        return Model.from_json(content)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path} is no model of privtail that can be used. {error}") from None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A feature column: a number, or one of declared categories (each a 0/1 feature)."""
+
+    name: str
+    categories: tuple[Label, ...] | None = None
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of its features, in the order of the coefficients."""
+        if self.categories is None:
+            return (self.name,)
+        return tuple(f"{self.name}={value}" for value in self.categories)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Model:
+    """A released linear model.
+
+    Attributes
+    ----------
+    kind : ``"linear"`` or ``"logistic"``.
+    target : name of what is predicted.
+    columns : the feature columns, in order.
+    classes : labels in order; None for numbers.
+    coef : (K, features), K = 1 for numbers and for two classes.
+    intercept : (K,).
+    statement : the `Statement` of what was spent.
+    """
+
+    kind: Kind
+    target: str
+    columns: tuple[Column, ...]
+    classes: tuple[Label, ...] | None
+    coef: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+    statement: Statement
+
+    @classmethod
+    def of(cls, estimator: Any, *, target: str, columns: Sequence[Column]) -> Model:
+        """The model that a fitted estimator of `privtail.linear_model` holds."""
+        classes = getattr(estimator, "classes_", None)
+        return cls(
+            kind="linear" if classes is None else "logistic",
+            target=target,
+            columns=tuple(columns),
+            classes=None if classes is None else tuple(whole(c) for c in classes.tolist()),
+            coef=np.atleast_2d(estimator.coef_),
+            intercept=np.atleast_1d(estimator.intercept_),
+            statement=estimator.privacy_,
+        )
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the coefficients, such as ``age`` and ``education=Masters``."""
+        return tuple(feature for column in self.columns for feature in column.features)
+
+    # ---------------------------------------------------------------- use
+
+    def predict(self, data: Any) -> NDArray[Any]:
+        """Numbers or labels, (rows,); NaN or None where a numeric column is missing.
+
+        Parameters
+        ----------
+        data : a data frame or a mapping of columns. Columns are found by name; others are ignored.
+            A category that was not declared is all zeros.
+
+        Raises
+        ------
+        InvalidInput
+            If a column is missing, or holds text where numbers are needed.
+        """
+        scores = self.decision_function(data)
+        if self.classes is None:
+            return scores
+        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = np.array(self.classes, dtype=object)[best]
+        labels[np.isnan(scores if scores.ndim == 1 else scores.sum(axis=1))] = None
+        return labels
+
+    def predict_proba(self, data: Any) -> NDArray[np.float64]:
+        """Probability of every class, (rows, classes)."""
+        from scipy.special import expit, softmax
+
+        if self.classes is None:
+            raise InvalidInput("A linear model predicts numbers; it has no probabilities.")
+        scores = self.decision_function(data)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(scores, axis=1))
+
+    def decision_function(self, data: Any) -> NDArray[np.float64]:
+        """Scores: (rows,) for numbers and two classes, else (rows, classes)."""
+        with np.errstate(all="ignore"):
+            blocks = [z @ self.coef.T + self.intercept for z in self._designs(data)]
+        scores = np.asarray(np.concatenate(blocks), dtype=np.float64)
+        return scores[:, 0] if len(self.coef) == 1 else scores
+
+    def design(self, data: Any) -> NDArray[np.float64]:
+        """The features as the model sees them, (rows, features)."""
+        return np.concatenate(list(self._designs(data)))
+
+    def _designs(self, data: Any) -> Iterator[NDArray[np.float64]]:
+        present = [str(name) for name in getattr(data, "columns", data)]
+        missing = [column.name for column in self.columns if column.name not in present]
+        if missing:
+            raise InvalidInput(
+                f"The data have no column {', '.join(map(repr, missing))}, which the model was "
+                "fitted on. Columns are found by name: rename what was renamed."
+            )
+        yield from feature_blocks(
+            {column.name: data[column.name] for column in self.columns},
+            {c.name: c.categories for c in self.columns if c.categories is not None},
+        )
+
+    # ---------------------------------------------------------------- written
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the model as JSON, whole or not at all.
+
+        Raises
+        ------
+        InvalidInput
+            If the file exists (without ``overwrite``) or cannot be written.
+        """
+        with written_whole(Path(path), overwrite=overwrite) as file:
+            file.write(self.to_text().encode())
+
+    def to_text(self) -> str:
+        """The text of the file."""
+        return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object; `from_json` restores the model from it."""
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "kind": self.kind,
+            "target": self.target,
+            "columns": [
+                {"name": c.name} | ({} if c.categories is None else {"categories": c.categories})
+                for c in self.columns
+            ],
+            "classes": self.classes,
+            "coef": self.coef.tolist(),
+            "intercept": self.intercept.tolist(),
+            "statement": self.statement.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, content: Any) -> Model:
+        """Read what `to_json` wrote.
+
+        Raises
+        ------
+        InvalidInput
+            If a field is missing, has a wrong type, or the sizes do not fit.
+        """
+        if not isinstance(content, Mapping) or content.get("format") != _FORMAT:
+            raise InvalidInput(f"Its format is not {_FORMAT!r}.")
+        if content.get("version") != _VERSION:
+            raise InvalidInput(f"This privtail reads version {_VERSION} only. Update privtail.")
+        columns = tuple(_column(c) for c in _typed(content, "columns", list))
+        classes = content.get("classes")
+        if classes is not None:
+            classes = _labels("classes", classes)
+        kind: Kind = "linear" if classes is None else "logistic"
+        if content.get("kind") != kind:
+            raise InvalidInput(f"The field 'kind' must be {kind!r} here.")
+        outputs = 1 if classes is None or len(classes) == 2 else len(classes)
+        features = sum(len(column.features) for column in columns)
+        if len({column.name for column in columns}) != len(columns) or not columns:
+            raise InvalidInput("The field 'columns' must name distinct columns.")
+        return cls(
+            kind=kind,
+            target=_typed(content, "target", str),
+            columns=columns,
+            classes=classes,
+            coef=_numbers(content, "coef", (outputs, features)),
+            intercept=_numbers(content, "intercept", (outputs,)),
+            statement=Statement.from_json(_typed(content, "statement", dict)),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Model: {self.kind}, {self.target} from {len(self.columns)} columns>"
+
+
+# --- reading fields -------------------------------------------------------------------------------
+
+
+def _typed(content: Mapping[str, Any], name: str, kind: type) -> Any:
+    if not isinstance(content.get(name), kind):
+        raise InvalidInput(f"The field {name!r} is missing or has a wrong type.")
+    return content[name]
+
+
+def _column(content: Any) -> Column:
+    if not isinstance(content, Mapping):
+        raise InvalidInput("The field 'columns' is missing or has a wrong type.")
+    categories = content.get("categories")
+    name = _typed(content, "name", str)
+    return Column(name, None if categories is None else _labels(name, categories))
+
+
+def _labels(name: str, content: Any) -> tuple[Label, ...]:
+    plain = isinstance(content, list) and all(isinstance(v, str | int | float) for v in content)
+    if not plain or not content or len(set(content)) != len(content):
+        raise InvalidInput(f"The labels of {name!r} must be a list of distinct values.")
+    return tuple(content)
+
+
+def _numbers(
+    content: Mapping[str, Any], name: str, shape: tuple[int, ...]
+) -> NDArray[np.float64]:  # fmt: skip
+    try:
+        numbers = np.array(_typed(content, name, list), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.empty(0)
+    if numbers.shape != shape or not np.isfinite(numbers).all():
+        raise InvalidInput(f"The field {name!r} must hold finite numbers of shape {shape}.")
+    return numbers
+
+
+# --- writing files --------------------------------------------------------------------------------
+
+
+def require_writable(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file that could not be written, before work is done for it.
+
+    Raises
+    ------
+    InvalidInput
+        If the file exists (without ``overwrite``), or its folder is missing or read-only.
+    """
+    folder = path.parent
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder. Give the name of a file.")
+    if path.exists() and not overwrite:
+        raise InvalidInput(f"{path} exists already. Choose another name, or add --force.")
+    if not folder.is_dir():
+        raise InvalidInput(f"The folder {folder} does not exist. Make it first: mkdir -p {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InvalidInput(f"No permission to write in the folder {folder}.")
+
+
+@contextlib.contextmanager
+def written_whole(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
+    """A file that appears under its name when it is complete, or not at all."""
+    require_writable(path, overwrite=overwrite)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with draft.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from None
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,357 @@
+"""Questions about the records of one round, and the sweep that answers them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privtail.errors import InvalidInput, NotReleased
+from privtail.losses import AnyLoss, GeneralLoss, Loss
+from privtail.trusted import callbacks, kernels
+from privtail.trusted.means import Ball, ClippedMean, Interval, RobustMean
+from privtail.trusted.mechanisms.labels import StabilityHistogram
+from privtail.trusted.opening import Opening
+from privtail.trusted.problem import Problem
+from privtail.trusted.records import DenseRows, Rows
+from privtail.trusted.records.targets import Labels
+from privtail.trusted.sensitive import Sensitive, Sensitivity
+
+if TYPE_CHECKING:
+    from privtail.trusted.curator import Curator
+
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Ids = slice | Integers
+BLOCK_ROWS = 4096
+
+
+def threads() -> int:
+    """Worker threads: ``PRIVTAIL_THREADS``, else the processors this process may use."""
+    asked = os.environ.get("PRIVTAIL_THREADS", "")
+    if asked.isdecimal():
+        return max(1, int(asked))
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """Public map of features z_j = x_j scale_j + offset_j; the intercept column stays 1."""
+
+    scales: Doubles
+    offsets: Doubles
+
+
+class Batch:
+    """Answers questions about the records of one round. The only door to the records."""
+
+    def __init__(self, curator: Curator, problem: Problem, ids: Ids, opening: Opening) -> None:
+        self._curator, self._ids, self._opening = curator, ids, opening
+        self.problem = problem
+
+    def gradient(self, loss: AnyLoss, w: ArrayLike, mean: RobustMean) -> Sensitive:
+        """Robust mean of the records' gradients at w, flattened row-major from (rows, K).
+
+        A generalized-linear gradient is z outer r with r = loss.derivative(z.w, y); the range is
+        enforced on it, not believed. Sensitivity: `Problem.gradient` (the lemma of `means`).
+        """
+        w = self._parameters(w)
+        self._curator.assume(callbacks.assumptions(loss))
+        mean = _as_asked(self._finite(loss, w, mean))
+        sums = self._sweep(self._gradient_block(loss, w, mean), mean.blocks, w.shape)
+        return self._answer(_median(sums), self.problem.gradient(mean))
+
+    def means(self, mean: RobustMean) -> Sensitive:
+        """Robust mean of the mapped columns, (d,). Sensitivity: `Problem.means` (the lemma)."""
+        mean = _as_asked(mean)
+        d, range_ = self.problem.d, mean.range
+        zero = np.zeros((d, 1))
+        map_ = self._curator.map
+
+        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            _, squares, valid = rows.margins(map_.scales, map_.offsets, zero, np.zeros(1))
+            ones = np.ones((len(rows), 1))
+            _contribute(rows, map_, squares, valid, ones, labels, False, range_, self._bits, sums)
+
+        sums = self._sweep(block, mean.blocks, (d, 1), targets=False)
+        return self._answer(_median(sums), self.problem.means(mean))
+
+    def scores(self, loss: Loss, candidates: Sequence[ArrayLike], mean: RobustMean) -> Sensitive:
+        """Robust mean of the losses at each candidate w, forced into [0, bound].
+
+        Sensitivity: `Problem.scores`; one-signed, so a record's absence lowers all scores.
+        """
+        mean = _as_asked(mean)
+        answer = self.problem.scores(len(candidates), mean)
+        self._curator.assume(callbacks.assumptions(loss))
+        points = [self._parameters(w) for w in candidates]
+        box = mean.range
+
+        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            for c, w in enumerate(points):
+                margins, _, valid = self._margins(rows, w)
+                with np.errstate(all="ignore"):
+                    values = callbacks.values(loss, margins, y) / box.radius
+                values[~(valid & np.isfinite(y))] = 0.0
+                limit = math.floor(2.0**self._bits)
+                kernels.influence(values, kernels.CLAMP, np.zeros(1), limit, self._bits)
+                np.add.at(sums[:, c, 0], labels, np.maximum(values, 0.0))
+
+        sums = self._sweep(block, mean.blocks, (len(points), 1))
+        return self._answer(_median(sums), answer)
+
+    def moments(self, radius: float, target: bool = False) -> Sensitive:
+        """Second moments of the rows (z, 1, y) clipped to l2 norm ``radius``.
+
+        Upper triangle row by row, off-diagonals times sqrt 2. Sensitivity: `Problem.moments`.
+        """
+        answer = self.problem.moments(radius, target)
+        margin = kernels.margin_of_safety(answer.size, self._bits)
+
+        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            z = [rows.transformed(self._curator.map.scales, self._curator.map.offsets)]
+            if self.problem.intercept:
+                z.append(np.ones((len(rows), 1)))
+            if target:
+                z.append(y[:, None])
+            joint = np.ascontiguousarray(np.hstack(z))
+            valid = np.isfinite(joint).all(axis=1)
+            kernels.moment_sum(joint, valid, radius, self._bits, margin, sums[0, :, 0])
+
+        return self._answer(_median(self._sweep(block, 1, (answer.size, 1), target)), answer)
+
+    def histogram(
+        self, columns: Sequence[int], edges: ArrayLike, pooled: bool = False
+    ) -> Sensitive:
+        """Counts of mapped column values between public edges; column -1 is the (raw) target.
+
+        Cell 0 lies below the first edge, cell e at or above edge e - 1. With ``pooled`` each
+        record votes for one column, chosen by its id. Flattened (columns, edges + 1). Rows with a
+        non-finite number count nowhere. Sensitivity: `Problem.histogram`.
+        """
+        cuts = _ascending(edges)
+        answer = self.problem.histogram(len(columns), len(cuts), pooled)
+        voters = self._curator.blocks(len(columns)) if pooled else None
+
+        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            z = rows.transformed(self._curator.map.scales, self._curator.map.offsets)
+            valid = np.isfinite(z).all(axis=1)
+            if -1 in columns:
+                valid &= np.isfinite(y)
+            for c, column in enumerate(columns):
+                counted = valid if voters is None else valid & (labels == c)
+                values = (y if column == -1 else z[:, column])[counted]
+                cells = np.searchsorted(cuts, values, side="right")
+                sums[0, c, :] += np.bincount(cells, minlength=len(cuts) + 1)
+
+        shape = (len(columns), len(cuts) + 1)
+        counts = self._sweep(block, 1, shape, -1 in columns, voters)
+        return self._answer(counts.reshape(-1) << self._bits, answer)
+
+    def gradient_norms(self, loss: Loss, w: ArrayLike, edges: ArrayLike) -> Sensitive:
+        """Counts of the l2 norms of the records' gradients at w between public edges.
+
+        Each record fills one cell. Sensitivity: `Problem.gradient_norms`.
+        """
+        w, cuts = self._parameters(w), _ascending(edges)
+
+        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            margins, squares, valid = self._margins(rows, w)
+            residuals = callbacks.derivatives(loss, margins, y)
+            with np.errstate(all="ignore"):
+                norms = np.sqrt(squares + self.problem.intercept) * np.sqrt(
+                    (residuals * residuals).sum(axis=1)
+                )
+            norms = norms[valid & np.isfinite(y)]
+            cells = np.searchsorted(cuts, norms, side="right")
+            sums[0, 0, :] += np.bincount(cells, minlength=len(cuts) + 1)
+
+        counts = self._sweep(block, 1, (1, len(cuts) + 1))
+        answer = self.problem.gradient_norms(len(cuts))
+        return self._answer(counts.reshape(-1) << self._bits, answer)
+
+    def labels(self, epsilon: float, delta: float) -> list[Any]:
+        """The labels that occur often enough, sorted; charged even when there is none.
+
+        `StabilityHistogram` has the proof. Replacing a record moves two counts by one:
+        epsilon-DP on the labels that both data sets hold. A label held by one record alone passes
+        with probability at most delta, and only one such label can be on either side.
+        """
+        targets = self._curator._targets
+        if not isinstance(targets, Labels):
+            raise InvalidInput("labels() needs a target of labels.")
+        if not isinstance(self._ids, slice):
+            raise InvalidInput("Ask for labels in a round of Everyone.")
+        mechanism = StabilityHistogram(epsilon, delta)
+        sampler = self._opening.charge(mechanism.event())
+        return targets.restored(mechanism.release(targets.counts(), sampler))
+
+    # ---------------------------------------------------------------- inside
+
+    @property
+    def _bits(self) -> int:
+        return self.problem.bits
+
+    def _parameters(self, w: ArrayLike) -> Doubles:
+        array = np.ascontiguousarray(w, dtype=np.float64)
+        shape = (self.problem.rows, self.problem.outputs)
+        if array.shape != shape:
+            raise InvalidInput(f"w needs shape {shape}, got {array.shape}.")
+        return array
+
+    def _margins(self, rows: Rows, w: Doubles) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
+        d, map_ = self.problem.d, self._curator.map
+        b = w[d] if self.problem.intercept else np.zeros(w.shape[1])
+        return rows.margins(map_.scales, map_.offsets, w[:d], b)
+
+    def _gradient_block(
+        self, loss: AnyLoss, w: Doubles, mean: RobustMean
+    ) -> Callable[[Rows, Doubles, Integers, Doubles], None]:
+        map_, intercept, range_ = self._curator.map, self.problem.intercept, mean.range
+        if isinstance(loss, GeneralLoss):
+            return self._general_block(loss, w, range_)
+
+        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            margins, squares, valid = self._margins(rows, w)
+            valid &= np.isfinite(y)
+            residuals = callbacks.derivatives(loss, margins, y)
+            _contribute(
+                rows, map_, squares, valid, residuals, labels, intercept, range_, self._bits, sums
+            )
+
+        return block
+
+    def _general_block(
+        self, loss: GeneralLoss, w: Doubles, range_: Ball | Interval
+    ) -> Callable[[Rows, Doubles, Integers, Doubles], None]:
+        map_ = self._curator.map
+        one, zero = np.ones(w.size), np.zeros(w.size)
+        plain, flat_w = FeatureMap(one, zero), np.zeros((w.size, 1))
+
+        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            x = rows.transformed(map_.scales, map_.offsets)
+            flat = DenseRows(callbacks.gradients(loss, w, x, y))
+            _, squares, valid = flat.margins(one, zero, flat_w, np.zeros(1))
+            valid &= np.isfinite(x).all(axis=1) & np.isfinite(y)
+            ones, view = np.ones((len(rows), 1)), sums.reshape(sums.shape[0], w.size, 1)
+            _contribute(flat, plain, squares, valid, ones, labels, False, range_, self._bits, view)
+
+        return block
+
+    def _finite(self, loss: AnyLoss, w: Doubles, mean: RobustMean) -> RobustMean:
+        """Without privacy an infinite clipping threshold becomes the largest gradient norm."""
+        if not (isinstance(mean, ClippedMean) and mean.threshold == float("inf")):
+            return mean
+        if self._curator.budget.private:
+            raise InvalidInput(
+                "An infinite threshold gives no privacy. Choose a finite one, or epsilon=inf."
+            )
+        largest = [0.0]
+
+        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            if isinstance(loss, GeneralLoss):
+                x = rows.transformed(self._curator.map.scales, self._curator.map.offsets)
+                norms = np.linalg.norm(callbacks.gradients(loss, w, x, y), axis=1)
+            else:
+                margins, squares, _ = self._margins(rows, w)
+                residuals = callbacks.derivatives(loss, margins, y)
+                norms = np.sqrt(squares + self.problem.intercept) * np.linalg.norm(
+                    residuals, axis=1
+                )
+            largest.append(float(np.max(norms[np.isfinite(norms)], initial=0.0)))
+
+        self._sweep(block, 1, (1, 1))
+        return replace(mean, threshold=max(2 * max(largest), 1e-60))
+
+    def _answer(self, value: Integers, sensitivity: Sensitivity) -> Sensitive:
+        return Sensitive(value, sensitivity, self._opening)
+
+    def _sweep(
+        self,
+        block: Callable[[Rows, Doubles, Integers, Doubles], None],
+        blocks: int,
+        shape: tuple[int, ...],
+        targets: bool = True,
+        labels: Integers | None = None,
+    ) -> Integers:
+        """Exact int64 sums (blocks, *shape): blocks of rows on threads, then added."""
+        curator = self._curator
+        if targets and curator._targets is None:
+            raise InvalidInput("This question needs a target y.")
+        deal = curator.blocks(blocks) if labels is None else labels
+        stop = self._ids.stop if isinstance(self._ids, slice) else len(self._ids)
+
+        def one(start: int) -> Integers:
+            part = slice(start, min(start + BLOCK_ROWS, stop))
+            ids: Ids = part if isinstance(self._ids, slice) else self._ids[part]
+            rows = curator._records.rows(ids)
+            source = curator._targets if targets else None
+            y = np.zeros(len(rows)) if source is None else source.rows(ids)
+            if not len(rows) == len(y) == len(deal[ids]):
+                raise InvalidInput("The container returned another number of rows than asked for.")
+            sums = np.zeros((blocks, *shape))
+            block(rows, y, deal[ids], sums)
+            return sums.astype(np.int64)
+
+        total = np.zeros((blocks, *shape), dtype=np.int64)
+        starts = range(0, stop, BLOCK_ROWS)
+        if threads() == 1 or len(starts) <= 1:
+            for start in starts:
+                total += one(start)
+        else:
+            with ThreadPoolExecutor(threads()) as pool:
+                for sums in pool.map(one, starts):
+                    total += sums
+        return total
+
+    def __repr__(self) -> str:
+        return f"Batch({self.problem})"
+
+    def __reduce__(self) -> NoReturn:
+        raise NotReleased("A batch holds private records and cannot be pickled or copied.")
+
+
+def _contribute(
+    rows: Rows, map_: FeatureMap, squares: Doubles, valid: NDArray[np.bool_], residuals: Doubles,
+    labels: Integers, intercept: bool, range_: Ball | Interval, bits: int, sums: Doubles,
+) -> None:  # fmt: skip
+    scales, offsets = map_.scales, map_.offsets
+    if isinstance(range_, Ball):
+        rows.ball_sum(
+            scales, offsets, squares, valid, residuals, labels, intercept, range_.radius, bits, sums
+        )
+    else:
+        rows.box_sum(scales, offsets, valid, residuals, labels, intercept, range_, bits, sums)
+
+
+def _median(sums: Integers) -> Integers:
+    """Middle block sum of every coordinate; for an even count the two middle ones, added."""
+    flat: Integers = np.sort(sums.reshape(sums.shape[0], -1), axis=0)
+    k = len(flat)
+    middle: Integers = flat[k // 2] if k % 2 else flat[k // 2 - 1] + flat[k // 2]
+    return middle
+
+
+def _ascending(edges: ArrayLike) -> Doubles:
+    cuts = np.asarray(edges, dtype=np.float64)
+    if cuts.ndim != 1 or cuts.size == 0 or not (np.diff(cuts) > 0).all():
+        raise InvalidInput("edges must be a one-dimensional, strictly ascending list of numbers.")
+    return cuts
+
+
+@dataclass(frozen=True)
+class _Asked:
+    range: Ball | Interval
+    blocks: int
+
+
+def _as_asked(mean: RobustMean) -> _Asked:
+    """The mean as it is now: its sum and its sensitivity come from one and the same reading."""
+    return _Asked(mean.range, mean.blocks)

@@ -1,0 +1,73 @@
+"""Calling losses: ours on blocks, everybody else's record by record.
+
+Formal guarantee
+----------------
+The lemma needs each record's contribution to be a function of that record alone. Built-in losses
+are row-local loops. `CustomLoss` and `GeneralLoss` guard every record themselves. Any other object
+is called with one record at a time, on fresh copies; what it raises, or returns in a wrong shape or
+type, counts as 0 for that record. That a callback keeps no state between records cannot be
+enforced inside one process: `assumptions` states it, and the privacy statement prints it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.losses import LOSSES, AnyLoss, CustomLoss, GeneralLoss, Loss
+
+Doubles = NDArray[np.float64]
+
+BUILT_IN = frozenset(type(loss) for loss in LOSSES)
+
+
+def assumptions(loss: AnyLoss) -> tuple[str, ...]:
+    """What the promise rests on when ``loss`` is not one of ours."""
+    if type(loss) in BUILT_IN:
+        return ()
+    pure = f"The functions of the loss {loss.name!r} are pure: they keep no state between records."
+    if isinstance(loss, GeneralLoss) and loss.trusted_rowwise:
+        return pure, f"The loss {loss.name!r} is row-wise: row i depends on record i alone."
+    return (pure,)
+
+
+def values(loss: Loss, margins: Doubles, y: Doubles) -> Doubles:
+    """Losses (rows,)."""
+    return _rowwise(loss, loss.values, margins, y, (len(y),))
+
+
+def derivatives(loss: Loss, margins: Doubles, y: Doubles) -> Doubles:
+    """Derivatives (rows, K)."""
+    return np.ascontiguousarray(_rowwise(loss, loss.derivatives, margins, y, margins.shape))
+
+
+def gradients(loss: GeneralLoss, w: Doubles, x: Doubles, y: Doubles) -> Doubles:
+    """Gradients (rows, w.size) of a general loss; a record that fails gets NaN, which adds 0."""
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(GeneralLoss.gradients(loss, w, x, y).reshape(len(y), -1))
+
+
+def _rowwise(
+    loss: Loss,
+    function: Callable[[Doubles, Doubles], Any],
+    margins: Doubles,
+    y: Doubles,
+    shape: tuple[int, ...],
+) -> Doubles:
+    with np.errstate(all="ignore"):
+        if type(loss) in BUILT_IN or type(loss) is CustomLoss:
+            return np.asarray(function(margins, y), dtype=np.float64)
+        answers = np.zeros(shape)
+        for i in range(len(y)):
+            try:
+                answer = np.asarray(function(margins[i : i + 1].copy(), y[i : i + 1].copy()))
+                if np.can_cast(answer.dtype, np.float64, "same_kind"):
+                    answers[i] = answer.reshape(shape[1:])
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # noqa: BLE001  a failure depends on the record: it must not show
+                answers[i] = 0.0
+        return answers

@@ -1,0 +1,8 @@
+"""The mechanisms that may open a sensitive value; each has its proof in its docstring."""
+
+from __future__ import annotations
+
+from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
+from privtail.trusted.mechanisms.selection import NoisyMax, NoisyTopK
+
+MECHANISMS: tuple[type, ...] = (GaussianNoise, LaplaceNoise, NoisyMax, NoisyTopK)

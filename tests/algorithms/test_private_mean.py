@@ -1,0 +1,331 @@
+"""private_mean: the boxes (X23-3, T22-1, T22-3, Holland), its promises, and hostile columns."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from privtail import Ledger, private_mean
+from privtail.errors import BudgetExceeded, InvalidInput
+from privtail.mean import METHODS, truncation_threshold
+from privtail.trusted.curator import Curator
+from privtail.trusted.means import catoni_bound
+
+SIMULATED = {"noise": "simulated", "random_state": 1}
+every_method = pytest.mark.parametrize("method", METHODS)
+
+
+@pytest.fixture
+def deals(monkeypatch):
+    """The public deals into blocks of the means of this test."""
+    seen = {}
+    original = Curator.blocks
+
+    def blocks(self, count):
+        seen[count] = original(self, count)
+        return seen[count]
+
+    monkeypatch.setattr(Curator, "blocks", blocks)
+    return seen
+
+
+# --- the boxes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("blocks", [1, 4, 5])
+@pytest.mark.parametrize("method", ["clamped", "truncated"])
+@pytest.mark.parametrize("n", [50, 63])
+def test_medians_of_means(watched, deals, method, blocks, n):
+    """X23 Algorithm 3 and T22 Algorithm 3 with groups by record id and the public divisor."""
+    x = np.random.default_rng(2).standard_t(2.5, (n, 3)) + 1.0
+    found = private_mean(
+        x, epsilon=5.0, method=method, blocks=blocks, threshold=1.3, centre=0.5, **SIMULATED
+    )
+    (z,), labels = watched.noise, deals[blocks]
+    for j in range(3):
+        groups = [0.0] * blocks
+        for i in range(n):
+            value = x[i, j] - 0.5
+            if method == "clamped":
+                value = min(max(value, -1.3), 1.3)
+            elif abs(value) > 1.3:
+                value = 0.0
+            groups[labels[i]] += blocks / n * value
+        assert found.value[j] == pytest.approx(0.5 + np.median(groups) + z[j], abs=1e-6)
+    assert found.noise_std == pytest.approx(np.full(3, watched.stds[0]))
+
+
+def test_holland(watched, catoni):
+    x = np.random.default_rng(2).standard_t(2.5, 50)
+    found = private_mean(x, epsilon=5.0, method="catoni", threshold=4.0, smoothing=2.0, **SIMULATED)
+    expected = 4.0 / 50 * sum(catoni(v / 4.0, 2.0) for v in x)
+    assert float(found) == pytest.approx(expected + watched.noise[0][0], abs=4e-6)
+
+
+def test_clipped_rows(watched):
+    x = np.random.default_rng(2).standard_t(2.5, (50, 3))
+    found = private_mean(x, epsilon=5.0, threshold=1.5, centre=[0.1, 0.2, 0.3], **SIMULATED)
+    expected = np.zeros(3)
+    for row in x - [0.1, 0.2, 0.3]:
+        expected += row / max(1.0, np.linalg.norm(row) / 1.5) / 50
+    assert np.abs(found.value - (expected + [0.1, 0.2, 0.3] + watched.noise[0])).max() < 1e-6
+
+
+def test_the_threshold_of_t22():
+    """B = (u n eps / (log(1/xi) sqrt(log(1.25/delta))))^(1/(1+v)), and the noise is no larger."""
+    n, u, v, epsilon, delta, xi = 10_000, 3.0, 0.5, 0.5, 1e-5, 0.01
+    B = (u * n * epsilon / (math.log(1 / xi) * math.sqrt(math.log(1.25 / delta)))) ** (1 / (1 + v))
+    found = truncation_threshold(n, epsilon, delta, moment=u, order=v, failure_probability=xi)
+    assert found == pytest.approx(B)
+    x = np.random.default_rng(0).standard_t(1.8, n)
+    estimate = private_mean(
+        x, epsilon=epsilon, delta=delta, method="truncated", threshold=found, **SIMULATED
+    )
+    printed = math.sqrt(8 * B**2 / (n**2 * epsilon**2) * math.log(1.25 / delta))
+    assert 0.5 * printed < estimate.noise_std < printed
+
+
+# --- accuracy with nothing but a budget --------------------------------------------------------
+
+LAWS = {
+    "gaussian": (lambda rng, n: rng.normal(3.0, 2.0, n), 3.0, 4.0),
+    "lognormal": (lambda rng, n: rng.lognormal(0, 1.0, n), math.exp(0.5), (math.e - 1) * math.e),
+    "pareto": (lambda rng, n: rng.pareto(2.5, n), 1 / 1.5, 2.5 / (1.5**2 * 0.5)),
+    "student": (lambda rng, n: rng.standard_t(2.5, n) - 1, -1.0, 5.0),
+}
+"""Draws, mean and variance."""
+
+
+def reach_of(estimate):
+    """How far the mean could see: its noise over that planned for a reach of one."""
+    (event,) = estimate.privacy_.plan[-1].events
+    return estimate.noise_std / (event.scale * event.unit)
+
+
+@every_method
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, math.inf])
+def test_error_is_noise_sampling_and_bias(method, law, epsilon):
+    """Within 4 standard deviations of noise and of sampling, and the bias of the method.
+
+    v = E (x - c)^2 <= 2 Var x, since a median is within a deviation of the mean, and E of what a
+    reach s loses is at most v/(4 s) clipped, v/s truncated and v (1 + 1/beta)/(2 s) for Catoni's.
+    """
+    draw, mean, variance = LAWS[law]
+    n = 20_000
+    x = draw(np.random.default_rng(7), n)
+    found = private_mean(x, epsilon=epsilon, method=method, **SIMULATED)
+    bias = 1e-3
+    if epsilon < math.inf:
+        loss = {"truncated": 1.0, "catoni": (1 + 1 / 3) / 2}.get(method, 0.25)
+        bias = 2 * variance * loss / reach_of(found)
+    allowed = 4 * (found.noise_std + x.std() / math.sqrt(n)) + bias
+    assert found.reliable
+    assert abs(float(found) - mean) < allowed
+    assert (found.noise_std == 0) == math.isinf(epsilon)
+    assert found.noise_std < math.sqrt(variance) / (2 if epsilon < 1 else 10)
+    assert allowed < (2.0 if epsilon < 1 else 0.5) * math.sqrt(variance)
+
+
+@every_method
+def test_the_stated_noise_is_the_noise(method, watched):
+    """What is released is centre + scale x noisy mean: the noise of a column follows its scale."""
+    sizes = np.logspace(-2, 2, 8)
+    x = np.random.default_rng(3).normal(size=(20_000, 8)) * sizes
+    found = private_mean(x, epsilon=1.0, method=method, threshold=5.0, **SIMULATED)
+    assert found.noise_std == pytest.approx(np.full(8, watched.stds[-1]))
+    found = private_mean(x, epsilon=5.0, method=method, **SIMULATED)
+    assert found.reliable.all()
+    assert np.ptp(np.log(found.noise_std / sizes)) < math.log(8)
+    drawn = watched.noise[-1] / watched.stds[-1]
+    assert 0.4 < drawn.std() < 2.0
+
+
+STRAY_CELLS = pytest.mark.xfail(
+    strict=True,
+    reason="a cell of noise passes 3.5 deviations in 6 % of the fits and becomes the tail",
+)
+NOT_AROUND_ZERO = pytest.mark.xfail(
+    strict=True,
+    reason="sparse columns are not centred, but their reach is measured from the centre",
+)
+
+
+@STRAY_CELLS
+@pytest.mark.parametrize("method", ["clipped", "catoni"])
+def test_noise_is_never_taken_for_a_tail(method):
+    x = np.random.default_rng(3).normal(3.0, 2.0, 2_000)
+    stds = [
+        private_mean(x, epsilon=1.0, method=method, noise="simulated", random_state=s).noise_std
+        for s in range(100)
+    ]
+    assert max(stds) < 10 * np.median(stds)
+
+
+@every_method
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 1e3, 1e6])
+def test_units_do_not_matter(method, size):
+    """A factor that is no power of two moves the cells of the histogram, nothing else."""
+    x = np.random.default_rng(4).standard_t(2.5, 20_000) + 1
+    one, other = (private_mean(s * x, epsilon=1.0, method=method, **SIMULATED) for s in (1, size))
+    assert other.reliable
+    assert 1 / 3 < other.noise_std / size / one.noise_std < 3
+    assert abs(float(other) / size - float(one)) < 5 * (one.noise_std + other.noise_std / size)
+    exact, scaled = (
+        private_mean(s * x, epsilon=math.inf, method=method, **SIMULATED) for s in (1, 1024.0)
+    )
+    assert float(scaled) == pytest.approx(1024 * float(exact), rel=1e-6)
+
+
+@every_method
+@pytest.mark.parametrize("shift", [-1e6, 1e6])
+def test_far_from_zero_the_error_is_relative(method, shift):
+    """Cells are powers of two: a far column costs noise in proportion to its distance."""
+    x = np.random.default_rng(4).standard_t(2.5, 20_000) + shift
+    found = private_mean(x, epsilon=1.0, method=method, **SIMULATED)
+    assert abs(float(found) - shift) < 4 * found.noise_std
+    assert found.noise_std < 0.01 * abs(shift)
+
+
+# --- shapes, containers, promises --------------------------------------------------------------
+
+
+@every_method
+def test_containers_agree(method):
+    x = np.random.default_rng(5).lognormal(size=(400, 2))
+    whole = private_mean(x, epsilon=1.0, method=method, **SIMULATED)
+    assert whole.value.shape == whole.noise_std.shape == whole.reliable.shape == (2,)
+    for other in (
+        pd.DataFrame(x, columns=["a", "b"]),
+        x.tolist(),
+        {"a": x[:, 0], "b": x[:, 1]},
+        np.asfortranarray(x),
+    ):
+        again = private_mean(other, epsilon=1.0, method=method, **SIMULATED)
+        assert np.allclose(again.value, whole.value, rtol=1e-9)
+    column = x[:, 0]
+    one = private_mean(column, epsilon=1.0, method=method, **SIMULATED)
+    assert isinstance(one.value, float)
+    assert float(one) == one.value == np.asarray(one)
+    for other in (column.tolist(), pd.Series(column), column[:, None]):
+        again = private_mean(other, epsilon=1.0, method=method, **SIMULATED)
+        assert np.ravel(again.value) == pytest.approx([one.value])
+
+
+@every_method
+def test_sparse_columns_around_zero(method):
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(4_000, 3)) * (rng.random((4_000, 3)) < 0.6)
+    dense, csr = (
+        private_mean(v, epsilon=1.0, method=method, **SIMULATED) for v in (x, sparse.csr_matrix(x))
+    )
+    assert np.abs(csr.value - x.mean(axis=0)).max() < 0.1
+    assert np.abs(csr.value - dense.value).max() < 0.1
+
+
+@every_method
+def test_sparse_columns_far_from_zero(method, request):
+    if method != "catoni":
+        request.applymarker(NOT_AROUND_ZERO)
+    x = np.random.default_rng(6).normal(100.0, 1.0, (4_000, 1))
+    found = private_mean(sparse.csr_matrix(x), epsilon=1.0, method=method, **SIMULATED)
+    assert abs(found.value[0] - 100) < 5 * found.noise_std[0]
+
+
+def test_statement_ledger_and_refusals(capsys):
+    x = np.random.default_rng(5).lognormal(size=100)
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    estimate = private_mean(x, epsilon=0.6, delta=1e-6, ledger=ledger, **SIMULATED)
+    assert estimate.privacy_.cost.epsilon(1e-6) <= 0.6
+    assert math.isinf(estimate.privacy_.spent)
+    assert "simulated" in estimate.privacy_.headline.lower()
+    assert len(ledger.entries()) == 1
+    with pytest.raises(BudgetExceeded):
+        private_mean(x, epsilon=0.6, delta=1e-6, ledger=ledger, **SIMULATED)
+    for wrong in ({"method": "median"}, {"blocks": 0}, {"blocks": 101}, {"smoothing": 0.0}):
+        with pytest.raises(InvalidInput):
+            private_mean(x, epsilon=0.1, ledger=ledger, **({"method": "catoni"} | wrong))
+    assert len(ledger.entries()) == 1
+    free = private_mean(x, epsilon=math.inf, **SIMULATED)
+    assert free.privacy_.headline.startswith("NOT PRIVATE")
+    assert private_mean(x, epsilon=math.inf).privacy_.headline.startswith("NOT PRIVATE")
+    true = private_mean(x, epsilon=0.4, delta=1e-6, threshold=1.0)
+    assert true.privacy_.private
+    assert 0.39 < true.privacy_.spent <= 0.4
+    assert capsys.readouterr() == ("", "")
+
+
+@every_method
+@pytest.mark.parametrize("neighbours", ["replace_one", "zero_out"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_planned_is_spent(watched, method, neighbours, epsilon):
+    x = np.random.default_rng(5).lognormal(size=(200, 2))
+    estimate = private_mean(
+        x, epsilon=epsilon, delta=1e-5, method=method, neighbours=neighbours, **SIMULATED
+    )
+    charged = [e.question for _, events in watched.charged for e in events]
+    assert charged == [e.question for r in estimate.privacy_.plan for e in r.events]
+    assert 0.99 * epsilon < estimate.privacy_.cost.epsilon(1e-5) <= epsilon
+
+
+@every_method
+@pytest.mark.parametrize("noise", ["exact", "simulated"])
+def test_the_noise_has_the_stated_size(method, noise):
+    x = np.zeros((100, 400))
+    found = private_mean(x, epsilon=1.0, method=method, threshold=1.0, noise=noise, random_state=1)
+    # Five standard errors; half or twice the noise is far outside.
+    assert abs(np.std(found.value / found.noise_std) - 1) < 5 / math.sqrt(2 * 400)
+
+
+COLUMNS = {
+    "constant": np.full(1000, 7.3),
+    "zero": np.zeros(1000),
+    "missing": np.full(1000, np.nan),
+    "half missing": np.r_[np.full(500, np.nan), np.full(500, 2.0)],
+    "infinite": np.r_[np.inf, -np.inf, np.ones(998)],
+    "huge": np.full(1000, 1e300),
+    "largest": np.tile([1.7e308, -1.7e308], 500),
+    "subnormal": np.full(1000, 5e-324),
+    "one": np.array([3.0]),
+    "two": np.array([np.nan, 1e308]),
+    "integers": np.arange(1000),
+    "booleans": np.arange(1000) % 2 == 0,
+    "single precision": np.ones(1000, np.float32),
+}
+
+
+@every_method
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, math.inf])
+@pytest.mark.parametrize("threshold", [None, 2.0])
+def test_no_column_raises_or_warns(method, column, epsilon, threshold, capsys):
+    x = COLUMNS[column]
+    found = private_mean(x, epsilon=epsilon, method=method, threshold=threshold, **SIMULATED)
+    assert math.isfinite(float(found))
+    assert 0 <= found.noise_std < math.inf
+    pair = np.column_stack([x, np.ones(len(x))])
+    both = private_mean(pair, epsilon=epsilon, method=method, threshold=threshold, **SIMULATED)
+    assert np.isfinite(both.value).all()
+    assert capsys.readouterr() == ("", "")
+
+
+@every_method
+def test_degenerate_columns_are_found(method):
+    for name, mean in (("constant", 7.3), ("zero", 0.0), ("single precision", 1.0)):
+        found = private_mean(COLUMNS[name], epsilon=1.0, method=method, **SIMULATED)
+        assert found.reliable
+        assert abs(float(found) - mean) < 5 * found.noise_std
+    for name in ("missing", "one"):
+        found = private_mean(COLUMNS[name], epsilon=0.1, method=method, **SIMULATED)
+        assert not found.reliable
+
+
+def test_catoni_pays_for_its_bound_only(watched):
+    x = np.zeros(100)
+    private_mean(x, epsilon=1.0, method="catoni", threshold=1.0, smoothing=2.0, **SIMULATED)
+    private_mean(x, epsilon=1.0, method="clamped", threshold=1.0, **SIMULATED)
+    assert watched.stds[0] / watched.stds[1] == pytest.approx(catoni_bound(2.0), rel=1e-6)

@@ -1,0 +1,107 @@
+"""Private centres and scales: what a histogram over powers of two can say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from privtail.algorithms.quantile_scales import EDGES, QuantileScales, from_histogram
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.problem import Problem
+
+
+def describe(X, y=None, *, epsilon=1.0, target=False, seed=0):
+    curator = Curator(X, y, budget=Budget(epsilon, 1e-6), noise="simulated", random_state=seed)
+    scales = QuantileScales(target=target)
+    multiplier = curator.calibrate(lambda m: scales.plan(m, curator.problem))
+    return scales.run(curator, multiplier)
+
+
+def test_the_edges_are_public_and_symmetric():
+    assert len(EDGES) == 258
+    assert np.array_equal(EDGES, -EDGES[::-1])
+    assert (EDGES[0], EDGES[-1]) == (-(2.0**64), 2.0**64)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 3.0, math.inf])
+def test_centres_and_scales_are_right_within_a_cell(epsilon):
+    rng = np.random.default_rng(1)
+    X = np.column_stack(
+        [rng.normal(0, 1, 20_000), rng.normal(50, 5, 20_000), rng.lognormal(0, 1.5, 20_000)]
+    )
+    y = rng.standard_t(2.5, 20_000) * 1e-3
+    found = describe(X, y, epsilon=epsilon, target=True)
+    assert found.reliable.all()
+    everything = np.column_stack([X, y])
+    medians = np.median(everything, axis=0)
+    low, high = np.quantile(everything, [0.25, 0.75], axis=0)
+    spreads = (high - low) / 1.349
+    assert np.abs(found.centres - medians).max() < 10
+    assert (np.abs(found.centres - medians) < 1.5 * spreads).all()
+    assert (found.scales / spreads > 0.4).all()
+    assert (found.scales / spreads < 3.5).all()
+    assert (found.tails > found.scales).all()
+
+
+def test_columns_do_not_see_each_other_and_units_are_powers_of_two():
+    X = np.random.default_rng(2).normal(1.0, 1.0, (5_000, 1))
+    one, both = describe(X, epsilon=math.inf), describe(np.hstack([X, 1e9 * X]), epsilon=math.inf)
+    assert both.centres[0] == one.centres[0]
+    moved = describe(2.0**20 * X, epsilon=math.inf)
+    for name in ("centres", "scales", "deviations", "tails"):
+        assert getattr(moved, name) == pytest.approx(2.0**20 * getattr(one, name))
+
+
+def test_a_drowned_histogram_says_so():
+    found = describe(np.random.default_rng(2).normal(size=(100, 3)), epsilon=0.05)
+    assert not found.reliable.any()
+    assert np.array_equal(found.centres, np.zeros(3))
+    for name in ("scales", "deviations", "tails"):
+        assert (getattr(found, name) > 0).all()
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, 5e-324, 1e-300, 1.0, -1.0, 3.7, 1e300, -1e308])
+def test_every_constant_has_a_positive_scale(value):
+    found = describe(np.full((1000, 2), value))
+    assert found.reliable.all()
+    for name in ("scales", "deviations", "tails"):
+        assert (getattr(found, name) > 0).all()
+        assert np.isfinite(getattr(found, name)).all()
+    clamped = np.clip(value, EDGES[0], EDGES[-1])
+    assert (np.abs(found.centres - clamped) <= max(abs(clamped) / 2, 2.0**-64)).all()
+
+
+def test_pooling_costs_one_vote_and_begins_when_noise_is_a_twentieth():
+    scales = QuantileScales()
+    problem = Problem(n=1000, d=100)
+    assert not scales.pooled(4.9, problem)
+    assert scales.pooled(5.1, problem)
+    for multiplier, votes in ((4.9, 100), (5.1, 1)):
+        ((event,),) = (r.events for r in scales.plan(multiplier, problem))
+        step = 2.0**problem.bits
+        assert event.diameter == pytest.approx(math.sqrt(2 * votes) * step)
+        assert event.radius == pytest.approx(math.sqrt(votes) * step)
+        assert event.coordinates == 100 * 259
+
+
+def test_pooled_columns_share_one_scale():
+    counts = np.zeros((3, 259))
+    counts[:, 190:200] = 100.0
+    found = from_histogram(counts, 1.0, 3_000, pooled=True)
+    assert np.array_equal(found.centres, np.zeros(3))
+    assert not found.reliable.any()
+    assert len(set(found.scales)) == 1
+    assert EDGES[188] < found.scales[0] < EDGES[200]
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0, 1e6, 1e300])
+def test_no_noisy_histogram_raises(noise):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        counts = rng.normal(0, 1, (4, 259)) * noise + rng.poisson(3, (4, 259))
+        found = from_histogram(counts, max(noise, 0.0), 1000, pooled=False)
+        assert (found.scales > 0).all()
+        assert np.isfinite(found.centres).all()

@@ -1,0 +1,136 @@
+"""The default: accurate without knowing anything, and the same in every unit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from privtail.algorithms import ScaledDescent
+from privtail.domains import L1, L2, L2Ball, Unconstrained
+from privtail.errors import IncompatibleParts
+from privtail.losses import GeneralLoss, HuberLoss, LogisticLoss, SquaredLoss
+from privtail.trusted.accountants import cost
+from privtail.trusted.problem import Problem
+
+
+def linear(n=20_000, d=3, seed=0, sizes=1.0, shift=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(4, (n, d)) * sizes + shift
+    w = np.array([1.0, -1.0, 0.5])[:d] / sizes
+    return X, X @ w + 2.0 + rng.standard_t(2.5, n), w
+
+
+def test_the_plan_is_scales_threshold_and_steps():
+    problem = Problem(n=1000, d=3)
+    algorithm = ScaledDescent(steps=50, scale_share=0.1, threshold_share=0.05)
+    plan = algorithm.plan(4.0, problem)
+    assert [(r.events[0].question, r.times) for r in plan] == [
+        ("histogram", 1),
+        ("gradient norms", 1),
+        ("gradient", 50),
+    ]
+    # Shares of the squared Gaussian-DP parameter, in units of that of the descent.
+    mus = [cost((r,), "replace_one").mu for r in plan]
+    assert (mus[0] / mus[2]) ** 2 == pytest.approx(0.1, rel=1e-6)
+    assert (mus[1] / mus[2]) ** 2 == pytest.approx(0.05, rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, math.inf])
+@pytest.mark.parametrize("sizes", [1.0, np.array([1e-3, 1.0, 1e4])], ids=["equal", "wild"])
+def test_least_squares_in_any_units(watched, epsilon, sizes):
+    X, y, w = linear(sizes=sizes)
+    found = watched.fit(
+        ScaledDescent(), X, y, SquaredLoss(), intercept=True, epsilon=epsilon, delta=1e-6
+    )
+    assert np.abs((found[:3, 0] - w) * sizes).max() < 0.25
+    assert abs(found[3, 0] - 2.0) < 0.3
+
+
+def test_powers_of_two_are_the_same_fit(watched):
+    X, y, _ = linear()
+    sizes = np.array([2.0**-20, 1.0, 2.0**15])
+    one = watched.fit(ScaledDescent(), X, y, SquaredLoss(), intercept=True, epsilon=math.inf)
+    two = watched.fit(
+        ScaledDescent(), X * sizes, 4 * y, SquaredLoss(), intercept=True, epsilon=math.inf
+    )
+    assert two[:3, 0] * sizes == pytest.approx(4 * one[:3, 0], rel=1e-6)
+    assert two[3, 0] == pytest.approx(4 * one[3, 0], rel=1e-6)
+
+
+def test_features_are_centred(watched):
+    X, y, w = linear(shift=3.0)
+    found = watched.fit(ScaledDescent(), X, y, SquaredLoss(), intercept=True)
+    assert np.abs(found[:3, 0] - w).max() < 0.3
+    assert abs(X.mean(axis=0) @ found[:3, 0] + found[3, 0] - y.mean()) < 0.5
+
+
+def test_when_noise_wins_the_slopes_are_zero(watched):
+    """T5 of PEERS 5e: never worse than twice the constant."""
+    X, y, _ = linear(n=300)
+    for seed in range(20):
+        found = watched.fit(
+            ScaledDescent(), X, y, SquaredLoss(), intercept=True, epsilon=0.05, seed=seed
+        )
+        risk = np.mean((X @ found[:3, 0] + found[3, 0] - y) ** 2)
+        assert risk < 4 * np.var(y)
+
+
+@pytest.mark.parametrize(
+    "domain", [Unconstrained(), L1(alpha=0.01), L2(alpha=0.01), L2Ball(radius=1.0)]
+)
+def test_domains_hold_in_the_units_of_the_features(watched, domain):
+    X, y, _ = linear()
+    found = watched.fit(ScaledDescent(), X, y, SquaredLoss(), domain=domain, intercept=True)
+    assert math.isfinite(domain.value(found[:3])), "outside of the set"
+    if isinstance(domain, L2Ball):
+        assert np.linalg.norm(found[:3]) > 0.5
+
+
+@pytest.mark.parametrize("loss", [SquaredLoss(), HuberLoss(threshold=1.0)])
+def test_sparse_records_are_scaled_and_not_centred(watched, loss):
+    X, y, w = linear(d=2)
+    X[np.abs(X) < 0.5] = 0.0
+    y = X @ w + 2.0
+    found = watched.fit(ScaledDescent(), sparse.csr_matrix(X), y, loss, intercept=True)
+    assert np.abs(found[:2, 0] - w).max() < 0.3
+
+
+def test_logistic_without_a_numeric_target(watched):
+    X, y, w = linear()
+    algorithm = ScaledDescent(level=0.25, pace=3.0, scale_target=False)
+    found = watched.fit(algorithm, X, (y > 2).astype(float), LogisticLoss(), intercept=True)
+    slopes = found[:3, 0]
+    assert slopes @ w / np.linalg.norm(slopes) / np.linalg.norm(w) > 0.95
+
+
+def test_a_loss_without_a_margin_is_refused_before_anything_is_released(watched):
+    X, y, _ = linear(n=100)
+    loss = GeneralLoss(value=lambda w, x, t: 0.0, gradient=lambda w, x, t: 0 * w)
+    object.__setattr__(loss, "outputs", 1)
+    with pytest.raises(IncompatibleParts, match="ProximalGradient"):
+        watched.fit(ScaledDescent(), X, y, loss)
+    assert watched.noise == []
+
+
+@pytest.mark.xfail(strict=True, raises=RuntimeWarning, reason="no iterate is averaged: 0/0")
+def test_one_step_is_enough_for_an_answer(watched):
+    X, y, _ = linear(n=2_000)
+    found = watched.fit(ScaledDescent(steps=1), X, y, SquaredLoss(), intercept=True)
+    assert np.isfinite(found).all()
+
+
+def test_a_start_is_used(watched):
+    X, y, _ = linear(n=2_000)
+    start = np.array([[0.0], [0.0], [0.0], [2.0]])
+    one, other = (
+        watched.fit(
+            replace(ScaledDescent(), steps=2), X, y, SquaredLoss(), intercept=True, start=s,
+            epsilon=math.inf,
+        )
+        for s in (start, start + 5.0)
+    )  # fmt: skip
+    assert not np.allclose(one, other)

@@ -1,0 +1,430 @@
+"""Empirical audits: what an enemy can tell from releases, against what the accountant claims.
+
+An audit draws releases on two neighbouring data sets, chooses an event ``statistic > t`` on one
+half of the draws and measures it on the other. With Clopper and Pearson's bounds p below the
+probability under one data set and q above that under the other, epsilon >= log((p - delta) / q)
+holds but for a chance of ALPHA. Claims are the whole curve of the accountant, at DELTAS.
+
+Every honest audit must stay below its claim (false-alarm chance: ALPHA for each of 14 comparisons,
+with OS randomness where noise is exact, none where it is seeded), and reach a stated part of it,
+so that it has the power to notice. Every sabotaged twin must be caught by the same audit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privtail.algorithms import ProximalGradient, ScaledDescent
+from privtail.domains import Unconstrained
+from privtail.losses import SquaredLoss
+from privtail.mean import private_mean
+from privtail.trusted import kernels
+from privtail.trusted.accountants import Cost, cost
+from privtail.trusted.budget import Budget, Neighbours
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan, Round
+from privtail.trusted.means import Ball
+from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
+from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
+from privtail.trusted.mechanisms.selection import NoisyMax
+from privtail.trusted.sampling import PoissonBatches
+from privtail.trusted.sensitive import Norms, Sensitivity
+
+ALPHA = 1e-6
+COPIES = 100_000
+DELTAS = (0.0, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.2)
+RADIUS = 2.0**30
+Draws = tuple[np.ndarray, np.ndarray]
+
+
+# The audit
+
+
+def events(statistic: np.ndarray) -> np.ndarray:
+    """Thresholds worth trying: quantiles, denser in the tails."""
+    tails = np.concatenate([np.logspace(-3.5, -1, 12), 1 - np.logspace(-3.5, -1, 12)])
+    return np.unique(np.quantile(statistic, np.concatenate([np.linspace(0.1, 0.9, 17), tails])))
+
+
+def bounds(hits: Any, count: int) -> tuple[Any, Any]:
+    """Clopper and Pearson: below and above the probability, each but for a chance of ALPHA / 2."""
+    hits = np.asarray(hits)
+    low = np.where(hits > 0, stats.beta.ppf(ALPHA / 2, hits, count - hits + 1), 0.0)
+    high = np.where(hits < count, stats.beta.isf(ALPHA / 2, hits + 1, count - hits), 1.0)
+    return low, high
+
+
+def lower_bound(draws: Draws, delta: float) -> float:
+    """A lower bound on epsilon at this delta, in the better of both directions."""
+    best = []
+    for one, other in (draws, (-draws[1], -draws[0])):
+        a, b = len(one) // 2, len(other) // 2
+        t = events(np.concatenate([one[:a], other[:b]]))
+        p, _ = bounds([(one[:a] > c).sum() for c in t], a)
+        _, q = bounds([(other[:b] > c).sum() for c in t], b)
+        chosen = t[int(np.argmax((p - delta) / q))]
+        p, _ = bounds((one[a:] > chosen).sum(), len(one) - a)
+        _, q = bounds((other[b:] > chosen).sum(), len(other) - b)
+        best.append(math.log((p - delta) / q) if p > delta else 0.0)
+    return max(0.0, *best)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Lower bounds and claims at DELTAS."""
+
+    observed: tuple[float, ...]
+    claimed: tuple[float, ...]
+
+    @property
+    def caught(self) -> bool:
+        """Whether the claim is refuted somewhere."""
+        return any(o > c for o, c in zip(self.observed, self.claimed, strict=True))
+
+    @property
+    def share(self) -> float:
+        """The largest part of a claim that was demonstrated."""
+        pairs = zip(self.observed, self.claimed, strict=True)
+        return max(o / c for o, c in pairs if 0 < c < math.inf)
+
+    def __str__(self) -> str:
+        cells = zip(DELTAS, self.observed, self.claimed, strict=True)
+        return "; ".join(f"delta {d:g}: {o:.3f} of {c:.3f}" for d, o, c in cells)
+
+
+def audit(draws: Draws, bill: Cost) -> Verdict:
+    observed = tuple(lower_bound(draws, delta) for delta in DELTAS)
+    return Verdict(observed, tuple(bill.epsilon(delta) for delta in DELTAS))
+
+
+def test_the_audit_finds_a_known_epsilon_and_no_more() -> None:
+    """Seeded: randomized response at epsilon = 1, and two equal data sets."""
+    rng = np.random.default_rng(0)
+    p = math.e / (1 + math.e)
+    answers = rng.random(COPIES) < p, rng.random(COPIES) < 1 - p
+    found = lower_bound((answers[0].astype(float), answers[1].astype(float)), 0.0)
+    assert 0.9 < found <= 1.0
+    same = rng.normal(size=COPIES), rng.normal(size=COPIES)
+    assert lower_bound(same, 0.0) < 0.2
+    assert lower_bound(same, 0.01) == pytest.approx(0.0, abs=0.2)
+
+
+# Mechanisms, with exact noise: one vector release of 10^5 copies for each neighbour
+
+
+def copies(norm: str, unit: float = 1.0) -> Sensitivity:
+    """The promise for one copy: as if each coordinate were a release of its own."""
+    reach = Norms(RADIUS, RADIUS, RADIUS)
+    both = Norms(2 * RADIUS, 2 * RADIUS, 2 * RADIUS)
+    one = Sensitivity(size=1, unit=unit, radius=reach, diameter=both, magnitude=2**32)
+    assert getattr(one.radius, norm) == RADIUS
+    return one
+
+
+def vector_release(
+    mechanism: Any, norm: str, sampler: Any, moved: float = 2.0
+) -> tuple[Draws, Plan]:
+    """Releases on neighbours whose values differ by ``moved`` radii, and the plan of one copy."""
+    one = copies(norm)
+    plan = (Round(events=(mechanism.event(one),)),)
+    values = (np.full(COPIES, int(moved * RADIUS)), np.zeros(COPIES, dtype=np.int64))
+    return tuple(mechanism.release(v, one, sampler) for v in values), plan  # type: ignore[return-value]
+
+
+class Halved(ExactSampler):
+    """Half the noise that was billed."""
+
+    def gaussian(self, values: Any, scale: float) -> Any:
+        return super().gaussian(values, scale / 2)
+
+    def laplace(self, values: Any, scale: float) -> Any:
+        return super().laplace(values, scale / 2)
+
+    def top(self, values: Any, scale: float, count: int) -> Any:
+        return super().top(values, scale / 2, count)
+
+
+ADDITIVE = pytest.mark.parametrize(
+    ("mechanism", "norm", "part"),
+    [(GaussianNoise(2.0), "l2", 0.9), (LaplaceNoise(2.0), "l1", 0.9)],
+    ids=["gaussian", "laplace"],
+)
+
+
+@pytest.mark.slow
+@ADDITIVE
+@pytest.mark.parametrize("neighbours", ["replace_one", "zero_out"])
+def test_additive_noise(mechanism: Any, norm: str, part: float, neighbours: Neighbours) -> None:
+    """mu = 1 (Gaussian) and epsilon = 1 (Laplace) under replace-one, half of it under zero-out."""
+    moved = 2.0 if neighbours == "replace_one" else 1.0
+    draws, plan = vector_release(mechanism, norm, ExactSampler(), moved)
+    verdict = audit(draws, cost(plan, neighbours))
+    assert not verdict.caught, verdict
+    assert verdict.share > part - 0.1 * (neighbours == "zero_out"), verdict
+
+
+@pytest.mark.slow
+@ADDITIVE
+def test_half_the_noise_is_caught(mechanism: Any, norm: str, part: float) -> None:
+    draws, plan = vector_release(mechanism, norm, Halved())
+    assert audit(draws, cost(plan, "replace_one")).caught
+
+
+@pytest.mark.slow
+@ADDITIVE
+def test_half_the_sensitivity_is_caught(mechanism: Any, norm: str, part: float) -> None:
+    """The value moves by four radii where two were promised."""
+    draws, plan = vector_release(mechanism, norm, ExactSampler(), moved=4.0)
+    assert audit(draws, cost(plan, "replace_one")).caught
+
+
+@pytest.mark.slow
+@ADDITIVE
+def test_zero_out_billed_for_replace_one_is_caught(mechanism: Any, norm: str, part: float) -> None:
+    draws, plan = vector_release(mechanism, norm, ExactSampler())
+    assert audit(draws, cost(plan, "zero_out")).caught
+
+
+def choices(sampler: Any, count: int = 20_000) -> tuple[Draws, Plan]:
+    """A record that raises one score by a diameter and lowers the other by one; epsilon = 2."""
+    step = 1000.0
+    reach = Norms(math.inf, math.inf, step)
+    one = Sensitivity(size=2, unit=1.0, radius=reach, diameter=reach, magnitude=10**6)
+    mechanism = NoisyMax(1.0)
+    start = np.array([-3000, 0], dtype=np.int64)
+    moved = start + np.array([1000, -1000])
+    draws = [
+        np.array([1.0 - mechanism.release(v, one, sampler) for _ in range(count)])
+        for v in (moved, start)
+    ]
+    return (draws[0], draws[1]), (Round(events=(mechanism.event(one),)),)
+
+
+@pytest.mark.slow
+def test_noisy_max() -> None:
+    draws, plan = choices(ExactSampler())
+    verdict = audit(draws, cost(plan, "replace_one"))
+    assert verdict.claimed[0] == pytest.approx(2.0)
+    assert not verdict.caught, verdict
+    assert verdict.share > 0.7, verdict
+
+
+@pytest.mark.slow
+def test_noisy_max_with_half_the_noise_is_caught() -> None:
+    draws, plan = choices(Halved())
+    assert audit(draws, cost(plan, "replace_one")).caught
+
+
+# Poisson batches, with exact noise
+
+
+def batch_releases(rate: float, multiplier: float, once: bool) -> Draws:
+    """Two releases that both hold the record, of one batch (``once``) or of a batch each.
+
+    The statistic is the likelihood ratio of the two releases.
+    """
+    noise, one = GaussianNoise(multiplier), copies("l2", 1 / RADIUS)
+    sampler = ExactSampler()
+    seen: list[np.ndarray] = []
+    for present in (True, False):
+        coins = [sampler.coins(COPIES, rate) for _ in range(2)]
+        if once:
+            coins[1] = coins[0]
+        x, y = (noise.release((c & present) * int(RADIUS), one, sampler) for c in coins)
+        if once:
+            ratio = np.exp(np.minimum((x + y - 1) / multiplier**2, 600))
+            seen.append(np.log1p(rate * (ratio - 1)))
+        else:
+            each = [np.exp(np.minimum((v - 0.5) / multiplier**2, 600)) for v in (x, y)]
+            seen.append(sum(np.log1p(rate * (r - 1)) for r in each))
+    return seen[0], seen[1]
+
+
+RATE, STD = 0.15, 0.7
+
+
+def batch_bill(once: bool) -> Cost:
+    event = GaussianNoise(STD).event(copies("l2"))
+    sampling = PoissonBatches(RATE)
+    if once:
+        return cost((Round(sampling=sampling, events=(event, event)),), "zero_out")
+    return cost((Round(sampling=sampling, events=(event,), times=2),), "zero_out")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("once", [True, False])
+def test_poisson_batches(once: bool) -> None:
+    verdict = audit(batch_releases(RATE, STD, once), batch_bill(once))
+    assert not verdict.caught, verdict
+    assert verdict.share > 0.8, verdict
+
+
+@pytest.mark.slow
+def test_one_batch_billed_as_two_samples_is_caught() -> None:
+    verdict = audit(batch_releases(RATE, STD, once=True), batch_bill(once=False))
+    assert verdict.caught, verdict
+
+
+# Algorithms from end to end, in simulation on the identical path
+
+N = 12
+HUGE = 1e308
+Fit = Callable[[float, int], float]
+
+
+@dataclass
+class Eavesdropper:
+    """Collects, over one fit, the likelihood ratio of the two neighbours.
+
+    All other records are empty, so every release is symmetric: its mean is +-``direction``.
+    """
+
+    ratio: float = 0.0
+
+    def hear(self, noise: GaussianNoise, released: np.ndarray, sensitivity: Sensitivity) -> None:
+        grid = released / sensitivity.unit
+        if sensitivity.question == "histogram":
+            step = sensitivity.radius.linf
+            direction = np.zeros(sensitivity.size)
+            direction[0], direction[-1] = -step, step
+            direction /= 2
+        elif sensitivity.question == "gradient norms":
+            return
+        else:
+            direction = np.full(sensitivity.size, sensitivity.radius.l2 / math.sqrt(grid.size))
+        self.ratio += float(grid @ direction) / noise.event(sensitivity).scale ** 2
+
+
+@pytest.fixture
+def overheard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Eavesdropper]:
+    ear = Eavesdropper()
+    honest = GaussianNoise.release
+
+    def release(self: Any, value: Any, sensitivity: Any, sampler: Any) -> Any:
+        released = honest(self, value, sensitivity, sampler)
+        ear.hear(self, released, sensitivity)
+        return released
+
+    monkeypatch.setattr(GaussianNoise, "release", release)
+    yield ear
+
+
+ALGORITHMS = {
+    "ProximalGradient": ProximalGradient(steps=5, step_size=0.1, threshold=1.0),
+    "ScaledDescent": ScaledDescent(steps=6, scale_target=False),
+}
+BUDGET = Budget(1.5, 0.05)
+
+
+def fits(name: str, ear: Eavesdropper) -> tuple[Fit, Cost]:
+    """A function (sign, seed) -> statistic, and the claim for the plan that it runs."""
+    if name == "private_mean":
+        plans: list[Plan] = []
+
+        def mean(sign: float, seed: int) -> float:
+            ear.ratio = 0.0
+            x = np.full(N, math.nan)
+            x[3] = sign * HUGE
+            found = private_mean(
+                x, epsilon=BUDGET.epsilon, delta=BUDGET.delta, noise="simulated", random_state=seed
+            )
+            plans.append(found.privacy_.plan)
+            return ear.ratio
+
+        mean(1.0, 0)
+        return mean, cost(plans[0], "replace_one")
+
+    algorithm = ALGORITHMS[name]
+    first = curate(1.0, 0)
+    multiplier = first.calibrate(lambda m: algorithm.plan(m, first.problem))
+    plan = algorithm.plan(multiplier, first.problem)
+
+    def fit(sign: float, seed: int) -> float:
+        ear.ratio = 0.0
+        curator = curate(sign, seed)
+        curator.open(plan)
+        algorithm.run(curator, SquaredLoss(), Unconstrained(), multiplier)
+        return ear.ratio
+
+    return fit, cost(plan, "replace_one")
+
+
+def curate(sign: float, seed: int) -> Curator:
+    """One record whose gradient is sign x 10^308 in every step; the others are empty."""
+    x, y = np.ones((N, 1)), np.full(N, math.nan)
+    y[3] = -sign * HUGE
+    return Curator(x, y, budget=BUDGET, noise="simulated", random_state=seed)
+
+
+def end_to_end(name: str, ear: Eavesdropper, runs: int = 3000) -> Verdict:
+    fit, bill = fits(name, ear)
+    draws = (
+        np.array([fit(1.0, 2 * seed) for seed in range(runs)]),
+        np.array([fit(-1.0, 2 * seed + 1) for seed in range(runs)]),
+    )
+    return audit(draws, bill)
+
+
+JOBS = ["ProximalGradient", "ScaledDescent", "private_mean"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOBS)
+def test_fits(name: str, overheard: Eavesdropper) -> None:
+    verdict = end_to_end(name, overheard)
+    assert not verdict.caught, verdict
+    assert verdict.share > 0.6, verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOBS)
+def test_fits_with_half_the_noise_are_caught(
+    name: str, overheard: Eavesdropper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = SimulatedSampler.gaussian
+    monkeypatch.setattr(
+        SimulatedSampler, "gaussian", lambda self, values, scale: honest(self, values, scale / 2)
+    )
+    verdict = end_to_end(name, overheard, runs=1500)
+    assert verdict.caught, verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOBS)
+def test_fits_with_half_the_sensitivity_are_caught(
+    name: str, overheard: Eavesdropper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = Ball.norms
+
+    def norms(self: Ball, size: int, bits: int) -> tuple[Norms, Norms]:
+        halves = [replace(n, l2=n.l2 / 2, linf=n.linf / 2) for n in honest(self, size, bits)]
+        return halves[0], halves[1]
+
+    monkeypatch.setattr(Ball, "norms", norms)
+    verdict = end_to_end(name, overheard, runs=1500)
+    assert verdict.caught, verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOBS)
+def test_fits_without_an_enforced_range_are_caught(
+    name: str, overheard: Eavesdropper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten radii instead of one: what an influence function that is only believed would let by."""
+    honest = kernels.ball_dense
+
+    def ball_dense(*arguments: Any) -> None:
+        wide = np.zeros_like(arguments[-1])
+        honest(*arguments[:-1], wide)
+        arguments[-1][:] += 10 * wide
+
+    monkeypatch.setattr(kernels, "ball_dense", ball_dense)
+    verdict = end_to_end(name, overheard, runs=600)
+    assert verdict.caught, verdict

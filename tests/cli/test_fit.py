@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import privtail
+from privtail.data import adult_schema, write_adult_splits
+from privtail.linear_model import DPLogisticRegression
+from privtail.statement import Statement
+
+LOGISTIC = (
+    "--target", "late", "--classes", "no,yes", "--model", "logistic", "--epsilon", 5,
+    "--categories", "job=clerk,nurse", "--drop", "note", "--drop", "cost",
+    "--noise", "simulated", "--seed", 0,
+)  # fmt: skip
+LINEAR = (
+    "--target", "cost", "--model", "linear", "--epsilon", 5, "--categories", "job=clerk,nurse",
+    "--drop", "note", "--drop", "late", "--noise", "simulated", "--seed", 0,
+)  # fmt: skip
+
+
+def test_a_classifier_from_parquet(shell, table):
+    result = shell("fit", "claims.parquet", *LOGISTIC)
+    model = privtail.load("model.json")
+    assert model.kind == "logistic"
+    assert model.classes == ("no", "yes")
+    assert model.features == ("age", "days", "job=clerk", "job=nurse")
+    assert str(model.statement) in result.stdout
+    right = model.predict(table.to_pandas()) == table["late"].to_numpy()
+    assert right.mean() > 0.8
+
+
+def test_the_same_model_from_csv(shell, table):
+    shell("fit", "claims.parquet", *LOGISTIC, "--out", "a.json")
+    shell("fit", "claims.csv", *LOGISTIC, "--out", "b.json")
+    a, b = privtail.load("a.json"), privtail.load("b.json")
+    assert (a.coef == b.coef).all()
+    assert (a.intercept == b.intercept).all()
+
+
+def test_the_file_gives_what_the_estimator_gives(shell, table):
+    shell("fit", "claims.parquet", *LOGISTIC)
+    age = table["age"].to_numpy()
+    columns = {"age": age, "days": table["days"].to_numpy(), "job": table["job"].to_numpy()}
+    direct = DPLogisticRegression(
+        epsilon=5, classes=["no", "yes"], categories={"job": ["clerk", "nurse"]},
+        noise="simulated", random_state=0,
+    ).fit(columns, table["late"].to_numpy())  # fmt: skip
+    assert (privtail.load("model.json").coef == direct.coef_).all()
+
+
+def test_a_regression(shell, table):
+    shell("fit", "claims.csv", *LINEAR)
+    model = privtail.load("model.json")
+    assert model.kind == "linear"
+    assert model.classes is None
+    predicted = model.predict(table.to_pandas())
+    assert np.isnan(predicted[5])
+    error = (predicted - table["cost"].to_numpy())[np.isfinite(predicted)]
+    assert np.median(np.abs(error)) < 0.5 * np.std(table["cost"].to_numpy())
+
+
+def test_exact_noise_is_private_and_verified(shell, table):
+    words = [w for w in LOGISTIC if w not in ("--noise", "simulated", "--seed", 0)]
+    shell("fit", "claims.parquet", *words)
+    assert privtail.load("model.json").statement.private
+    shell("verify", "model.json")
+
+
+def test_what_it_will_do_is_said_before_and_kept(shell, table):
+    said = shell("fit", "claims.parquet", *LOGISTIC).stderr
+    assert "3,000 rows, 3 columns, 4 features" in said
+    assert "NOT PRIVATE: simulated noise" in said
+    plan = privtail.load("model.json").statement.plan
+    for r in plan:
+        for event in r.events:
+            assert event.question in said
+    assert f"{plan[-1].times} times {plan[-1].events[0].coordinates} numbers" in said
+
+
+def test_bought_labels(shell, table):
+    words = [w for w in LOGISTIC if w not in ("--classes", "no,yes")]
+    shell("fit", "claims.parquet", *words)
+    assert privtail.load("model.json").classes == ("no", "yes")
+
+
+def test_bought_labels_that_are_integers(shell, table):
+    label = pa.array((table["late"].to_numpy() == "yes").astype(int))
+    pq.write_table(table.set_column(5, "late", label), "numbers.parquet")
+    words = [w for w in LOGISTIC if w not in ("--classes", "no,yes")]
+    shell("fit", "numbers.parquet", *words)
+    assert json.loads(Path("model.json").read_text())["classes"] == [0, 1]
+    out = shell("predict", "model.json", "numbers.parquet").stdout.splitlines()
+    assert out[0] == "prediction,probability of 0,probability of 1"
+    assert out[1][:2] in ("0,", "1,")
+
+
+def test_a_schema_file(shell, table):
+    schema = {
+        "target": "late", "classes": ["no", "yes"], "numeric": ["age", "days"],
+        "categories": {"job": ["clerk", "nurse"]}, "drop": ["note", "cost"],
+    }  # fmt: skip
+    (shell.folder / "schema.json").write_text(json.dumps(schema))
+    simulated = ("--noise", "simulated", "--seed", 0, "--epsilon", 5, "--model", "logistic")
+    shell("fit", "claims.parquet", "--schema", "schema.json", *simulated, "--out", "a.json")
+    shell("fit", "claims.parquet", *LOGISTIC, "--out", "b.json")
+    assert (privtail.load("a.json").coef == privtail.load("b.json").coef).all()
+
+
+def test_odd_cells_in_a_declared_number_count_as_missing(shell, table):
+    text = table["age"].cast(pa.string()).to_pylist()
+    text[5] = shell.cell
+    odd = table.set_column(0, "age", pa.array(text))
+    pq.write_table(odd, "odd.parquet")
+    (shell.folder / "schema.json").write_text('{"numeric": ["age", "days"]}')
+    shell("fit", "odd.parquet", *LOGISTIC, "--schema", "schema.json", "--out", "a.json")
+    shell("fit", "claims.parquet", *LOGISTIC, "--out", "b.json")
+    assert (privtail.load("a.json").coef == privtail.load("b.json").coef).all()
+
+
+def test_adult(shell):
+    train, test = write_adult_splits(shell.folder)
+    (shell.folder / "adult.json").write_text(json.dumps({**adult_schema(), "drop": []}))
+    shell("fit", train, "--schema", "adult.json", "--model", "logistic", "--epsilon", 2,
+          "--noise", "simulated", "--seed", 1)  # fmt: skip
+    shell("predict", "model.json", test, "--out", "predictions.csv")
+    predicted = np.loadtxt("predictions.csv", dtype=str, delimiter=",", skiprows=1)[:, 0]
+    assert (predicted == pq.read_table(test)["income"].to_numpy()).mean() > 0.83
+
+
+# Budgets
+
+
+def test_an_exhausted_ledger_refuses_the_second_fit(shell, table):
+    shell("budget", "budget.jsonl", "--epsilon", 6, "--delta", "1e-5")
+    shell("fit", "claims.parquet", *LOGISTIC, "--ledger", "budget.jsonl")
+    error = shell.refused(
+        "fit", "claims.parquet", *LOGISTIC, "--ledger", "budget.jsonl", "--out", "b.json", code=3
+    )
+    assert error.startswith("Budget refused. ")
+    assert "DPLogisticRegression" in shell("budget", "budget.jsonl").stdout
+
+
+def test_a_missing_ledger_says_how_to_start_one(shell, table):
+    error = shell.refused("fit", "claims.parquet", *LOGISTIC, "--ledger", "budget.jsonl")
+    assert "privtail budget budget.jsonl --epsilon 3" in error
+
+
+# Interruptions
+
+
+@pytest.mark.parametrize("moment", ["fit", "write"])
+def test_an_interrupted_run_leaves_nothing(shell, table, monkeypatch, moment):
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if moment == "fit":
+        monkeypatch.setattr(DPLogisticRegression, "fit", stop)
+    else:
+        monkeypatch.setattr(os, "fsync", stop)
+    assert "Interrupted." in shell.refused("fit", "claims.parquet", *LOGISTIC, code=130)
+
+
+def test_a_model_that_cannot_be_written_is_not_lost(shell, table, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = shell("fit", "claims.parquet", *LOGISTIC, code=2)
+    assert "model.json cannot be written: No space left on device." in result.stderr
+    saved = json.loads(result.stdout)
+    assert Statement.from_json(saved["statement"]).label == "DPLogisticRegression"
+    assert not list(shell.folder.glob("*model.json*"))
+
+
+def test_an_unexpected_error_shows_neither_text_nor_traceback(shell, table, monkeypatch):
+    def broken(*_: object) -> None:
+        raise RuntimeError(shell.cell)
+
+    monkeypatch.setattr(DPLogisticRegression, "fit", broken)
+    assert "unexpected RuntimeError" in shell.refused("fit", "claims.parquet", *LOGISTIC)

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import privtail
+from privtail.errors import InvalidInput
+from privtail.model import Model, written_whole
+
+SIMULATED = ("--noise", "simulated", "--seed", 0, "--epsilon", 5)
+
+
+@pytest.fixture
+def model(shell, table):
+    declared = ("--classes", "no,yes", "--categories", "job=clerk,nurse")
+    dropped = ("--drop", "note", "--drop", "cost")
+    words = ("fit", "claims.parquet", "--target", "late", "--model", "logistic")
+    shell(*words, *declared, *dropped, *SIMULATED)
+    return privtail.load("model.json")
+
+
+def rows(text: str) -> list[list[str]]:
+    return list(csv.reader(text.splitlines()))
+
+
+def test_predictions(shell, model, table):
+    out = rows(shell("predict", "model.json", "claims.csv").stdout)
+    assert out[0] == ["prediction", "probability of no", "probability of yes"]
+    assert len(out) == 1 + len(table)
+    assert out[6] == ["", "", ""]
+    assert out[1][0] == model.predict(table.to_pandas())[0]
+    chances = np.array([[float(p) for p in row[1:]] for row in out[1:] if row[0]])
+    assert np.allclose(chances.sum(axis=1), 1, atol=1e-5)
+
+
+def test_columns_are_found_by_name(shell, model, table):
+    frame = table.to_pandas()
+    assert (model.predict(frame) == model.predict(frame[frame.columns[::-1]])).all()
+    assert (model.decision_function(frame)[:5] == model.decision_function(frame[:5])).all()
+
+
+def test_an_undeclared_category_is_all_zeros(model):
+    score = model.decision_function({"age": [1.0], "days": [2.0], "job": ["cook"]})
+    assert score == pytest.approx(model.intercept + model.coef[0, :2] @ [1, 2])
+
+
+def test_a_renamed_column_is_named(shell, model, table):
+    pq.write_table(table.rename_columns(["Age", *table.column_names[1:]]), "new.parquet")
+    error = shell.refused("predict", "model.json", "new.parquet")
+    assert "no column 'age'" in error
+    assert "Is 'Age' meant?" in error
+    with pytest.raises(InvalidInput, match="no column 'age'"):
+        model.predict(table.to_pandas().rename(columns={"age": "Age"}))
+
+
+def test_out_is_not_overwritten_without_force(shell, model):
+    shell("predict", "model.json", "claims.csv", "--out", "p.csv")
+    assert "--force" in shell.refused("predict", "model.json", "claims.csv", "--out", "p.csv")
+    shell("predict", "model.json", "claims.csv", "--out", "p.csv", "--force")
+
+
+def test_a_model_survives_its_file(model):
+    again = Model.from_json(json.loads(model.to_text()))
+    assert again.to_text() == model.to_text()
+    assert again.statement == model.statement
+
+
+def test_three_classes(shell):
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 3, 3000)
+    made = pa.table({"x": x + rng.normal(0, 0.1, 3000), "y": np.array(["a", "b", "c"])[x]})
+    pq.write_table(made, "t.parquet")
+    shell("fit", "t.parquet", "--target", "y", "--classes", "a,b,c", "--model", "logistic",
+          *SIMULATED)  # fmt: skip
+    model = privtail.load("model.json")
+    assert model.coef.shape == (3, 1)
+    assert np.isfinite(model.predict_proba({"x": [0.0, 1.0]})).all()
+    assert set(model.predict(made.to_pandas())) <= {"a", "b", "c"}
+
+
+# Files that are no models
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "\x00", '{"format": "privtail-statement"}'])
+def test_a_file_that_is_not_ours(shell, table, content):
+    (shell.folder / "m.json").write_text(content)
+    assert "m.json" in shell.refused("predict", "m.json", "claims.csv")
+
+
+def test_a_missing_model(shell, table):
+    assert "There is no file m.json" in shell.refused("predict", "m.json", "claims.csv")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("version", 2), ("kind", "linear"), ("kind", "forest"), ("target", 3), ("columns", []),
+        ("columns", [3]), ("columns", [{"name": "age"}]), ("classes", ["no"] * 2),
+        ("classes", None), ("coef", [[1.0]]), ("coef", [["a"] * 4]), ("coef", [[math.inf] * 4]),
+        ("coef", "x"), ("intercept", None), ("statement", {}), ("statement", None),
+    ],
+)  # fmt: skip
+def test_an_edited_model(model, field, value):
+    content = {**json.loads(model.to_text()), field: value}
+    Path("edited.json").write_text(json.dumps(content))
+    with pytest.raises(InvalidInput, match=r"edited\.json is no model of privtail"):
+        privtail.load("edited.json")
+
+
+# Verification
+
+
+def test_verify(shell, table):
+    words = ("fit", "claims.parquet", "--target", "cost", "--model", "linear", "--epsilon", 1,
+             "--drop", "note", "--drop", "late", "--drop", "job")  # fmt: skip
+    shell(*words)
+    assert "from the events alone" in shell("verify", "model.json").stdout
+    content = json.loads(Path("model.json").read_text())
+    content["statement"]["epsilon"] = 0.5
+    Path("lie.json").write_text(json.dumps(content))
+    assert "NOT VERIFIED" in shell("verify", "lie.json", code=1).stdout
+
+
+def test_simulated_noise_is_not_verified(shell, model):
+    assert "NOT VERIFIED" in shell("verify", "model.json", code=1).stdout
+
+
+def test_verify_needs_a_statement(shell, table):
+    assert "claims.csv" in shell.refused("verify", "claims.csv")
+
+
+# Means and ledgers
+
+
+def test_means(shell, table):
+    words = ("mean", "claims.csv", "--column", "days", "--column", "age", "--epsilon", 2)
+    result = shell(*words, "--noise", "simulated", "--seed", 0, "--out", "means.json")
+    assert "days = " in result.stdout
+    found = json.loads(Path("means.json").read_text())["means"]
+    assert found["age"]["mean"] == pytest.approx(np.nanmean(table["age"].to_numpy()), abs=3)
+    assert "NOT VERIFIED" in shell("verify", "means.json", code=1).stdout
+
+
+def test_means_of_text_are_refused(shell, table):
+    error = shell.refused("mean", "claims.csv", "--column", "note", "--epsilon", 1)
+    assert "'note'" in error
+
+
+def test_delta_above_one_over_rows_is_a_warning(shell, table):
+    words = ("mean", "claims.csv", "--column", "days", "--epsilon", 1, "--delta", 0.01)
+    assert "Warning." in shell(*words, "--noise", "simulated").stderr
+
+
+def test_budget(shell):
+    assert "ε = 3" in shell("budget", "b.jsonl", "--epsilon", 3, "--delta", "1e-5").stdout
+    assert "spent" in shell("budget", "b.jsonl").stdout
+    assert "privtail budget c.jsonl --epsilon" in shell.refused("budget", "c.jsonl")
+
+
+# Whole or not at all
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "file"
+
+    def interrupted(*, overwrite: bool) -> None:
+        with written_whole(path, overwrite=overwrite) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(overwrite=False)
+    assert list(tmp_path.iterdir()) == []
+    path.write_bytes(b"old")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(overwrite=True)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]

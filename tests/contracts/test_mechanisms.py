@@ -1,0 +1,434 @@
+"""Noise has the law that is billed, at the scale that is billed, and every test could tell.
+
+Tests of the exact sampler use the operating system's randomness: with ALPHA = 1e-6 per comparison
+and fewer than a hundred comparisons, all of them together raise a false alarm once in 10^4 runs.
+Seeded tests have no false alarm once they pass; their level is the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privtail.errors import InvalidInput
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Round
+from privtail.trusted.mechanisms.labels import StabilityHistogram
+from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
+from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
+from privtail.trusted.mechanisms.selection import NoisyMax, NoisyTopK
+from privtail.trusted.records.targets import Labels, canonical_label
+from privtail.trusted.sensitive import Norms, Sensitivity
+
+ALPHA = 1e-6
+DRAWS = 40_000
+WRONG = (2 / 3, 3 / 2)
+SAMPLERS = pytest.mark.parametrize(
+    "sampler", [ExactSampler(), SimulatedSampler(7)], ids=["exact", "simulated"]
+)
+
+
+def gaussian_law(scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Support and probabilities of the discrete Gaussian."""
+    k = np.arange(-math.ceil(12 * scale) - 3, math.ceil(12 * scale) + 4)
+    p = np.exp(-(k**2) / (2 * scale**2))
+    return k, p / p.sum()
+
+
+def laplace_law(scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Support and probabilities of the discrete Laplace."""
+    k = np.arange(-math.ceil(45 * scale) - 3, math.ceil(45 * scale) + 4)
+    p = np.exp(-np.abs(k) / scale)
+    return k, p / p.sum()
+
+
+def chi_square(draws: np.ndarray, law: tuple[np.ndarray, np.ndarray]) -> float:
+    """p-value of Pearson's test over about 40 cells of at least 25 expected draws."""
+    k, p = law
+    assert draws.min() >= k[0]
+    assert draws.max() <= k[-1]
+    cumulative = np.cumsum(p)
+    cells = np.minimum((cumulative * 40 - 1e-12).astype(int), 39)
+    starts = np.flatnonzero(np.diff(cells, prepend=-1))
+    expected = np.add.reduceat(p, starts) * len(draws)
+    observed = np.add.reduceat(np.bincount(draws - k[0], minlength=len(k)), starts)
+    small = expected < 25
+    if small.any():
+        big = int(np.argmax(expected))
+        expected[big] += expected[small].sum()
+        observed[big] += observed[small].sum()
+        expected, observed = expected[~small], observed[~small]
+    statistic = ((observed - expected) ** 2 / expected).sum()
+    return float(stats.chi2.sf(statistic, len(expected) - 1))
+
+
+LAWS = {"gaussian": gaussian_law, "laplace": laplace_law}
+EXACT_SCALES = (0.5, 1.0, 3.3, 40.0, 1000.0)
+
+
+@pytest.mark.parametrize("scale", EXACT_SCALES)
+@pytest.mark.parametrize("law", LAWS)
+def test_exact_noise_has_its_law(law: str, scale: float) -> None:
+    """ALPHA a case; a scale that is wrong by two thirds or three halves is rejected."""
+    values = np.full(DRAWS, 1_000_003, dtype=np.int64)
+    draws = getattr(ExactSampler(), law)(values, scale) - values
+    assert chi_square(draws, LAWS[law](scale)) > ALPHA
+    for factor in WRONG:
+        wide = draws[np.abs(draws) <= 12 * scale * min(factor, 1)]
+        assert chi_square(wide, LAWS[law](scale * factor)) < ALPHA, factor
+
+
+@pytest.mark.parametrize("scale", [100.0, 1000.0])
+@pytest.mark.parametrize("law", LAWS)
+def test_simulated_noise_has_the_same_law(law: str, scale: float) -> None:
+    """Rounded normals are discrete Gaussians up to 1/(24 s^2); our scales exceed 2^20."""
+    values = np.full(DRAWS, -77, dtype=np.int64)
+    draws = getattr(SimulatedSampler(1), law)(values, scale) - values
+    assert chi_square(draws, LAWS[law](scale)) > ALPHA
+    for factor in WRONG:
+        wide = draws[np.abs(draws) <= 12 * scale * min(factor, 1)]
+        assert chi_square(wide, LAWS[law](scale * factor)) < ALPHA, factor
+
+
+@pytest.mark.parametrize("scale", [2.0**20, 3.7e9, 2.0**45])
+@pytest.mark.parametrize("law", LAWS)
+def test_both_samplers_have_one_law(law: str, scale: float) -> None:
+    """Kolmogorov and Smirnov, at scales where the estimators work; and against the continuum."""
+    values = np.zeros(DRAWS, dtype=np.int64)
+    exact = getattr(ExactSampler(), law)(values, scale)
+    simulated = getattr(SimulatedSampler(2), law)(values, scale)
+    assert stats.ks_2samp(exact, simulated).pvalue > ALPHA
+    continuous = stats.norm if law == "gaussian" else stats.laplace
+    for draws in (exact, simulated):
+        assert stats.kstest(draws / scale, continuous.cdf).pvalue > ALPHA
+        for factor in WRONG:
+            assert stats.kstest(draws / scale / factor, continuous.cdf).pvalue < ALPHA
+            assert stats.ks_2samp(draws * factor, simulated).pvalue < ALPHA
+
+
+@SAMPLERS
+@pytest.mark.parametrize("law", LAWS)
+def test_coordinates_are_independent(sampler: Any, law: str) -> None:
+    """Correlation of neighbouring coordinates and of successive calls, at ALPHA each."""
+    a, b = (getattr(sampler, law)(np.zeros(DRAWS, np.int64), 1e6) for _ in range(2))
+    limit = stats.norm.isf(ALPHA / 2) / math.sqrt(DRAWS) * 1.3
+    for x, y in ((a[1:], a[:-1]), (a, b)):
+        assert abs(np.corrcoef(x, y)[0, 1]) < limit
+    assert abs(np.corrcoef(a, a + b)[0, 1]) > limit
+
+
+def test_noise_is_added_to_the_value() -> None:
+    values = np.array([-(2**61), -5, 0, 2**61], dtype=np.int64)
+    for sampler in (ExactSampler(), SimulatedSampler(0)):
+        for law in LAWS:
+            moved = getattr(sampler, law)(values, 2.0) - values
+            assert np.abs(moved).max() < 200
+
+
+def test_simulated_noise_is_seeded_and_exact_noise_is_not() -> None:
+    values = np.zeros(8, np.int64)
+    same = [SimulatedSampler(5).gaussian(values, 1e9).tolist() for _ in range(2)]
+    assert same[0] == same[1]
+    assert SimulatedSampler(6).gaussian(values, 1e9).tolist() != same[0]
+    # Equal with probability below 10^-60.
+    assert (
+        ExactSampler().gaussian(values, 1e9).tolist()
+        != ExactSampler().gaussian(values, 1e9).tolist()
+    )
+    assert ExactSampler.exact
+    assert not SimulatedSampler.exact
+
+
+# Selection
+
+
+def peeled(scores: np.ndarray, scale: float, picks: int) -> dict[tuple[int, ...], float]:
+    """Probabilities of ordered picks by exponential mechanisms that remove what they chose."""
+    law = {}
+    for order in itertools.permutations(range(len(scores)), picks):
+        left, p = list(range(len(scores))), 1.0
+        for i in order:
+            weights = np.exp((scores[left] - scores.max()) / scale)
+            p *= float(weights[left.index(i)] / weights.sum())
+            left.remove(i)
+        law[order] = p
+    return law
+
+
+def order_test(found: Counter[tuple[int, ...]], law: dict[tuple[int, ...], float]) -> float:
+    total = sum(found.values())
+    expected = np.array([p * total for p in law.values()])
+    observed = np.array([found[order] for order in law])
+    assert expected.min() > 5
+    return float(stats.chisquare(observed, expected).pvalue)
+
+
+@SAMPLERS
+@pytest.mark.parametrize(("picks", "draws"), [(1, 4_000), (2, 6_000), (3, 8_000)])
+def test_top_k_is_peeled_exponential_mechanisms(sampler: Any, picks: int, draws: int) -> None:
+    """Gumbel noise: every ordered outcome at its exact probability, ALPHA a case."""
+    scores, scale = np.array([0, 130, 60, -40], dtype=np.int64), 100.0
+    found = Counter(tuple(sampler.top(scores, scale, picks).tolist()) for _ in range(draws))
+    assert order_test(found, peeled(scores, scale, picks)) > ALPHA
+    for factor in WRONG:
+        assert order_test(found, peeled(scores, scale * factor, picks)) < ALPHA
+
+
+def test_laplace_noisy_max_would_be_rejected() -> None:
+    """Laplace noise selects too, but has not the bounded range that is billed."""
+    rng = np.random.default_rng(0)
+    scores, scale = np.array([0, 130, 60, -40]), 100.0
+    noisy = scores + rng.laplace(0, scale, (40_000, 4))
+    found = Counter((int(i),) for i in noisy.argmax(axis=1))
+    assert order_test(found, peeled(scores, scale, 1)) < ALPHA
+
+
+@SAMPLERS
+@pytest.mark.parametrize("rate", [0.01, 0.3, 0.9999])
+def test_coins(sampler: Any, rate: float) -> None:
+    """Binomial test at ALPHA; two thirds and three halves of the rate are rejected."""
+    count = 200_000
+    heads = int(sampler.coins(count, rate).sum())
+    assert stats.binomtest(heads, count, rate).pvalue > ALPHA
+    assert stats.binomtest(heads, count, rate * 2 / 3).pvalue < ALPHA
+    assert stats.binomtest(heads, count, min(rate * 1.5, 1 - 1e-9)).pvalue < ALPHA
+    assert sampler.coins(10, 1).all()
+
+
+# Events
+
+
+def a_sensitivity(size: int = 4, radius: float = 8.0, diameter: float = 16.0, **more: Any) -> Any:
+    arguments: dict[str, Any] = {"magnitude": 100, "unit": 0.5} | more
+    return Sensitivity(
+        size=size,
+        radius=Norms(math.inf, radius, math.inf),
+        diameter=Norms(math.inf, diameter, math.inf),
+        **arguments,
+    )
+
+
+MECHANISMS = {
+    "gaussian": (GaussianNoise, "l2"),
+    "laplace": (LaplaceNoise, "l1"),
+    "noisy_max": (NoisyMax, "linf"),
+    "top": (lambda m: NoisyTopK(m, 3), "linf"),
+}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("multiplier", [0.0, 0.3, 7.0, 1e9])
+def test_events_hold_scale_radius_and_diameter_in_the_norm_of_the_law(
+    name: str, multiplier: float
+) -> None:
+    make, norm = MECHANISMS[name]
+    s = a_sensitivity(one_signed=True, question="what")
+    event = make(multiplier).event(s)
+    assert event.radius == getattr(s.radius, norm)
+    assert event.diameter == getattr(s.diameter, norm)
+    assert event.scale == multiplier * event.radius
+    assert event.law == ("noisy_max" if name == "top" else name)
+    assert event.picks == (3 if name == "top" else 1)
+    assert event.coordinates == 4
+    assert event.unit == 0.5
+    assert event.question == "what"
+    assert event.one_signed == (norm == "linf")
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplace"])
+def test_the_noise_that_is_drawn_is_the_noise_that_is_billed(name: str) -> None:
+    """Seeded; ALPHA. The released vector in real units has std (or b) = event.scale x unit."""
+    make, _ = MECHANISMS[name]
+    s = a_sensitivity(size=DRAWS, radius=2.0**30, diameter=2.0**31)
+    mechanism = make(0.7)
+    noise = mechanism.release(np.full(DRAWS, 6, np.int64), s, SimulatedSampler(3)) - 3.0
+    scale = mechanism.event(s).scale * s.unit
+    law = stats.norm if name == "gaussian" else stats.laplace
+    assert stats.kstest(noise / scale, law.cdf).pvalue > ALPHA
+    for factor in WRONG:
+        assert stats.kstest(noise / scale / factor, law.cdf).pvalue < ALPHA
+
+
+@pytest.mark.parametrize("name", ["noisy_max", "top"])
+def test_the_choice_that_is_made_is_the_choice_that_is_billed(name: str) -> None:
+    make, _ = MECHANISMS[name]
+    s = a_sensitivity(radius=100.0, diameter=100.0)
+    mechanism, sampler = make(0.5), SimulatedSampler(4)
+    scores = np.array([0, 65, 30, -20], dtype=np.int64)
+    picks = mechanism.event(s).picks
+    draws = [np.atleast_1d(mechanism.release(scores, s, sampler)) for _ in range(8_000)]
+    found = Counter(tuple(d.tolist()) for d in draws)
+    scale = mechanism.event(s).scale
+    assert order_test(found, peeled(scores, scale, picks)) > ALPHA
+    for factor in WRONG:
+        assert order_test(found, peeled(scores, scale * factor, picks)) < ALPHA
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_no_noise_is_the_value_itself(name: str) -> None:
+    make, _ = MECHANISMS[name]
+    value = np.array([3, 9, -4, 1], dtype=np.int64)
+    out = make(0.0).release(value, a_sensitivity(), ExactSampler())
+    if name in ("gaussian", "laplace"):
+        assert out.tolist() == [1.5, 4.5, -2.0, 0.5]
+    else:
+        assert np.atleast_1d(out).tolist() == [1, 0, 3][: 3 if name == "top" else 1]
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("multiplier", [-1.0, math.inf, math.nan])
+def test_multipliers_are_finite(name: str, multiplier: float) -> None:
+    make, _ = MECHANISMS[name]
+    with pytest.raises(InvalidInput, match="multiplier"):
+        make(multiplier).event(a_sensitivity())
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_head_room_is_refused_from_public_numbers(name: str) -> None:
+    """OpenDP saturates at the ends of int64; ours never comes near."""
+    make, _ = MECHANISMS[name]
+    tight = a_sensitivity(radius=2.0**50, diameter=2.0**51, magnitude=2**61)
+    make(2.0).event(tight)
+    with pytest.raises(InvalidInput, match="64-bit"):
+        make(2.0**7).event(tight)
+    with pytest.raises(InvalidInput, match="64-bit"):
+        make(2.0**20).event(tight)
+
+
+def test_no_more_picks_than_scores() -> None:
+    with pytest.raises(InvalidInput, match="pick"):
+        NoisyTopK(1.0, 5).event(a_sensitivity())
+    with pytest.raises(InvalidInput, match="picks"):
+        NoisyTopK(1.0, 0)
+
+
+# Labels
+
+
+def tail(k: int, b: float) -> float:
+    """P(L >= k) of the discrete Laplace, k >= 1."""
+    return math.exp(-k / b) / (1 + math.exp(-1 / b))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 8.0])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, "boundary"])
+def test_a_label_of_one_record_passes_with_probability_at_most_delta(
+    epsilon: float, delta: float | str
+) -> None:
+    """Exact, by bisecting the count that passes without noise; also just below an integer."""
+    if isinstance(delta, str):
+        delta = 0.5 * math.exp(-20 * epsilon / 2) * (1 + 1e-12)
+    mechanism = StabilityHistogram(epsilon, delta)
+
+    class Silent(SimulatedSampler):
+        def laplace(self, values: Any, scale: float) -> Any:
+            assert scale == 2 / epsilon
+            return values
+
+    low, high = 0, 10**6
+    while high - low > 1:
+        middle = (low + high) // 2
+        passed = mechanism.release({"a": middle}, Silent(0))
+        low, high = (low, middle) if passed else (middle, high)
+    # A label held once needs noise of at least high - 1.
+    assert tail(high - 1, 2 / epsilon) <= delta * (1 + 1e-9)
+    # And the threshold is not wastefully high: one less would fail.
+    assert tail(high - 3, 2 / epsilon) > delta
+
+
+@SAMPLERS
+def test_rare_labels_pass_as_often_as_allowed(sampler: Any) -> None:
+    """At delta = 0.05: a binomial bound at ALPHA, and not never."""
+    mechanism = StabilityHistogram(1.0, 0.05)
+    counts = {f"label{i:04}": 1 for i in range(4000)}
+    passed = len(mechanism.release(counts, sampler))
+    assert stats.binomtest(passed, 4000, 0.05, alternative="greater").pvalue > ALPHA
+    assert passed > 40
+
+
+def test_frequent_labels_are_found_sorted() -> None:
+    mechanism = StabilityHistogram(1.0, 1e-6)
+    counts = {"b": 500, "a": 400, "rare": 2}
+    assert mechanism.release(counts, ExactSampler()) == ["a", "b"]  # fails below 1e-40
+    assert mechanism.release({}, ExactSampler()) == []
+
+
+def test_labels_are_billed_the_same_whatever_is_found() -> None:
+    event = StabilityHistogram(0.5, 1e-7).event()
+    assert (event.law, event.scale, event.radius, event.diameter) == ("labels", 4.0, 1.0, 2.0)
+    assert event.delta == 1e-7
+    with pytest.raises(InvalidInput, match="classes"):
+        StabilityHistogram(1.0, 0.0)
+    with pytest.raises(InvalidInput):
+        StabilityHistogram(0.0, 1e-6)
+
+
+def buy(y: Any, epsilon: float = math.inf) -> list[Any]:
+    curator = Curator(np.zeros((len(y), 1)), y, budget=Budget(math.inf), classes=(), random_state=0)
+    curator.open((Round(events=(StabilityHistogram(epsilon, 1e-6).event(),)),))
+    return curator.everyone().labels(epsilon, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("value", "canonical"),
+    [
+        (-0.0, 0.0), (math.nan, None), (None, None), (np.float32("nan"), None), (np.int8(3), 3),
+        (np.float32(0.5), 0.5), (np.str_("x"), "x"), (np.bool_(True), True), ("x", "x"), (2, 2),
+        (np.datetime64("NaT"), None),
+    ],
+)  # fmt: skip
+def test_canonical_labels(value: Any, canonical: Any) -> None:
+    found = canonical_label(value)
+    assert found == canonical
+    if isinstance(found, float):
+        assert math.copysign(1, found) == 1
+    assert not isinstance(found, np.generic)
+
+
+def test_missing_labels_are_no_labels() -> None:
+    missing = [None, math.nan, float("nan"), np.float32("nan"), "a", "a"]
+    assert buy(np.array(missing, dtype=object)) == ["a"]
+    assert buy(np.array([math.nan, 1.0, -0.0, 0.0])) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("odd", ["pandas NA", "array", "unprintable", "set", "tuple"])
+def test_no_label_makes_the_purchase_fail(odd: str) -> None:
+    """An error is a release: a strange cell is a strange label, or missing."""
+    pandas = pytest.importorskip("pandas")
+
+    class Unprintable:
+        def __str__(self) -> str:
+            raise ValueError("no")
+
+        __repr__ = __str__
+
+    y = np.empty(30, dtype=object)
+    y[:] = "a"
+    y[0] = {
+        "pandas NA": pandas.NA, "array": np.array([1, 2]), "unprintable": Unprintable(),
+        "set": {1, 2}, "tuple": (1, math.nan),
+    }[odd]  # fmt: skip
+    assert "a" in buy(y)
+    labels = Labels(y, 30)
+    labels.declare(("a",))
+    assert np.isnan(labels.rows(slice(0, 30))[0])
+
+
+@pytest.mark.parametrize("first", [1, 1.0, True, np.int8(1), np.float64(1.0)])
+def test_equal_labels_of_different_types_are_one_label_of_one_type(first: Any) -> None:
+    """Which of 1, 1.0 and True is released must not depend on who came first."""
+    y = np.empty(50, dtype=object)
+    y[:] = 1
+    y[0] = first
+    rest = np.empty(50, dtype=object)
+    rest[:] = 1
+    found, reference = buy(y), buy(rest)
+    assert found == reference
+    assert [type(v) for v in found] == [type(v) for v in reference]
