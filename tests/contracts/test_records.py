@@ -133,7 +133,7 @@ REFUSED = {
     "csc": lambda: as_records(sp.csc_matrix(MATRIX)),
     "coo": lambda: Sparse(sp.coo_matrix(MATRIX)),
     "sparse complex": lambda: Sparse(sp.csr_matrix(MATRIX * 1j)),
-    "text column": lambda: Table({"a": ["x", "y"]}, {}),
+    "text column": lambda: Table({"a": np.array(["x", "y"])}, {}),
     "columns of two lengths": lambda: Table({"a": [1, 2], "b": [1]}, {}),
     "no columns": lambda: Table({}, {}),
     "categories of a missing column": lambda: Table({"a": [1, 2]}, {"b": ["x"]}),
@@ -141,7 +141,7 @@ REFUSED = {
     "missing as a category": lambda: Table({"a": ["x", "y"]}, {"a": ["x", None]}),
     "short target": lambda: Numbers([1.0, 2.0], 3),
     "wide target": lambda: Numbers(np.zeros((3, 2)), 3),
-    "text target": lambda: Numbers(["87654.321", "b"], 2),
+    "text target": lambda: Numbers(np.array(["87654.321", "b"]), 2),
 }
 
 

@@ -402,5 +402,5 @@ def test_taking_twice_is_caught() -> None:
 
 def _unchecked(self: Sensitive, value: Any, sensitivity: Sensitivity, opening: Opening) -> None:
     object.__setattr__(self, "_value", value)
-    object.__setattr__(self, "sensitivity", sensitivity)
+    object.__setattr__(self, "_sensitivity", sensitivity)
     object.__setattr__(self, "_opening", opening)

@@ -72,6 +72,8 @@ class Batch:
         """Robust mean of the mapped columns, (d,). Sensitivity: `Problem.means` (the lemma)."""
         mean = _as_asked(mean)
         d, range_ = self.problem.d, mean.range
+        if not math.isfinite(range_.radius):
+            raise InvalidInput("A mean of columns needs a finite threshold.")
         zero = np.zeros((d, 1))
         map_ = self._curator.map
 

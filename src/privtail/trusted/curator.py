@@ -15,6 +15,7 @@ raises counts as 0.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -121,6 +122,10 @@ class Curator:
         """Reserve the cost of a fixed plan; its releases may follow, in order."""
         bill = cost(plan, self.budget.neighbours)
         epsilon = bill.epsilon(self.budget.delta)
+        if self.budget.private and not all(math.isfinite(e.unit) for r in plan for e in r.events):
+            raise InvalidInput(
+                "An infinite threshold gives no privacy. Choose a finite one, or epsilon=inf."
+            )
         if not epsilon <= self.budget.epsilon:
             raise BudgetExceeded(
                 f"The plan costs epsilon = {epsilon:.6g} at delta = {self.budget.delta:g}, but the "

@@ -95,23 +95,50 @@ def margins_dense(X, scales, offsets, w, b, margins, squares, valid):  # type: i
 
 @compiled
 def margins_sparse(indptr, indices, data, scales, w, b, margins, squares, valid):  # type: ignore[no-untyped-def]
-    """`margins_dense` for canonical CSR rows (no offsets: they would fill the zeros)."""
+    """`margins_dense` for canonical CSR rows, to the same bits (no offsets: they fill the zeros).
+
+    An entry goes to the lane that its column has in a dense row; adding the zeros changes nothing.
+    """
     rows = indptr.shape[0] - 1
-    outputs = w.shape[1]
+    d, outputs = w.shape
+    tail = d - d % 4
+    lanes = np.empty(4)
     for i in range(rows):
-        square = 0.0
-        for k in range(outputs):
-            margins[i, k] = b[k]
         valid[i] = True
+        for k in range(outputs):
+            lanes[:] = 0.0
+            for t in range(indptr[i], indptr[i + 1]):
+                j = indices[t]
+                lanes[j % 4 if j < tail else 0] += data[t] * (w[j, k] * scales[j])
+            margins[i, k] = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + b[k]
+        lanes[:] = 0.0
         for t in range(indptr[i], indptr[i + 1]):
             j = indices[t]
             z = data[t] * scales[j]
-            square += z * z
-            for k in range(outputs):
-                margins[i, k] += z * w[j, k]
+            lanes[j % 4 if j < tail else 0] += z * z
             if not abs(data[t]) <= 1.7976931348623157e308:
                 valid[i] = False
-        squares[i] = square
+        squares[i] = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+
+
+@compiled
+def merge_row(indices, data, order):  # type: ignore[no-untyped-def]
+    """Sum the entries of one row that share a column, in storage order; returns how many remain.
+
+    ``order`` sorts the row by column and keeps the storage order of equal columns. The merged
+    columns and sums replace the first entries of ``indices`` and ``data``.
+    """
+    columns = indices[order]
+    entries = data[order]
+    kept = 0
+    for t in range(columns.shape[0]):
+        if t > 0 and columns[t] == indices[kept - 1]:
+            data[kept - 1] += entries[t]
+        else:
+            indices[kept] = columns[t]
+            data[kept] = entries[t]
+            kept += 1
+    return kept
 
 
 @compiled

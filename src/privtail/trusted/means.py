@@ -202,7 +202,7 @@ def catoni_influence(a: NDArray[np.float64], smoothing: float) -> NDArray[np.flo
     of phi on [-sqrt 2, sqrt 2] plus the two tails (ALGORITHMS 1d).
     """
     a = np.asarray(a, dtype=np.float64)
-    positive = np.abs(a)
+    positive = np.minimum(np.abs(a), 1e150)  # the function is constant long before that
     b = positive / math.sqrt(smoothing)
     root = math.sqrt(2.0)
     top = 2 * root / 3
@@ -224,8 +224,7 @@ def catoni_influence(a: NDArray[np.float64], smoothing: float) -> NDArray[np.flo
     result[small] = m * M0 + s * M1 - cubic / 6 + top * (ndtr(-high) - ndtr(low))
 
     large = b > 0.35
-    m = np.minimum(positive[large], 1e150)[:, None]
-    s = m / math.sqrt(smoothing)
+    m, s = positive[large][:, None], b[large][:, None]
     nodes, weights = np.polynomial.legendre.leggauss(64)
     x = root * nodes
     middle = ((x - x**3 / 6) * density((x - m) / s) / s) @ (root * weights)
