@@ -65,7 +65,7 @@ def private_mean(
     delta: float = 1e-6,
     method: Method = "clipped",
     threshold: float | None = None,
-    centre: ArrayLike = 0.0,
+    centre: ArrayLike | None = None,
     blocks: int = 1,
     smoothing: float = 3.0,
     neighbours: Neighbours = "replace_one",
@@ -80,13 +80,15 @@ def private_mean(
 
     Parameters
     ----------
-    x : (n,) or (n, d) numbers, CSR, or a data frame. Rows with a non-finite number count as zero.
+    x : (n,) or (n, d) numbers, CSR, or a data frame. Rows with a non-finite number contribute
+        nothing: they count as rows at the centre.
     epsilon, delta, neighbours : the budget.
     method : ``"clipped"`` (l2 norm of the row), ``"clamped"`` (entries; with ``blocks`` > 1 the
         median of means of X23 Algorithm 3), ``"truncated"`` (entries beyond count as 0, T22
         Algorithm 1; with ``blocks`` > 1 T22 Algorithm 3), ``"catoni"`` (Holland 2019, W20 (12)).
     threshold : in the units of ``x``, around ``centre``; skips the private scales.
         `truncation_threshold` gives the paper's for known moments.
+    centre : public point (number or (d,)) that a given ``threshold`` is measured from; 0 if None.
     blocks : number of groups whose median is taken.
     smoothing : beta of the Catoni mean.
     noise, random_state, ledger : as in the estimators.
@@ -111,18 +113,20 @@ def private_mean(
     """
     if method not in METHODS:
         raise InvalidInput(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
-    vector = getattr(x, "ndim", 2) == 1 or (isinstance(x, list) and np.ndim(x) == 1)
+    if threshold is not None and not 0 < threshold < math.inf:
+        raise InvalidInput(f"threshold must be positive and finite, got {threshold!r}.")
+    vector, x = _as_columns(x)
     curator = Curator(
-        np.asarray(x)[:, None] if vector else x,
+        x,
         budget=Budget(epsilon, delta, neighbours),
         ledger=ledger,
         noise=noise,
         random_state=random_state,
         label=f"private_mean({method})",
     )
-    fit = _Mean(method, threshold, blocks, smoothing)
+    fit = _Mean(method, threshold, _centre(centre, threshold, curator), blocks, smoothing)
     multiplier = curator.calibrate(lambda m: fit.plan(m, curator.problem))
-    value, std, reliable = fit.run(curator, multiplier, np.asarray(centre, dtype=np.float64))
+    value, std, reliable = fit.run(curator, multiplier)
     if vector:
         return MeanEstimate(float(value[0]), float(std[0]), bool(reliable[0]), state(curator))
     return MeanEstimate(value, std, reliable, state(curator))
@@ -140,12 +144,49 @@ def truncation_threshold(
     return float((moment * n * epsilon / denominator) ** (1 / (1 + order)))
 
 
+def _as_columns(x: Any) -> tuple[bool, Any]:
+    """Whether x is one column given as a vector, and x as records."""
+    nested = isinstance(x, list | tuple) and len(x) > 0 and np.ndim(x[0]) > 0
+    vector = not nested if isinstance(x, list | tuple) else getattr(x, "ndim", 2) == 1
+    return vector, {"x": x} if vector else x
+
+
+def _centre(
+    centre: ArrayLike | None, threshold: float | None, curator: Curator
+) -> NDArray[np.float64]:
+    """The public centre, (d,); refused where it could not be used."""
+    d = curator.problem.d
+    if centre is None:
+        return np.zeros(d)
+    point = np.asarray(centre, dtype=np.float64)
+    if threshold is None:
+        raise InvalidInput("centre goes with a threshold; without one the centre is bought.")
+    if point.shape not in ((), (d,)) or not np.isfinite(point).all():
+        raise InvalidInput(f"centre must be a finite number, or {d} of them.")
+    if curator.sparse and point.any():
+        raise InvalidInput("Sparse records cannot be centred; leave centre out.")
+    return np.broadcast_to(point, (d,)).copy()
+
+
+def _around_zero(found: Scales) -> Scales:
+    """The same columns as seen from zero, for records that cannot be centred."""
+    away = np.abs(found.centres)
+    return Scales(
+        np.zeros_like(away),
+        np.hypot(found.scales, away),
+        np.hypot(found.deviations, away),
+        found.tails + away,
+        found.reliable,
+    )
+
+
 @dataclass(frozen=True)
 class _Mean:
     """Scales (unless a threshold is given), then one release of a robust mean."""
 
     method: Method
     threshold: float | None
+    centre: NDArray[np.float64]
     blocks: int
     smoothing: float
 
@@ -157,18 +198,18 @@ class _Mean:
         return compose(QuantileScales().plan(self._scales(multiplier), problem), last)
 
     def run(
-        self, curator: Curator, multiplier: float, centre: NDArray[np.float64]
+        self, curator: Curator, multiplier: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
         d = curator.problem.d
         if self.threshold is not None:
-            scales, centres = np.ones(d), np.broadcast_to(centre, (d,)).astype(np.float64)
+            scales, centres = np.ones(d), self.centre
             reliable, threshold = np.ones(d, dtype=np.bool_), self.threshold
         else:
             found = QuantileScales().run(curator, self._scales(multiplier))
+            if curator.sparse:
+                found = _around_zero(found)
             centres, reliable = found.centres, found.reliable
             scales, threshold = self._reach(found, multiplier / curator.problem.n)
-        if curator.sparse:
-            centres = np.zeros(d)
         curator.transform(1 / scales, -centres / scales)
         answer = curator.everyone().means(self._mean(threshold))
         std = multiplier * answer.sensitivity.radius.l2 * answer.sensitivity.unit

@@ -15,9 +15,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 TRUSTED = SOURCE / "trusted"
 
 PRIVATE = {
-    "_value", "_opening", "_records", "_targets", "_sampler", "_ledger", "_plan", "_cursor",
-    "_current", "_public", "_deals", "_X", "_y", "_codes", "_parts", "_curator", "_ids", "_sweep",
-    "_batch", "_with", "_events", "_next",
+    "_value", "_sensitivity", "_opening", "_records", "_targets", "_sampler", "_ledger", "_plan",
+    "_cursor", "_current", "_public", "_deals", "_X", "_y", "_codes", "_parts", "_curator", "_ids",
+    "_sweep", "_batch", "_with", "_events", "_next",
 }  # fmt: skip
 """Attributes of the core that hold records, noise, or the right to release."""
 
@@ -47,10 +47,7 @@ ROOMS = {
 
 COMMON = {"errors", "compilation", "privtail", "data"}
 NO_NOUN = {"utils", "util", "base", "common", "helpers", "helper", "misc", "tools"}
-ALLOWED = {"model.py": {".rows(", "import privtail.trusted.records.tables.Table"}}
-"""A fitted model encodes the rows that it predicts for, not those that it was fitted on."""
-
-GUARANTEED = ("kernels", "means", "sensitive", "curator", "ledger", "mechanisms")
+GUARANTEED = ("kernels", "means", "sensitive", "curator", "opening", "ledger", "mechanisms")
 
 
 def breaches(source: str) -> list[str]:
@@ -99,8 +96,8 @@ def _imports_of_chance(node: ast.Import | ast.ImportFrom) -> list[str]:
 
 
 def _holds_records(module: str) -> bool:
-    """The classes that read cells; a file may be named, and passed on, by anybody."""
-    return "trusted.records" in module and "trusted.records.files" not in module
+    """The classes that read cells. Tables and files have a door: `trusted.tables`."""
+    return "trusted.records" in module
 
 
 def room(path: Path) -> str:
@@ -148,9 +145,7 @@ def undocumented(source: str) -> list[str]:
     ids=lambda p: str(p.relative_to(SOURCE)),
 )
 def test_only_the_core_touches_records_noise_and_budgets(path: Path) -> None:
-    found = breaches(path.read_text(encoding="utf-8"))
-    allowed = ALLOWED.get(path.relative_to(SOURCE).as_posix(), set())
-    assert [f for f in found if f.split(": ", 1)[1] not in allowed] == []
+    assert breaches(path.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
@@ -171,7 +166,8 @@ def test_the_core_is_documented(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
     assert undocumented(source) == []
     named = set(path.relative_to(TRUSTED).with_suffix("").parts) & set(GUARANTEED)
-    if named and len(ast.parse(source).body) > 1:
+    works = any(isinstance(n, ast.ClassDef | ast.FunctionDef) for n in ast.parse(source).body)
+    if named and works:
         assert "Formal guarantee" in source
 
 

@@ -10,7 +10,7 @@ import copy
 import math
 import pickle
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +53,8 @@ from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler
 from privtail.trusted.mechanisms.selection import NoisyMax
-from privtail.trusted.records.targets import Labels
+from privtail.trusted.records import Dense, Sparse, Table
+from privtail.trusted.records.targets import Labels, Numbers
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
 
 N, D = 60, 3
@@ -216,37 +217,39 @@ class Till:
         self.bills.append(bill)
 
 
-class Guarded(np.ndarray):
-    """Records that must not be touched before the till rang."""
+READERS = [
+    (Dense, "rows"), (Sparse, "rows"), (Table, "rows"), (Numbers, "rows"), (Labels, "rows"),
+    (Labels, "counts"), (Labels, "_distinct"),
+]  # fmt: skip
+"""Whatever looks at a cell."""
 
-    till: ClassVar[Till]
 
-    def __getitem__(self, key: Any) -> Any:
-        assert self.till.bills, "records were read before the charge"
-        return np.asarray(self)[key]
+def guarded(honest: Any, till: Till) -> Any:
+    def read(self: Any, *arguments: Any) -> Any:
+        assert till.bills, f"{type(self).__name__} was read before the charge"
+        return honest(self, *arguments)
 
-    def __array_function__(self, *_: Any, **__: Any) -> Any:
-        raise AssertionError("records were read as a whole")
+    return read
 
-    def __array_ufunc__(self, *_: Any, **__: Any) -> Any:
-        raise AssertionError("records were read as a whole")
+
+def guard(monkeypatch: pytest.MonkeyPatch, till: Till) -> None:
+    """Fail on any look at a cell before the till rang."""
+    for owner, name in READERS:
+        monkeypatch.setattr(owner, name, guarded(getattr(owner, name), till))
 
 
 @pytest.mark.parametrize("classes", [None, (), ("a", "b")], ids=["numbers", "bought", "declared"])
+@pytest.mark.parametrize("container", ["array", "csr", "table"])
 def test_nothing_is_read_before_it_is_charged(
-    classes: Any, monkeypatch: pytest.MonkeyPatch
+    container: str, classes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     till = Till()
-    monkeypatch.setattr(Guarded, "till", till, raising=False)
-    honest = Labels._distinct
-
-    def distinct(self: Labels) -> Any:
-        assert till.bills, "labels were read before the charge"
-        return honest(self)
-
-    monkeypatch.setattr(Labels, "_distinct", distinct)
+    guard(monkeypatch, till)
     y = Y if classes is None else np.array(["a", "b"] * 30)
-    curator = curate(x=X.view(Guarded), y=y, ledger=till, classes=classes)
+    columns = {"u": X[:, 0], "v": X[:, 1], "c": np.array(["r", "s", "t"] * 20)}
+    x: Any = {"array": X, "csr": sp.csr_matrix(X), "table": columns}[container]
+    categories = {"c": ["r"]} if container == "table" else None
+    curator = curate(x=x, y=y, ledger=till, classes=classes, categories=categories)
     with pytest.raises(NotPlanned):
         curator.everyone()
     multiplier = curator.calibrate(
@@ -260,11 +263,9 @@ def test_nothing_is_read_before_it_is_charged(
 
 
 def test_the_guard_would_notice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Guarded, "till", Till(), raising=False)
+    guard(monkeypatch, Till())
     with pytest.raises(AssertionError, match="before the charge"):
-        curate(x=X.view(Guarded)).refuse_non_finite()
-    with pytest.raises(AssertionError, match="as a whole"):
-        X.view(Guarded).max()
+        curate().refuse_non_finite()
 
 
 def test_a_refused_plan_opens_nothing() -> None:
@@ -301,7 +302,7 @@ def test_what_is_planned_is_what_is_spent(neighbours: Any, monkeypatch: pytest.M
     assert bill.epsilon(1e-6) == pytest.approx(entry.epsilon, rel=1e-9)
     assert entry.epsilon <= 1.0
     assert plan_from_json(entry.plan) == curator.plan
-    assert len(spent) == sum(len(r.events) * r.times for r in curator.plan) == 7
+    assert len(spent) == sum(len(r.events) * r.times for r in curator.plan)
 
 
 # Sampling
@@ -614,7 +615,7 @@ def test_errors_quote_no_cell() -> None:
     x = np.full((N, D), SECRET)
     attempts = [
         lambda: curate(x=x, y=np.full(N - 1, SECRET)),
-        lambda: curate(x=x, y=[str(SECRET)] * N),
+        lambda: curate(x=x, y=np.array([str(SECRET)] * N)),
         lambda: curate(x=x.astype(str)),
         lambda: curate((one(),), x).everyone().gradient(SquaredLoss(), W[:1], MEAN),
         lambda: release(curate((one(),), x, None).everyone()),
@@ -769,7 +770,7 @@ JOBS: dict[str, Any] = {
     ),
     **{f"private_mean {method}": mean_job(method) for method in METHODS},
     "private_mean blocks": mean_job("clamped", blocks=3),
-    "private_mean threshold": mean_job("truncated", threshold=2.0, centre=1.0),
+    "private_mean threshold": mean_job("truncated", threshold=2.0),
     "DPLinearRegression": estimator_job(
         DPLinearRegression(epsilon=20.0, random_state=1, algorithm=ScaledDescent(steps=5))
     ),

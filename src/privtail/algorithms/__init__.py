@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from privtail.algorithms.catoni_descent import CatoniDescent
 from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
+from privtail.algorithms.names import NAMES
 from privtail.algorithms.proximal_gradient import ProximalGradient
 from privtail.algorithms.result import Result
 from privtail.algorithms.scaled_descent import ScaledDescent
@@ -54,6 +55,7 @@ TABLE: tuple[Row, ...] = (
 )  # fmt: skip
 
 __all__ = [
+    "NAMES",
     "TABLE",
     "CatoniDescent",
     "MedianOfMeansDescent",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from numpy.typing import ArrayLike
 
@@ -61,6 +61,8 @@ class CatoniDescent:
     smoothing: float
     sampling: Sampling = Everyone()
 
+    needs: ClassVar[tuple[str, ...]] = ("prox",)
+
     @classmethod
     def from_theory(
         cls,
@@ -82,6 +84,7 @@ class CatoniDescent:
         error; ``"private"`` balances the bias v (1 + 1/beta) / (2 s) against the noise, which is
         linear in s (ALGORITHMS 1d).
         """
+        budget.require_approximate("CatoniDescent.from_theory")
         log_failure = math.log(1 / failure_probability)
         log_delta = math.log(1 / budget.delta)
         rho = (math.sqrt(log_delta + budget.epsilon) - math.sqrt(log_delta)) ** 2
@@ -112,7 +115,7 @@ class CatoniDescent:
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; w^T."""
-        require(domain, "prox", needed_by="CatoniDescent")
+        require(domain, *self.needs, needed_by="CatoniDescent")
         w = starting_point(curator.problem, start)
         for batch in curator.rounds(self.sampling, self.steps):  # line 2
             g = batch.gradient(loss, w, self.mean).release(GaussianNoise(multiplier))  # lines 3-4

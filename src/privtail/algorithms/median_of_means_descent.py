@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,6 +63,8 @@ class MedianOfMeansDescent:
     blocks: int
     sampling: Sampling = Everyone()
 
+    needs: ClassVar[tuple[str, ...]] = ("prox",)
+
     @classmethod
     def from_theory(
         cls,
@@ -84,6 +86,7 @@ class MedianOfMeansDescent:
         ``steps`` is capped at ``most_steps``, since theorem 6's T grows like n^(2v/(1+v)), and on
         disjoint parts so that a group expects a record. Theorem 6 does not use ``moment``.
         """
+        budget.require_approximate("MedianOfMeansDescent.from_theory")
         blocks = max(1, round(4 * math.log(2 * d / failure_probability)))
         if strong_convexity is None:
             threshold = (budget.epsilon * n / d**1.5) ** (1 / (1 + order))
@@ -117,7 +120,7 @@ class MedianOfMeansDescent:
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; the last iterate on disjoint parts, else the average."""
-        require(domain, "prox", needed_by="MedianOfMeansDescent")
+        require(domain, *self.needs, needed_by="MedianOfMeansDescent")
         w = starting_point(curator.problem, start)
         total = np.zeros_like(w)
         for batch in curator.rounds(self.sampling, self.steps):  # lines 1-7

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from numpy.typing import ArrayLike
 
@@ -20,6 +20,9 @@ class Algorithm(Protocol):
     It never calibrates: its caller prices the plan with `Curator.calibrate` and passes the
     multiplier, a common factor on all noise; so algorithms nest.
     """
+
+    needs: ClassVar[tuple[str, ...]]
+    """Operations that the domain must have."""
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """All releases of a run, from public numbers."""

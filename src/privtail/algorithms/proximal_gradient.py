@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
@@ -50,11 +50,14 @@ class ProximalGradient:
     step_size: float
     threshold: float
 
+    needs: ClassVar[tuple[str, ...]] = ("prox",)
+
     @classmethod
     def from_theory(
         cls, n: int, d: int, budget: Budget, *, curvature: float, lipschitz: float
     ) -> Self:
         """Theorem 2: T = n eps / sqrt(p log(1/delta)) (its O() at 1), step 1/(2 L), threshold G."""
+        budget.require_approximate("ProximalGradient.from_theory")
         steps = n * budget.epsilon / math.sqrt(d * math.log(1 / budget.delta))
         return cls(
             steps=max(2, math.ceil(steps)), step_size=1 / (2 * curvature), threshold=lipschitz
@@ -75,7 +78,7 @@ class ProximalGradient:
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; x_R for a uniform R."""
-        require(domain, "prox", needed_by="ProximalGradient")
+        require(domain, *self.needs, needed_by="ProximalGradient")
         iterates = [starting_point(curator.problem, start)]
         for batch in curator.rounds(Everyone(), self.steps - 1):  # line 1
             x = iterates[-1]

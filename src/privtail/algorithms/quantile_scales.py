@@ -1,23 +1,28 @@
-"""Private location and scale of every column from one signed, logarithmic histogram."""
+"""Private location and scale of every column from logarithmic histograms that zoom in."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator
-from privtail.trusted.events import Plan, Round
+from privtail.trusted.events import Event, Plan, Round, compose
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
+from privtail.trusted.sampling import Everyone
 
 Doubles = NDArray[np.float64]
 
 _POWERS = 2.0 ** np.arange(-64, 65)
 EDGES = np.concatenate([-_POWERS[::-1], _POWERS])
-"""Public edges: minus and plus 2^-64 ... 2^64. The middle cell holds zero."""
+"""Public edges of the first look: minus and plus 2^-64 ... 2^64. The middle cell holds zero."""
+
+WINDOW = np.linspace(-4.0, 4.0, 257)
+"""Public edges of a closer look, in spreads around the centre found so far."""
 
 _SPREADS = (
     ((0.25, 0.75), 1.349),
@@ -51,85 +56,166 @@ class Scales:
 
 @dataclass(frozen=True, kw_only=True)
 class QuantileScales:
-    """Median and spread of every column, bought with one histogram over signed powers of two.
+    """Median and spread of every column, bought with histograms over public edges.
 
-    No bound is needed: the edges are the same public numbers for any data (ALGORITHMS 0b.11).
-    ``target`` includes the target column. Where the noise of a cell exceeds n/20, every record
-    votes for one column only (``pooled``), and all columns share one scale.
+    No bound is needed (ALGORITHMS 0b.11). The first look uses signed powers of two, the same for
+    any data, and knows a column to a factor of two; ``zooms`` closer looks cut the spread found so
+    far into 256 linear cells, which finds columns that lie far from zero. A closer look replaces
+    what was known only where it rises above its noise and finds a smaller spread. ``target``
+    includes the target column. Where the noise of a cell exceeds n/20, every record votes for one
+    column only, and all columns share one scale.
+
+    **Privacy.** Per look one Gaussian release of d histograms (l2 sensitivity sqrt(2 d) under
+    replace-one) and one of the target's; together they cost what one release of
+    noise ``multiplier`` costs.
     """
 
     target: bool = False
-
-    def columns(self, problem: Problem) -> tuple[int, ...]:
-        """Feature columns, and -1 for the target."""
-        return (*range(problem.d), *((-1,) if self.target else ()))
-
-    def pooled(self, multiplier: float, problem: Problem) -> bool:
-        """Whether one vote per record is all that the budget can carry."""
-        return multiplier * math.sqrt(len(self.columns(problem))) > problem.n / 20
+    zooms: int = 2
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """One Gaussian release of a histogram."""
-        columns, pooled = self.columns(problem), self.pooled(multiplier, problem)
-        answer = problem.histogram(len(columns), len(EDGES), pooled)
-        return (Round(events=(GaussianNoise(multiplier).event(answer),)),)
+        """The first look, then the closer ones."""
+        look = self._look(multiplier, problem)
+        return compose(
+            (
+                Round(events=look.events(problem, len(EDGES), self.target)),
+                Round(events=look.events(problem, len(WINDOW), self.target), times=look.zooms),
+            )
+        )
 
     def run(self, curator: Curator, multiplier: float) -> Scales:
-        """Release the histogram; the rest is post-processing."""
-        problem = curator.problem
-        columns, pooled = self.columns(problem), self.pooled(multiplier, problem)
-        counts = curator.everyone().histogram(columns, EDGES, pooled)
-        noisy = counts.release(GaussianNoise(multiplier)).reshape(len(columns), -1)
-        votes = 1 if pooled else len(columns)
-        return from_histogram(noisy, multiplier * math.sqrt(votes), problem.n, pooled)
+        """Release the histograms; what they describe is post-processing."""
+        d = curator.problem.d
+        look = self._look(multiplier, curator.problem)
+        found = look.at(curator.everyone(), EDGES, EDGES if self.target else None)
+        for batch in curator.rounds(Everyone(), look.zooms):
+            centres, spreads = found.centres.copy(), found.scales
+            if curator.sparse:
+                centres[:d] = 0.0
+            curator.transform(1 / spreads[:d], -centres[:d] / spreads[:d])
+            target = centres[d] + spreads[d] * WINDOW if self.target else None
+            found = _sharpened(found, look.at(batch, WINDOW, target), centres)
+        curator.transform(np.ones(d))
+        return found
+
+    def _look(self, multiplier: float, problem: Problem) -> _Look:
+        """Pooled and without zooms if a cell of its own for every vote is drowned in noise."""
+        std = multiplier * math.sqrt((problem.d + self.target) * (self.zooms + 1))
+        if std <= problem.n / 20:
+            return _Look(std, pooled=False, zooms=self.zooms)
+        return _Look(multiplier * math.sqrt(1 + self.target), pooled=True, zooms=0)
 
 
-def from_histogram(noisy: Doubles, std: float, n: int, pooled: bool) -> Scales:
-    """Describe columns from noisy counts (columns, cells) of standard deviation ``std``."""
-    columns = len(noisy)
+@dataclass(frozen=True)
+class _Look:
+    """Histograms of all features and of the target whose counts have the same noise ``std``."""
+
+    std: float
+    pooled: bool
+    zooms: int
+
+    def features(self, d: int) -> GaussianNoise:
+        """Noise of the features' histogram, relative to its l2 radius."""
+        return GaussianNoise(self.std if self.pooled else self.std / math.sqrt(d))
+
+    def events(self, problem: Problem, edges: int, target: bool) -> tuple[Event, ...]:
+        """The releases of one look."""
+        answer = problem.histogram(problem.d, edges, self.pooled)
+        first = self.features(problem.d).event(answer)
+        last = GaussianNoise(self.std).event(problem.histogram(1, edges))
+        return (first, last) if target else (first,)
+
+    def at(self, batch: Batch, edges: Doubles, target_edges: Doubles | None) -> Scales:
+        """Release and describe, in units of ``edges``; the target's cells lie at its own."""
+        n, d = batch.problem.n, batch.problem.d
+        counts = batch.histogram(range(d), edges, self.pooled).release(self.features(d))
+        found = described(counts.reshape(d, -1), self.std, n, edges, self.pooled)
+        if target_edges is None:
+            return found
+        last = batch.histogram((-1,), target_edges).release(GaussianNoise(self.std))
+        return _joined(found, described(last[None, :], self.std, n, edges, False))
+
+
+def described(counts: Doubles, std: float, n: int, edges: Doubles, pooled: bool) -> Scales:
+    """Describe columns from noisy counts (columns, cells) of standard deviation ``std``.
+
+    Pooled columns have a part of the n votes each; only their sum says anything.
+    """
+    columns = len(counts)
     votes = n if pooled else n * columns
-    shared = _describe(noisy.sum(axis=0), std * math.sqrt(columns), votes) or (0.0, 1.0, 1.0, 1.0)
-    fallback = (0.0, *shared[1:])
-    found = [None if pooled else _describe(counts, std, n) for counts in noisy]
-    described = np.array([fallback if one is None else one for one in found]).T.copy()
+    together = _describe(counts.sum(axis=0), std * math.sqrt(columns), votes, edges)
+    fallback = (0.0, *(together or (0.0, 1.0, 1.0, 1.0))[1:])
+    found = [None if pooled else _describe(row, std, n, edges) for row in counts]
+    table = np.array([fallback if one is None else one for one in found]).T.copy()
     reliable = np.array([one is not None for one in found])
-    return Scales(described[0], described[1], described[2], described[3], reliable)
+    return Scales(table[0], table[1], table[2], table[3], reliable)
 
 
-def _describe(counts: Doubles, std: float, n: int) -> tuple[float, float, float, float] | None:
+def _joined(a: Scales, b: Scales) -> Scales:
+    pairs = ((getattr(a, field.name), getattr(b, field.name)) for field in fields(Scales))
+    return Scales(*(np.concatenate(pair) for pair in pairs))
+
+
+def _sharpened(found: Scales, closer: Scales, centres: Doubles) -> Scales:
+    """What is known after a closer look, given in spreads around ``centres``."""
+    better = found.reliable & closer.reliable & (closer.scales < 0.9)
+    inside = better & (closer.tails < WINDOW[-1])
+    return Scales(
+        np.where(better, centres + found.scales * closer.centres, found.centres),
+        np.where(better, found.scales * closer.scales, found.scales),
+        np.where(inside, found.scales * closer.deviations, found.deviations),
+        np.where(inside, found.scales * closer.tails, found.tails),
+        found.reliable,
+    )
+
+
+def _describe(
+    counts: Doubles, std: float, n: int, edges: Doubles
+) -> tuple[float, float, float, float] | None:
     """Centre, spread, deviation and tail, or None if less than half of n rises above the noise."""
-    kept = np.where(counts > 3.5 * std, counts, 0.0)
+    kept = _signal(counts, std)
     total = kept.sum()
-    if total < 0.5 * n:
+    if total < 0.5 * n or total <= 0:
         return None
-    centre = _quantile(kept, 0.5)
+    if 2 * max(kept[0], kept[-1]) > total:
+        return None  # most of the column lies beyond the edges
+    centre = _quantile(kept, 0.5, edges)
     cells = np.flatnonzero(kept)
-    middles = np.array([_inside(int(cell), 0.5) for cell in cells])
+    middles = np.array([_inside(int(cell), 0.5, edges) for cell in cells])
     deviation = math.sqrt(float(kept[cells] @ (middles - centre) ** 2 / total))
-    first, last = _inside(int(cells[0]), 0.0), _inside(int(cells[-1]), 1.0)
+    first, last = _inside(int(cells[0]), 0.0, edges), _inside(int(cells[-1]), 1.0, edges)
     tail = max(abs(first - centre), abs(last - centre)) or 1.0
     spread = deviation or tail
     for (low, high), deviations in _SPREADS:
-        width = _quantile(kept, high) - _quantile(kept, low)
+        width = _quantile(kept, high, edges) - _quantile(kept, low, edges)
         if width > 0:
             spread = width / deviations
             break
     return centre, spread, deviation or tail, tail
 
 
-def _quantile(counts: Doubles, level: float) -> float:
-    """Quantile of a histogram over `EDGES`, interpolated linearly inside its cell."""
+def _signal(counts: Doubles, std: float) -> Doubles:
+    """Counts in runs of likely cells (2.5 deviations) that hold a sure one (6); 0 elsewhere."""
+    if std == 0:
+        return counts
+    likely = counts > 2.5 * std
+    runs = np.cumsum(~likely)
+    return np.where(likely & np.isin(runs, runs[counts > 6 * std]), counts, 0.0)
+
+
+def _quantile(counts: Doubles, level: float, edges: Doubles) -> float:
+    """Quantile of a histogram, interpolated linearly inside its cell."""
     cumulative = np.cumsum(counts)
     target = level * cumulative[-1]
     cell = int(np.searchsorted(cumulative, target, side="left"))
     below = cumulative[cell - 1] if cell else 0.0
-    return _inside(cell, (target - below) / counts[cell])
+    return _inside(cell, (target - below) / counts[cell], edges)
 
 
-def _inside(cell: int, fraction: float) -> float:
+def _inside(cell: int, fraction: float, edges: Doubles) -> float:
     """A point of a cell; the two unbounded ones are represented by their edge."""
-    low = EDGES[max(cell - 1, 0)]
-    high = EDGES[min(cell, len(EDGES) - 1)]
+    low = edges[max(cell - 1, 0)]
+    high = edges[min(cell, len(edges) - 1)]
     if low == -_POWERS[0] and high == _POWERS[0]:
         return 0.0
     return float(low + fraction * (high - low))

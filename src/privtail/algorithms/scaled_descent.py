@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.quantile_scales import QuantileScales
-from privtail.algorithms.result import Result, starting_point
+from privtail.algorithms.result import Result
+from privtail.algorithms.standardized import Standard
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import AnyLoss, GeneralLoss, Loss
@@ -67,6 +69,8 @@ class ScaledDescent:
     scale_share: float = 0.1
     threshold_share: float = 0.05
 
+    needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
+
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """Scales, threshold, descent."""
         descent = GaussianNoise(multiplier).event(problem.gradient(ClippedMean(1.0)))
@@ -88,20 +92,12 @@ class ScaledDescent:
             raise IncompatibleParts(
                 "ScaledDescent needs a loss of a margin; for a GeneralLoss use ProximalGradient."
             )
-        require(domain, "prox", "scaled", needed_by="ScaledDescent")
-        problem, d = curator.problem, curator.problem.d
-        numeric = self.scale_target
-        found = QuantileScales(target=numeric).run(curator, self._scales(multiplier))  # 1
-        scales, centres = found.scales[:d], found.centres[:d]
-        if curator.sparse or not problem.intercept:
-            centres = np.zeros(d)
-        curator.transform(1 / scales, -centres / scales)
-        domain = domain.scaled(1 / scales)
-
-        w = starting_point(problem, start)
-        unit = float(found.scales[d]) if numeric else 1.0
-        if numeric and problem.intercept and start is None:
-            w[d] = found.centres[d]
+        require(domain, *self.needs, needed_by="ScaledDescent")
+        problem = curator.problem
+        found = QuantileScales(target=self.scale_target).run(curator, self._scales(multiplier))  # 1
+        standard = Standard.of(found, curator)
+        unit, w = standard.unit, standard.start(problem, start)
+        domain = domain.scaled(1 / standard.scales)
         threshold = self._buy_threshold(curator, loss, w, unit, multiplier)  # 2
         mean = ClippedMean(threshold)
         std = multiplier * threshold / problem.n
@@ -114,7 +110,7 @@ class ScaledDescent:
         for t, batch in enumerate(curator.rounds(Everyone(), self.steps)):  # 3
             g = batch.gradient(loss, w, mean).release(GaussianNoise(multiplier)).reshape(w.shape)
             change += 0.5 * float(np.sum(g * move))
-            if 2 * t >= self.steps:
+            if 2 * (t + 1) > self.steps:
                 total, changes, kept = total + w, changes + change, kept + 1
             step = first * self._lengths[t]
             move = domain.prox(w - step * g, step) - w
@@ -123,11 +119,8 @@ class ScaledDescent:
             moved += float(np.sum(move**2))
         w = total / kept
         if changes / kept > -std * math.sqrt(1.25 * moved):  # 4
-            w[:d] = 0.0
-        w[:d] /= scales[:, None]
-        if problem.intercept:
-            w[d] -= centres @ w[:d]
-        return Result(w, self.steps, multiplier)
+            w[: problem.d] = 0.0
+        return Result(standard.raw(w, problem), self.steps, multiplier)
 
     @property
     def _lengths(self) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -62,6 +62,8 @@ class StochasticProximalGradient:
     decay: float = 0.5
     sampling: Sampling = Everyone()
 
+    needs: ClassVar[tuple[str, ...]] = ("prox",)
+
     @classmethod
     def clipped(
         cls, n: int, *, batch: int, threshold: float, step_size: float, decay: float = 0.5
@@ -108,6 +110,7 @@ class StochasticProximalGradient:
         failure_probability: float = 0.1,
     ) -> Self:  # fmt: skip
         """Corollary 2 with the batch of remark 4, m = (n d)^(2/3) / eps^(1/3), at most n."""
+        budget.require_approximate("StochasticProximalGradient.from_theory")
         batch = min(n, math.ceil((n * d) ** (2 / 3) / budget.epsilon ** (1 / 3)))
         return cls.holland(
             n, budget, batch=batch, second_moment=second_moment, step_size=1 / curvature,
@@ -131,7 +134,7 @@ class StochasticProximalGradient:
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the boxes (line numbers of Algorithm 1); the average iterate."""
-        require(domain, "prox", needed_by="StochasticProximalGradient")
+        require(domain, *self.needs, needed_by="StochasticProximalGradient")
         w = starting_point(curator.problem, start)  # line 1
         total = np.zeros_like(w)
         for t, batch in enumerate(curator.rounds(self.sampling, self.steps)):  # lines 2-3

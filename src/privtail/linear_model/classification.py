@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
-from privtail.linear_model.fitting import PrivateLinearModel, chosen, decision
+from privtail.linear_model.fitting import PrivateLinearModel, decision
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.events import Plan
@@ -81,6 +81,8 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         if not self.C > 0:
             raise InvalidInput(f"C must be positive, got {self.C!r}.")
         declared = None if self.classes is None else list(self.classes)
+        if declared is not None:
+            self._require_two(declared, bought=False)
         outputs = 1 if declared is None or len(declared) == 2 else len(declared)
         curator = self._curate(
             X, y, outputs=outputs, classes=declared or (), categories=self.categories
@@ -93,7 +95,6 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
             curator.declare(declared)
             curator.reshape(1 if len(declared) == 2 else len(declared))
         else:
-            self._require_two(declared, bought=False)
             multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
         loss: Loss = (
             LogisticLoss() if len(declared) == 2 else MultinomialLoss(classes=len(declared))
@@ -101,13 +102,14 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         n, d = curator.problem.n, curator.problem.d
         domain: Domain = L2(alpha=1 / (self.C * n)) if np.isfinite(self.C) else Unconstrained()
         result = self._keep(curator, algorithm, loss, domain, multiplier)
-        self.classes_ = np.array(declared)
+        self.classes_ = _as_classes(declared)
         self.coef_ = np.ascontiguousarray(result.w[:d].T)
         self.intercept_ = result.w[d].copy() if self.fit_intercept else np.zeros(len(self.coef_))
         return self
 
     def _chosen(self) -> Algorithm:
-        return chosen(self.algorithm, ScaledDescent(level=0.25, pace=3.0, scale_target=False))
+        default = ScaledDescent(level=0.25, pace=3.0, scale_target=False)
+        return self._algorithm(default, curvature=0.5, scale_target=False)
 
     def _plans(self, n: int, d: int) -> Callable[[float], Plan]:
         problem = Problem(n=n, d=d, intercept=self.fit_intercept)
@@ -131,9 +133,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
 
     def decision_function(self, X: Any) -> Any:
         """Scores: (rows,) for two classes, else (rows, K)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr")
-        scores = decision(X, self.coef_, self.intercept_)
+        scores = decision(self._encoded(X), self.coef_, self.intercept_)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> Any:
@@ -149,3 +149,9 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         scores = self.decision_function(X)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
+
+
+def _as_classes(labels: Sequence[Any]) -> NDArray[Any]:
+    """Labels as an array that keeps the type of each: text and numbers together are objects."""
+    kinds = {isinstance(label, str) for label in labels}
+    return np.array(labels, dtype=object if len(kinds) > 1 else None)

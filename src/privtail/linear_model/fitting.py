@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privtail.algorithms.names import named
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.result import Result
-from privtail.domains import Domain, Slopes
+from privtail.domains import Domain, Slopes, require
 from privtail.errors import InvalidInput
 from privtail.losses import AnyLoss
 from privtail.statement import Statement, state
@@ -26,6 +27,7 @@ from privtail.trusted.ledger import Ledger
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
+from privtail.trusted.tables import feature_blocks
 
 LABEL_SHARE = 0.1
 """Part of epsilon and of delta that buys undeclared labels."""
@@ -94,10 +96,32 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             curator.refuse_non_finite()
         return curator
 
+    def _algorithm(self, default: Algorithm, *, curvature: float, scale_target: bool) -> Algorithm:
+        """The algorithm that the user named or built; ``"auto"`` is ``default``."""
+        asked = self.algorithm
+        if isinstance(asked, str):
+            if asked == "auto":
+                return default
+            budget = Budget(self.epsilon, self.delta, self.neighbours)
+            return named(asked, budget, curvature, scale_target=scale_target)
+        if not (hasattr(asked, "plan") and hasattr(asked, "run")):
+            raise InvalidInput("algorithm needs plan(multiplier, problem) and run(...).")
+        return asked  # type: ignore[no-any-return]
+
+    def _encoded(self, X: Any) -> Any:
+        """Features to predict with: as they are, or with declared categories encoded."""
+        check_is_fitted(self)
+        if not self.categories:
+            return validate_data(self, X, reset=False, accept_sparse="csr")
+        validate_data(self, X, reset=False, skip_check_array=True)
+        columns = {str(name): X[name] for name in X.columns}
+        return np.vstack(list(feature_blocks(columns, self.categories)))
+
     def _release(
         self, curator: Curator, algorithm: Algorithm, loss: AnyLoss, domain: Domain
     ) -> Result:
         """Calibrate, run, and keep the statement."""
+        require(domain, *algorithm.needs, needed_by=type(algorithm).__name__)
         multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
         return self._keep(curator, algorithm, loss, domain, multiplier)
 
@@ -109,7 +133,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             domain = Slopes(domain=domain)
         result = algorithm.run(curator, loss, domain, multiplier)
         self.n_iter_ = result.steps
-        self.n_features_in_ = curator.problem.d
+        if not hasattr(self, "n_features_in_"):
+            self.n_features_in_ = curator.problem.d
         self.privacy_ = state(curator)
         return result
 
@@ -124,24 +149,20 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _buy_labels(self, curator: Curator, algorithm: Algorithm) -> tuple[list[Any], float]:
         """Release the labels; the multiplier is that of the whole fit."""
+        narrow, wide = (
+            algorithm.plan(1.0, replace(curator.problem, outputs=k)) for k in (1, MOST_CLASSES)
+        )
+        if [e.radius for r in narrow for e in r.events] != [
+            e.radius for r in wide for e in r.events
+        ]:
+            raise InvalidInput(
+                "The noise of this algorithm depends on the number of classes, which is not known "
+                "before they are bought. Declare them: classes=[...]."
+            )
         mechanism = self._label_mechanism()
         multiplier = curator.calibrate(self._label_plans(algorithm, curator.problem))
         found = next(curator.rounds(Everyone(), 1)).labels(mechanism.epsilon, mechanism.delta)
         return found[:MOST_CLASSES], multiplier
-
-
-def chosen(algorithm: Any, default: Algorithm) -> Algorithm:
-    """The algorithm that the user named or built; ``"auto"`` is ``default``."""
-    if isinstance(algorithm, str):
-        if algorithm == "auto":
-            return default
-        raise InvalidInput(
-            f'There is no algorithm {algorithm!r}. Use "auto", or an object of privtail.algorithms '
-            "such as CatoniDescent(steps=50, step_size=0.1, scale=10.0, smoothing=3.0)."
-        )
-    if not (hasattr(algorithm, "plan") and hasattr(algorithm, "run")):
-        raise InvalidInput("algorithm needs plan(multiplier, problem) and run(...).")
-    return algorithm  # type: ignore[no-any-return]
 
 
 def decision(X: Any, coef: NDArray[np.float64], intercept: NDArray[np.float64]) -> Any:

@@ -7,12 +7,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import Unconstrained
-from privtail.linear_model.fitting import PrivateLinearModel, chosen, decision
+from privtail.linear_model.fitting import PrivateLinearModel, decision
 from privtail.losses import SquaredLoss
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.events import Plan
@@ -27,8 +26,9 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
     ----------
     epsilon, delta : the privacy budget of one ``fit``; ``epsilon=inf`` is not private and says so.
     neighbours : ``"replace_one"`` or ``"zero_out"``.
-    algorithm : ``"auto"`` (`ScaledDescent`), or an algorithm object such as
-        `CatoniDescent(steps=..., step_size=..., scale=..., smoothing=...)`.
+    algorithm : ``"auto"`` (`ScaledDescent`), a name of `privtail.algorithms.NAMES` (the published
+        algorithm on privately standardized features), or an object such as
+        `CatoniDescent(steps=..., step_size=..., scale=..., smoothing=...)` in your units.
     fit_intercept : add an intercept, which is never penalised.
     categories : column -> declared categories, for data frames; one-hot encoded in the core.
     invalid : ``"zero"`` (rows with a non-finite number count as zero) or ``"raise"``.
@@ -94,7 +94,8 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
         return self
 
     def _chosen(self) -> Algorithm:
-        return chosen(self.algorithm, ScaledDescent(level=0.9, pace=2.0, most_noise=1.0))
+        default = ScaledDescent(level=0.9, pace=2.0, most_noise=1.0)
+        return self._algorithm(default, curvature=1.0, scale_target=True)
 
     def _plans(self, n: int, d: int) -> Callable[[float], Plan]:
         problem = Problem(n=n, d=d, intercept=self.fit_intercept)
@@ -102,6 +103,5 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
 
     def predict(self, X: Any) -> Any:
         """Predictions (rows,) for X (rows, d)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr")
-        return decision(X, self.coef_[None, :], np.array([self.intercept_]))[:, 0]
+        features = self._encoded(X)
+        return decision(features, self.coef_[None, :], np.array([self.intercept_]))[:, 0]

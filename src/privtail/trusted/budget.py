@@ -51,6 +51,14 @@ class Budget:
                 f"got {self.neighbours!r}."
             )
 
+    def require_approximate(self, needed_by: str) -> None:
+        """Refuse budgets for which a theorem's log(1/delta) and epsilon mean nothing."""
+        if not (self.private and self.delta > 0):
+            raise InvalidInput(
+                f"{needed_by} needs a finite epsilon and delta > 0, for example "
+                "Budget(1.0, 1e-6). Give the parameters themselves for anything else."
+            )
+
     @property
     def private(self) -> bool:
         """False exactly when epsilon is infinite."""

@@ -3,10 +3,12 @@
 Formal guarantee
 ----------------
 A column becomes doubles or text by its declared role and the type of the file, never by its cells,
-so a null or an odd cell changes no dtype: what is not a number becomes NaN, which drops its row. A
-CSV has no types; an undeclared column of it takes the type that PyArrow infers, and the refusal of
-a column that is not numeric is, like every refusal of a malformed file, outside the promise. No
-error quotes a cell.
+so a null or an odd cell changes no dtype: what is not a number becomes NaN, which drops its row;
+bytes that are no UTF-8 become U+FFFD. A CSV has no types: its labels are text unless numbers are
+declared (an empty cell is a missing label where none are), so that no cell decides how the others
+are written; an undeclared column of features takes the type that PyArrow infers, and its refusal if
+that is not numeric is, like every refusal of a malformed file, outside the promise. No error quotes
+a cell.
 """
 
 from __future__ import annotations
@@ -100,7 +102,7 @@ class TableFile:
         ----------
         numbers : columns to read as doubles; booleans become 0 and 1.
         labels : column -> declared labels, or None where they are not known. Text and booleans
-            become str (or None), numbers doubles.
+            become str (or None), numbers doubles; undeclared labels of a CSV are always str.
         parsed : those of ``numbers`` that are declared numeric: text in them is read as numbers,
             and a cell that is none becomes NaN.
 
@@ -169,6 +171,8 @@ class TableFile:
             return _parsed(column)
         if declared is not None and _are_truths(declared):
             column = pc.utf8_lower(column)
+        if self._delimiter and declared is None:
+            column = pc.if_else(pc.equal(column, ""), None, column)
         return np.asarray(column.to_numpy(), dtype=object)
 
     def _unusable(self, name: str, kind: Any) -> InvalidInput:
@@ -220,7 +224,6 @@ class TableFile:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        texts = [name for name, declared in labels.items() if declared is not None]
         return arrow_csv.read_csv(
             self.path,
             parse_options=arrow_csv.ParseOptions(
@@ -228,7 +231,7 @@ class TableFile:
             ),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=wanted,
-                column_types=dict.fromkeys([*texts, *parsed], pa.string()),
+                column_types=dict.fromkeys([*labels, *parsed], pa.string()),
             ),
         )
 
@@ -294,9 +297,23 @@ def _parquet(path: Path) -> Any:
 
 
 def _decoded(column: Any) -> Any:
+    """Dictionaries as their values, text as valid UTF-8 in one of Arrow's two plain types."""
+    import pyarrow as pa
     import pyarrow.types as kind
 
-    return column.cast(column.type.value_type) if kind.is_dictionary(column.type) else column
+    if kind.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not _is_text(column.type):
+        return column
+    if str(column.type) == "string_view":
+        column = column.cast(pa.large_string())
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        cells = column.cast(pa.large_binary()).to_pylist()
+        text = [None if cell is None else cell.decode(errors="replace") for cell in cells]
+        return pa.chunked_array([pa.array(text, pa.large_string())])
+    return column
 
 
 def _is_text(arrow: Any) -> bool:

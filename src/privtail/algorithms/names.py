@@ -1,0 +1,98 @@
+"""Published algorithms by name, on standardized features, with parameters a theorem suggests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from privtail.algorithms.catoni_descent import CatoniDescent
+from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
+from privtail.algorithms.protocol import Algorithm
+from privtail.algorithms.proximal_gradient import ProximalGradient
+from privtail.algorithms.standardized import Standardized
+from privtail.algorithms.stochastic_proximal_gradient import StochasticProximalGradient
+from privtail.errors import InvalidInput
+from privtail.trusted.budget import Budget
+from privtail.trusted.problem import Problem
+
+Maker = Callable[[Problem, float, Budget, float], Algorithm]
+"""From the problem, the scale of a gradient, the budget and the curvature of the loss."""
+
+BATCHES = 6
+"""Expected batches per pass of the stochastic algorithms (X23 uses n/6)."""
+
+
+def _catoni(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+    return CatoniDescent.from_theory(
+        problem.n, problem.rows * problem.outputs, budget, second_moment=unit**2,
+        curvature=2 * curvature, strong_convexity=curvature / 2,
+    )  # fmt: skip
+
+
+def _proximal(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+    threshold = unit * math.sqrt(problem.rows)
+    return ProximalGradient(steps=100, step_size=1 / (2 * curvature), threshold=threshold)
+
+
+def _clipped(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+    return StochasticProximalGradient.clipped(
+        problem.n, batch=_batch(problem), threshold=unit * math.sqrt(problem.rows),
+        step_size=1 / curvature,
+    )  # fmt: skip
+
+
+def _kamath(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+    return StochasticProximalGradient.kamath(
+        problem.n, problem.rows * problem.outputs, budget, batch=_batch(problem), width=10 * unit,
+        step_size=1 / (2 * curvature),
+    )  # fmt: skip
+
+
+def _holland(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+    return StochasticProximalGradient.holland(
+        problem.n, budget, batch=_batch(problem), second_moment=unit**2,
+        step_size=1 / (2 * curvature),
+    )  # fmt: skip
+
+
+def _median(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+    blocks = min(round(4 * math.log(40 * problem.rows * problem.outputs)), problem.n)
+    return MedianOfMeansDescent(
+        steps=50, step_size=1 / (2 * curvature), threshold=5 * unit, blocks=blocks
+    )
+
+
+def _batch(problem: Problem) -> int:
+    return max(1, math.ceil(problem.n / BATCHES))
+
+
+NAMES: dict[str, Maker] = {
+    "catoni-descent": _catoni,
+    "proximal-gradient": _proximal,
+    "clipped-spgd": _clipped,
+    "kamath-spgd": _kamath,
+    "holland-spgd": _holland,
+    "median-of-means-descent": _median,
+}
+"""Names that the estimators' ``algorithm`` takes, besides ``"auto"``."""
+
+
+def named(name: str, budget: Budget, curvature: float, *, scale_target: bool) -> Standardized:
+    """The algorithm called ``name``, for a loss of this curvature.
+
+    Raises
+    ------
+    InvalidInput
+        For an unknown name, or a budget that its presets cannot use.
+    """
+    if name not in NAMES:
+        raise InvalidInput(
+            f"There is no algorithm {name!r}. There are: auto, {', '.join(NAMES)}; or give an "
+            "object such as CatoniDescent(steps=50, step_size=0.1, scale=10.0, smoothing=3.0)."
+        )
+    budget.require_approximate(f"algorithm={name!r}")
+    make = NAMES[name]
+    return Standardized(
+        make=lambda problem, unit: make(problem, unit, budget, curvature),
+        scale_target=scale_target,
+    )

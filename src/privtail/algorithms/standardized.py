@@ -1,0 +1,122 @@
+"""Privately standardized features: the way in, the way back, and published algorithms on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privtail.algorithms.protocol import Algorithm
+from privtail.algorithms.quantile_scales import QuantileScales, Scales
+from privtail.algorithms.result import Result, starting_point
+from privtail.domains import Domain, require
+from privtail.losses import AnyLoss
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan, compose
+from privtail.trusted.problem import Problem
+from privtail.trusted.sampling import DisjointParts, PoissonBatches
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Standard:
+    """A public linear change of features and of the unit of a numeric target.
+
+    Attributes
+    ----------
+    scales, centres : (d,) of the features; centres are 0 where they cannot be used.
+    unit : scale of the target; 1 for labels.
+    level : centre of the target; 0 for labels, or without an intercept.
+    """
+
+    scales: Doubles
+    centres: Doubles
+    unit: float
+    level: float
+
+    @classmethod
+    def of(cls, found: Scales, curator: Curator) -> Self:
+        """From released scales (d,), or (d + 1,) with the target's; sets the curator's map."""
+        d, intercept = curator.problem.d, curator.problem.intercept
+        scales, centres = found.scales[:d], found.centres[:d].copy()
+        if curator.sparse or not intercept:
+            centres[:] = 0.0
+        curator.transform(1 / scales, -centres / scales)
+        if len(found.scales) == d:
+            return cls(scales, centres, 1.0, 0.0)
+        return cls(scales, centres, float(found.scales[d]), float(found.centres[d]) * intercept)
+
+    def start(self, problem: Problem, start: ArrayLike | None) -> Doubles:
+        """The constant model at the target's centre, or ``start``, given for raw features."""
+        w = starting_point(problem, start)
+        if problem.intercept:
+            w[-1] += self.level if start is None else self.centres @ w[: problem.d]
+        w[: problem.d] *= self.scales[:, None]
+        return w
+
+    def raw(self, w: Doubles, problem: Problem) -> Doubles:
+        """Parameters of the raw features."""
+        w = w.copy()
+        w[: problem.d] /= self.scales[:, None]
+        if problem.intercept:
+            w[-1] -= self.centres @ w[: problem.d]
+        return w
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standardized:
+    """An algorithm on privately standardized features, with parameters in their units.
+
+    Parameters
+    ----------
+    make : from the public problem and the scale of a gradient's coordinate to the algorithm. What
+        it releases must not depend on the scale.
+    scale_target : whether a numeric target is scaled too.
+    share : variance budget of the scales, as a part of the algorithm's.
+
+    **Privacy.** `QuantileScales`, then the algorithm; one plan.
+    """
+
+    make: Callable[[Problem, float], Algorithm]
+    scale_target: bool
+    share: float = 0.1
+
+    needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
+
+    def plan(self, multiplier: float, problem: Problem) -> Plan:
+        """Scales, then the algorithm."""
+        plan = self.make(problem, 1.0).plan(multiplier, problem)
+        scales = QuantileScales(target=self.scale_target)
+        return compose(scales.plan(self._scales(multiplier, plan), problem), plan)
+
+    def run(
+        self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
+        start: ArrayLike | None = None,
+    ) -> Result:  # fmt: skip
+        """Standardize, run, and go back to raw features."""
+        require(domain, *self.needs, needed_by="Standardized")
+        problem = curator.problem
+        plan = self.make(problem, 1.0).plan(multiplier, problem)
+        scales = QuantileScales(target=self.scale_target)
+        found = scales.run(curator, self._scales(multiplier, plan))
+        # Second moments of 1, which is what the theorems' step sizes and thresholds assume.
+        standard = Standard.of(replace(found, scales=found.deviations), curator)
+        algorithm = self.make(problem, standard.unit)
+        result = algorithm.run(
+            curator, loss, domain.scaled(1 / standard.scales), multiplier,
+            standard.start(problem, start),
+        )  # fmt: skip
+        return Result(standard.raw(result.w, problem), result.steps, multiplier)
+
+    def _scales(self, multiplier: float, plan: Plan) -> float:
+        rounds = 0.0
+        for r in plan:
+            rate = r.sampling.rate if isinstance(r.sampling, PoissonBatches) else 1.0
+            parts = r.sampling.parts if isinstance(r.sampling, DisjointParts) else 1
+            rounds += r.times * rate**2 / parts
+        return multiplier / math.sqrt(2 * rounds * self.share)
