@@ -58,7 +58,7 @@ def _holland(problem: Problem, unit: float, budget: Budget, curvature: float) ->
 def _median(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
     blocks = min(round(4 * math.log(40 * problem.rows * problem.outputs)), problem.n)
     return MedianOfMeansDescent(
-        steps=50, step_size=1 / (2 * curvature), threshold=5 * unit, blocks=blocks
+        steps=30, step_size=1 / (3 * curvature), threshold=2 * unit, blocks=blocks
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator
-from privtail.trusted.events import Event, Plan, Round, compose
+from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
@@ -23,6 +23,9 @@ EDGES = np.concatenate([-_POWERS[::-1], _POWERS])
 
 WINDOW = np.linspace(-4.0, 4.0, 257)
 """Public edges of a closer look, in spreads around the centre found so far."""
+
+ZOOM_SHARE = 0.2
+"""Part of the budget that all closer looks take together."""
 
 _SPREADS = (
     ((0.25, 0.75), 1.349),
@@ -75,35 +78,39 @@ class QuantileScales:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The first look, then the closer ones."""
-        look = self._look(multiplier, problem)
-        return compose(
-            (
-                Round(events=look.events(problem, len(EDGES), self.target)),
-                Round(events=look.events(problem, len(WINDOW), self.target), times=look.zooms),
-            )
+        first, zoom, zooms = self._looks(multiplier, problem)
+        return (
+            Round(events=first.events(problem, len(EDGES), self.target)),
+            Round(events=zoom.events(problem, len(WINDOW), self.target), times=zooms),
         )
 
     def run(self, curator: Curator, multiplier: float) -> Scales:
         """Release the histograms; what they describe is post-processing."""
         d = curator.problem.d
-        look = self._look(multiplier, curator.problem)
-        found = look.at(curator.everyone(), EDGES, EDGES if self.target else None)
-        for batch in curator.rounds(Everyone(), look.zooms):
+        first, zoom, zooms = self._looks(multiplier, curator.problem)
+        found = first.at(curator.everyone(), EDGES, EDGES if self.target else None)
+        for batch in curator.rounds(Everyone(), zooms):
             centres, spreads = found.centres.copy(), found.scales
             if curator.sparse:
                 centres[:d] = 0.0
             curator.transform(1 / spreads[:d], -centres[:d] / spreads[:d])
             target = centres[d] + spreads[d] * WINDOW if self.target else None
-            found = _sharpened(found, look.at(batch, WINDOW, target), centres)
+            found = _sharpened(found, zoom.at(batch, WINDOW, target), centres)
         curator.transform(np.ones(d))
         return found
 
-    def _look(self, multiplier: float, problem: Problem) -> _Look:
-        """Pooled and without zooms if a cell of its own for every vote is drowned in noise."""
-        std = multiplier * math.sqrt((problem.d + self.target) * (self.zooms + 1))
-        if std <= problem.n / 20:
-            return _Look(std, pooled=False, zooms=self.zooms)
-        return _Look(multiplier * math.sqrt(1 + self.target), pooled=True, zooms=0)
+    def _looks(self, multiplier: float, problem: Problem) -> tuple[_Look, _Look, int]:
+        """First look, closer look, and how many of these: pooled and none if noise drowns a cell.
+
+        A column that a closer look can help fills few of its cells, so that look may be noisier.
+        """
+        share = ZOOM_SHARE if self.zooms else 0.0
+        std = multiplier * math.sqrt((problem.d + self.target) / (1 - share))
+        if std > problem.n / 20:
+            pooled = _Look(multiplier * math.sqrt(1 + self.target), pooled=True)
+            return pooled, pooled, 0
+        closer = std * math.sqrt((1 - share) * self.zooms / share) if share else std
+        return _Look(std, pooled=False), _Look(closer, pooled=False), self.zooms
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,6 @@ class _Look:
 
     std: float
     pooled: bool
-    zooms: int
 
     def features(self, d: int) -> GaussianNoise:
         """Noise of the features' histogram, relative to its l2 radius."""

@@ -82,13 +82,13 @@ class Curator:
             raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
         self._records = as_records(X, categories)
         n, d = self._records.n, self._records.d
-        self.problem = Problem(n=n, d=d, outputs=outputs, intercept=intercept)
+        self._problem = Problem(n=n, d=d, outputs=outputs, intercept=intercept)
         self._targets: Numbers | Labels | None = None
         if y is not None:
             self._targets = Numbers(y, n) if classes is None else Labels(y, n)
         if isinstance(self._targets, Labels) and classes:
             self._targets.declare(tuple(classes))
-        self.budget, self._ledger = budget, ledger
+        self._budget, self._ledger = budget, ledger
         self.label, self.assumptions = label, tuple(assumptions)
         public, simulated = np.random.SeedSequence(random_state).spawn(2)
         self._sampler: Sampler = ExactSampler() if noise == "exact" else SimulatedSampler(simulated)
@@ -120,6 +120,7 @@ class Curator:
 
     def open(self, plan: Plan) -> None:
         """Reserve the cost of a fixed plan; its releases may follow, in order."""
+        plan = tuple(plan)
         bill = cost(plan, self.budget.neighbours)
         epsilon = bill.epsilon(self.budget.delta)
         if self.budget.private and not all(math.isfinite(e.unit) for r in plan for e in r.events):
@@ -151,6 +152,16 @@ class Curator:
         """Add what the promise rests on, for the statement; each sentence once."""
         new = (sentence for sentence in sentences if sentence not in self.assumptions)
         self.assumptions = (*self.assumptions, *new)
+
+    @property
+    def budget(self) -> Budget:
+        """What this fit may cost."""
+        return self._budget
+
+    @property
+    def problem(self) -> Problem:
+        """The public sizes."""
+        return self._problem
 
     @property
     def sparse(self) -> bool:
@@ -213,7 +224,7 @@ class Curator:
 
     def reshape(self, outputs: int) -> None:
         """Set the number of outputs once the classes are known."""
-        self.problem = replace(self.problem, outputs=outputs)
+        self._problem = replace(self.problem, outputs=outputs)
 
     def blocks(self, count: int) -> NDArray[np.int64]:
         """The public deal of the n ids into ``count`` blocks of equal size, (n,), read-only."""

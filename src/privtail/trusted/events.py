@@ -66,6 +66,7 @@ class Round:
 
     def __post_init__(self) -> None:
         require_whole("times", self.times, 0)
+        object.__setattr__(self, "events", tuple(self.events))
 
 
 Plan = tuple[Round, ...]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import replace
-from typing import NoReturn
+from fractions import Fraction
+from typing import Any, NoReturn
 
 from privtail.errors import NotPlanned, NotReleased
 from privtail.trusted.events import Event
@@ -61,7 +62,23 @@ class Opening:
 
 
 def _pays_for(planned: Event, event: Event) -> bool:
-    """Equal but for what only readers see; fewer coordinates than planned cost no more."""
-    same = replace(event, unit=planned.unit, question=planned.question)
-    fits = event.coordinates <= planned.coordinates
-    return fits and replace(same, coordinates=planned.coordinates) == planned
+    """Whether the planned event costs at least as much.
+
+    Equal events do. So does a plan for more coordinates (labels that are still to buy), if the
+    release has the planned noise per sensitivity, or up to 2^-30 more, and no larger surcharge
+    for its grid; exactly.
+    """
+    if replace(planned, unit=event.unit) == event:
+        return True
+    sizes: dict[str, Any] = {"scale": 1.0, "radius": 1.0, "diameter": 1.0, "coordinates": 1}
+    same = replace(planned, unit=event.unit, **sizes) == replace(event, **sizes)
+    if not same or not (planned.scale > 0 and event.scale > 0):
+        return False
+    factor = Fraction(event.scale) / Fraction(planned.scale)
+    radius = Fraction(planned.radius) * factor
+    smaller = min(factor, Fraction(1))
+    return (
+        radius * (1 - Fraction(1, 2**30)) <= Fraction(event.radius) <= radius
+        and Fraction(event.diameter) <= Fraction(planned.diameter) * factor
+        and event.coordinates <= planned.coordinates * smaller * smaller
+    )

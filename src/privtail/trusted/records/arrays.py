@@ -2,36 +2,60 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from privtail.errors import InvalidInput
+from privtail.trusted.records.arrow import arrow_doubles, arrow_objects
+
+_BOOLEAN, _SINGLE = np.dtype(np.bool_), np.dtype(np.float32)
+_NAMED = {
+    "boolean": _BOOLEAN, "bool": _BOOLEAN, "bool[pyarrow]": _BOOLEAN,
+    "float32": _SINGLE, "float": _SINGLE, "float[pyarrow]": _SINGLE,
+}  # fmt: skip
 
 
 def as_numbers(values: Any) -> NDArray[Any]:
     """An array of the container's own numeric type; cells of lists that are no numbers are NaN.
 
-    Nullable columns of pandas and polars become doubles with NaN, whether or not a cell is missing.
+    Columns of pandas, polars and Arrow that can miss cells become doubles with NaN, whether or not
+    a cell is missing.
     """
     _refuse_masked(values)
     dtype = getattr(values, "dtype", None)
     if isinstance(values, list | tuple):
         return _listed(values)
-    if type(values).__module__.startswith("polars"):
+    if _room(values) == "polars":
         return _from_polars(values)
+    if _room(values) == "pyarrow":
+        return arrow_doubles(values)
     nullable = dtype is not None and not isinstance(dtype, np.dtype)
     if nullable and getattr(dtype, "kind", "O") in "biuf":
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.asarray(values)
+    return _array(values)
 
 
 def as_labels(values: Any) -> NDArray[Any]:
-    """An array of labels; lists and nullable columns become Python objects."""
+    """An array of labels; lists and columns that can miss cells become Python objects."""
     _refuse_masked(values)
+    if _room(values) == "pyarrow":
+        return arrow_objects(values)
     typed = isinstance(getattr(values, "dtype", None), np.dtype)
-    return np.asarray(values) if typed else np.asarray(values, dtype=object)
+    return _array(values) if typed else _array(values, object)
+
+
+def element_type(values: Any) -> np.dtype[Any] | None:
+    """The public type of a column's cells; None where a cell may be anything."""
+    dtype = getattr(values, "dtype", getattr(values, "type", None))
+    return dtype if isinstance(dtype, np.dtype) else _NAMED.get(str(dtype).lower())
+
+
+def _room(values: Any) -> str:
+    return type(values).__module__.partition(".")[0]
 
 
 def _refuse_masked(values: Any) -> None:
@@ -39,6 +63,16 @@ def _refuse_masked(values: Any) -> None:
         raise InvalidInput(
             "Masked arrays are not accepted: their hidden values would count. Use x.filled(nan)."
         )
+
+
+def _array(values: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
+    try:
+        return np.asarray(values, dtype=dtype)
+    except Exception:  # noqa: BLE001  its text may quote a cell
+        raise InvalidInput(
+            "A column or an array cannot be read: text that is not UTF-8, or rows of different "
+            "lengths."
+        ) from None
 
 
 def _from_polars(values: Any) -> NDArray[Any]:
@@ -50,11 +84,12 @@ def _from_polars(values: Any) -> NDArray[Any]:
 
 
 def _listed(values: list[Any] | tuple[Any, ...]) -> NDArray[np.float64]:
-    cells = np.array(values, dtype=object)
+    cells = _array(values, object)
     numbers = np.full(cells.shape, np.nan)
     for position, cell in np.ndenumerate(cells):
-        try:
-            numbers[position] = float(cell)
-        except Exception:  # noqa: BLE001, S112  what is not a number is missing
-            continue
+        if isinstance(cell, Real | Decimal | str | bytes | np.bool_):
+            try:
+                numbers[position] = float(cell)
+            except Exception:  # noqa: BLE001, S112  what is not a number is missing
+                continue
     return numbers

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
+from privtail.trusted.records.arrow import arrow_doubles, decoded, is_number, is_text
 
 Label = str | int | float | bool
 Declared = Mapping[str, Sequence[Label] | None]
@@ -136,22 +137,19 @@ class TableFile:
     # ---------------------------------------------------------------- columns
 
     def _numbers(self, name: str, column: Any, parsed: bool) -> NDArray[np.float64]:
-        import pyarrow as pa
         import pyarrow.types as kind
 
-        column = _decoded(column)
-        if _is_text(column.type):
+        column = decoded(column)
+        if is_text(column.type):
             if not parsed:
                 raise InvalidInput(
                     f"Column {name!r} of {self.path} holds text. Declare its categories "
                     f"(--categories {name}=a,b,c), or leave it out (--drop {name})."
                 )
             return _parsed(column)
-        if not (_is_number(column.type) or kind.is_boolean(column.type)):
+        if not (is_number(column.type) or kind.is_boolean(column.type)):
             raise self._unusable(name, column.type)
-        # int64 beyond 2^53 rounds; a safe cast would fail there, and so depend on the cells.
-        whole = column.cast(pa.int8()) if kind.is_boolean(column.type) else column
-        return _doubles(whole.cast(pa.float64(), safe=False))
+        return arrow_doubles(column)
 
     def _labels(
         self, name: str, column: Any, declared: Sequence[Label] | None
@@ -160,12 +158,12 @@ class TableFile:
         import pyarrow.compute as pc
         import pyarrow.types as kind
 
-        column = _decoded(column)
+        column = decoded(column)
         if kind.is_boolean(column.type):
             column = column.cast(pa.string())
-        if _is_number(column.type):
+        if is_number(column.type):
             return self._numbers(name, column, parsed=True)
-        if not _is_text(column.type):
+        if not is_text(column.type):
             raise self._unusable(name, column.type)
         if self._delimiter and declared is not None and _are_numbers(declared):
             return _parsed(column)
@@ -294,36 +292,6 @@ def _parquet(path: Path) -> Any:
         return pq.ParquetFile(path)
     except (pa.ArrowException, OSError):
         raise InvalidInput(f"{path} is a damaged Parquet file.") from None
-
-
-def _decoded(column: Any) -> Any:
-    """Dictionaries as their values, text as valid UTF-8 in one of Arrow's two plain types."""
-    import pyarrow as pa
-    import pyarrow.types as kind
-
-    if kind.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if not _is_text(column.type):
-        return column
-    if str(column.type) == "string_view":
-        column = column.cast(pa.large_string())
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        cells = column.cast(pa.large_binary()).to_pylist()
-        text = [None if cell is None else cell.decode(errors="replace") for cell in cells]
-        return pa.chunked_array([pa.array(text, pa.large_string())])
-    return column
-
-
-def _is_text(arrow: Any) -> bool:
-    return str(arrow) in ("string", "large_string", "string_view")
-
-
-def _is_number(arrow: Any) -> bool:
-    import pyarrow.types as kind
-
-    return bool(kind.is_integer(arrow) or kind.is_floating(arrow) or kind.is_decimal(arrow))
 
 
 def _parsed(column: Any) -> NDArray[np.float64]:

@@ -32,12 +32,11 @@ class Sparse:
             raise InvalidInput(f"Records must be numbers, got {self._X.dtype}.")
         self.n: int = self._X.shape[0]
         self.d: int = self._X.shape[1]
-        indices, indptr = self._X.indices, self._X.indptr
-        inside = indices.size == 0 or (indices.min() >= 0 and indices.max() < self.d)
-        if not inside or indptr[0] != 0 or (np.diff(indptr) < 0).any() or indptr[-1] > indices.size:
+        if not _well_formed(self._X):
             raise InvalidInput(
-                "This CSR matrix is malformed: column indices outside its width, or row pointers "
-                "out of order. Rebuild it, for example with scipy.sparse.csr_matrix(X.tocoo())."
+                "This CSR matrix is malformed: column indices outside its width, row pointers "
+                "out of order, or parts of different lengths. Rebuild it, for example with "
+                "scipy.sparse.csr_matrix(X.tocoo())."
             )
 
     def rows(self, ids: slice | NDArray[np.int64]) -> SparseRows:
@@ -51,6 +50,16 @@ class Sparse:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private records cannot be pickled.")
+
+
+def _well_formed(X: Any) -> bool:
+    data, indices, indptr = X.data, X.indices, X.indptr
+    whole = indices.dtype.kind in "iu" and indptr.dtype.kind in "iu"
+    if not (whole and indptr.shape == (X.shape[0] + 1,) and data.shape == (indices.size,)):
+        return False
+    inside = indices.size == 0 or (indices.min() >= 0 and indices.max() < X.shape[1])
+    ordered = indptr[0] == 0 and (indptr[1:] >= indptr[:-1]).all() and indptr[-1] <= data.size
+    return bool(inside and ordered)
 
 
 def _canonical(block: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections import Counter
 from typing import Any, NoReturn
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
-from privtail.trusted.records.arrays import as_labels, as_numbers
+from privtail.trusted.records.arrays import as_labels, as_numbers, element_type
 
 
 def _column(array: NDArray[Any], n: int) -> NDArray[Any]:
@@ -50,7 +51,7 @@ def canonical_label(value: Any) -> Any:
     try:
         if isinstance(value, np.generic):
             value = value.item()
-        if value is None or value != value:
+        if value is None or isinstance(value, np.ndarray) or value != value:
             return None
         if isinstance(value, int | float):
             whole = isinstance(value, int) or (math.isfinite(value) and value == int(value))
@@ -67,25 +68,28 @@ class Labels:
 
     def __init__(self, y: Any, n: int) -> None:
         self._y = _column(as_labels(y), n)
+        self._element = element_type(y)
+        self._declared: dict[Any, int] | None = None
         self._codes: NDArray[np.int32] | None = None
+        self._lock = threading.Lock()
 
     def declare(self, classes: tuple[Any, ...]) -> None:
-        """Code the labels 0..K-1 in the order of ``classes``; -1 for anything else."""
+        """Code the labels 0..K-1 in the order of ``classes``; reads no record yet."""
         code = {self._canonical(c): i for i, c in enumerate(classes)}
         if None in code or len(code) != len(classes):
             raise InvalidInput("Classes must be distinct and must not be missing values.")
-        values, inverse = self._distinct()
-        coded = np.array([code.get(canonical_label(v), -1) for v in values], dtype=np.int32)
-        self._codes = coded[inverse]
+        self._declared, self._codes = code, None
 
     def restored(self, labels: list[Any]) -> list[Any]:
         """Released labels in the column's public type: Booleans for a column of Booleans."""
-        return [bool(v) for v in labels] if self._y.dtype.kind == "b" else labels
+        boolean = self._element is not None and self._element.kind == "b"
+        return [bool(v) for v in labels] if boolean else labels
 
     def _canonical(self, declared: Any) -> Any:
         """A declared class as the column's public type would hold it: 0.1 in a float32 column."""
-        if self._y.dtype.kind == "f" and isinstance(declared, int | float):
-            return canonical_label(self._y.dtype.type(declared))
+        element = self._element
+        if element is not None and element.kind == "f" and isinstance(declared, int | float):
+            return canonical_label(element.type(declared))
         return canonical_label(declared)
 
     def counts(self) -> Counter[Any]:
@@ -111,11 +115,20 @@ class Labels:
 
     def rows(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float64]:
         """Codes of these ids; NaN where the label is not declared."""
-        if self._codes is None:
-            raise InvalidInput("Declare the classes, or buy them with labels(), before this.")
-        codes = self._codes[ids].astype(np.float64)
+        codes = self._coded()[ids].astype(np.float64)
         codes[codes < 0] = np.nan
         return codes
+
+    def _coded(self) -> NDArray[np.int32]:
+        """Codes of all rows, -1 for what is not declared; made at the first question."""
+        if self._declared is None:
+            raise InvalidInput("Declare the classes, or buy them with labels(), before this.")
+        with self._lock:
+            if self._codes is None:
+                values, inverse = self._distinct()
+                coded = [self._declared.get(canonical_label(value), -1) for value in values]
+                self._codes = np.array(coded, dtype=np.int32)[inverse]
+            return self._codes
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private records cannot be pickled.")

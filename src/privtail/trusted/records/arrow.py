@@ -1,0 +1,72 @@
+"""Columns of Arrow, in memory or from a file, deciding by their type and never by a cell.
+
+Formal guarantee
+----------------
+Bytes that are no UTF-8 become U+FFFD, record by record; nothing here raises because of a cell.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def decoded(column: Any) -> Any:
+    """Chunked; dictionaries as their values, text as valid UTF-8 in one of the two plain types."""
+    import pyarrow as pa
+    import pyarrow.types as kind
+
+    if isinstance(column, pa.Array):
+        column = pa.chunked_array([column])
+    if kind.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not is_text(column.type):
+        return column
+    if str(column.type) == "string_view":
+        column = column.cast(pa.large_string())
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        cells = column.cast(pa.large_binary()).to_pylist()
+        text = [None if cell is None else cell.decode(errors="replace") for cell in cells]
+        return pa.chunked_array([pa.array(text, pa.large_string())])
+    return column
+
+
+def arrow_doubles(column: Any) -> NDArray[Any]:
+    """Numbers and booleans as doubles, NaN where null; anything else as it is, for a refusal."""
+    import pyarrow as pa
+    import pyarrow.types as kind
+
+    column = decoded(column)
+    if kind.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if not is_number(column.type):
+        return np.empty(len(column), dtype=object)
+    # int64 beyond 2^53 rounds; a safe cast would fail there, and so depend on the cells.
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+
+
+def arrow_objects(column: Any) -> NDArray[Any]:
+    """Text, numbers and booleans as Python objects, None where null; anything else as text."""
+    import pyarrow as pa
+    import pyarrow.types as kind
+
+    column = decoded(column)
+    if not (is_text(column.type) or is_number(column.type) or kind.is_boolean(column.type)):
+        column = column.cast(pa.string())
+    return np.fromiter(column.to_pylist(), dtype=object, count=len(column))
+
+
+def is_text(arrow: Any) -> bool:
+    """Whether an Arrow type is text."""
+    return str(arrow) in ("string", "large_string", "string_view")
+
+
+def is_number(arrow: Any) -> bool:
+    """Whether an Arrow type is a number."""
+    import pyarrow.types as kind
+
+    return bool(kind.is_integer(arrow) or kind.is_floating(arrow) or kind.is_decimal(arrow))
