@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -171,12 +171,12 @@ def _centre(
 def _around_zero(found: Scales) -> Scales:
     """The same columns as seen from zero, for records that cannot be centred."""
     away = np.abs(found.centres)
-    return Scales(
-        np.zeros_like(away),
-        np.hypot(found.scales, away),
-        np.hypot(found.deviations, away),
-        found.tails + away,
-        found.reliable,
+    return replace(
+        found,
+        centres=np.zeros_like(away),
+        scales=np.hypot(found.scales, away),
+        deviations=np.hypot(found.deviations, away),
+        tails=found.tails + away,
     )
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from privtail.algorithms.quantile_scales import EDGES, QuantileScales, from_histogram
+from privtail.algorithms.quantile_scales import EDGES, QuantileScales, described
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.problem import Problem
@@ -90,7 +90,7 @@ def test_pooling_costs_one_vote_and_begins_when_noise_is_a_twentieth():
 def test_pooled_columns_share_one_scale():
     counts = np.zeros((3, 259))
     counts[:, 190:200] = 100.0
-    found = from_histogram(counts, 1.0, 3_000, pooled=True)
+    found = described(counts, 1.0, 3_000, EDGES, pooled=True)
     assert np.array_equal(found.centres, np.zeros(3))
     assert not found.reliable.any()
     assert len(set(found.scales)) == 1
@@ -102,6 +102,6 @@ def test_no_noisy_histogram_raises(noise):
     rng = np.random.default_rng(0)
     for _ in range(50):
         counts = rng.normal(0, 1, (4, 259)) * noise + rng.poisson(3, (4, 259))
-        found = from_histogram(counts, max(noise, 0.0), 1000, pooled=False)
+        found = described(counts, max(noise, 0.0), 1000, EDGES, pooled=False)
         assert (found.scales > 0).all()
         assert np.isfinite(found.centres).all()

@@ -58,8 +58,8 @@ def test_labels_declared_and_bought(labelled):
         assert list(model.classes_) == ["no", "yes"]
         assert model.score(X, y) > 0.7
         assert set(model.predict(X)) == {"no", "yes"}
-    assert [r.events[0].law for r in declared.privacy_.plan] == ["gaussian"] * 3
-    assert [r.events[0].law for r in bought.privacy_.plan] == ["labels"] + ["gaussian"] * 3
+    assert [r.events[0].law for r in declared.privacy_.plan] == ["gaussian"] * 4
+    assert [r.events[0].law for r in bought.privacy_.plan] == ["labels"] + ["gaussian"] * 4
     for model in (declared, bought):
         assert 0.99 < model.privacy_.cost.epsilon(1e-6) <= 1.0
 
@@ -118,7 +118,7 @@ def test_a_rare_label_is_not_found(labelled):
 def test_too_few_labels(labelled):
     X, y = labelled
     ledger = Ledger(epsilon=1.0, delta=1e-5)
-    for classes, message in ((["yes"], "two classes"), ([], "at least one"), (["a"] * 2, "distin")):
+    for classes, message in ((["yes"], "two classes"), ([], "two classes"), (["a"] * 2, "distin")):
         with pytest.raises(InvalidInput, match=message):
             DPLogisticRegression(classes=classes, ledger=ledger, **SIMULATED).fit(X, y)
     assert ledger.entries() == ()

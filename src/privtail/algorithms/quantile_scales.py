@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,7 @@ class Scales:
     tails : (columns,) distances from the centre to the outermost cell above its noise.
     reliable : (columns,) whether the histogram of the column rose above its noise. Where it did
         not, the centre is 0 and the rest is that of all columns pooled (1 if nothing was seen).
+    resolved : (columns,) whether the quantiles of the spread lie at least two cells apart.
     """
 
     centres: Doubles
@@ -55,6 +56,7 @@ class Scales:
     deviations: Doubles
     tails: Doubles
     reliable: NDArray[np.bool_]
+    resolved: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +64,12 @@ class QuantileScales:
     """Median and spread of every column, bought with histograms over public edges.
 
     No bound is needed (ALGORITHMS 0b.11). The first look uses signed powers of two, the same for
-    any data, and knows a column to a factor of two; ``zooms`` closer looks cut the spread found so
-    far into 256 linear cells, which finds columns that lie far from zero. A closer look replaces
-    what was known only where it rises above its noise and finds a smaller spread. ``target``
-    includes the target column. Where the noise of a cell exceeds n/20, every record votes for one
-    column only, and all columns share one scale.
+    any data; indicators of declared categories need none (centre 0, scale 1/2). Columns that it
+    does not resolve (they lie far from zero, inside one power of two) get ``zooms`` closer looks,
+    each of which cuts the spread found so far into linear cells. What stays unresolved (a column
+    that is nearly constant) keeps the spread of the first look. ``target`` includes the target
+    column. Where the noise of a cell exceeds n/20, every record votes for one column only, and all
+    columns share one scale.
 
     **Privacy.** Per look one Gaussian release of d histograms (l2 sensitivity sqrt(2 d) under
     replace-one) and one of the target's; together they cost what one release of
@@ -76,19 +79,27 @@ class QuantileScales:
     target: bool = False
     zooms: int = 2
 
+    def pooled(self, multiplier: float, problem: Problem) -> bool:
+        """Whether one vote per record is all that the budget can carry."""
+        return self._looks(multiplier, problem)[0].pooled
+
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The first look, then the closer ones."""
         first, zoom, zooms = self._looks(multiplier, problem)
-        return (
-            Round(events=first.events(problem, len(EDGES), self.target)),
-            Round(events=zoom.events(problem, len(WINDOW), self.target), times=zooms),
-        )
+        if not (problem.measured or self.target):
+            return ()
+        look = Round(events=first.events(problem, len(EDGES), self.target))
+        if zooms == 0:
+            return (look,)
+        return look, Round(events=zoom.events(problem, len(WINDOW), self.target), times=zooms)
 
     def run(self, curator: Curator, multiplier: float) -> Scales:
         """Release the histograms; what they describe is post-processing."""
         d = curator.problem.d
+        if not (curator.problem.measured or self.target):
+            return _declared(d)
         first, zoom, zooms = self._looks(multiplier, curator.problem)
-        found = first.at(curator.everyone(), EDGES, EDGES if self.target else None)
+        found = coarse = first.at(curator.everyone(), EDGES, EDGES if self.target else None)
         for batch in curator.rounds(Everyone(), zooms):
             centres, spreads = found.centres.copy(), found.scales
             if curator.sparse:
@@ -97,7 +108,11 @@ class QuantileScales:
             target = centres[d] + spreads[d] * WINDOW if self.target else None
             found = _sharpened(found, zoom.at(batch, WINDOW, target), centres)
         curator.transform(np.ones(d))
-        return found
+        kept = {
+            name: np.where(found.resolved, getattr(found, name), getattr(coarse, name))
+            for name in ("scales", "deviations", "tails")
+        }
+        return replace(found, **kept)
 
     def _looks(self, multiplier: float, problem: Problem) -> tuple[_Look, _Look, int]:
         """First look, closer look, and how many of these: pooled and none if noise drowns a cell.
@@ -105,7 +120,7 @@ class QuantileScales:
         A column that a closer look can help fills few of its cells, so that look may be noisier.
         """
         share = ZOOM_SHARE if self.zooms else 0.0
-        std = multiplier * math.sqrt((problem.d + self.target) / (1 - share))
+        std = multiplier * math.sqrt((len(problem.measured) + self.target) / (1 - share))
         if std > problem.n / 20:
             pooled = _Look(multiplier * math.sqrt(1 + self.target), pooled=True)
             return pooled, pooled, 0
@@ -126,20 +141,35 @@ class _Look:
 
     def events(self, problem: Problem, edges: int, target: bool) -> tuple[Event, ...]:
         """The releases of one look."""
-        answer = problem.histogram(problem.d, edges, self.pooled)
-        first = self.features(problem.d).event(answer)
-        last = GaussianNoise(self.std).event(problem.histogram(1, edges))
-        return (first, last) if target else (first,)
+        columns, events = len(problem.measured), []
+        if columns:
+            answer = problem.histogram(columns, edges, self.pooled)
+            events.append(self.features(columns).event(answer))
+        if target:
+            events.append(GaussianNoise(self.std).event(problem.histogram(1, edges)))
+        return tuple(events)
 
     def at(self, batch: Batch, edges: Doubles, target_edges: Doubles | None) -> Scales:
         """Release and describe, in units of ``edges``; the target's cells lie at its own."""
-        n, d = batch.problem.n, batch.problem.d
-        counts = batch.histogram(range(d), edges, self.pooled).release(self.features(d))
-        found = described(counts.reshape(d, -1), self.std, n, edges, self.pooled)
+        n, columns = batch.problem.n, batch.problem.measured
+        found = _declared(batch.problem.d)
+        if columns:
+            noise = self.features(len(columns))
+            counts = batch.histogram(columns, edges, self.pooled).release(noise)
+            seen = described(counts.reshape(len(columns), -1), self.std, n, edges, self.pooled)
+            for field in fields(Scales):
+                getattr(found, field.name)[list(columns)] = getattr(seen, field.name)
         if target_edges is None:
             return found
         last = batch.histogram((-1,), target_edges).release(GaussianNoise(self.std))
         return _joined(found, described(last[None, :], self.std, n, edges, False))
+
+
+def _declared(d: int) -> Scales:
+    """What is public of d indicators."""
+    half, one = np.full(d, 0.5), np.ones(d)
+    known = np.ones(d, dtype=np.bool_)
+    return Scales(np.zeros(d), half, half.copy(), one, known, known.copy())
 
 
 def described(counts: Doubles, std: float, n: int, edges: Doubles, pooled: bool) -> Scales:
@@ -150,11 +180,11 @@ def described(counts: Doubles, std: float, n: int, edges: Doubles, pooled: bool)
     columns = len(counts)
     votes = n if pooled else n * columns
     together = _describe(counts.sum(axis=0), std * math.sqrt(columns), votes, edges)
-    fallback = (0.0, *(together or (0.0, 1.0, 1.0, 1.0))[1:])
+    fallback = (0.0, *(together or (0.0, 1.0, 1.0, 1.0, True))[1:])
     found = [None if pooled else _describe(row, std, n, edges) for row in counts]
     table = np.array([fallback if one is None else one for one in found]).T.copy()
     reliable = np.array([one is not None for one in found])
-    return Scales(table[0], table[1], table[2], table[3], reliable)
+    return Scales(table[0], table[1], table[2], table[3], reliable, table[4] > 0)
 
 
 def _joined(a: Scales, b: Scales) -> Scales:
@@ -164,7 +194,7 @@ def _joined(a: Scales, b: Scales) -> Scales:
 
 def _sharpened(found: Scales, closer: Scales, centres: Doubles) -> Scales:
     """What is known after a closer look, given in spreads around ``centres``."""
-    better = found.reliable & closer.reliable & (closer.scales < 0.9)
+    better = found.reliable & closer.reliable & ~found.resolved
     inside = better & (closer.tails < WINDOW[-1])
     return Scales(
         np.where(better, centres + found.scales * closer.centres, found.centres),
@@ -172,50 +202,60 @@ def _sharpened(found: Scales, closer: Scales, centres: Doubles) -> Scales:
         np.where(inside, found.scales * closer.deviations, found.deviations),
         np.where(inside, found.scales * closer.tails, found.tails),
         found.reliable,
+        found.resolved | (better & closer.resolved),
     )
 
 
 def _describe(
     counts: Doubles, std: float, n: int, edges: Doubles
-) -> tuple[float, float, float, float] | None:
-    """Centre, spread, deviation and tail, or None if less than half of n rises above the noise."""
-    kept = _signal(counts, std)
+) -> tuple[float, float, float, float, bool] | None:
+    """Centre, spread, deviation, tail, resolved; None if less than half of n is above the noise."""
+    kept = _signal(counts, std, edges)
     total = kept.sum()
     if total < 0.5 * n or total <= 0:
         return None
     if 2 * max(kept[0], kept[-1]) > total:
         return None  # most of the column lies beyond the edges
-    centre = _quantile(kept, 0.5, edges)
     cells = np.flatnonzero(kept)
     middles = np.array([_inside(int(cell), 0.5, edges) for cell in cells])
+    _, centre = _quantile(kept, 0.5, edges)
     deviation = math.sqrt(float(kept[cells] @ (middles - centre) ** 2 / total))
     first, last = _inside(int(cells[0]), 0.0, edges), _inside(int(cells[-1]), 1.0, edges)
     tail = max(abs(first - centre), abs(last - centre)) or 1.0
-    spread = deviation or tail
+    spread, resolved = 0.0, False
     for (low, high), deviations in _SPREADS:
-        width = _quantile(kept, high, edges) - _quantile(kept, low, edges)
-        if width > 0:
-            spread = width / deviations
+        (i, a), (j, b) = _quantile(kept, low, edges), _quantile(kept, high, edges)
+        resolved = j - i >= 2
+        if resolved or spread == 0:
+            spread = (b - a) / deviations
+        if resolved:
             break
-    return centre, spread, deviation or tail, tail
+    return centre, spread or deviation or tail, deviation or tail, tail, resolved
 
 
-def _signal(counts: Doubles, std: float) -> Doubles:
-    """Counts in runs of likely cells (2.5 deviations) that hold a sure one (6); 0 elsewhere."""
+def _signal(counts: Doubles, std: float, edges: Doubles) -> Doubles:
+    """Counts in runs of likely cells (2.5 deviations) that hold a sure one (6); 0 elsewhere.
+
+    Zero is no neighbour of 2^-64: its cell among the powers of two is a run of its own.
+    """
     if std == 0:
         return counts
     likely = counts > 2.5 * std
-    runs = np.cumsum(~likely)
+    runs: NDArray[np.int64] = np.cumsum(~likely, dtype=np.int64)
+    if edges is EDGES:
+        zero = len(_POWERS)
+        runs[zero] += len(counts)
+        runs[zero + 1 :] += 2 * len(counts)
     return np.where(likely & np.isin(runs, runs[counts > 6 * std]), counts, 0.0)
 
 
-def _quantile(counts: Doubles, level: float, edges: Doubles) -> float:
-    """Quantile of a histogram, interpolated linearly inside its cell."""
+def _quantile(counts: Doubles, level: float, edges: Doubles) -> tuple[int, float]:
+    """Cell and value of a quantile, interpolated linearly inside the cell."""
     cumulative = np.cumsum(counts)
     target = level * cumulative[-1]
     cell = int(np.searchsorted(cumulative, target, side="left"))
     below = cumulative[cell - 1] if cell else 0.0
-    return _inside(cell, (target - below) / counts[cell], edges)
+    return cell, _inside(cell, (target - below) / counts[cell], edges)
 
 
 def _inside(cell: int, fraction: float, edges: Doubles) -> float:

@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.scaled_descent import ScaledDescent
-from privtail.domains import L2, Domain, Unconstrained
+from privtail.domains import L2, Domain, Unconstrained, require
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateLinearModel, decision
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss
@@ -88,6 +88,9 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
             X, y, outputs=outputs, classes=declared or (), categories=self.categories
         )
         algorithm = self._chosen()
+        n, d = curator.problem.n, curator.problem.d
+        domain: Domain = L2(alpha=1 / (self.C * n)) if np.isfinite(self.C) else Unconstrained()
+        require(domain, *algorithm.needs, needed_by=type(algorithm).__name__)
         if declared is None:
             found, multiplier = self._buy_labels(curator, algorithm)
             declared = found
@@ -99,8 +102,6 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         loss: Loss = (
             LogisticLoss() if len(declared) == 2 else MultinomialLoss(classes=len(declared))
         )
-        n, d = curator.problem.n, curator.problem.d
-        domain: Domain = L2(alpha=1 / (self.C * n)) if np.isfinite(self.C) else Unconstrained()
         result = self._keep(curator, algorithm, loss, domain, multiplier)
         self.classes_ = _as_classes(declared)
         self.coef_ = np.ascontiguousarray(result.w[:d].T)

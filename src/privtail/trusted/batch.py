@@ -163,6 +163,7 @@ class Batch:
         Each record fills one cell. Sensitivity: `Problem.gradient_norms`.
         """
         w, cuts = self._parameters(w), _ascending(edges)
+        self._curator.assume(callbacks.assumptions(loss))
 
         def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             margins, squares, valid = self._margins(rows, w)

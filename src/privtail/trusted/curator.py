@@ -16,6 +16,7 @@ raises counts as 0.
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -82,7 +83,9 @@ class Curator:
             raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
         self._records = as_records(X, categories)
         n, d = self._records.n, self._records.d
-        self._problem = Problem(n=n, d=d, outputs=outputs, intercept=intercept)
+        self._problem = Problem(
+            n=n, d=d, outputs=outputs, intercept=intercept, indicators=self._records.indicators
+        )
         self._targets: Numbers | Labels | None = None
         if y is not None:
             self._targets = Numbers(y, n) if classes is None else Labels(y, n)
@@ -98,6 +101,7 @@ class Curator:
         self._parts: NDArray[np.int64] = np.zeros(0, np.int64)
         self._lock = threading.Lock()
         self._plan: Plan | None = None
+        self._process = os.getpid()
         self._cursor: list[tuple[Round, int]] = []
         self._current: Opening | None = None
         self.map = FeatureMap(np.ones(d), np.zeros(d))
@@ -145,7 +149,7 @@ class Curator:
                     neighbours=self.budget.neighbours,
                     plan=plan_to_json(plan),
                 )
-            self._plan = plan
+            self._plan, self._process = plan, os.getpid()
             self._cursor = [(r, 0) for r in plan if r.times > 0]
 
     def assume(self, sentences: Sequence[str]) -> None:
@@ -253,6 +257,8 @@ class Curator:
         return self._batch(Everyone())
 
     def _batch(self, sampling: Sampling) -> Batch:
+        if self._process != os.getpid():
+            raise NotPlanned("A forked process cannot release what its parent has paid for.")
         with self._lock:
             self._close()
             if not self._cursor:

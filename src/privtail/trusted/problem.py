@@ -32,6 +32,7 @@ class Problem:
     Attributes
     ----------
     expected : how many records a batch is expected to hold; the public divisor of every mean.
+    indicators : columns that are 0 or 1 by declaration, because they encode a category.
     """
 
     n: int
@@ -39,6 +40,7 @@ class Problem:
     outputs: int = 1
     intercept: bool = False
     expected: float = 0.0
+    indicators: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.n < 1 or self.d < 1 or self.outputs < 1:
@@ -63,6 +65,12 @@ class Problem:
     def bits(self) -> int:
         """Grid bits b: a range spans 2^b steps, and n of them stay below 2^61."""
         return min(34, 60 - max(1, self.n - 1).bit_length())
+
+    @property
+    def measured(self) -> tuple[int, ...]:
+        """Columns whose range nobody has declared."""
+        declared = set(self.indicators)
+        return tuple(j for j in range(self.d) if j not in declared)
 
     @property
     def rows(self) -> int:

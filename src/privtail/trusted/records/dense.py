@@ -19,6 +19,7 @@ class Dense:
     """A two-dimensional array that is read block by block and never copied as a whole."""
 
     sparse = False
+    indicators: tuple[int, ...] = ()
 
     def __init__(self, X: Any) -> None:
         array = as_numbers(X)

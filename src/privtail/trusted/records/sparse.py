@@ -23,6 +23,7 @@ class Sparse:
     """
 
     sparse = True
+    indicators: tuple[int, ...] = ()
 
     def __init__(self, X: Any) -> None:
         if not isinstance(X, sp.csr_matrix | sp.csr_array):

@@ -40,6 +40,7 @@ class Table:
             )
         self._parts: list[tuple[Any, int]] = []
         names: list[str] = []
+        indicators: list[int] = []
         lengths = set()
         for name, values in columns.items():
             array = as_labels(values) if name in categories else as_numbers(values)
@@ -51,6 +52,7 @@ class Table:
                 labels = Labels(array, len(array))
                 labels.declare(declared)
                 self._parts.append((labels, len(declared)))
+                indicators += range(len(names), len(names) + len(declared))
                 names += [f"{name}={value}" for value in declared]
             elif array.dtype.kind in "fiub":
                 self._parts.append((array, 0))
@@ -62,7 +64,7 @@ class Table:
                 )
         if len(lengths) != 1:
             raise InvalidInput("A table needs columns of one length.")
-        self.names = tuple(names)
+        self.names, self.indicators = tuple(names), tuple(indicators)
         self.n, self.d = lengths.pop(), len(names)
 
     def rows(self, ids: slice | NDArray[np.int64]) -> DenseRows:

@@ -1,0 +1,609 @@
+"""Defects that were found and mended, each with the smallest case that showed it.
+
+Those that another file tests already are not repeated here.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+import warnings
+from contextlib import nullcontext
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, ClassVar
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from privtail.algorithms import ProximalGradient
+from privtail.errors import IncompatibleParts, InvalidInput, NotPlanned
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+from privtail.losses import CustomLoss, GeneralLoss, LogisticLoss, SquaredLoss
+from privtail.mean import private_mean
+from privtail.statement import state
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Event, Round
+from privtail.trusted.ledger import Ledger
+from privtail.trusted.means import Ball, BoundedMean, ClampedMean, ClippedMean, Interval
+from privtail.trusted.mechanisms.labels import StabilityHistogram
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.mechanisms.selection import NoisyTopK
+from privtail.trusted.problem import Problem
+from privtail.trusted.records import as_records
+from privtail.trusted.records.files import TableFile
+from privtail.trusted.records.targets import Labels, Numbers
+from privtail.trusted.sampling import DisjointParts
+from privtail.trusted.sensitive import Norms
+
+pandas = pytest.importorskip("pandas")
+pa = pytest.importorskip("pyarrow")
+
+import pyarrow.parquet as pq
+
+NOISE, MEAN = GaussianNoise(9.0), ClippedMean(1.0)
+
+
+def curate(x: Any, y: Any = None, mean: Any = MEAN, times: int = 1, **options: Any) -> Curator:
+    """A curator with ``times`` means of the columns, paid for."""
+    records = as_records(x)
+    event = NOISE.event(Problem(n=records.n, d=records.d).means(mean))
+    curator = Curator(x, y, budget=Budget(9.0, 1e-6), random_state=0, **options)
+    curator.open((Round(events=(event,), times=times),))
+    return curator
+
+
+def units(answer: Any) -> list[float]:
+    """The value that nobody may see, in real units."""
+    return [float(v) * answer.sensitivity.unit for v in answer._value]
+
+
+# Means, deals and indices
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A mean of somebody else."""
+
+    range: Any
+    blocks: Any = 1
+
+
+@pytest.mark.parametrize("mean", [BoundedMean(1.0), Asked(Interval(1.0, one_signed=True))])
+def test_a_one_signed_range_is_for_scores_alone(mean: Any) -> None:
+    """Entries were clamped to [-1, 1] and billed as if to [0, 1]."""
+    problem, batch = Problem(n=3, d=2), curate(np.ones((3, 2)), np.ones(3)).everyone()
+    for ask in (
+        lambda: problem.means(mean),
+        lambda: problem.gradient(mean),
+        lambda: batch.means(mean),
+        lambda: batch.gradient(SquaredLoss(), np.zeros((2, 1)), mean),
+    ):
+        with pytest.raises(InvalidInput, match="scores"):
+            ask()
+
+
+def test_one_deal_asked_for_in_pieces_is_one_deal() -> None:
+    """Every call of rounds() dealt anew, so that a record was seen ten times for the price of 1."""
+    parts, n = DisjointParts(10), 1000
+    curator = Curator(np.ones((n, 1)), budget=Budget(5.0, 1e-6), random_state=0)
+    event = NOISE.event(curator.problem.sampled(parts).means(MEAN))
+    curator.open((Round(sampling=parts, events=(event,), times=10),))
+    seen = np.zeros(n, dtype=int)
+    for _ in range(10):
+        for batch in curator.rounds(parts, 1):
+            seen[batch._ids] += 1
+            batch.means(MEAN).release(NOISE)
+    assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("indices", [[-1], [0, -1], [1, 1], [True], [False, True], [0.0], [2], "0"])
+def test_take_wants_distinct_whole_indices(indices: Any) -> None:
+    answer = curate(np.ones((3, 2))).everyone().means(MEAN)
+    with pytest.raises(InvalidInput, match="take needs"):
+        answer.take(indices)
+    assert answer.take([]).sensitivity.size == 0
+    assert units(answer.take(np.array([1], np.uint8))) == units(answer)[1:]
+
+
+@pytest.mark.parametrize("count", [2.5, 2.0, math.nan, True, "2", None])
+def test_counts_are_whole_numbers(count: Any) -> None:
+    """A round of 2.5 repetitions was billed as 2.5 and made without end."""
+    event: dict[str, Any] = {"law": "gaussian", "scale": 9.0, "radius": 1.0, "diameter": 2.0}
+    scores = Problem(n=3, d=1).scores(4, BoundedMean(1.0))
+    for make in (
+        lambda: Round(events=(), times=count),
+        lambda: DisjointParts(count),
+        lambda: Event(**event, coordinates=count),
+        lambda: Event(**event, coordinates=1, picks=count),
+        lambda: NoisyTopK(1.0, count).event(scores),
+        lambda: Problem(n=3, d=1).means(Asked(Ball(1.0), count)),
+        lambda: curate(np.ones((3, 1))).blocks(count),
+    ):
+        with pytest.raises((InvalidInput, TypeError)):
+            make()
+
+
+class Forgetful(Interval):
+    """An author who forgot the square root of the size."""
+
+    def norms(self, size: int, bits: int) -> tuple[Norms, Norms]:
+        c = float(self.steps(bits))
+        return Norms(c, c, c), Norms(2 * c, 2 * c, 2 * c)
+
+
+class Flat(Ball):
+    """The same for a ball."""
+
+
+@pytest.mark.parametrize("range_", [Forgetful(1.0), Flat(1.0), Forgetful(1.0, one_signed=True)])
+def test_a_range_is_one_whose_sensitivity_is_proved(range_: Any) -> None:
+    problem = Problem(n=3, d=50)
+    ask: list[Any] = [problem.means, problem.gradient, lambda mean: problem.scores(2, mean)]
+    for question in ask[2:] if range_ == Forgetful(1.0, one_signed=True) else ask[:2]:
+        with pytest.raises(IncompatibleParts, match="proved"):
+            question(Asked(range_))
+
+
+class Fickle:
+    """A mean that is another one whenever it is asked."""
+
+    def __init__(self) -> None:
+        self.reads = {"range": 0, "blocks": 0}
+
+    @property
+    def range(self) -> Interval:
+        self.reads["range"] += 1
+        return Interval(10.0 ** self.reads["range"])
+
+    @property
+    def blocks(self) -> int:
+        self.reads["blocks"] += 1
+        return self.reads["blocks"]
+
+
+@pytest.mark.parametrize("question", ["means", "gradient"])
+def test_a_mean_is_read_once(question: str) -> None:
+    """Else the sum is bounded by one range and billed by another."""
+    mean, batch = Fickle(), curate(np.full((4, 1), 1e6), np.full(4, -1e6)).everyone()
+    answer = (
+        batch.means(mean)
+        if question == "means"
+        else batch.gradient(SquaredLoss(), np.zeros((1, 1)), mean)
+    )
+    assert mean.reads == {"range": 1, "blocks": 1}
+    assert units(answer) == [10.0]
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        np.array,
+        pandas.Series,
+        lambda cells: pandas.Series(cells, dtype="boolean"),
+        lambda cells: pa.chunked_array([cells]),
+    ],
+    ids=["numpy", "pandas", "nullable", "arrow"],
+)
+def test_a_column_of_booleans_gives_booleans(make: Any) -> None:
+    labels = Labels(make([True, False, True]), 3)
+    found = labels.restored(sorted(labels.counts()))
+    assert [(v, type(v)) for v in found] == [(False, bool), (True, bool)]
+    numbers = Labels([1, True, 0.0], 3)
+    assert [type(v) for v in numbers.restored(sorted(numbers.counts()))] == [int, int]
+
+
+@pytest.mark.parametrize("last", ["1", "1.0", "b", "", "2020-01-01", "true", "0x10"])
+def test_no_cell_of_a_csv_decides_how_other_labels_are_written(last: str, tmp_path: Any) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "0,0\n0,1\n" * 300 + f"0,{last}\n")
+    column = TableFile(path).columns(["x"], {"y": None})["y"]
+    labels = Labels(column, len(column))
+    frequent = [label for label, count in labels.counts().items() if count > 100]
+    assert frequent == ["0", "1"]
+    assert column.dtype == object
+    assert "" not in labels.counts()
+
+
+def test_the_label_threshold_is_that_of_the_discrete_laplace() -> None:
+    """The continuous law fails up to twice as often as delta; one step more is too cautious."""
+    with mpmath.workdps(60):
+        for epsilon in (0.01, 0.1, 0.3, 1.0, 2.0, 4.0, 10.0, 50.0):
+            q = mpmath.exp(-1 / mpmath.mpf(StabilityHistogram(epsilon, 0.1).scale))
+            tails = [q**k / (1 + q) for k in (1, 2, 5, 20, 60, 500)]
+            ends = [float(tail * factor) for tail in tails for factor in (1, 1 - 1e-9, 1 + 1e-9)]
+            ends += [float(q**k / 2) for k in (1, 2, 7, 33)]
+            ends += [math.nextafter(end, side) for end in ends[::3] for side in (0.0, 1.0)]
+            ends += [0.4, 0.05, 1e-3, 1e-5, 1e-6, 1e-7, 1e-12, 1e-30]
+            for delta in (end for end in ends if 1e-300 < end < 0.5):
+                k = StabilityHistogram(epsilon, delta).threshold - 1
+                assert q**k / (1 + q) <= delta, (epsilon, delta)
+                assert k <= 1 or q ** (k - 2) / (1 + q) > delta, (epsilon, delta)
+
+
+ODD = [
+    pandas.NA, pandas.NaT, Decimal("sNaN"), Decimal("NaN"), np.zeros(2), np.zeros(0), np.ones(1),
+    np.ones((2, 2)), np.datetime64("NaT"), np.float32("nan"), None,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: f"{type(odd).__name__} {odd!s:.5}")
+def test_an_odd_cell_among_labels_is_missing(odd: Any) -> None:
+    y = np.empty(5, dtype=object)
+    y[:] = "a"
+    y[3] = odd
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for cells in (y, list(y)):
+            labels = Labels(cells, 5)
+            labels.declare(("a", "b"))
+            assert dict(labels.counts()) == {"a": 4}
+            assert np.isnan(labels.rows(slice(0, 5))).tolist() == [0, 0, 0, 1, 0]
+    assert not caught
+
+
+@pytest.mark.parametrize("dtype", ["float32", "Float32", "float[pyarrow]", "float64"])
+def test_declared_labels_meet_a_column_of_single_precision(dtype: str) -> None:
+    labels = Labels(pandas.Series([0.1, 1.5, 0.3], dtype=dtype), 3)
+    labels.declare((0.1, 1.5))
+    assert np.array_equal(labels.rows(slice(0, 3)), [0, 1, np.nan], equal_nan=True)
+
+
+def test_declared_labels_of_two_kinds_keep_their_kinds() -> None:
+    x = np.random.default_rng(0).normal(size=(2000, 1))
+    y = np.array(["a" if v > 0 else 1 for v in x[:, 0]], dtype=object)
+    model = DPLogisticRegression(
+        epsilon=5.0, classes=[1, "a"], noise="simulated", random_state=0
+    ).fit(x, y)
+    assert set(model.predict(x).tolist()) == {1, "a"}
+    assert {type(v) for v in model.predict(x).tolist()} == {int, str}
+
+
+# Losses of a user
+
+
+class Theirs:
+    """A loss of somebody else."""
+
+    name, outputs, targets, convex = "theirs", 1, "real", False
+    curvature = lipschitz = math.inf
+
+    def values(self, margins: Any, y: Any) -> Any:
+        return y
+
+    def derivatives(self, margins: Any, y: Any) -> Any:
+        return y[:, None]
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, None])
+def test_a_failing_record_does_not_empty_its_block(error: Any) -> None:
+    """All of a block counted as 0, so that one record moved the sum by the block's size."""
+
+    def gradient(w: Any, x: Any, y: Any) -> Any:
+        if (y < 0).any() and error is not None:
+            raise error
+        return np.lib.scimath.sqrt(y)[:, None, None]
+
+    loss = GeneralLoss(value=lambda w, x, y: y, gradient=gradient, trusted_rowwise=True)
+    y = np.ones(8)
+    y[0] = -1.0
+    curator = curate(np.ones((8, 1)), y)
+    answer = curator.everyone().gradient(loss, np.zeros((1, 1)), ClampedMean(1.0))
+    assert units(answer) == pytest.approx([7 / 8])
+    printed = str(state(curator))
+    assert "'general' are pure" in printed
+    assert "'general' is row-wise" in printed
+
+
+QUESTIONS = {
+    "gradient": lambda batch, loss, w: batch.gradient(loss, w, MEAN),
+    "scores": lambda batch, loss, w: batch.scores(loss, [w], BoundedMean(1.0)),
+    "gradient_norms": lambda batch, loss, w: batch.gradient_norms(loss, w, [1.0]),
+}
+FUNCTIONS: dict[str, Any] = {"value": lambda m, y: m, "derivative": lambda m, y: m - y}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(
+    "loss", [CustomLoss(**FUNCTIONS), Theirs(), SquaredLoss(), LogisticLoss()], ids=lambda x: x.name
+)
+def test_what_the_promise_rests_on_is_printed(loss: Any, question: str) -> None:
+    curator = curate(np.ones((8, 1)), np.ones(8))
+    QUESTIONS[question](curator.everyone(), loss, np.zeros((1, 1)))
+    said = [text for text in state(curator).assumptions if "pure" in text]
+    assert len(said) == (loss.name in {"custom", "theirs"})
+    assert all(repr(loss.name) in text for text in said)
+
+
+# One charge, one release
+
+
+class Slow(list[Any]):
+    """Whoever looks here takes long enough to be overtaken."""
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        time.sleep(0.05)
+        return found
+
+
+def together(of: str, locked: bool) -> int:
+    """How often four threads get what was paid for once (a release) or twice (a batch)."""
+    owner: Any = curate(np.ones((3, 1)), times=2)
+    act = owner.everyone
+    if of == "batch":
+        owner._cursor = Slow(owner._cursor)
+    else:
+        answer = owner.everyone().means(MEAN)
+        act, owner = (lambda: answer.release(NOISE)), answer._opening
+        owner._events = Slow(owner._events)
+    if not locked:
+        owner._lock = nullcontext()
+    start, made = threading.Barrier(4), []
+
+    def run() -> None:
+        start.wait()
+        try:
+            made.append(act())
+        except NotPlanned:
+            return
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return len(made)
+
+
+@pytest.mark.parametrize(("of", "paid"), [("release", 1), ("batch", 2)])
+def test_threads_share_what_was_paid_for(of: str, paid: int) -> None:
+    assert together(of, locked=True) == paid
+    assert together(of, locked=False) > paid  # so the lock is what keeps them apart
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("of", ["answer", "batch", "question"])
+def test_a_child_releases_nothing_that_its_parent_has_paid_for(of: str) -> None:
+    curator = curate(np.ones((3, 1)))
+    batch = curator.everyone() if of != "batch" else None
+    answer = batch.means(MEAN) if batch and of == "answer" else None
+
+    def release() -> Any:
+        asked = batch or curator.everyone()
+        return (asked.means(MEAN) if answer is None else answer).release(NOISE)
+
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            release()
+        except NotPlanned:
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert release().shape == (1,)
+
+
+def test_simulated_noise_and_public_deals_are_independent() -> None:
+    """They were one stream: a block deal told the noise."""
+    curator = curate(np.ones((3, 1)), noise="simulated")
+    noise: Any = curator._sampler
+    assert not set(curator._public.random(99)) & set(noise._rng.random(99))
+
+
+# Containers
+
+
+CELLS: list[Any] = [
+    "no",
+    "",
+    b"x",
+    None,
+    math.nan,
+    10**400,
+    1j,
+    np.complex128(1j),
+    np.ones(1),
+    [1.0],
+    {},
+]
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{type(cell).__name__} {cell!s:.4}")
+def test_lists_are_accepted_whatever_their_cells(cell: Any) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        targets = Numbers([1.0, cell, "3"], 3).rows(slice(0, 3))
+        matrix = as_records([[1.0, 2.0], [cell, 3.0]]).rows(slice(0, 2)).X  # type: ignore[union-attr]
+        column = as_records({"a": [1, cell, True]}).rows(slice(0, 3)).X  # type: ignore[union-attr]
+    assert not caught
+    assert np.array_equal(targets, [1.0, math.nan, 3.0], equal_nan=True)
+    assert np.array_equal(matrix, [[1.0, 2.0], [math.nan, 3.0]], equal_nan=True)
+    assert np.array_equal(column, [[1.0], [math.nan], [1.0]], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "cells", [[True, False], [1, 2], [1.5, 2.5], [Decimal(1), Decimal(2)]], ids=str
+)
+@pytest.mark.parametrize("library", ["pyarrow", "polars"])
+def test_a_missing_cell_changes_no_verdict(cells: Any, library: str) -> None:
+    made = []
+    for last in (cells[1], None):
+        if library == "pyarrow":
+            frame = pa.table({"a": pa.array([cells[0], last], pa.array(cells).type)})
+        else:
+            polars = pytest.importorskip("polars")
+            frame = polars.DataFrame({"a": polars.Series([cells[0], last], strict=False)})
+        made.append(as_records(frame).rows(slice(0, 2)).X[:, 0])  # type: ignore[union-attr]
+    assert made[0].tolist() == [float(v) for v in cells]
+    assert np.array_equal(made[1], [float(cells[0]), np.nan], equal_nan=True)
+
+
+def test_tables_of_arrow_are_tables() -> None:
+    table = pa.table({"a": [1, 2], "c": ["u", None]})
+    records = as_records(table, {"c": ["u", "v"]})
+    assert records.rows(slice(0, 2)).X.tolist() == [[1, 1, 0], [2, 0, 0]]  # type: ignore[union-attr]
+
+
+def garbled() -> Any:
+    """Two cells of text, the second of which is not UTF-8."""
+    offsets = pa.py_buffer(np.array([0, 1, 8], np.int32).tobytes())
+    return pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"asecr\xff\xfet")])
+
+
+@pytest.mark.parametrize("declared", [("a",), ("true", "false"), (1, 2), None])
+def test_bytes_that_are_no_text_show_nothing(declared: Any, tmp_path: Any) -> None:
+    """An error of PyArrow quoted the cell."""
+    pq.write_table(pa.table({"y": garbled()}), tmp_path / "t.parquet")
+    file = TableFile(tmp_path / "t.parquet")
+    assert file.columns([], {"y": declared})["y"].tolist() == ["a", "secr��t"]
+    assert np.isnan(file.columns(["y"], parsed=["y"])["y"]).all()
+    assert Labels(garbled(), 2).counts() == {"a": 1, "secr��t": 1}
+    series = pandas.Series(
+        pandas.arrays.ArrowStringArray(pa.chunked_array([garbled().cast(pa.large_string())]))
+    )
+    (tmp_path / "t.csv").write_bytes(b"y\n" + b"a\n" * 2**20 + b"secr\xff\xfet\n")
+    for read in (
+        lambda: Labels(series, 2),
+        lambda: as_records({"y": series}, {"y": ["a"]}),
+        lambda: TableFile(tmp_path / "t.csv").columns([], {"y": declared}),
+    ):
+        with pytest.raises(InvalidInput, match="UTF-8") as caught:
+            read()
+        assert "secr" not in str(caught.value)
+        assert caught.value.__suppress_context__
+
+
+def broken(**parts: Any) -> sp.csr_matrix:
+    X = sp.csr_matrix((np.ones(2), [0, 1], [0, 1, 2]), shape=(2, 3))
+    for name, value in parts.items():
+        setattr(X, name, np.array(value))
+    return X
+
+
+MALFORMED: dict[str, dict[str, Any]] = {
+    "column too large": {"indices": [0, 7]},
+    "column negative": {"indices": [0, -1]},
+    "columns of doubles": {"indices": [0.0, 1.0]},
+    "pointer too large": {"indptr": [0, 1, 9]},
+    "pointers fall": {"indptr": [0, 2, 1]},
+    "pointers fall, unsigned": {"indptr": np.array([0, 2, 1], np.uint32)},
+    "pointers begin late": {"indptr": [1, 1, 2]},
+    "pointers missing": {"indptr": [0, 2]},
+    "no pointers": {"indptr": np.zeros(0, int)},
+    "entries missing": {"data": [1.0]},
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_matrix_is_refused_before_the_charge(name: str) -> None:
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    with pytest.raises(InvalidInput, match="malformed"):
+        as_records(broken(**MALFORMED[name]))
+    with pytest.raises(InvalidInput, match="malformed"):
+        private_mean(broken(**MALFORMED[name]), epsilon=0.5, ledger=ledger)
+    assert ledger.entries() == ()
+
+
+class Liar(np.ndarray):
+    """Claims rows that it does not have."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return np.full((7, 1), 1e6)
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_a_subclass_of_an_array_is_an_array() -> None:
+    x = np.full((3, 1), 0.5)
+    y = np.arange(3.0)
+    for odd in (x.view(Liar), np.asmatrix(x)):
+        assert units(curate(odd).everyone().means(MEAN)) == [0.5]
+    assert Numbers(y.view(Liar), 3).rows(slice(0, 3)).tolist() == y.tolist()
+    labels = Labels(y.view(Liar), 3)
+    labels.declare((0, 1, 2))
+    assert labels.rows(slice(0, 3)).tolist() == y.tolist()
+
+
+def test_masked_arrays_are_refused() -> None:
+    """What is masked was counted."""
+    masked = np.ma.masked_array(np.ones(3), mask=[False, True, True])
+    for make in (
+        lambda: as_records(masked.reshape(-1, 1)),
+        lambda: as_records({"a": masked}),
+        lambda: as_records({"a": masked}, {"a": [1.0]}),
+        lambda: Numbers(masked, 3),
+        lambda: Labels(masked, 3),
+    ):
+        with pytest.raises(InvalidInput, match="filled"):
+            make()
+
+
+SHAPES = {
+    "name twice": (pandas.DataFrame(np.ones((3, 2)), columns=["a", "a"]), "distinct"),
+    "names no strings": (pandas.DataFrame(np.ones((3, 2)), columns=[1, "1"]), "strings"),
+    "name twice in Arrow": (pa.table([pa.array([1]), pa.array([2])], ["a", "a"]), "distinct"),
+    "column of two dimensions": ({"a": np.ones((3, 2))}, "one-dimensional"),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_tables_that_cannot_be_understood_are_refused(name: str) -> None:
+    table, says = SHAPES[name]
+    with pytest.raises(InvalidInput, match=says):
+        as_records(table)
+
+
+# Refusals
+
+
+def test_non_finite_rows_can_be_refused_with_labels_still_to_buy() -> None:
+    x = np.random.default_rng(0).normal(size=(3000, 2))
+    model = DPLogisticRegression(epsilon=5.0, invalid="raise", noise="simulated", random_state=0)
+    assert model.fit(x, (x[:, 0] > 0).astype(int)).classes_.tolist() == [0, 1]
+    x[0, 0] = math.nan
+    with pytest.raises(InvalidInput, match="NaN"):
+        model.fit(x, (x[:, 1] > 0).astype(int))
+
+
+class Picky(ProximalGradient):
+    """Needs what no regularizer has."""
+
+    needs: ClassVar[tuple[str, ...]] = ("minimize_linear",)
+
+
+PICKY = Picky(steps=2, step_size=0.1, threshold=1.0)
+X, Y = np.ones((40, 2)), np.arange(40) % 2
+REFUSED: dict[str, Any] = {
+    "half a block": lambda **o: private_mean(X, blocks=2.5, **o),  # type: ignore[arg-type]
+    "no block": lambda **o: private_mean(X, blocks=math.nan, **o),  # type: ignore[arg-type]
+    "centre of another size": lambda **o: private_mean(X, threshold=1.0, centre=[1, 2, 3], **o),
+    "centre nowhere": lambda **o: private_mean(X, threshold=1.0, centre=math.nan, **o),
+    "centre without threshold": lambda **o: private_mean(X, centre=1.0, **o),
+    "sparse centre": lambda **o: private_mean(sp.csr_matrix(X), threshold=1.0, centre=1.0, **o),
+    "domain": lambda **o: DPLinearRegression(algorithm=PICKY, **o).fit(X, Y),
+    "domain of a classifier": lambda **o: DPLogisticRegression(
+        algorithm=PICKY, classes=[0, 1], **o
+    ).fit(X, Y),
+    "domain with labels to buy": lambda **o: DPLogisticRegression(algorithm=PICKY, **o).fit(X, Y),
+    "one class": lambda **o: DPLogisticRegression(classes=[0], **o).fit(X, Y),
+    "classes twice": lambda **o: DPLogisticRegression(classes=[0, 1, 1.0], **o).fit(X, Y),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_is_free(name: str) -> None:
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    with pytest.raises((InvalidInput, IncompatibleParts)):
+        REFUSED[name](epsilon=0.5, ledger=ledger)
+    assert ledger.entries() == ()
