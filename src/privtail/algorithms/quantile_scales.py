@@ -194,7 +194,8 @@ def _joined(a: Scales, b: Scales) -> Scales:
 
 def _sharpened(found: Scales, closer: Scales, centres: Doubles) -> Scales:
     """What is known after a closer look, given in spreads around ``centres``."""
-    better = found.reliable & closer.reliable & ~found.resolved
+    away = found.centres != 0  # a column of zeros is known as well as it can be
+    better = found.reliable & closer.reliable & ~found.resolved & away
     inside = better & (closer.tails < WINDOW[-1])
     return Scales(
         np.where(better, centres + found.scales * closer.centres, found.centres),
