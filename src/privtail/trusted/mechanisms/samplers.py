@@ -5,8 +5,9 @@ Formal guarantee
 `ExactSampler` draws with OpenDP's samplers on 64-bit integers: the discrete Gaussian and discrete
 Laplace of exactly the stated parameter, and Gumbel noise for selection, all from the operating
 system's randomness. OpenDP saturates at the ends of int64; the mechanisms make sure, from public
-numbers, that this cannot happen. `SimulatedSampler` has the same laws up to float rounding, is
-seeded and fast, and is for experiments only.
+numbers, that this cannot happen. `SimulatedSampler` has the same laws (its rounded normal is
+within a factor 1 + 1/(24 s^2) of the discrete Gaussian), is seeded and fast, and is for
+experiments only.
 """
 
 from __future__ import annotations

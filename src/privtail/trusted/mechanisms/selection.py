@@ -68,6 +68,9 @@ class NoisyMax:
 
     multiplier: float
 
+    def __post_init__(self) -> None:
+        require_multiplier(self.multiplier)
+
     def event(self, sensitivity: Sensitivity) -> Event:
         """The bill of one release."""
         return NoisyTopK(self.multiplier, 1).event(sensitivity)

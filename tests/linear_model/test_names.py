@@ -1,0 +1,71 @@
+"""Published algorithms by name: standardized features, one plan, sensible fits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from privtail.algorithms import NAMES
+from privtail.errors import InvalidInput
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+from privtail.statement import verify
+from privtail.trusted.ledger import Ledger
+
+SIMULATED = {"noise": "simulated", "random_state": 0}
+every_name = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, (20_000, 4)) * [1.0, 100.0, 1e-3, 5.0] + [0.0, 50.0, 0.0, -5.0]
+    signal = (X - [0.0, 50.0, 0.0, -5.0]) @ [1.0, -0.01, 500.0, 0.0]
+    return X, 10 + 2 * signal + rng.standard_t(3, 20_000), signal > 0
+
+
+@every_name
+def test_a_named_algorithm_learns_in_any_units(table, name):
+    X, y, above = table
+    line = DPLinearRegression(epsilon=3.0, algorithm=name, **SIMULATED).fit(X, y)
+    assert np.sqrt(np.mean((line.predict(X) - y) ** 2)) < 0.85 * np.std(y)
+    sign = DPLogisticRegression(epsilon=3.0, algorithm=name, classes=[False, True], **SIMULATED)
+    assert sign.fit(X, above).score(X, above) > 0.7
+
+
+@every_name
+@pytest.mark.parametrize("neighbours", ["replace_one", "zero_out"])
+def test_a_named_algorithm_is_charged_once_and_verifies(table, name, neighbours):
+    X, y, _ = table
+    ledger = Ledger(epsilon=1.0, delta=1e-5, neighbours=neighbours)
+    model = DPLinearRegression(
+        epsilon=0.8, delta=1e-6, neighbours=neighbours, algorithm=name, ledger=ledger
+    ).fit(X[:500], y[:500])
+    (entry,) = ledger.entries()
+    assert 0.78 < entry.epsilon <= 0.8
+    assert model.privacy_.spent == entry.epsilon
+    assert verify(model.privacy_.to_json()).ok
+
+
+@pytest.mark.parametrize("name", ["clipped-spgd", "catoni-descent"])
+def test_sparse_records_and_bought_labels(table, name):
+    X, y, above = table
+    DPLinearRegression(algorithm=name, **SIMULATED).fit(sparse.csr_matrix(X), y)
+    model = DPLogisticRegression(epsilon=3.0, algorithm=name, **SIMULATED).fit(X, above)
+    assert model.classes_.tolist() == [False, True]
+
+
+def test_what_does_not_exist_or_fit_is_refused_before_the_charge(table):
+    X, y, _ = table
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    for arguments in (
+        {"algorithm": "catoni_descent"},
+        {"algorithm": 7},
+        {"algorithm": "clipped-spgd", "delta": 0.0},
+        {"algorithm": "clipped-spgd", "epsilon": math.inf},
+    ):
+        with pytest.raises(InvalidInput, match="algorithm"):
+            DPLinearRegression(**({"ledger": ledger} | arguments)).fit(X, y)
+    assert ledger.entries() == ()
