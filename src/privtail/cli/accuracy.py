@@ -17,6 +17,8 @@ from rich.progress import track
 from privtail.model import Model, load
 from privtail.trusted.tables import TableFile
 
+Columns = dict[str, NDArray[Any]]
+
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 # Okabe and Ito's colours, which colour-blind people can tell apart.
@@ -25,11 +27,12 @@ _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#5A5A5A"
 
 @dataclass(kw_only=True)
 class Comparison:
-    """A model's training and test data, encoded, and what was measured on them.
+    """A model's training and test data, and what was measured on them.
 
     Attributes
     ----------
-    train, test : (rows, features), and their labels.
+    train, test : columns, and their labels.
+    categories : declared categories of the columns of text.
     open_accuracy : of scikit-learn's logistic regression on the same features, standardised.
     majority : of always answering the majority class of the training rows.
     curve : ε -> lowest, median and highest accuracy of the private fits.
@@ -37,8 +40,9 @@ class Comparison:
 
     classes: tuple[Any, ...]
     delta: float
-    train: tuple[NDArray[np.float64], NDArray[Any]]
-    test: tuple[NDArray[np.float64], NDArray[Any]]
+    train: tuple[Columns, NDArray[Any]]
+    test: tuple[Columns, NDArray[Any]]
+    categories: dict[str, tuple[Any, ...]]
     open_accuracy: float
     majority: float
     repeats: int = 5
@@ -46,21 +50,23 @@ class Comparison:
 
     @classmethod
     def of(cls, model: Path, train: Path, test: Path) -> Comparison:
-        """Encode both tables as the model does, and fit without privacy."""
+        """Read both tables as the model does, and fit without privacy."""
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
         fitted = load(model)
-        (X, y), (X_test, y_test) = (_encoded(fitted, path) for path in (train, test))
+        (rows, y), (test_rows, y_test) = (_columns(fitted, path) for path in (train, test))
+        X, X_test = fitted.design(rows), fitted.design(test_rows)
         without = make_pipeline(StandardScaler(), LogisticRegression(solver="newton-cholesky"))
         without.fit(X, y)
         labels, counts = np.unique(y, return_counts=True)
         return cls(
             classes=fitted.classes or (),
             delta=fitted.statement.delta,
-            train=(X, y),
-            test=(X_test, y_test),
+            train=(rows, y),
+            test=(test_rows, y_test),
+            categories={c.name: c.categories for c in fitted.columns if c.categories is not None},
             open_accuracy=float(without.score(X_test, y_test)),
             majority=float(np.mean(y_test == labels[counts.argmax()])),
         )
@@ -86,6 +92,7 @@ class Comparison:
                 epsilon=epsilon,
                 delta=self.delta,
                 classes=self.classes,
+                categories=self.categories,
                 noise="simulated",
                 random_state=seed,
             )
@@ -145,9 +152,10 @@ class Comparison:
         figure.savefig(file, format="png", dpi=160)
 
 
-def _encoded(model: Model, path: Path) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Features and labels of a table."""
+def _columns(model: Model, path: Path) -> tuple[Columns, NDArray[Any]]:
+    """Feature columns and labels of a table."""
     numbers = [column.name for column in model.columns if column.categories is None]
     labels = {c.name: c.categories for c in model.columns if c.categories is not None}
     columns = TableFile(path).columns(numbers, {**labels, model.target: model.classes}, numbers)
-    return model.design(columns), columns[model.target].astype(str)
+    target = columns.pop(model.target)
+    return {column.name: columns[column.name] for column in model.columns}, target.astype(str)

@@ -117,8 +117,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if not self.categories:
             return validate_data(self, X, reset=False, accept_sparse="csr")
-        validate_data(self, X, reset=False, skip_check_array=True)
-        columns = {str(name): X[name] for name in X.columns}
+        if not isinstance(X, Mapping):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        columns = X if isinstance(X, Mapping) else {str(name): X[name] for name in X.columns}
         return np.vstack(list(feature_blocks(columns, self.categories)))
 
     def _release(

@@ -69,15 +69,19 @@ class Table:
 
     def rows(self, ids: slice | NDArray[np.int64]) -> DenseRows:
         """The rows of these ids, encoded."""
-        blocks = []
+        count = len(range(*ids.indices(self.n))) if isinstance(ids, slice) else len(ids)
+        X = np.zeros((count, self.d))
+        first = 0
         for values, width in self._parts:
             if width == 0:
                 with np.errstate(all="ignore"):
-                    blocks.append(values[ids].astype(np.float64)[:, None])
+                    X[:, first] = values[ids]
             else:
-                codes = values.rows(ids)
-                blocks.append((codes[:, None] == np.arange(width)).astype(np.float64))
-        return DenseRows(np.ascontiguousarray(np.hstack(blocks)))
+                codes = values.codes(ids)
+                filled = np.flatnonzero(codes >= 0)
+                X[filled, first + codes[filled]] = 1.0
+            first += width or 1
+        return DenseRows(X)
 
     def __repr__(self) -> str:
         return f"Table(rows={self.n}, features={self.d})"

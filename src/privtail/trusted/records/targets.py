@@ -107,7 +107,10 @@ class Labels:
             values, inverse = np.unique(self._y, return_inverse=True)
             return list(values), inverse.astype(np.int64)
         positions: dict[Any, int] = {}
-        labels = (canonical_label(v) for v in self._y)
+        cells = self._y.tolist()
+        # Text is canonical already; the same positions come out of the long way.
+        plain = set(map(type, cells)) <= {str, type(None)}
+        labels = cells if plain else map(canonical_label, cells)
         inverse = np.fromiter(
             (positions.setdefault(v, len(positions)) for v in labels), np.int64, len(self._y)
         )
@@ -115,9 +118,13 @@ class Labels:
 
     def rows(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float64]:
         """Codes of these ids; NaN where the label is not declared."""
-        codes = self._coded()[ids].astype(np.float64)
+        codes = self.codes(ids).astype(np.float64)
         codes[codes < 0] = np.nan
         return codes
+
+    def codes(self, ids: slice | NDArray[np.int64]) -> NDArray[np.int32]:
+        """Codes of these ids; -1 where the label is not declared."""
+        return self._coded()[ids]
 
     def _coded(self) -> NDArray[np.int32]:
         """Codes of all rows, -1 for what is not declared; made at the first question."""
