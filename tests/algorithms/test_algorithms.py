@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from privtail.algorithms import (
+    NAMES,
     TABLE,
     CatoniDescent,
     MedianOfMeansDescent,
@@ -25,7 +26,7 @@ from privtail.trusted.accountants import cost
 from privtail.trusted.budget import NEIGHBOURS
 from privtail.trusted.events import Round, plan_to_json
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.means import ClampedMean, ClippedMean
+from privtail.trusted.means import ClampedMean, ClippedMean, SmoothedCatoniMean
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
@@ -33,11 +34,18 @@ EXAMPLES = {
     "auto": [ScaledDescent(steps=20)],
     "catoni-descent": [CatoniDescent(steps=4, step_size=0.1, scale=3.0, smoothing=3.0)],
     "proximal-gradient": [ProximalGradient(steps=5, step_size=0.1, threshold=1.0)],
-    "stochastic-proximal-gradient": [
+    "clipped-spgd": [
+        StochasticProximalGradient(mean=ClippedMean(1.0), steps=6, step_size=0.1),
+    ],
+    "kamath-spgd": [
         StochasticProximalGradient(
             mean=ClampedMean(1.0, blocks=3), steps=6, step_size=0.1, sampling=PoissonBatches(0.3)
         ),
-        StochasticProximalGradient(mean=ClippedMean(1.0), steps=6, step_size=0.1),
+    ],
+    "holland-spgd": [
+        StochasticProximalGradient(
+            mean=SmoothedCatoniMean(1.0, 1.5), steps=6, step_size=0.1, sampling=PoissonBatches(0.5)
+        ),
     ],
     "median-of-means-descent": [
         MedianOfMeansDescent(steps=4, step_size=0.1, threshold=1.0, blocks=5),
@@ -55,7 +63,7 @@ every_algorithm = pytest.mark.parametrize(
 
 
 def test_the_table_is_a_table():
-    assert [row.name for row in TABLE] == list(EXAMPLES)
+    assert [row.name for row in TABLE] == list(EXAMPLES) == ["auto", *NAMES]
     for row in TABLE:
         assert all(isinstance(example, row.algorithm) for example in EXAMPLES[row.name])
         assert all(isinstance(cell, str) for cell in (row.name, row.paper, row.box, row.must_know))
@@ -281,7 +289,7 @@ PLAIN = {
         lambda t: 0.2,
         lambda w, picks: w[picks[-1]],
     ),
-    "stochastic-proximal-gradient": (
+    "clipped-spgd": (
         StochasticProximalGradient(mean=ClippedMean(1e4), steps=8, step_size=0.2),
         lambda t: 0.2 / math.sqrt(t + 1),
         lambda w, picks: np.mean(w[1:], axis=0),
@@ -294,7 +302,7 @@ PLAIN = {
 }
 
 
-@pytest.mark.parametrize("name", [row.name for row in TABLE if row.name != "auto"])
+@pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("kind", ["squared", "logistic"])
 @pytest.mark.parametrize(
     ("domain", "prox"),

@@ -44,9 +44,16 @@ TABLE: tuple[Row, ...] = (
         "a typical gradient norm", "one Gaussian gradient",
     ),
     Row(
-        "stochastic-proximal-gradient", "Xie et al.", "Algorithms 1-4",
-        StochasticProximalGradient, "threshold, interval or second moments",
-        "one Poisson-subsampled Gaussian gradient",
+        "clipped-spgd", "Xie et al.", "Algorithm 1", StochasticProximalGradient,
+        "a typical gradient norm", "one Poisson-subsampled Gaussian gradient",
+    ),
+    Row(
+        "kamath-spgd", "Xie et al.", "Algorithms 2 and 3", StochasticProximalGradient,
+        "an interval that holds gradient coordinates", "one Poisson-subsampled Gaussian gradient",
+    ),
+    Row(
+        "holland-spgd", "Xie et al.", "Algorithm 4", StochasticProximalGradient,
+        "second moments of the gradient", "one Poisson-subsampled Gaussian gradient",
     ),
     Row(
         "median-of-means-descent", "Tao, Wu, Cheng, Wang 2022", "Algorithms 2 and 3",

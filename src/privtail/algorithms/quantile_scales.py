@@ -24,6 +24,11 @@ EDGES = np.concatenate([-_POWERS[::-1], _POWERS])
 WINDOW = np.linspace(-4.0, 4.0, 257)
 """Public edges of a closer look, in spreads around the centre found so far."""
 
+_MAGNITUDES = ("scales", "deviations", "tails")
+
+BEYOND = 2.0**1000
+"""Scale of a column whose size the edges cannot tell: whatever it is, it counts for nothing."""
+
 ZOOM_SHARE = 0.2
 """Part of the budget that all closer looks take together."""
 
@@ -110,7 +115,7 @@ class QuantileScales:
         curator.transform(np.ones(d))
         kept = {
             name: np.where(found.resolved, getattr(found, name), getattr(coarse, name))
-            for name in ("scales", "deviations", "tails")
+            for name in _MAGNITUDES
         }
         return replace(found, **kept)
 
@@ -183,7 +188,7 @@ def described(counts: Doubles, std: float, n: int, edges: Doubles, pooled: bool)
     fallback = (0.0, *(together or (0.0, 1.0, 1.0, 1.0, True))[1:])
     found = [None if pooled else _describe(row, std, n, edges) for row in counts]
     table = np.array([fallback if one is None else one for one in found]).T.copy()
-    reliable = np.array([one is not None for one in found])
+    reliable = np.array([one is not None and one[1] < BEYOND for one in found])
     return Scales(table[0], table[1], table[2], table[3], reliable, table[4] > 0)
 
 
@@ -197,11 +202,13 @@ def _sharpened(found: Scales, closer: Scales, centres: Doubles) -> Scales:
     away = found.centres != 0  # a column of zeros is known as well as it can be
     better = found.reliable & closer.reliable & ~found.resolved & away
     inside = better & (closer.tails < WINDOW[-1])
+    unit = np.where(better, found.scales, 1.0)
+    seen = {name: np.where(better, getattr(closer, name), 1.0) for name in _MAGNITUDES}
     return Scales(
-        np.where(better, centres + found.scales * closer.centres, found.centres),
-        np.where(better, found.scales * closer.scales, found.scales),
-        np.where(inside, found.scales * closer.deviations, found.deviations),
-        np.where(inside, found.scales * closer.tails, found.tails),
+        np.where(better, centres + unit * np.where(better, closer.centres, 0.0), found.centres),
+        np.where(better, unit * seen["scales"], found.scales),
+        np.where(inside, unit * seen["deviations"], found.deviations),
+        np.where(inside, unit * seen["tails"], found.tails),
         found.reliable,
         found.resolved | (better & closer.resolved),
     )
@@ -216,7 +223,7 @@ def _describe(
     if total < 0.5 * n or total <= 0:
         return None
     if 2 * max(kept[0], kept[-1]) > total:
-        return None  # most of the column lies beyond the edges
+        return 0.0, BEYOND, BEYOND, BEYOND, True  # most of the column lies beyond the edges
     cells = np.flatnonzero(kept)
     middles = np.array([_inside(int(cell), 0.5, edges) for cell in cells])
     _, centre = _quantile(kept, 0.5, edges)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.protocol import Algorithm
-from privtail.algorithms.quantile_scales import QuantileScales, Scales
+from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
@@ -49,7 +49,8 @@ class Standard:
         curator.transform(1 / scales, -centres / scales)
         if len(found.scales) == d:
             return cls(scales, centres, 1.0, 0.0)
-        return cls(scales, centres, float(found.scales[d]), float(found.centres[d]) * intercept)
+        unit = float(found.scales[d]) if found.scales[d] < BEYOND else 1.0
+        return cls(scales, centres, unit, float(found.centres[d]) * intercept)
 
     def start(self, problem: Problem, start: ArrayLike | None) -> Doubles:
         """The constant model at the target's centre, or ``start``, given for raw features."""

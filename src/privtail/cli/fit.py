@@ -124,7 +124,8 @@ def fit(
         **({} if model == "linear" else {"classes": declared.get(name)}),
     )
     rows, width = len(target_values), sum(len(column.features) for column in inputs)
-    plan = estimator.plan(rows, width)
+    encoded = sum(len(column.features) for column in inputs if column.categories is not None)
+    plan = estimator.plan(rows, width, encoded)
     say(
         f"{data}: {_count(rows, 'row')}, {_count(len(inputs), 'column')}, "
         f"{_count(width, 'feature')}"

@@ -80,6 +80,8 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         """Fit on X (n, d) and labels y (n,); charges the ledger once."""
         if not self.C > 0:
             raise InvalidInput(f"C must be positive, got {self.C!r}.")
+        if isinstance(self.classes, str):
+            raise InvalidInput(f"classes must be a list of labels, got the text {self.classes!r}.")
         declared = None if self.classes is None else list(self.classes)
         if declared is not None:
             self._require_two(declared, bought=False)
@@ -112,8 +114,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         default = ScaledDescent(level=0.25, pace=3.0, scale_target=False)
         return self._algorithm(default, curvature=0.5, scale_target=False)
 
-    def _plans(self, n: int, d: int) -> Callable[[float], Plan]:
-        problem = Problem(n=n, d=d, intercept=self.fit_intercept)
+    def _plans(self, problem: Problem) -> Callable[[float], Plan]:
         if self.classes is None:
             return self._label_plans(self._chosen(), problem)
         outputs = 1 if len(self.classes) == 2 else len(self.classes)

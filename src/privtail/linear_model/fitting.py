@@ -54,18 +54,24 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     ledger: Ledger | None
     privacy_: Statement
 
-    def plan(self, n: int, d: int) -> Plan:
+    def plan(self, n: int, d: int, indicators: int = 0) -> Plan:
         """What ``fit`` will release on n rows and d (encoded) features; reads no data.
+
+        ``indicators`` of the d features encode declared categories. With labels still to buy, the
+        plan has room for 64 classes.
 
         Raises
         ------
         InvalidInput, BudgetExceeded, UnsupportedAccounting
         """
-        make = self._plans(n, d)
+        problem = Problem(
+            n=n, d=d, intercept=self.fit_intercept, indicators=tuple(range(indicators))
+        )
+        make = self._plans(problem)
         return make(calibrate(make, Budget(self.epsilon, self.delta, self.neighbours)))
 
     @abstractmethod
-    def _plans(self, n: int, d: int) -> Callable[[float], Plan]:
+    def _plans(self, problem: Problem) -> Callable[[float], Plan]:
         """From a noise multiplier to the plan of a fit."""
 
     def _curate(
@@ -75,6 +81,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         """Hand the records to a curator; from here nobody else holds them."""
         if self.invalid not in ("zero", "raise"):
             raise InvalidInput(f'invalid must be "zero" or "raise", got {self.invalid!r}.')
+        if y is None:
+            raise InvalidInput(f"{type(self).__name__} needs a target: fit(X, y).")
         if not isinstance(X, Mapping):
             validate_data(self, X, skip_check_array=True)
         outside = list(assumptions)
@@ -115,12 +123,18 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _encoded(self, X: Any) -> Any:
         """Features to predict with: as they are, or with declared categories encoded."""
         check_is_fitted(self)
-        if not self.categories:
+        if not (self.categories or isinstance(X, Mapping)):
+            if getattr(X, "ndim", 2) != 2:
+                raise InvalidInput(
+                    "predict needs two dimensions (rows, features): x.reshape(1, -1) for one row."
+                )
             return validate_data(self, X, reset=False, accept_sparse="csr")
+        if not (isinstance(X, Mapping) or hasattr(X, "columns")):
+            raise InvalidInput("This model was fitted on named columns; pass a data frame.")
         if not isinstance(X, Mapping):
             validate_data(self, X, reset=False, skip_check_array=True)
         columns = X if isinstance(X, Mapping) else {str(name): X[name] for name in X.columns}
-        return np.vstack(list(feature_blocks(columns, self.categories)))
+        return np.vstack(list(feature_blocks(columns, self.categories or {})))
 
     def _release(
         self, curator: Curator, algorithm: Algorithm, loss: AnyLoss, domain: Domain

@@ -97,8 +97,7 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
         default = ScaledDescent(level=0.9, pace=2.0, most_noise=1.0)
         return self._algorithm(default, curvature=1.0, scale_target=True)
 
-    def _plans(self, n: int, d: int) -> Callable[[float], Plan]:
-        problem = Problem(n=n, d=d, intercept=self.fit_intercept)
+    def _plans(self, problem: Problem) -> Callable[[float], Plan]:
         return lambda m: self._chosen().plan(m, problem)
 
     def predict(self, X: Any) -> Any:

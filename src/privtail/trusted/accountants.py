@@ -211,7 +211,7 @@ def calibrate(make_plan: Callable[[float], Plan], budget: Budget) -> float:
         return 0.0
     if budget.delta == 0 and bill.grid.draws:
         raise UnsupportedAccounting(
-            "Gaussian noise cannot give pure epsilon-DP; set delta, e.g. 1e-6, or use LaplaceNoise."
+            "Gaussian noise cannot give pure epsilon-DP: set delta, for example 1e-6."
         )
     price = _guess if bill.batches else _epsilon
     multiplier = _bisect(lambda m: price(make_plan(m), budget), budget)

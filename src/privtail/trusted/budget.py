@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal
 
 from privtail.errors import InvalidInput
@@ -35,6 +36,11 @@ class Budget:
     neighbours: Neighbours = "replace_one"
 
     def __post_init__(self) -> None:
+        for name in ("epsilon", "delta"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Real):
+                raise InvalidInput(f"{name} must be a number, got {value!r}.")
+            object.__setattr__(self, name, float(value))
         if not self.epsilon > 0 or math.isnan(self.epsilon):
             raise InvalidInput(
                 f"epsilon must be positive, got {self.epsilon!r}. Typical values lie between 0.1 "

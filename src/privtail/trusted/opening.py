@@ -72,7 +72,9 @@ def _pays_for(planned: Event, event: Event) -> bool:
         return True
     sizes: dict[str, Any] = {"scale": 1.0, "radius": 1.0, "diameter": 1.0, "coordinates": 1}
     same = replace(planned, unit=event.unit, **sizes) == replace(event, **sizes)
-    if not same or not (planned.scale > 0 and event.scale > 0):
+    if planned.scale == 0 or event.scale == 0:
+        return same and planned.scale == event.scale
+    if not same:
         return False
     factor = Fraction(event.scale) / Fraction(planned.scale)
     radius = Fraction(planned.radius) * factor

@@ -18,6 +18,16 @@ Rows = DenseRows | SparseRows
 __all__ = ["Dense", "DenseRows", "Records", "Rows", "Sparse", "SparseRows", "Table", "as_records"]
 
 
+def _require_categories(categories: Any) -> None:
+    lists = categories.values() if isinstance(categories, Mapping) else [categories or ()]
+    odd = any(isinstance(c, str) or not isinstance(c, Sequence | np.ndarray) for c in lists)
+    if odd or not (categories is None or isinstance(categories, Mapping)):
+        raise InvalidInput(
+            "categories must map a column to its list of values, for example "
+            'categories={"city": ["Rome", "Oslo"]}.'
+        )
+
+
 def _named(frame: Any, names: list[Any]) -> dict[str, Any]:
     if not all(isinstance(name, str) for name in names):
         raise InvalidInput("Column names must be strings: use frame.rename(columns=str).")
@@ -28,11 +38,14 @@ def _named(frame: Any, names: list[Any]) -> dict[str, Any]:
 
 def as_records(X: Any, categories: Mapping[str, Sequence[Any]] | None = None) -> Records:
     """Wrap an array, a CSR matrix or a data frame without copying it as a whole."""
-    if hasattr(X, "tocsr"):
+    _require_categories(categories)
+    if hasattr(X, "tocsr") and not categories:
         return Sparse(X)
     names = getattr(X, "column_names", None) or getattr(X, "columns", None)
     if names is not None and not isinstance(X, np.ndarray):
         return Table(_named(X, list(names)), categories or {})
     if isinstance(X, Mapping):
         return Table(X, categories or {})
+    if categories:
+        raise InvalidInput("categories need named columns: pass a data frame, not an array.")
     return Dense(X)

@@ -75,6 +75,12 @@ class Labels:
 
     def declare(self, classes: tuple[Any, ...]) -> None:
         """Code the labels 0..K-1 in the order of ``classes``; reads no record yet."""
+        numeric = self._element is not None and self._element.kind in "fiub"
+        if numeric and any(isinstance(c, str) for c in classes):
+            raise InvalidInput(
+                "The labels are numbers, but text was declared: no row would match. Declare "
+                "numbers, for example classes=[0, 1]."
+            )
         code = {self._canonical(c): i for i, c in enumerate(classes)}
         if None in code or len(code) != len(classes):
             raise InvalidInput("Classes must be distinct and must not be missing values.")
