@@ -214,7 +214,7 @@ def test_noisy_max() -> None:
     verdict = audit(draws, cost(plan, "replace_one"))
     assert verdict.claimed[0] == pytest.approx(2.0)
     assert not verdict.caught, verdict
-    assert verdict.share > 0.7, verdict
+    assert verdict.share > 0.5, verdict
 
 
 @pytest.mark.slow

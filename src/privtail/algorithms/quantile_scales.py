@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ EDGES = np.concatenate([-_POWERS[::-1], _POWERS])
 
 WINDOW = np.linspace(-4.0, 4.0, 257)
 """Public edges of a closer look, in spreads around the centre found so far."""
+
+TARGET_SHARE = 1 / 3
+"""Part of a look that goes to the target, whose scale and level matter most."""
 
 _MAGNITUDES = ("scales", "deviations", "tails")
 
@@ -125,20 +129,30 @@ class QuantileScales:
         A column that a closer look can help fills few of its cells, so that look may be noisier.
         """
         share = ZOOM_SHARE if self.zooms else 0.0
-        std = multiplier * math.sqrt((len(problem.measured) + self.target) / (1 - share))
-        if std > problem.n / 20:
-            pooled = _Look(multiplier * math.sqrt(1 + self.target), pooled=True)
+        noise = multiplier / math.sqrt(1 - share)
+        columns = len(problem.measured)
+        first = _Look.of(noise, columns, self.target, pooled=False)
+        if first.std > problem.n / 20:
+            pooled = _Look.of(multiplier, min(columns, 1), self.target, pooled=True)
             return pooled, pooled, 0
-        closer = std * math.sqrt((1 - share) * self.zooms / share) if share else std
-        return _Look(std, pooled=False), _Look(closer, pooled=False), self.zooms
+        ratio = math.sqrt((1 - share) * self.zooms / share) if share else 1.0
+        return first, _Look.of(ratio * noise, columns, self.target, pooled=False), self.zooms
 
 
 @dataclass(frozen=True)
 class _Look:
-    """Histograms of all features and of the target whose counts have the same noise ``std``."""
+    """One histogram of every feature, and one of the target, with these noises of a count."""
 
     std: float
+    target_std: float
     pooled: bool
+
+    @classmethod
+    def of(cls, multiplier: float, votes: int, target: bool, *, pooled: bool) -> Self:
+        """Share what a release of this multiplier costs between ``votes`` cells and the target."""
+        part = TARGET_SHARE if votes and target else float(target)
+        std = multiplier * math.sqrt(votes / (1 - part)) if votes else 0.0
+        return cls(std, multiplier / math.sqrt(part) if target else 0.0, pooled)
 
     def features(self, d: int) -> GaussianNoise:
         """Noise of the features' histogram, relative to its l2 radius."""
@@ -151,7 +165,8 @@ class _Look:
             answer = problem.histogram(columns, edges, self.pooled)
             events.append(self.features(columns).event(answer))
         if target:
-            events.append(GaussianNoise(self.std).event(problem.histogram(1, edges)))
+            last = GaussianNoise(self.target_std)
+            events.append(last.event(problem.histogram(1, edges)))
         return tuple(events)
 
     def at(self, batch: Batch, edges: Doubles, target_edges: Doubles | None) -> Scales:
@@ -166,8 +181,9 @@ class _Look:
                 getattr(found, field.name)[list(columns)] = getattr(seen, field.name)
         if target_edges is None:
             return found
-        last = batch.histogram((-1,), target_edges).release(GaussianNoise(self.std))
-        return _joined(found, described(last[None, :], self.std, n, edges, False))
+        noise = GaussianNoise(self.target_std)
+        last = batch.histogram((-1,), target_edges).release(noise)
+        return _joined(found, described(last[None, :], self.target_std, n, edges, False))
 
 
 def _declared(d: int) -> Scales:

@@ -34,7 +34,8 @@ class ScaledDescent:
     2. Buy a clipping threshold: the ``level`` quantile of the gradient norms at the start.
     3. ``steps`` clipped, noisy, full-batch proximal steps of decaying length; average of the
        second half of the iterates.
-    4. If the released gradients do not show that the loss fell, shrink to the private constant.
+    4. If the target's scale was not found, or the released gradients do not show that the loss
+       fell, shrink to the private constant.
 
     Stage 4 costs nothing: the trapezoid sum of <gradient, move> along the path estimates the change
     of the clipped loss without bias (the noise of a gradient enters its own move with the public
@@ -117,8 +118,8 @@ class ScaledDescent:
             w = w + move
             change += 0.5 * (float(np.sum(g * move)) + step * std**2 * w.size)
             moved += float(np.sum(move**2))
-        w = total / kept
-        if changes / kept > -std * math.sqrt(1.25 * moved):  # 4
+        w = total / kept if standard.usable else standard.start(problem, start)  # 4
+        if changes / kept > -std * math.sqrt(1.25 * moved):
             w[: problem.d] = 0.0
         return Result(standard.raw(w, problem), self.steps, multiplier)
 
