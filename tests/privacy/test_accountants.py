@@ -618,7 +618,7 @@ def test_pure_epsilon_calibration() -> None:
 
 
 def test_calibration_says_why_it_cannot() -> None:
-    with pytest.raises(UnsupportedAccounting, match="cannot give pure epsilon-DP; set delta"):
+    with pytest.raises(UnsupportedAccounting, match="cannot give pure epsilon-DP: set delta"):
         calibrate(MAKERS["gaussian"], Budget(1.0))
     for rate in (None, 0.1):
         with pytest.raises(BudgetExceeded, match="label discovery"):

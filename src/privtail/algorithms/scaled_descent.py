@@ -118,8 +118,8 @@ class ScaledDescent:
             w = w + move
             change += 0.5 * (float(np.sum(g * move)) + step * std**2 * w.size)
             moved += float(np.sum(move**2))
-        w = total / kept if standard.usable else standard.start(problem, start)  # 4
-        if changes / kept > -std * math.sqrt(1.25 * moved):
+        w = total / kept if standard.seen else standard.start(problem, start)  # 4
+        if not standard.resolved or changes / kept > -std * math.sqrt(1.25 * moved):
             w[: problem.d] = 0.0
         return Result(standard.raw(w, problem), self.steps, multiplier)
 

@@ -32,14 +32,16 @@ class Standard:
     scales, centres : (d,) of the features; centres are 0 where they cannot be used.
     unit : scale of the target; 1 for labels.
     level : centre of the target; 0 for labels, or without an intercept.
-    usable : whether the target's scale was found; without it slopes would be noise.
+    seen : whether the target's histogram rose above its noise; without it any move is noise.
+    resolved : whether it told the target's scale; without it slopes would be noise.
     """
 
     scales: Doubles
     centres: Doubles
     unit: float
     level: float
-    usable: bool = True
+    seen: bool = True
+    resolved: bool = True
 
     @classmethod
     def of(cls, found: Scales, curator: Curator) -> Self:
@@ -52,8 +54,8 @@ class Standard:
         if len(found.scales) == d:
             return cls(scales, centres, 1.0, 0.0)
         unit = float(found.scales[d]) if found.scales[d] < BEYOND else 1.0
-        usable = bool(found.reliable[d] and found.resolved[d])
-        return cls(scales, centres, unit, float(found.centres[d]) * intercept, usable)
+        seen, resolved = bool(found.reliable[d]), bool(found.resolved[d])
+        return cls(scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved)
 
     def start(self, problem: Problem, start: ArrayLike | None) -> Doubles:
         """The constant model at the target's centre, or ``start``, given for raw features."""
