@@ -150,8 +150,7 @@ class Batch:
             for c, column in enumerate(columns):
                 counted = valid if voters is None else valid & (labels == c)
                 values = (y if column == -1 else z[:, column])[counted]
-                cells = np.searchsorted(cuts, values, side="right")
-                sums[0, c, :] += np.bincount(cells, minlength=len(cuts) + 1)
+                sums[0, c, :] += _counts(values, cuts)
 
         shape = (len(columns), len(cuts) + 1)
         counts = self._sweep(block, 1, shape, -1 in columns, voters)
@@ -166,15 +165,8 @@ class Batch:
         self._curator.assume(callbacks.assumptions(loss))
 
         def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            margins, squares, valid = self._margins(rows, w)
-            residuals = callbacks.derivatives(loss, margins, y)
-            with np.errstate(all="ignore"):
-                norms = np.sqrt(squares + self.problem.intercept) * np.sqrt(
-                    (residuals * residuals).sum(axis=1)
-                )
-            norms = norms[valid & np.isfinite(y)]
-            cells = np.searchsorted(cuts, norms, side="right")
-            sums[0, 0, :] += np.bincount(cells, minlength=len(cuts) + 1)
+            norms, valid = self._norms(rows, y, loss, w)
+            sums[0, 0, :] += _counts(norms[valid & np.isfinite(y)], cuts)
 
         counts = self._sweep(block, 1, (1, len(cuts) + 1))
         answer = self.problem.gradient_norms(len(cuts))
@@ -213,6 +205,16 @@ class Batch:
         d, map_ = self.problem.d, self._curator.map
         b = w[d] if self.problem.intercept else np.zeros(w.shape[1])
         return rows.margins(map_.scales, map_.offsets, w[:d], b)
+
+    def _norms(
+        self, rows: Rows, y: Doubles, loss: Loss, w: Doubles
+    ) -> tuple[Doubles, NDArray[np.bool_]]:
+        """L2 norms of the records' gradients, and whether the features are finite, (rows,) each."""
+        margins, squares, valid = self._margins(rows, w)
+        residuals = callbacks.derivatives(loss, margins, y)
+        with np.errstate(all="ignore"):
+            lengths = np.sqrt((residuals * residuals).sum(axis=1))
+            return np.sqrt(squares + self.problem.intercept) * lengths, valid
 
     def _gradient_block(
         self, loss: AnyLoss, w: Doubles, mean: RobustMean
@@ -263,11 +265,7 @@ class Batch:
                 x = rows.transformed(self._curator.map.scales, self._curator.map.offsets)
                 norms = np.linalg.norm(callbacks.gradients(loss, w, x, y), axis=1)
             else:
-                margins, squares, _ = self._margins(rows, w)
-                residuals = callbacks.derivatives(loss, margins, y)
-                norms = np.sqrt(squares + self.problem.intercept) * np.linalg.norm(
-                    residuals, axis=1
-                )
+                norms, _ = self._norms(rows, y, loss, w)
             largest.append(float(np.max(norms[np.isfinite(norms)], initial=0.0)))
 
         self._sweep(block, 1, (1, 1))
@@ -347,6 +345,12 @@ def _ascending(edges: ArrayLike) -> Doubles:
     if cuts.ndim != 1 or cuts.size == 0 or not (np.diff(cuts) > 0).all():
         raise InvalidInput("edges must be a one-dimensional, strictly ascending list of numbers.")
     return cuts
+
+
+def _counts(values: Doubles, cuts: Doubles) -> Integers:
+    """How many values lie in each of the len(cuts) + 1 cells."""
+    cells = np.searchsorted(cuts, values, side="right")
+    return np.bincount(cells, minlength=len(cuts) + 1)
 
 
 @dataclass(frozen=True)
