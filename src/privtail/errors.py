@@ -18,7 +18,22 @@ from numbers import Integral
 
 
 class PrivtailError(Exception):
-    """Root of all errors raised on purpose by privtail."""
+    """Root of all errors raised on purpose by privtail.
+
+    Parameters
+    ----------
+    what : what happened, and why.
+    mend : what to type instead, in Python.
+    shell : what to type instead on the command line, where that differs.
+
+    Attributes
+    ----------
+    shell : the whole text as the command line says it; ``str(error)`` is what Python says.
+    """
+
+    def __init__(self, what: str = "", mend: str = "", *, shell: str = "") -> None:
+        super().__init__(f"{what} {mend}".strip())
+        self.shell = f"{what} {shell or mend}".strip()
 
 
 class BudgetExceeded(PrivtailError):

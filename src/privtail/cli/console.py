@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec
 
 import typer
-from rich.console import Console
 
 from privtail.errors import BudgetExceeded, PrivtailError
 
 _Options = ParamSpec("_Options")
+
+_PAUSE = 30.0
+"""Seconds between two lines about long work that nobody watches on a terminal."""
 
 
 def show(text: str) -> None:
@@ -29,8 +32,51 @@ def say(text: str) -> None:
 @contextmanager
 def working(text: str) -> Iterator[None]:
     """Show a moving sign while this runs, if somebody is watching."""
+    from rich.console import Console
+
     with Console(stderr=True).status(text):
         yield
+
+
+@contextmanager
+def counting(text: str) -> Iterator[None]:
+    """Show the rounds of the fit inside: a bar on a terminal, else a line every half minute."""
+    from rich import progress
+    from rich.console import Console
+
+    from privtail.progress import watching
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        with watching(_lines(text)):
+            yield
+        return
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TextColumn("round {task.completed} of {task.total}"),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(text, total=None)
+        with watching(lambda done, planned: bar.update(task, completed=done, total=planned)):
+            yield
+
+
+def _lines(text: str) -> Callable[[int, int], None]:
+    began = last = time.monotonic()
+
+    def line(done: int, planned: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _PAUSE and done < planned:
+            last = now
+            left = (now - began) / done * (planned - done)
+            say(f"{text}: round {done} of {planned}, {left:.0f} seconds left")
+
+    return line
 
 
 def reporting(verb: Callable[_Options, None]) -> Callable[_Options, None]:
@@ -41,10 +87,10 @@ def reporting(verb: Callable[_Options, None]) -> Callable[_Options, None]:
         try:
             verb(*args, **kwargs)
         except BudgetExceeded as error:
-            say(f"Budget refused. {error}")
+            say(f"Budget refused. {error.shell}")
             raise typer.Exit(3) from None
         except PrivtailError as error:
-            say(f"Error. {error}")
+            say(f"Error. {error.shell}")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             say(

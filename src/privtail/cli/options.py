@@ -1,53 +1,156 @@
-"""Arguments that several verbs share."""
+"""Options that several verbs share, in groups: a verb takes each group as one argument."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from privtail.errors import InvalidInput
-from privtail.trusted.budget import Budget
-from privtail.trusted.ledger import Ledger
+
+if TYPE_CHECKING:
+    from privtail.trusted.budget import Budget
+    from privtail.trusted.ledger import Ledger
 
 Data = Annotated[
     Path,
     typer.Argument(
-        show_default=False, help="A Parquet file, or CSV with a header, that fits in memory."
+        metavar="DATA",
+        show_default=False,
+        help="A Parquet or Arrow file, or CSV with a header; it may be larger than memory.",
     ),
 ]
-Epsilon = Annotated[
-    float,
-    typer.Option(
-        show_default=False, help="Privacy budget; 0.1 is strong, 10 weak, inf not private."
-    ),
-]
-Delta = Annotated[float, typer.Option(help="Its failure probability; well below 1/rows.")]
-Relation = Annotated[
-    Literal["replace_one", "zero_out"],
-    typer.Option("--neighbours", help="A row replaced by any other, or emptied or filled."),
-]
-Noise = Annotated[
-    Literal["exact", "simulated"],
-    typer.Option(help="Simulated noise is fast, seeded and NOT PRIVATE: for rehearsals."),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        show_default=False, help="Seed of public choices, and of simulated noise; never of exact."
-    ),
-]
-LedgerPath = Annotated[
-    Path | None,
-    typer.Option(
-        "--ledger", show_default=False, help="Charge this budget (privtail budget --help)."
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")]
 
 
-def opened_ledger(path: Path | None) -> Ledger | None:
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """What the release promises."""
+
+    epsilon: Annotated[
+        float,
+        typer.Option(
+            show_default=False, help="Privacy budget, > 0; 0.1 is strong, 10 weak, inf no privacy."
+        ),
+    ]
+    delta: Annotated[
+        float, typer.Option(help="Probability that ε fails; well below 1/rows.")
+    ] = 1e-6
+    neighbours: Annotated[
+        Literal["replace_one", "zero_out"],
+        typer.Option(help="Who cannot be told apart: a row replaced by any other, or emptied."),
+    ] = "replace_one"
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", show_default=False, help="Charge this budget: privtail budget --help"
+        ),
+    ] = None
+
+    @property
+    def budget(self) -> Budget:
+        """Epsilon and delta, checked; raises InvalidInput."""
+        from privtail.trusted.budget import Budget
+
+        return Budget(self.epsilon, self.delta, self.neighbours)
+
+    @property
+    def account(self) -> Ledger | None:
+        """The ledger, if one was named; raises InvalidInput if it cannot be used."""
+        return None if self.ledger is None else opened_ledger(self.ledger)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chance:
+    """Where noise and public choices come from."""
+
+    noise: Annotated[
+        Literal["exact", "simulated"],
+        typer.Option(help="Simulated noise is fast, seeded and NOT PRIVATE: for rehearsals."),
+    ] = "exact"
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            show_default=False, help="Repeats public choices and simulated noise, never exact."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Persons:
+    """Whom the promise protects, where a person has several rows."""
+
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="Protect persons, not rows: this column says whose a row is.",
+        ),
+    ] = None
+    max_rows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="M",
+            show_default=False,
+            help="Rows that count per person (with --groups); more of them are left out.",
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if (self.groups is None) != (self.max_rows is None):
+            raise InvalidInput(
+                "--groups COLUMN and --max-rows M go together: the column that says whose a row "
+                "is, and how many rows of one person count."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Whether a file that exists may be replaced."""
+
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False
+
+
+def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:
+    """``verb`` with each argument that is a group replaced by the options of that group."""
+    hints = get_type_hints(verb, include_extras=True)
+    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    options: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(verb).parameters.items():
+        if name in groups:
+            options += _options(groups[name])
+        else:
+            options.append(parameter.replace(annotation=hints[name], kind=parameter.KEYWORD_ONLY))
+
+    @functools.wraps(verb)
+    def run(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        verb(**given)
+
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    run.__annotations__ = {}
+    return run
+
+
+def _options(group: Any) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    for field in fields(group):
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        yield inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=hints[field.name],
+        )
+
+
+def opened_ledger(path: Path) -> Ledger:
     """The ledger at this path.
 
     Raises
@@ -55,8 +158,8 @@ def opened_ledger(path: Path | None) -> Ledger | None:
     InvalidInput
         If there is none, or it cannot be used.
     """
-    if path is None:
-        return None
+    from privtail.trusted.ledger import Ledger
+
     if not path.exists():
         raise InvalidInput(
             f"There is no ledger {path}. Start one with the total that may ever be spent on these "
@@ -65,7 +168,7 @@ def opened_ledger(path: Path | None) -> Ledger | None:
     return Ledger(path)
 
 
-def promise(budget: Budget, noise: str) -> str:
+def promised(budget: Budget, noise: str) -> str:
     """One line that says what is about to be promised."""
     relation = budget.neighbours.replace("_", "-")
     if noise == "simulated" or not budget.private:
@@ -81,3 +184,8 @@ def advice(budget: Budget, rows: int) -> str | None:
             "publishes whole rows could keep such a promise."
         )
     return None
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 row``, ``2 rows``."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"

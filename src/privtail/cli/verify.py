@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,20 +13,25 @@ from privtail.cli.console import show
 
 def verify(
     file: Annotated[
-        Path, typer.Argument(show_default=False, help="A model, a mean or a statement, as JSON.")
+        Path,
+        typer.Argument(
+            metavar="FILE", show_default=False, help="A model, a mean or a statement, as JSON."
+        ),
     ],
 ) -> None:
     """Recompute what a file cost, from its releases alone.
 
     Exit code 0: the promise is differential privacy and the releases keep it. 1: it does not hold.
-    2: the file holds no statement.
+    2: the file holds no statement, or a model that cannot be used.
 
     For example:
       privtail verify model.json && cp model.json /srv/published/
     """
-    from privtail import statement
+    from privtail import load, statement
 
     answer = statement.verify(file)
+    if json.loads(file.read_bytes()).get("format") == "privtail-model":
+        load(file)
     show(str(answer))
     if not answer.ok:
         raise typer.Exit(1)

@@ -44,12 +44,15 @@ class Budget:
         if not self.epsilon > 0 or math.isnan(self.epsilon):
             raise InvalidInput(
                 f"epsilon must be positive, got {self.epsilon!r}. Typical values lie between 0.1 "
-                "and 10; epsilon=float('inf') fits without privacy and says so."
+                "and 10;",
+                "epsilon=float('inf') fits without privacy and says so.",
+                shell="--epsilon inf fits without privacy and says so.",
             )
         if not 0 <= self.delta < 1:
             raise InvalidInput(
-                f"delta must lie in [0, 1), got {self.delta!r}. Choose it well below 1/n, "
-                "for example delta=1e-6."
+                f"delta must lie in [0, 1), got {self.delta!r}. Choose it well below 1/n,",
+                "for example delta=1e-6.",
+                shell="for example --delta 1e-6.",
             )
         if self.neighbours not in NEIGHBOURS:
             raise InvalidInput(
@@ -61,8 +64,9 @@ class Budget:
         """Refuse budgets for which a theorem's log(1/delta) and epsilon mean nothing."""
         if not (self.private and self.delta > 0):
             raise InvalidInput(
-                f"{needed_by} needs a finite epsilon and delta > 0, for example "
-                "Budget(1.0, 1e-6). Give the parameters themselves for anything else."
+                f"{needed_by} needs a finite epsilon and delta > 0, for example",
+                "Budget(1.0, 1e-6). Give the parameters themselves for anything else.",
+                shell="--epsilon 1 --delta 1e-6.",
             )
 
     @property

@@ -95,9 +95,10 @@ class Terms:
             )
         if self.composition != "basic" and (self.delta == 0 or math.isinf(self.epsilon)):
             raise InvalidInput(
-                f"composition={self.composition!r} needs a finite epsilon and a delta above 0, for "
-                f"example epsilon=1.0, delta=1e-6; got {self.epsilon!r}, {self.delta!r}. "
-                "composition='basic' takes both."
+                f"{self.composition} composition needs a finite epsilon and a delta above 0; got "
+                f"{self.epsilon!r}, {self.delta!r}.",
+                "For example epsilon=1.0, delta=1e-6; composition='basic' takes all.",
+                shell="For example --epsilon 1 --delta 1e-6; --composition basic takes all.",
             )
 
     @functools.cached_property
@@ -275,7 +276,7 @@ class Ledger:
             losses, slacks = self._total([*entries, entry])
             most, slackest = self.terms.limits
             if losses > most or slacks > slackest:
-                raise BudgetExceeded(self._refusal(entry, entries))
+                raise self._refusal(entry, entries)
             entry = replace(entry, number=len(entries) + 1)
             append(entry)
         return Reservation(entry.number, label, entry.epsilon, entry.delta)
@@ -343,22 +344,26 @@ class Ledger:
         if entry.neighbours != terms.neighbours:
             raise UnsupportedAccounting(
                 f"This ledger counts {terms.neighbours!r} neighbours and {entry.label} is stated "
-                f"for {entry.neighbours!r}; their epsilons do not add. Fit with "
-                f"neighbours={terms.neighbours!r}."
+                f"for {entry.neighbours!r}; their epsilons do not add.",
+                f"Fit with neighbours={terms.neighbours!r}.",
+                shell=f"Fit with --neighbours {terms.neighbours}.",
             )
         if math.isinf(entry.epsilon) and math.isfinite(terms.epsilon):
             raise BudgetExceeded(
                 f"{entry.label} asks for an infinite epsilon, which is no privacy, and this ledger "
                 f"promises epsilon={terms.epsilon!r}. Nothing was read from the records. Give the "
-                "fit a finite epsilon; a ledger for fits without privacy is "
-                "Ledger(epsilon=float('inf'))."
+                "fit a finite epsilon; a ledger for fits without privacy is",
+                "Ledger(epsilon=float('inf')).",
+                shell="privtail budget none.jsonl --epsilon inf.",
             )
         parameter = {"basic": "epsilon", "zcdp": "rho", "gdp": "mu"}[terms.composition]
         if getattr(entry, parameter) is None:
             needs = "full batches" if parameter == "rho" else "Gaussian noise on full batches"
             raise UnsupportedAccounting(
-                f"{entry.label} has no {parameter}, which composition={terms.composition!r} adds. "
-                f"Fit with {needs}, or keep the budget in a ledger with composition='basic'."
+                f"{entry.label} has no {parameter}, which {terms.composition} composition adds. "
+                f"Fit with {needs}, or keep the budget in a ledger with",
+                "composition='basic'.",
+                shell="--composition basic.",
             )
 
     def _total(self, entries: list[Entry] | tuple[Entry, ...]) -> tuple[Amount, Amount]:
@@ -399,27 +404,31 @@ class Ledger:
         epsilon = _float_below(math.floor(Fraction(exact * (1 - 1e-9)) / step) * step)
         return epsilon, self.terms.delta if epsilon else 0.0
 
-    def _refusal(self, entry: Entry, entries: list[Entry]) -> str:
+    def _refusal(self, entry: Entry, entries: list[Entry]) -> BudgetExceeded:
         terms = self.terms
         unread = "Nothing was read from the records."
         slack_left = terms.limits[1] - self._total(entries)[1]
         if terms.composition != "basic" and _decimal(entry.slack) > slack_left:
-            return (
+            return BudgetExceeded(
                 f"{entry.label} needs slack {entry.slack:.3g} (label discovery, or a coarse noise "
                 f"grid), and {float(slack_left):.3g} of delta / 100 is left. {unread} Declare the "
-                "labels, or keep the budget in a ledger with composition='basic'."
+                "labels, or keep the budget in a ledger with",
+                "composition='basic'.",
+                shell="--composition basic.",
             )
         epsilon, delta = self._remaining(entries)
-        if epsilon <= 0:
-            mend = "Nothing can be fitted any more unless the owner of the data grants a new budget"
-        elif terms.composition == "basic":
-            mend = f"Ask for at most epsilon={epsilon!r}, delta={delta!r}"
-        else:
-            mend = f"Ask for at most epsilon={epsilon!r} at delta={delta!r}, with Gaussian noise"
-        return (
+        what = (
             f"{entry.label} asks for epsilon={entry.epsilon!r}, delta={entry.delta!r}; of epsilon="
             f"{terms.epsilon!r}, delta={terms.delta!r} this ledger has epsilon={epsilon!r}, "
-            f"delta={delta!r} left. {unread} {mend}; spent budget never comes back."
+            f"delta={delta!r} left. {unread} Spent budget never comes back."
+        )
+        if epsilon <= 0:
+            return BudgetExceeded(what, "Nothing can be fitted any more unless the owner grants a new budget.")
+        law = "" if terms.composition == "basic" else ", with Gaussian noise"
+        return BudgetExceeded(
+            what,
+            f"Ask for at most epsilon={epsilon!r}, delta={delta!r}{law}.",
+            shell=f"What would fit{law}: --epsilon {epsilon!r} --delta {delta!r}",
         )
 
 
