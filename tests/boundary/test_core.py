@@ -41,11 +41,12 @@ ROOMS = {
     "compilation": set(),
     "data": set(),
     "errors": set(),
+    "progress": set(),
     "privtail": set(),
 }  # fmt: skip
-"""Which room may import which; errors, compilation and the version are everybody's."""
+"""Which room may import which; COMMON rooms are everybody's."""
 
-COMMON = {"errors", "compilation", "privtail", "data"}
+COMMON = {"errors", "compilation", "privtail", "data", "progress"}
 NO_NOUN = {"utils", "util", "base", "common", "helpers", "helper", "misc", "tools"}
 GUARANTEED = ("kernels", "means", "sensitive", "curator", "opening", "ledger", "mechanisms")
 

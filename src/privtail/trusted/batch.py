@@ -172,6 +172,22 @@ class Batch:
         answer = self.problem.gradient_norms(len(cuts))
         return self._answer(counts.reshape(-1) << self._bits, answer)
 
+    def invalid_rows(self) -> Sensitive:
+        """How many rows count as zero: a number that is not finite, or an undeclared label.
+
+        One number; the target counts if there is one. Sensitivity: `Problem.invalid_rows`.
+        """
+        zero = np.zeros((self.problem.d, 1))
+        target = self._curator._targets is not None
+
+        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            map_ = self._curator.map
+            _, _, valid = rows.margins(map_.scales, map_.offsets, zero, np.zeros(1))
+            sums[0, 0] += np.count_nonzero(~(valid & np.isfinite(y)))
+
+        count = self._sweep(block, 1, (1,), target)
+        return self._answer(count.reshape(-1) << self._bits, self.problem.invalid_rows())
+
     def labels(self, epsilon: float, delta: float) -> list[Any]:
         """The labels that occur often enough, sorted; charged even when there is none.
 
@@ -186,7 +202,9 @@ class Batch:
             raise InvalidInput("Ask for labels in a round of Everyone.")
         mechanism = StabilityHistogram(epsilon, delta)
         sampler = self._opening.charge(mechanism.event())
-        return targets.restored(mechanism.release(targets.counts(), sampler))
+        found = targets.restored(mechanism.release(targets.counts(), sampler))
+        self._opening.released()
+        return found
 
     # ---------------------------------------------------------------- inside
 

@@ -25,6 +25,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail import progress
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned, NotReleased, require_whole
 from privtail.trusted.accountants import calibrate, cost
 from privtail.trusted.batch import BLOCK_ROWS, Batch, FeatureMap, Ids
@@ -104,6 +105,7 @@ class Curator:
         self._process = os.getpid()
         self._cursor: list[tuple[Round, int]] = []
         self._current: Opening | None = None
+        self._done = 0
         self.map = FeatureMap(np.ones(d), np.zeros(d))
 
     # ---------------------------------------------------------------- budget
@@ -259,8 +261,8 @@ class Curator:
     def _batch(self, sampling: Sampling) -> Batch:
         if self._process != os.getpid():
             raise NotPlanned("A forked process cannot release what its parent has paid for.")
+        self._close()
         with self._lock:
-            self._close()
             if not self._cursor:
                 raise NotPlanned("No round is left in the plan; compose() one that announces it.")
             planned, used = self._cursor[0]
@@ -270,7 +272,7 @@ class Curator:
                 self._cursor.pop(0)
             else:
                 self._cursor[0] = (planned, used + 1)
-            self._current = Opening(planned.events, self._sampler)
+            self._current = Opening(planned.events, self._sampler, self._finished)
             ids = self._seen(sampling, used)
             return Batch(self, self.problem.sampled(sampling), ids, self._current)
 
@@ -288,6 +290,12 @@ class Curator:
     def _close(self) -> None:
         if self._current is not None:
             self._current.close()
+
+    def _finished(self) -> None:
+        with self._lock:
+            self._done += 1
+            done = self._done
+        progress.report(done, sum(r.times for r in self.plan))
 
     def __repr__(self) -> str:
         return f"Curator({self._records!r}, {self.budget})"

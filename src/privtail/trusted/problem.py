@@ -133,6 +133,24 @@ class Problem:
         """Counts of gradient norms in ``edges`` + 1 cells."""
         return replace(self.histogram(1, edges), question="gradient norms")
 
+    def invalid_rows(self) -> Sensitivity:
+        """How many rows count as zero, size 1.
+
+        A record adds 0 or 1, so replacing it moves the count by at most 1, and so does emptying
+        it, whether an empty slot is taken as nothing (0) or as a row of missing numbers (1).
+        """
+        step = 2.0**self.bits
+        one = Norms(step, step, step)
+        return Sensitivity(
+            size=1,
+            unit=2.0**-self.bits,
+            radius=one,
+            diameter=one,
+            magnitude=self.n * 2**self.bits,
+            one_signed=True,
+            question="invalid rows",
+        )
+
     def _mean(self, mean: RobustMean, size: int, question: str) -> Sensitivity:
         require_whole("blocks", mean.blocks, 1)
         if mean.blocks > self.n:

@@ -235,7 +235,9 @@ class Sensitive:
             names = ", ".join(known.__name__ for known in MECHANISMS)
             raise IncompatibleParts(f"A sensitive value is opened by one of {names} only.")
         sampler = self._opening.charge(mechanism.event(self.sensitivity))
-        return mechanism.release(self._value, self.sensitivity, sampler)
+        answer = mechanism.release(self._value, self.sensitivity, sampler)
+        self._opening.released()
+        return answer
 
     def __repr__(self) -> str:
         s = self.sensitivity
