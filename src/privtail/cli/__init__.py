@@ -1,7 +1,8 @@
-"""The command line: ``privtail fit``, ``predict``, ``verify``, ``mean``, ``budget``, ``demo``."""
+"""The command line: one file per verb; ``privtail --help`` lists them."""
 
 from __future__ import annotations
 
+import signal
 import sys
 
 
@@ -12,6 +13,8 @@ def main() -> None:
     budget, 130 interrupted.
     """
     try:
+        # To be told to end is to be interrupted: drafts of files are cleared away.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         from privtail.cli.application import application
     except ModuleNotFoundError as error:
         sys.exit(f"The command line needs {error.name}. Type: pip install 'privtail[cli]'")

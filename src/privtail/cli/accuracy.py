@@ -14,15 +14,12 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
+from privtail.cli.picture import BLUE, EPSILONS, GREY, ORANGE
 from privtail.model import Model, load
 from privtail.trusted.tables import TableFile
 
 Columns = dict[str, NDArray[Any]]
 
-EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-
-# Okabe and Ito's colours, which colour-blind people can tell apart.
-_BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#5A5A5A"
 
 
 @dataclass(kw_only=True)
@@ -111,14 +108,14 @@ class Comparison:
         low, median, high = (100 * np.array(s) for s in zip(*self.curve.values(), strict=True))
         figure = Figure(figsize=(8, 4.8), layout="constrained")
         axes = figure.add_subplot(xscale="log")
-        axes.fill_between(epsilons, low, high, color=_BLUE, alpha=0.2, linewidth=0)
-        axes.plot(epsilons, median, color=_BLUE, marker="o", linewidth=2)
-        axes.plot([1], [100 * private], marker="D", markersize=9, color=_ORANGE, linestyle="none")
+        axes.fill_between(epsilons, low, high, color=BLUE, alpha=0.2, linewidth=0)
+        axes.plot(epsilons, median, color=BLUE, marker="o", linewidth=2)
+        axes.plot([1], [100 * private], marker="D", markersize=9, color=ORANGE, linestyle="none")
         for level, style, text in (
             (self.open_accuracy, "--", "without privacy (scikit-learn)"),
             (self.majority, ":", "always the majority class"),
         ):
-            axes.axhline(100 * level, color=_GREY, linestyle=style, linewidth=1.6)
+            axes.axhline(100 * level, color=GREY, linestyle=style, linewidth=1.6)
             above = level > self.majority
             axes.annotate(
                 f"{text}: {level:.1%}",
@@ -127,15 +124,15 @@ class Comparison:
                 textcoords="offset points",
                 ha="left" if above else "right",
                 va="bottom" if above else "top",
-                color=_GREY,
+                color=GREY,
             )
         axes.annotate(
-            f"model.json, exact noise: {private:.1%}", (1, 100 * private), color=_ORANGE,
+            f"model.json, exact noise: {private:.1%}", (1, 100 * private), color=ORANGE,
             xytext=(10, -22), textcoords="offset points",
         )  # fmt: skip
         axes.annotate(
             f"private, simulated noise:\nmedian and range of {self.repeats} fits",
-            (epsilons[3], median[3]), color=_BLUE, xytext=(4, -30), textcoords="offset points",
+            (epsilons[3], median[3]), color=BLUE, xytext=(4, -30), textcoords="offset points",
             va="top",
         )  # fmt: skip
         axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])

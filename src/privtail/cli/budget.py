@@ -9,11 +9,10 @@ import typer
 
 from privtail.cli.console import show
 from privtail.cli.options import opened_ledger
-from privtail.trusted.ledger import Ledger
 
 
 def budget(
-    file: Annotated[Path, typer.Argument(show_default=False, help="The ledger.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The ledger.")],
     epsilon: Annotated[
         float | None, typer.Option(show_default=False, help="Start it with this total.")
     ] = None,
@@ -39,6 +38,8 @@ def budget(
       privtail budget budget.jsonl --epsilon 3 --delta 1e-5
       privtail budget budget.jsonl
     """
+    from privtail.trusted.ledger import Ledger
+
     if epsilon is None and delta is None:
         ledger = opened_ledger(file)
     else:

@@ -8,43 +8,31 @@ from typing import Annotated, Literal
 
 import typer
 
-from privtail.cli.console import say, show, working
-from privtail.cli.options import (
-    Data,
-    Delta,
-    Epsilon,
-    Force,
-    LedgerPath,
-    Noise,
-    Relation,
-    Seed,
-    advice,
-    opened_ledger,
-    promise,
-)
-from privtail.trusted.budget import Budget
+from privtail.cli.console import counting, say, show, working
+from privtail.cli.options import Chance, Data, Output, Promise, advice, counted, promised
 
 
 def mean(
     data: Data,
     column: Annotated[
-        list[str], typer.Option(show_default=False, help="A column of numbers. Repeat it.")
+        list[str],
+        typer.Option(metavar="COLUMN", show_default=False, help="A column of numbers. Repeat it."),
     ],
-    epsilon: Epsilon,
-    delta: Delta = 1e-6,
+    promise: Promise,
+    chance: Chance,
+    output: Output,
     method: Annotated[
         Literal["clipped", "clamped", "truncated", "catoni"],
         typer.Option(help="How a row is kept from counting too much."),
     ] = "clipped",
-    neighbours: Relation = "replace_one",
-    noise: Noise = "exact",
-    seed: Seed = None,
-    ledger: LedgerPath = None,
     out: Annotated[
         Path | None,
-        typer.Option(show_default=False, help="Write the means and their statement, as JSON."),
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Write the means and their statement, as JSON.",
+        ),
     ] = None,
-    force: Force = False,
 ) -> None:
     """Release private means of columns.
 
@@ -59,28 +47,28 @@ def mean(
     from privtail.model import require_writable, written_whole
     from privtail.trusted.tables import TableFile
 
-    budget = Budget(epsilon, delta, neighbours)
+    budget, account = promise.budget, promise.account
     if out is not None:
-        require_writable(out, overwrite=force)
-    account = opened_ledger(ledger)
+        require_writable(out, overwrite=output.force)
     table = TableFile(data)
     table.require(column, "to take the mean of")
     with working(f"reading {data}"):
         columns = table.columns(column)
     rows = len(next(iter(columns.values())))
-    say(f"{data}: {rows:,} rows; mean of {', '.join(columns)}: {promise(budget, noise)}")
+    said = promised(budget, chance.noise)
+    say(f"{data}: {counted(rows, 'row')}; mean of {', '.join(columns)}: {said}")
     warning = advice(budget, rows)
     if warning:
         say(warning)
-    with working("taking the mean"):
+    with counting("taking the mean"):
         estimate = private_mean(
             columns,
-            epsilon=epsilon,
-            delta=delta,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
             method=method,
-            neighbours=neighbours,
-            noise=noise,
-            random_state=seed,
+            neighbours=budget.neighbours,
+            noise=chance.noise,
+            random_state=chance.seed,
             ledger=account,
         )
     found = {
@@ -96,6 +84,6 @@ def mean(
     if out is not None:
         content = {"format": "privtail-mean", "version": 1, "means": found}
         content["statement"] = estimate.privacy_.to_json()
-        with written_whole(out, overwrite=force) as file:
+        with written_whole(out, overwrite=output.force) as file:
             file.write(json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
         say(f"\nwrote {out}")

@@ -186,6 +186,6 @@ def advice(budget: Budget, rows: int) -> str | None:
     return None
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: int, one: str, many: str = "") -> str:
     """``1 row``, ``2 rows``."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

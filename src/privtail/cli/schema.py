@@ -7,10 +7,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from privtail.errors import InvalidInput
-from privtail.trusted.tables import Label, TableFile
+
+Label = str | int | float | bool
 
 _FORM = (
     '{"target": "y", "classes": ["a", "b"], "numeric": ["age"], "categories": '
@@ -18,7 +21,71 @@ _FORM = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """What is known of the table; options that ``fit`` and ``plan`` share."""
+
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", show_default=False, help="What to predict.")
+    ] = None
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            show_default=False,
+            help="Labels of the target. Undeclared, they cost a tenth of the budget.",
+        ),
+    ] = None
+    categories: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=A,B,C",
+            show_default=False,
+            help="Values of a column of text; others count as none of them. Repeat it.",
+        ),
+    ] = None
+    numeric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="Read a column as numbers; a cell that is none drops its row. Repeat it.",
+        ),
+    ] = None
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", show_default=False, help="Leave a column out. Repeat it."),
+    ] = None
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="JSON that says the same: target, classes, categories, numeric, drop.",
+        ),
+    ] = None
+
+    def facts(self) -> Schema:
+        """The facts of the schema file, and what the other options add to or put above them.
+
+        Raises
+        ------
+        InvalidInput
+            If the file or a declaration cannot be understood.
+        """
+        file = Schema() if self.schema is None else Schema.read(self.schema)
+        named = dict(_named(text) for text in self.categories or ())
+        return Schema(
+            target=self.target or file.target,
+            classes=file.classes if self.classes is None else _split(self.classes, "--classes"),
+            numeric=(*file.numeric, *(self.numeric or ())),
+            categories={**file.categories, **named},
+            drop=(*file.drop, *(self.drop or ())),
+            complete=file.complete,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Schema:
     """Declared facts about the columns of a table, never taken from its rows.
 
@@ -26,46 +93,22 @@ class Schema:
     ----------
     target : what to predict.
     classes : labels of the target, if they are declared.
-    numeric : columns of numbers; None where it is left to the file.
+    numeric : columns of numbers.
     categories : column -> its categories.
     drop : columns to leave out.
+    complete : whether a feature that is neither numeric nor has categories is refused.
     """
 
     target: str | None = None
     classes: tuple[Label, ...] | None = None
-    numeric: tuple[str, ...] | None = None
+    numeric: tuple[str, ...] = ()
     categories: Mapping[str, tuple[Label, ...]] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
+    complete: bool = False
 
     @classmethod
-    def declared(
-        cls,
-        path: Path | None,
-        *,
-        target: str | None = None,
-        classes: str | None = None,
-        categories: Sequence[str] = (),
-        drop: Sequence[str] = (),
-    ) -> Schema:
-        """The facts of a schema file, and what the command line adds to or puts above them.
-
-        Raises
-        ------
-        InvalidInput
-            If the file or a declaration cannot be understood.
-        """
-        file = cls() if path is None else cls._read(path)
-        named = dict(_named(text) for text in categories)
-        return cls(
-            target=target or file.target,
-            classes=file.classes if classes is None else _split(classes, "--classes"),
-            numeric=file.numeric,
-            categories={**file.categories, **named},
-            drop=(*file.drop, *drop),
-        )
-
-    @classmethod
-    def _read(cls, path: Path) -> Schema:
+    def read(cls, path: Path) -> Schema:
+        """Read a schema file; raises InvalidInput if it cannot be understood."""
         try:
             content = json.loads(path.read_bytes())
         except OSError as error:
@@ -82,42 +125,22 @@ class Schema:
         return cls(
             target=target,
             classes=_list(path, content, "classes", str | int | float),
-            numeric=_list(path, content, "numeric", str),
+            numeric=_list(path, content, "numeric", str) or (),
             categories={
                 name: _list(path, categories, name, str | int | float) or () for name in categories
             },
             drop=_list(path, content, "drop", str) or (),
+            complete=content.get("numeric") is not None,
         )
 
-    def features(self, table: TableFile) -> list[str]:
-        """The columns of ``table`` to learn from, in the order of the file.
-
-        Raises
-        ------
-        InvalidInput
-            If a declared column is missing, a column is not declared though ``numeric`` says which
-            are numbers, or none is left.
-        """
-        if self.target is None:
-            raise InvalidInput("Say what to predict: --target COLUMN.")
-        table.require([self.target], "the target")
-        table.require(self.drop, "to be dropped")
-        table.require(self.categories, "declared as categories")
-        table.require(self.numeric or (), "declared as numeric")
-        if self.target in self.categories:
-            raise InvalidInput(
-                f"Column {self.target!r} is the target: declare its labels by --classes a,b."
-            )
-        features = [name for name in table.names if name not in {*self.drop, self.target}]
+    def require_complete(self, path: Path, features: Sequence[str]) -> None:
+        """Refuse features that a schema file with a list of numeric columns does not know."""
         for name in features:
-            if self.numeric is not None and name not in {*self.numeric, *self.categories}:
+            if self.complete and name not in {*self.numeric, *self.categories}:
                 raise InvalidInput(
-                    f"Column {name!r} of {table.path} is not in the schema. Put it under "
+                    f"Column {name!r} of {path} is not in the schema. Put it under "
                     f'"numeric" or "categories", or leave it out (--drop {name}).'
                 )
-        if not features:
-            raise InvalidInput(f"{table.path} has no column left to learn from.")
-        return features
 
 
 def _list(path: Path, content: dict[str, Any], name: str, kind: Any) -> tuple[Any, ...] | None:

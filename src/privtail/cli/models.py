@@ -1,0 +1,115 @@
+"""Which model is fitted, with which parameters: options that ``fit`` and ``plan`` share."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal
+
+import typer
+
+from privtail.errors import InvalidInput
+
+Name = Literal[
+    "linear", "ridge", "lasso", "elastic-net", "huber", "lad", "quantile", "poisson", "logistic"
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A model and its parameters; None leaves a parameter at the model's default."""
+
+    model: Annotated[
+        Name | None,
+        typer.Option(
+            show_default="by the type of the target",
+            help="linear, ridge, lasso, elastic-net: means; huber, lad, quantile: robust to odd "
+            "targets; poisson: counts; logistic: labels.",
+        ),
+    ] = None
+    alpha: Annotated[
+        float | None,
+        typer.Option(show_default=False, help="Strength of the penalty, as in scikit-learn."),
+    ] = None
+    C: Annotated[
+        float | None,
+        typer.Option(
+            "--C", show_default=False, help="Of logistic: inverse strength, as in scikit-learn."
+        ),
+    ] = None
+    l1_ratio: Annotated[
+        float | None,
+        typer.Option(show_default=False, help="Of elastic-net: part of the l1 norm, 0 to 1."),
+    ] = None
+    quantile: Annotated[
+        float | None, typer.Option(show_default=False, help="Of quantile: which one, 0 to 1.")
+    ] = None
+    threshold: Annotated[
+        float | None,
+        typer.Option(show_default=False, help="Of huber: errors beyond it count linearly."),
+    ] = None
+    class_weight: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A=2,B=1", show_default=False, help="Of logistic: weights of the labels."
+        ),
+    ] = None
+    fit_intercept: Annotated[
+        bool, typer.Option("--intercept/--no-intercept", help="Add an intercept.")
+    ] = True
+    algorithm: Annotated[
+        str, typer.Option(metavar="NAME", help="A published one instead: privtail algorithms")
+    ] = "auto"
+    count_invalid: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="Part of ε, such as 0.02, that buys a noisy count of the rows that count as zero.",
+        ),
+    ] = 0.0
+
+    def estimator(self, name: Name, **others: Any) -> Any:
+        """The estimator of this name with these parameters and ``others``.
+
+        Raises
+        ------
+        InvalidInput
+            If the model has no such parameter: the error names those that it has.
+        """
+        from privtail.linear_model import MODELS
+
+        kind = MODELS[name]
+        known = inspect.signature(kind).parameters
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}
+        given = {key: value for key, value in given.items() if value is not None}
+        for key in given:
+            if key not in known:
+                raise InvalidInput(
+                    f"--model {name} has no {_option(key)}. "
+                    + _owned([f.name for f in fields(self) if f.default is None], known)
+                )
+        if self.class_weight is not None:
+            given["class_weight"] = _weights(self.class_weight)
+        return kind(**given, **others)
+
+
+def _owned(parameters: list[str], known: Any) -> str:
+    has = [_option(name) for name in parameters if name in known]
+    return f"It has {', '.join(has)}." if has else "It has no parameters of its own."
+
+
+def _option(parameter: str) -> str:
+    return "--" + parameter.replace("_", "-")
+
+
+def _weights(text: str) -> str | dict[str, float]:
+    """``balanced``, or label=weight between commas."""
+    if text == "balanced":
+        return text
+    try:
+        pairs = [part.rsplit("=", 1) for part in text.split(",")]
+        return {label.strip(): float(weight) for label, weight in pairs}
+    except ValueError:
+        raise InvalidInput(
+            f"--class-weight {text!r} is not understood. Type: --class-weight yes=2,no=1"
+        ) from None

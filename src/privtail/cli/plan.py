@@ -1,0 +1,97 @@
+"""``privtail plan``: what a fit would release, before anything is read or spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from privtail.cli.console import say, show, working
+from privtail.cli.models import Choice
+from privtail.cli.options import Output, Persons, Promise
+from privtail.cli.schema import Declared
+from privtail.errors import InvalidInput
+
+
+def plan(
+    declared: Declared,
+    choice: Choice,
+    promise: Promise,
+    persons: Persons,
+    output: Output,
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DATA]", show_default=False, help="The table to plan for."),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(metavar="N", show_default=False, help="Without a table: its rows."),
+    ] = None,
+    features: Annotated[
+        int | None,
+        typer.Option(metavar="D", show_default=False, help="Without a table: its features."),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.png", show_default=False, help="Draw the noise against ε."),
+    ] = None,
+) -> None:
+    """Say what a fit would release: noise, steps, passes over the file, cost.
+
+    It spends nothing, and of a table it reads the names and types of the columns and how many rows
+    there are. Options are those of fit.
+
+    For example:
+      privtail plan claims.csv --target cost --model ridge --epsilon 1 --drop claim_id
+      privtail plan --rows 100000 --features 20 --model logistic --epsilon 0.5 --plot plan.png
+      privtail plan loans.parquet --target late --classes no,yes --epsilon 1 --ledger budget.jsonl
+    """
+    from privtail.cli.picture import draw_plan
+    from privtail.cli.task import Task
+    from privtail.model import require_writable
+
+    budget, account = promise.budget, promise.account
+    if plot is not None:
+        require_writable(plot, overwrite=output.force)
+    parameters: dict[str, Any] = {
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "neighbours": budget.neighbours,
+        "max_rows": persons.max_rows,
+    }
+    reading = None
+    if data is not None:
+        with working(f"opening {data}"):
+            task = Task.of(data, declared, choice, persons)
+            estimator = task.estimator(choice, **parameters)
+            sizes = (rows or task.table.n, *task.sizes)
+            found = estimator.plan(*sizes)
+        show(str(task))
+        reading = task.reading(found)
+    elif rows is None or features is None or choice.model is None:
+        raise InvalidInput(
+            "Name a table, or say how large it is: privtail plan --rows 100000 --features 20 "
+            "--model linear --epsilon 1"
+        )
+    else:
+        labels = declared.facts().classes
+        classes = {} if labels is None else {"classes": labels}
+        estimator = choice.estimator(choice.model, **classes, **parameters)
+        sizes = (rows, features, 0)
+        found = estimator.plan(*sizes)
+    show(str(found))
+    if reading is not None:
+        show(reading)
+    if account is not None:
+        show(_fits(found.epsilon, budget.delta, account.remaining))
+    if plot is not None:
+        draw_plan(plot, estimator, sizes, overwrite=output.force)
+        say(f"wrote {plot}")
+
+
+def _fits(epsilon: float, delta: float, left: tuple[float, float]) -> str:
+    """Whether a ledger would admit the plan."""
+    enough = epsilon <= left[0] and delta <= left[1]
+    verdict = "would fit" if enough else "would be REFUSED"
+    return f"ledger       {verdict}: ε = {left[0]:g}, δ = {left[1]:g} are left"

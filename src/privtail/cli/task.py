@@ -1,0 +1,125 @@
+"""What is to be learned, from which columns of which table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privtail.cli.models import Choice, Name
+from privtail.cli.options import Persons, counted
+from privtail.cli.schema import Declared, Label
+from privtail.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from privtail.model import Column
+    from privtail.trusted.tables import TableFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A model of one column by others. It holds public facts alone.
+
+    Attributes
+    ----------
+    table : the file, whose rows are read by the core.
+    target : the column to predict.
+    model : name of the model.
+    columns : the features, in order.
+    classes : declared labels of the target; None for numbers, and for labels still to buy.
+    """
+
+    table: TableFile
+    target: str
+    model: Name
+    columns: tuple[Column, ...]
+    classes: tuple[Label, ...] | None
+
+    @classmethod
+    def of(
+        cls,
+        data: Path,
+        declared: Declared,
+        choice: Choice,
+        persons: Persons,
+        scratch: Path | None = None,
+    ) -> Task:
+        """Read names and types of the file, and hold the declarations against them.
+
+        Raises
+        ------
+        InvalidInput
+            Names the file, the column and the option that mends it.
+        """
+        from privtail.model import Column
+        from privtail.trusted.tables import TableFile
+
+        facts = declared.facts()
+        if facts.target is None:
+            raise InvalidInput("Say what to predict: --target COLUMN.")
+        if facts.target in facts.categories:
+            raise InvalidInput(
+                f"Column {facts.target!r} is the target: declare its labels by --classes a,b."
+            )
+        left = [] if persons.groups is None else [persons.groups]
+        table = TableFile(
+            data,
+            categories=facts.categories,
+            numeric=facts.numeric,
+            drop=[*facts.drop, *left],
+            scratch=scratch,
+        )
+        features = table.features(facts.target)
+        facts.require_complete(data, features)
+        model = choice.model or _by_type(table, facts.target, facts.classes)
+        if model != "logistic" and facts.classes is not None:
+            raise InvalidInput(
+                f"A {model} model predicts numbers, not classes: use --model logistic, or leave "
+                "out --classes."
+            )
+        if model != "logistic":
+            table.require_numeric(facts.target)
+        return cls(
+            table=table,
+            target=facts.target,
+            model=model,
+            columns=tuple(Column(name, table.categories.get(name)) for name in features),
+            classes=None if facts.classes is None else table.typed(facts.target, facts.classes),
+        )
+
+    def estimator(self, choice: Choice, **others: Any) -> Any:
+        """The estimator for it."""
+        declared = {} if self.classes is None else {"classes": self.classes}
+        categories = dict(self.table.categories) or None
+        return choice.estimator(self.model, categories=categories, **declared, **others)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Features as the model sees them, and how many of these encode categories."""
+        widths = [len(column.features) for column in self.columns]
+        encoded = [len(column.features) for column in self.columns if column.categories is not None]
+        return sum(widths), sum(encoded)
+
+    def reading(self, plan: Any) -> str:
+        """How often a fit of this plan decodes the file."""
+        passes = self.table.passes(plan)
+        mend = "" if passes == 1 else "; --scratch DIR decodes it once"
+        return f"reading      {counted(passes, 'pass', 'passes')} over the file{mend}"
+
+    def __str__(self) -> str:
+        columns, features = counted(len(self.columns), "column"), counted(self.sizes[0], "feature")
+        rows = counted(self.table.n, "row")
+        return f"{self.table.path}: {rows}, {columns}, {features}; {self.model} of {self.target!r}"
+
+
+def _by_type(table: TableFile, target: str, classes: object) -> Name:
+    """The model that the target's declared type asks for; never its cells."""
+    kind = "label" if classes is not None else table.kind(target)
+    if kind == "label":
+        return "logistic"
+    if kind == "number":
+        return "linear"
+    raise InvalidInput(
+        f"Is {target!r} of {table.path} a number or a label? Its type does not say. Type: "
+        "--model linear, or --model logistic."
+    )
