@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 import time
 
 import pytest
@@ -25,28 +23,3 @@ def test_demo(shell):
     assert [shlex.split(command)[0] for command in commands] == ["fit", "predict", "verify"]
     for command in commands:
         shell(*shlex.split(command))
-
-
-def test_help_teaches_by_example(shell):
-    said = shell("--help").stdout
-    for verb in ("fit", "predict", "verify", "mean", "budget", "demo"):
-        assert verb in said
-        page = shell(verb, "--help").stdout
-        assert "For example:\n" in page
-        assert f"\n    privtail {verb} " in page
-
-
-def test_help_is_quick_and_light():
-    code = (
-        "import sys\nfrom privtail.cli.application import application\n"
-        "application(['fit', '--help'], standalone_mode=False)\n"
-        "print(*(m for m in ('numba', 'sklearn', 'pyarrow', 'matplotlib') if m in sys.modules))"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.splitlines()[-1] == ""
-
-
-def test_the_command_as_a_process(shell):
-    out = shell.process("--version")
-    assert out.returncode == 0
-    assert out.stdout == f"privtail {privtail.__version__}\n"

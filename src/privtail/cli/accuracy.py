@@ -21,7 +21,6 @@ from privtail.trusted.tables import TableFile
 Columns = dict[str, NDArray[Any]]
 
 
-
 @dataclass(kw_only=True)
 class Comparison:
     """A model's training and test data, and what was measured on them.

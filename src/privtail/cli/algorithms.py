@@ -6,14 +6,15 @@ from privtail.cli.console import show
 
 
 def algorithms() -> None:
-    """List the algorithms that --algorithm NAME runs: paper, box, class, what accuracy needs.
+    r"""List the algorithms that --algorithm NAME runs: paper, box, class, what accuracy needs.
 
     Privacy needs no knowledge of the data with any of them. auto, the default, is the most accurate
     one that nobody has to tune; the published ones are there for comparison.
 
     For example:
       privtail algorithms
-      privtail fit claims.csv --target cost --model linear --epsilon 1 --algorithm catoni-descent
+      privtail fit claims.csv --target cost --model linear --epsilon 1 \
+        --algorithm catoni-descent --out catoni.json
     """
     from privtail.algorithms import NAMES, TABLE
 

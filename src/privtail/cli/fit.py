@@ -43,19 +43,22 @@ def fit(
         ),
     ] = None,
 ) -> None:
-    """Fit a private model and write it with its privacy statement.
+    r"""Fit a private model and write it with its privacy statement.
 
     Every column but the target is a feature. A column of text needs its categories declared, since
     which values occur in private rows is itself private. A row without a usable number in some
     column counts as zero. Before it starts, the command says what it will release.
 
     For example:
-      privtail fit claims.csv --target cost --model linear --epsilon 1 --drop claim_id
-      privtail fit claims.csv --target cost --model ridge --alpha 0.1 --epsilon 1 --plot fit.png
-      privtail fit loans.csv --target late --model logistic --epsilon 2 --categories job=clerk,cook
-      privtail fit loans.parquet --target late --classes no,yes --epsilon 0.5 --count-invalid 0.02
-      privtail fit visits.parquet --target cost --epsilon 1 --groups person --max-rows 5
-      privtail fit adult.parquet --schema adult.json --epsilon 1 --ledger budget.jsonl
+      privtail fit claims.csv --target cost --model linear --epsilon 1
+      privtail fit claims.csv --target cost --model ridge --alpha 0.1 \
+        --epsilon 1 --drop claim_id --out ridge.json --plot ridge.png
+      privtail fit loans.parquet --target late --classes no,yes \
+        --categories job=clerk,cook --epsilon 2 --out late.json
+      privtail fit visits.parquet --target cost --epsilon 1 \
+        --groups person --max-rows 5 --count-invalid 0.02 --out visits.json
+      privtail fit adult.parquet --schema adult.json --epsilon 1 \
+        --ledger budget.jsonl --out income.json
     """
     from privtail.cli.picture import draw_fit
     from privtail.cli.task import Task

@@ -34,14 +34,15 @@ def mean(
         ),
     ] = None,
 ) -> None:
-    """Release private means of columns.
+    r"""Release private means of columns.
 
     Several columns share one budget. No bound on the data is needed: centre and scale are bought
     from the same budget. Every row must have a number in each column, else it counts as zero.
 
     For example:
       privtail mean claims.csv --column cost --epsilon 0.5
-      privtail mean claims.parquet --column cost --column days --epsilon 1 --out means.json
+      privtail mean claims.csv --column cost --column days --epsilon 1 \
+        --out means.json
     """
     from privtail.mean import private_mean
     from privtail.model import require_writable, written_whole

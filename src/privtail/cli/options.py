@@ -37,9 +37,9 @@ class Promise:
             show_default=False, help="Privacy budget, > 0; 0.1 is strong, 10 weak, inf no privacy."
         ),
     ]
-    delta: Annotated[
-        float, typer.Option(help="Probability that ε fails; well below 1/rows.")
-    ] = 1e-6
+    delta: Annotated[float, typer.Option(help="Probability that ε fails; well below 1/rows.")] = (
+        1e-6
+    )
     neighbours: Annotated[
         Literal["replace_one", "zero_out"],
         typer.Option(help="Who cannot be told apart: a row replaced by any other, or emptied."),

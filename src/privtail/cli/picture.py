@@ -59,7 +59,95 @@ class Coefficients:
         """Whether a coefficient could be noise alone."""
         return np.abs(self.ratios) < WITHIN
 
-    def draw_fit(path: Path, estimator: Any, model: Model, *, overwrite: bool) -> None:
+    def draw(self, axes: Axes) -> None:
+        """One row per coefficient, strongest first, with the noise as a bar."""
+        order = np.argsort(-np.abs(self.ratios), kind="stable")[:MOST_ROWS]
+        strength = np.abs(self.ratios[order])
+        far = float(np.max(strength, initial=10.0, where=np.isfinite(strength)))
+        axes.set_xscale("function", functions=(np.arcsinh, np.sinh))
+        axes.axvspan(-WITHIN, WITHIN, color=GREY, alpha=0.12, linewidth=0)
+        axes.axvline(0, color=GREY, linewidth=0.8)
+        for row, j in enumerate(order):
+            colour = GREY if self.within[j] else BLUE
+            x = float(np.clip(self.ratios[j], -far, far))
+            bar = WITHIN if self.noise[j] else 0.0
+            axes.errorbar(
+                x, row, xerr=bar, fmt="o", color=colour, markersize=4.5, linewidth=1.4,
+                markerfacecolor="white" if self.within[j] else colour,
+            )  # fmt: skip
+            axes.annotate(
+                f"{_rounded(self.values[j], 3)} ± {_rounded(self.noise[j], 2)}", (1, row), (6, 0),
+                xycoords=("axes fraction", "data"), textcoords="offset points",
+                va="center", fontsize=8, color=colour,
+            )  # fmt: skip
+        axes.set_yticks(range(len(order)), [_short(self.names[j]) for j in order], fontsize=8)
+        axes.set_ylim(len(order) - 0.4, -0.6)
+        reach = max(10.0, 1.5 * (far + WITHIN))
+        axes.set_xlim(-reach, reach)
+        ticks = [t for t in (2, 10, 100, 1000, 10_000, 100_000) if t < reach]
+        marks = [-t for t in reversed(ticks)] + [0, *ticks]
+        axes.set_xticks(marks, [f"{t:,}" for t in marks], fontsize=8)
+        axes.set_xlabel("coefficient in standard deviations of its noise; bar: ± 2 of them")
+        axes.set_title(self._summary(len(order)), loc="left", fontsize=10)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+
+    def _summary(self, shown: int) -> str:
+        count, lost = len(self.names), int(self.within.sum())
+        text = f"{lost} of {count} coefficients within noise (hollow)"
+        return text if shown == count else f"{text}; the {shown} strongest are shown"
+
+
+@dataclass(frozen=True)
+class ErrorCurve:
+    """Expected noise error of a plan against ε, from public numbers alone.
+
+    Attributes
+    ----------
+    epsilons, errors : the curve.
+    epsilon, error : of the fit.
+    delta : of all of them.
+    """
+
+    epsilons: Sequence[float]
+    errors: Sequence[float]
+    epsilon: float
+    error: float
+    delta: float
+
+    @classmethod
+    def of(cls, estimator: Any, sizes: tuple[int, int, int]) -> ErrorCurve:
+        """The curve of the estimator's plans for these sizes, around its own epsilon."""
+        from sklearn.base import clone
+
+        here = estimator.epsilon if math.isfinite(estimator.epsilon) else 10.0
+        epsilons = sorted({*EPSILONS, here})
+        planned = clone(estimator)
+        errors = [planned.set_params(epsilon=e).plan(*sizes).noise_error for e in epsilons]
+        at = epsilons.index(here)
+        return cls(epsilons, errors, here, errors[at], estimator.delta)
+
+    def draw(self, axes: Axes) -> None:
+        """Both axes logarithmic; the fit is marked."""
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.plot(self.epsilons, self.errors, color=BLUE, linewidth=2)
+        axes.plot([self.epsilon], [self.error], marker="D", markersize=8, color=ORANGE)
+        axes.annotate(
+            f"ε = {self.epsilon:g}: {_rounded(self.error, 2)}", (self.epsilon, self.error), (8, 8),
+            textcoords="offset points", color=ORANGE,
+        )  # fmt: skip
+        low, high = self.epsilons[0], self.epsilons[-1]
+        ticks = [t for t in (0.01, 0.1, 0.5, 1, 2, 5, 10, 100) if low <= t <= high]
+        axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
+        axes.minorticks_off()
+        axes.set_xlabel(f"ε at δ = {self.delta:g} (more privacy to the left)")
+        axes.set_ylabel("expected noise error")
+        axes.set_title("what the plan's noise costs", loc="left", fontsize=10)
+        axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_fit(path: Path, estimator: Any, model: Model, *, overwrite: bool) -> None:
     """Coefficients and noise error of a fitted estimator, as PNG."""
     problem = estimator.plan_.problem
     sizes = problem.n, problem.d, len(problem.indicators)

@@ -37,15 +37,17 @@ def plan(
         typer.Option(metavar="FILE.png", show_default=False, help="Draw the noise against ε."),
     ] = None,
 ) -> None:
-    """Say what a fit would release: noise, steps, passes over the file, cost.
+    r"""Say what a fit would release: noise, steps, passes over the file, cost.
 
     It spends nothing, and of a table it reads the names and types of the columns and how many rows
     there are. Options are those of fit.
 
     For example:
-      privtail plan claims.csv --target cost --model ridge --epsilon 1 --drop claim_id
-      privtail plan --rows 100000 --features 20 --model logistic --epsilon 0.5 --plot plan.png
-      privtail plan loans.parquet --target late --classes no,yes --epsilon 1 --ledger budget.jsonl
+      privtail plan claims.csv --target cost --model ridge --epsilon 1
+      privtail plan --rows 100000 --features 20 --model poisson \
+        --epsilon 0.5 --plot plan.png
+      privtail plan adult.parquet --schema adult.json --epsilon 1 \
+        --ledger budget.jsonl
     """
     from privtail.cli.picture import draw_plan
     from privtail.cli.task import Task

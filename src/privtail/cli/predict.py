@@ -5,27 +5,31 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from privtail.cli.console import say, show, working
-from privtail.cli.options import Data, Force
+from privtail.cli.options import Data, Output
 
 if TYPE_CHECKING:
     from privtail.model import Model
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(show_default=False, help="A file of privtail fit.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", show_default=False, help="A file of privtail fit.")
+    ],
     data: Data,
+    output: Output,
     out: Annotated[
         Path | None,
-        typer.Option(show_default=False, help="Write CSV here instead of to standard output."),
+        typer.Option(
+            metavar="FILE", show_default=False, help="Write CSV here; - is standard output."
+        ),
     ] = None,
-    force: Force = False,
 ) -> None:
     """Predict one row for every row of a table, as CSV.
 
@@ -34,42 +38,54 @@ def predict(
     about the row it was made from: it is as private as that row.
 
     For example:
-      privtail predict model.json new.csv --out predictions.csv
-      privtail predict model.json new.parquet | head
+      privtail predict model.json claims.csv --out predictions.csv
+      privtail predict late.json loans.parquet
     """
     from privtail import load
     from privtail.model import require_writable, written_whole
-    from privtail.trusted.tables import TableFile
+    from privtail.trusted.tables import TableFile, column_blocks
 
+    if out == Path("-"):
+        out = None
     if out is not None:
-        require_writable(out, overwrite=force)
+        require_writable(out, overwrite=output.force)
     fitted = load(model)
+    numbers = [column.name for column in fitted.columns if column.categories is None]
+    categories = {c.name: c.categories for c in fitted.columns if c.categories is not None}
     table = TableFile(data)
     table.require([column.name for column in fitted.columns], f"{model} was fitted on it")
-    numbers = [column.name for column in fitted.columns if column.categories is None]
-    labels = {c.name: c.categories for c in fitted.columns if c.categories is not None}
-    with working(f"reading {data}"):
-        columns = table.columns(numbers, labels, numbers)
-
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(_rows(fitted, columns))
+    blocks = column_blocks(table, numbers, categories)
     if out is None:
-        show(text.getvalue().rstrip("\n"))
+        for text in _pages(fitted, blocks):
+            show(text.rstrip("\n"))
         return
-    with written_whole(out, overwrite=force) as file:
-        file.write(text.getvalue().encode())
+    with working(f"predicting {data}"), written_whole(out, overwrite=output.force) as file:
+        for text in _pages(fitted, blocks):
+            file.write(text.encode())
     say(f"wrote {out}")
 
 
+def _pages(model: Model, blocks: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """CSV text: a header, then the predictions of one block after the other."""
+    labels = () if model.classes is None else model.classes
+    yield _csv([["prediction", *(f"probability of {label}" for label in labels)]])
+    for columns in blocks:
+        yield _csv(_rows(model, columns))
+
+
+def _csv(rows: Iterable[list[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
 def _rows(model: Model, columns: dict[str, Any]) -> Iterator[list[str]]:
-    """A header, then one row per prediction; empty where a number is missing."""
+    """One row per prediction; empty where a number is missing."""
     predicted = model.predict(columns)
     if model.classes is None:
-        yield ["prediction"]
         for value in predicted.tolist():
             yield ["" if math.isnan(value) else repr(value)]
         return
-    yield ["prediction", *(f"probability of {label}" for label in model.classes)]
     for label, chances in zip(predicted, model.predict_proba(columns).tolist(), strict=True):
         yield (
             [str(label), *(f"{p:.6g}" for p in chances)]

@@ -25,7 +25,7 @@ def verify(
     2: the file holds no statement, or a model that cannot be used.
 
     For example:
-      privtail verify model.json && cp model.json /srv/published/
+      privtail verify model.json
     """
     from privtail import load, statement
 

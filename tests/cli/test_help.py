@@ -1,0 +1,136 @@
+"""Help and README teach by examples, and every one of them runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+import pytest
+
+import privtail
+from privtail.data import ADULT, adult_schema
+
+VERBS = ("budget", "plan", "fit", "algorithms", "mean", "predict", "verify")
+README = Path(privtail.__file__).parents[2] / "README.md"
+
+
+def examples(page: str) -> list[list[str]]:
+    """The commands below "For example:", without the word privtail."""
+    text = page.split("For example:\n")[1].split("\n\n")[0].replace("\\\n", " ")
+    return [shlex.split(line)[1:] for line in text.splitlines()]
+
+
+@pytest.fixture
+def folder(shell):
+    """The files that the examples name."""
+    rng = np.random.default_rng(0)
+    n = 400
+    days, cost, job = rng.pareto(3, n), rng.pareto(3, n), rng.choice(["clerk", "cook"], n)
+    claims = pa.table({"claim_id": np.arange(n), "days": days, "cost": cost})
+    late = pa.array(np.where(days > 0.5, "yes", "no"))
+    arrow_csv.write_csv(claims, "claims.csv")
+    pq.write_table(pa.table({"days": days, "job": job, "late": late}), "loans.parquet")
+    visits = {"days": days, "cost": cost, "person": rng.integers(0, 100, n)}
+    pq.write_table(pa.table(visits), "visits.parquet")
+    pq.write_table(pq.read_table(ADULT).slice(0, 1000), "adult.parquet")
+    Path("adult.json").write_text(json.dumps({**adult_schema(), "drop": []}))
+    return shell
+
+
+def test_every_example_runs(folder):
+    ran = 0
+    for verb in VERBS:
+        for words in examples(folder(verb, "--help").stdout):
+            folder(*words)
+            ran += words[0] == verb
+    assert ran >= 12
+    for made in ("ridge.png", "plan.png"):
+        assert Path(made).read_bytes()[:4] == b"\x89PNG"
+
+
+def test_the_shell_lines_of_the_readme_run(folder, tmp_path):
+    text = README.read_text().split("## Ten lines of shell")[1].split("```")[1]
+    script = "\n".join(line for line in text.splitlines()[1:] if not line.startswith("pip "))
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "privtail"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m privtail.cli "$@"\n')
+    command.chmod(0o755)
+    path = os.pathsep.join([str(command.parent), str(Path(sys.executable).parent)])
+    done = subprocess.run(
+        ["/bin/sh", "-e", "-c", script],
+        env={
+            **os.environ,
+            "PATH": f"{path}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(Path(privtail.__file__).parents[1]),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "differentially private" in done.stdout
+
+
+def test_pages_fit_a_terminal_of_80_columns(shell, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for page in ((), *((verb,) for verb in VERBS), ("demo",)):
+        text = shell(*page, "--help").stdout
+        assert max(map(len, text.splitlines())) <= 80, page
+
+
+def test_the_first_page_names_every_verb(shell):
+    said = shell("--help").stdout
+    for verb in (*VERBS, "demo"):
+        assert re.search(rf"^  {verb} +\w", said, flags=re.MULTILINE)
+
+
+def test_help_is_quick_and_light():
+    code = (
+        "import sys\nfrom privtail.cli.application import application\n"
+        "application(['fit', '--help'], standalone_mode=False)\n"
+        "print(*(m for m in ('numpy', 'numba', 'sklearn', 'pyarrow', 'matplotlib') "
+        "if m in sys.modules))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.splitlines()[-1] == ""
+
+
+def test_the_options_are_the_parameters_of_the_models():
+    from dataclasses import fields
+
+    from privtail.cli.models import Choice, Name
+    from privtail.linear_model import MODELS
+    from privtail.linear_model.fitting import PrivateLinearModel
+
+    assert set(get_args(Name)) == set(MODELS)
+    shared = {f.name for f in fields(PrivateLinearModel)}
+    own = {f.name for kind in MODELS.values() for f in fields(kind)} - shared - {"classes"}
+    assert own == {f.name for f in fields(Choice) if f.default is None} - {"model"}
+
+
+def test_the_list_of_algorithms(shell):
+    from privtail.algorithms import NAMES, TABLE
+
+    said = shell("algorithms").stdout
+    for name in NAMES:
+        assert re.search(rf"^{name}$", said, flags=re.MULTILINE)
+    for row in TABLE:
+        assert row.algorithm.__name__ in said
+
+
+def test_the_command_as_a_process(shell):
+    out = shell.process("--version")
+    assert out.returncode == 0
+    assert out.stdout == f"privtail {privtail.__version__}\n"
+
+
