@@ -191,18 +191,16 @@ class Batch:
     def labels(self, epsilon: float, delta: float) -> list[Any]:
         """The labels that occur often enough, sorted; charged even when there is none.
 
-        `StabilityHistogram` has the proof. Replacing a record moves two counts by one:
-        epsilon-DP on the labels that both data sets hold. A label held by one record alone passes
-        with probability at most delta, and only one such label can be on either side.
+        `StabilityHistogram` has the proof, for one row and for a person with several.
         """
         targets = self._curator._targets
         if not isinstance(targets, Labels):
             raise InvalidInput("labels() needs a target of labels.")
-        if not isinstance(self._ids, slice):
+        if self._ids is not self._curator._kept:
             raise InvalidInput("Ask for labels in a round of Everyone.")
-        mechanism = StabilityHistogram(epsilon, delta)
+        mechanism = StabilityHistogram(epsilon, delta, self.problem.max_rows)
         sampler = self._opening.charge(mechanism.event())
-        found = targets.restored(mechanism.release(targets.counts(), sampler))
+        found = targets.restored(mechanism.release(targets.counts(self._ids), sampler))
         self._opening.released()
         return found
 
