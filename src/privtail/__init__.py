@@ -15,11 +15,14 @@ _HOMES = {
     "Ledger": "privtail.trusted.ledger",
     "Statement": "privtail.statement",
     "load": "privtail.model",
+    "open_table": "privtail.trusted.tables",
     "private_mean": "privtail.mean",
     "verify": "privtail.statement",
 }
 
-__all__ = ["Budget", "Ledger", "Statement", "__version__", "load", "private_mean", "verify"]
+__all__ = [
+    "Budget", "Ledger", "Statement", "__version__", "load", "open_table", "private_mean", "verify",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -24,16 +24,16 @@ class PrivtailError(Exception):
     ----------
     what : what happened, and why.
     mend : what to type instead, in Python.
-    shell : what to type instead on the command line, where that differs.
+    cli : what to type instead on the command line, where that differs.
 
     Attributes
     ----------
-    shell : the whole text as the command line says it; ``str(error)`` is what Python says.
+    cli : the whole text as the command line says it; ``str(error)`` is what Python says.
     """
 
-    def __init__(self, what: str = "", mend: str = "", *, shell: str = "") -> None:
+    def __init__(self, what: str = "", mend: str = "", *, cli: str = "") -> None:
         super().__init__(f"{what} {mend}".strip())
-        self.shell = f"{what} {shell or mend}".strip()
+        self.cli = f"{what} {cli or mend}".strip()
 
 
 class BudgetExceeded(PrivtailError):

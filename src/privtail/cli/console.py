@@ -87,10 +87,10 @@ def reporting(verb: Callable[_Options, None]) -> Callable[_Options, None]:
         try:
             verb(*args, **kwargs)
         except BudgetExceeded as error:
-            say(f"Budget refused. {error.shell}")
+            say(f"Budget refused. {error.cli}")
             raise typer.Exit(3) from None
         except PrivtailError as error:
-            say(f"Error. {error.shell}")
+            say(f"Error. {error.cli}")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             say(

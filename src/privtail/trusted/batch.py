@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,7 +21,7 @@ from privtail.trusted.means import Ball, ClippedMean, Interval, RobustMean
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import DenseRows, Rows
+from privtail.trusted.records import DenseRows, Rows, Stream, Window
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.sensitive import Sensitive, Sensitivity
 
@@ -200,7 +202,12 @@ class Batch:
             raise InvalidInput("Ask for labels in a round of Everyone.")
         mechanism = StabilityHistogram(epsilon, delta, self.problem.max_rows)
         sampler = self._opening.charge(mechanism.event())
-        found = targets.restored(mechanism.release(targets.counts(self._ids), sampler))
+        counts: Counter[Any] = Counter()
+        for window in self._curator._windows(targets):
+            part = window.open()[1]
+            if isinstance(part, Labels):
+                counts.update(part.counts(_moved(_within(self._ids, window), window.start)))
+        found = targets.restored(mechanism.release(counts, sampler))
         self._opening.released()
         return found
 
@@ -303,29 +310,59 @@ class Batch:
         if targets and curator._targets is None:
             raise InvalidInput("This question needs a target y.")
         deal = curator.blocks(blocks) if labels is None else labels
-        stop = self._ids.stop if isinstance(self._ids, slice) else len(self._ids)
 
-        def one(start: int) -> Integers:
-            part = slice(start, min(start + BLOCK_ROWS, stop))
-            ids: Ids = part if isinstance(self._ids, slice) else self._ids[part]
-            rows = curator._records.rows(ids)
-            source = curator._targets if targets else None
-            y = np.zeros(len(rows)) if source is None else source.rows(ids)
-            if not len(rows) == len(y) == len(deal[ids]):
-                raise InvalidInput("The container returned another number of rows than asked for.")
-            sums = np.zeros((blocks, *shape))
-            block(rows, y, deal[ids], sums)
-            return sums.astype(np.int64)
+        def one(share: tuple[Window, Ids]) -> Integers:
+            window, ids = share
+            records, source = window.open()
+            total = np.zeros((blocks, *shape), dtype=np.int64)
+            for part in _pieces(ids):
+                here = _moved(part, window.start)
+                rows = records.rows(here)
+                y = source.rows(here) if source and targets else np.zeros(len(rows))
+                if not len(rows) == len(y) == len(deal[part]):
+                    raise InvalidInput(
+                        "The container returned another number of rows than asked for."
+                    )
+                sums = np.zeros((blocks, *shape))
+                block(rows, y, deal[part], sums)
+                total += sums.astype(np.int64)
+            return total
 
-        total = np.zeros((blocks, *shape), dtype=np.int64)
-        starts = range(0, stop, BLOCK_ROWS)
-        if threads() == 1 or len(starts) <= 1:
-            for start in starts:
-                total += one(start)
-        else:
-            with ThreadPoolExecutor(threads()) as pool:
-                for sums in pool.map(one, starts):
-                    total += sums
+        return self._added(one, self._shares(targets), (blocks, *shape))
+
+    def _shares(self, targets: bool) -> Iterator[tuple[Window, Ids]]:
+        """What one thread sweeps at a time: a window of a file, or a block of what is in memory."""
+        curator = self._curator
+        for window in curator._windows(curator._targets if targets else None):
+            ids = _within(self._ids, window)
+            if isinstance(curator._records, Stream):
+                yield window, ids
+            else:
+                yield from ((window, part) for part in _pieces(ids))
+
+    @staticmethod
+    def _added(
+        work: Callable[[tuple[Window, Ids]], Integers],
+        shares: Iterator[tuple[Window, Ids]],
+        shape: tuple[int, ...],
+    ) -> Integers:
+        """Sum over all shares. This thread reads ahead by a bounded number of them."""
+        total = np.zeros(shape, dtype=np.int64)
+        workers = threads()
+        first = list(itertools.islice(shares, 2))
+        shares = itertools.chain(first, shares)
+        if workers == 1 or len(first) == 1:
+            for share in shares:
+                total += work(share)
+            return total
+        pending: deque[Future[Integers]] = deque()
+        with ThreadPoolExecutor(workers) as pool:
+            for share in shares:
+                pending.append(pool.submit(work, share))
+                if len(pending) > 4 * workers:
+                    total += pending.popleft().result()
+            for sums in pending:
+                total += sums.result()
         return total
 
     def __repr__(self) -> str:
@@ -333,6 +370,27 @@ class Batch:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("A batch holds private records and cannot be pickled or copied.")
+
+
+def _pieces(ids: Ids) -> Iterator[Ids]:
+    """The same ids, in blocks of `BLOCK_ROWS`."""
+    first, stop = (ids.start, ids.stop) if isinstance(ids, slice) else (0, len(ids))
+    for start in range(first, stop, BLOCK_ROWS):
+        part = slice(start, min(start + BLOCK_ROWS, stop))
+        yield part if isinstance(ids, slice) else ids[part]
+
+
+def _within(ids: Ids, window: Window) -> Ids:
+    """Those of the (ascending) ids that a window holds."""
+    if isinstance(ids, slice):
+        return slice(max(ids.start, window.start), min(ids.stop, window.stop))
+    first, stop = np.searchsorted(ids, [window.start, window.stop])
+    return ids[first:stop]
+
+
+def _moved(ids: Ids, start: int) -> Ids:
+    """Positions in a window of ids that are positions among all records."""
+    return slice(ids.start - start, ids.stop - start) if isinstance(ids, slice) else ids - start
 
 
 def _contribute(

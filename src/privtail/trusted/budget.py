@@ -54,13 +54,13 @@ class Budget:
                 f"epsilon must be positive, got {self.epsilon!r}. Typical values lie between 0.1 "
                 "and 10;",
                 "epsilon=float('inf') fits without privacy and says so.",
-                shell="--epsilon inf fits without privacy and says so.",
+                cli="--epsilon inf fits without privacy and says so.",
             )
         if not 0 <= self.delta < 1:
             raise InvalidInput(
                 f"delta must lie in [0, 1), got {self.delta!r}. Choose it well below 1/n,",
                 "for example delta=1e-6.",
-                shell="for example --delta 1e-6.",
+                cli="for example --delta 1e-6.",
             )
         if self.neighbours not in NEIGHBOURS:
             raise InvalidInput(
@@ -74,7 +74,7 @@ class Budget:
             raise InvalidInput(
                 f"{needed_by} needs a finite epsilon and delta > 0, for example",
                 "Budget(1.0, 1e-6). Give the parameters themselves for anything else.",
-                shell="--epsilon 1 --delta 1e-6.",
+                cli="--epsilon 1 --delta 1e-6.",
             )
 
     @property

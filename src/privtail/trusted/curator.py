@@ -54,7 +54,7 @@ from privtail.trusted.ledger import Ledger
 from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler, SimulatedSampler
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import as_records
+from privtail.trusted.records import Stream, Targets, Window, opened
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.targets import Labels, Numbers
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
@@ -113,7 +113,7 @@ class Curator:
     ) -> None:
         if noise not in ("exact", "simulated"):
             raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
-        self._records = as_records(X, categories)
+        self._records, self._targets = opened(X, y, classes, categories)
         n, d = self._records.n, self._records.d
         self._persons = _persons(groups, max_rows, n)
         self._problem = Problem(
@@ -124,11 +124,6 @@ class Curator:
             indicators=self._records.indicators,
             max_rows=1 if max_rows is None else max_rows,
         )
-        self._targets: Numbers | Labels | None = None
-        if y is not None:
-            self._targets = Numbers(y, n) if classes is None else Labels(y, n)
-        if isinstance(self._targets, Labels) and classes:
-            self._targets.declare(tuple(classes))
         self._budget, self._ledger = budget, ledger
         self.label, self.assumptions = label, tuple(assumptions)
         self.unit = ROW if max_rows is None else person(max_rows)
@@ -237,18 +232,28 @@ class Curator:
         """
         if self._plan is not None:
             raise NotPlanned("Records are checked before a plan is opened, not after.")
-        for start in range(0, self.problem.n, BLOCK_ROWS):
-            ids = slice(start, min(start + BLOCK_ROWS, self.problem.n))
-            rows = self._records.rows(ids)
-            z = rows.transformed(np.ones(self.problem.d), np.zeros(self.problem.d))
-            numeric = isinstance(self._targets, Numbers)
-            y = self._targets.rows(ids) if numeric and self._targets else np.zeros(1)
-            for name, values in (("X", z), ("y", y)):
-                if not np.isfinite(values).all():
-                    raise InvalidInput(
-                        f"Input {name} contains NaN or infinity. With invalid='zero' such rows "
-                        "count as zero."
-                    )
+        one, zero = np.ones(self.problem.d), np.zeros(self.problem.d)
+        numbers = self._targets if isinstance(self._targets, Numbers) else None
+        for window in self._windows(numbers):
+            records, targets = window.open()
+            for start in range(0, window.stop - window.start, BLOCK_ROWS):
+                ids = slice(start, min(start + BLOCK_ROWS, window.stop - window.start))
+                z = records.rows(ids).transformed(one, zero)
+                y = np.zeros(1) if targets is None else targets.rows(ids)
+                for name, values in (("X", z), ("y", y)):
+                    if not np.isfinite(values).all():
+                        raise InvalidInput(
+                            f"Input {name} contains NaN or infinity. With invalid='zero' such rows "
+                            "count as zero."
+                        )
+
+    def _windows(self, targets: Targets | None) -> Iterator[Window]:
+        """One pass over the records, window by window; what is in memory is one window."""
+        records = self._records
+        if isinstance(records, Stream):
+            yield from records.windows(targets)
+        else:
+            yield Window(0, records.n, lambda: (records, targets))
 
     # ---------------------------------------------------------------- public choices
 
@@ -279,7 +284,9 @@ class Curator:
         require_whole("count", count, 1)
         if count not in self._deals:
             n = self.problem.n
-            deal = np.zeros(n, np.int64) if count == 1 else self._public.permutation(n) % count
+            deal = np.zeros(n, np.int64) if count == 1 else self._public.permutation(n)
+            if count > 1:
+                deal %= count
             deal.flags.writeable = False
             self._deals[count] = deal
         return self._deals[count]

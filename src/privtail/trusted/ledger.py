@@ -98,7 +98,7 @@ class Terms:
                 f"{self.composition} composition needs a finite epsilon and a delta above 0; got "
                 f"{self.epsilon!r}, {self.delta!r}.",
                 "For example epsilon=1.0, delta=1e-6; composition='basic' takes all.",
-                shell="For example --epsilon 1 --delta 1e-6; --composition basic takes all.",
+                cli="For example --epsilon 1 --delta 1e-6; --composition basic takes all.",
             )
 
     @functools.cached_property
@@ -346,7 +346,7 @@ class Ledger:
                 f"This ledger counts {terms.neighbours!r} neighbours and {entry.label} is stated "
                 f"for {entry.neighbours!r}; their epsilons do not add.",
                 f"Fit with neighbours={terms.neighbours!r}.",
-                shell=f"Fit with --neighbours {terms.neighbours}.",
+                cli=f"Fit with --neighbours {terms.neighbours}.",
             )
         if math.isinf(entry.epsilon) and math.isfinite(terms.epsilon):
             raise BudgetExceeded(
@@ -354,7 +354,7 @@ class Ledger:
                 f"promises epsilon={terms.epsilon!r}. Nothing was read from the records. Give the "
                 "fit a finite epsilon; a ledger for fits without privacy is",
                 "Ledger(epsilon=float('inf')).",
-                shell="privtail budget none.jsonl --epsilon inf.",
+                cli="privtail budget none.jsonl --epsilon inf.",
             )
         parameter = {"basic": "epsilon", "zcdp": "rho", "gdp": "mu"}[terms.composition]
         if getattr(entry, parameter) is None:
@@ -363,7 +363,7 @@ class Ledger:
                 f"{entry.label} has no {parameter}, which {terms.composition} composition adds. "
                 f"Fit with {needs}, or keep the budget in a ledger with",
                 "composition='basic'.",
-                shell="--composition basic.",
+                cli="--composition basic.",
             )
 
     def _total(self, entries: list[Entry] | tuple[Entry, ...]) -> tuple[Amount, Amount]:
@@ -414,7 +414,7 @@ class Ledger:
                 f"grid), and {float(slack_left):.3g} of delta / 100 is left. {unread} Declare the "
                 "labels, or keep the budget in a ledger with",
                 "composition='basic'.",
-                shell="--composition basic.",
+                cli="--composition basic.",
             )
         epsilon, delta = self._remaining(entries)
         what = (
@@ -423,12 +423,14 @@ class Ledger:
             f"delta={delta!r} left. {unread} Spent budget never comes back."
         )
         if epsilon <= 0:
-            return BudgetExceeded(what, "Nothing can be fitted any more unless the owner grants a new budget.")
+            return BudgetExceeded(
+                what, "Nothing can be fitted any more unless the owner grants a new budget."
+            )
         law = "" if terms.composition == "basic" else ", with Gaussian noise"
         return BudgetExceeded(
             what,
             f"Ask for at most epsilon={epsilon!r}, delta={delta!r}{law}.",
-            shell=f"What would fit{law}: --epsilon {epsilon!r} --delta {delta!r}",
+            cli=f"What would fit{law}: --epsilon {epsilon!r} --delta {delta!r}",
         )
 
 

@@ -9,7 +9,8 @@ Learning goes through a `Curator` only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,48 @@ from numpy.typing import NDArray
 from privtail.trusted.records.files import Label, TableFile, typed_labels, whole
 from privtail.trusted.records.tables import Table
 
-__all__ = ["Label", "TableFile", "feature_blocks", "typed_labels", "whole"]
+__all__ = ["Label", "TableFile", "feature_blocks", "open_table", "typed_labels", "whole"]
 
 _BLOCK_ROWS = 8192
+
+
+def open_table(
+    path: str | Path,
+    *,
+    categories: Mapping[str, Sequence[Label]] | None = None,
+    numeric: Collection[str] = (),
+    drop: Collection[str] = (),
+    scratch: str | Path | None = None,
+) -> TableFile:
+    """A Parquet, CSV or Arrow file to fit on, read in blocks and never whole in memory.
+
+    Parameters
+    ----------
+    path : the file. A CSV has a header, ``,``, ``;`` or tab between cells, and UTF-8 text.
+    categories : column -> its declared categories, one-hot encoded.
+    numeric : columns of numbers by declaration; what is none in them drops its row.
+    drop : columns to leave out.
+    scratch : a folder for a private copy that is decoded once, for many passes.
+
+    Returns
+    -------
+    TableFile
+        For X of an estimator, with the name of the target column as y.
+
+    Raises
+    ------
+    InvalidInput
+        If this is no table, or a declared column is missing.
+
+    Examples
+    --------
+    >>> import privtail
+    >>> from privtail.data import ADULT
+    >>> table = privtail.open_table(ADULT)
+    >>> len(table.names)
+    15
+    """
+    return TableFile(path, categories=categories, numeric=numeric, drop=drop, scratch=scratch)
 
 
 def feature_blocks(

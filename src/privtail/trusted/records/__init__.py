@@ -9,13 +9,69 @@ import numpy as np
 
 from privtail.errors import InvalidInput
 from privtail.trusted.records.dense import Dense, DenseRows
+from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.sparse import Sparse, SparseRows
+from privtail.trusted.records.streams import Stream, Targets, Window
 from privtail.trusted.records.tables import Table
+from privtail.trusted.records.targets import Labels, Numbers
 
-Records = Dense | Sparse | Table
+Records = Dense | Sparse | Table | Stream
 Rows = DenseRows | SparseRows
 
-__all__ = ["Dense", "DenseRows", "Records", "Rows", "Sparse", "SparseRows", "Table", "as_records"]
+__all__ = [
+    "Dense", "DenseRows", "Records", "Rows", "Sparse", "SparseRows", "Stream", "Table", "Targets",
+    "Window", "as_records", "opened",
+]  # fmt: skip
+
+
+def opened(
+    X: Any, y: Any, classes: Sequence[Any] | None, categories: Mapping[str, Sequence[Any]] | None
+) -> tuple[Records, Targets | None]:
+    """Records and targets: numbers, or labels (``classes`` not None), declared unless ``()``.
+
+    Raises
+    ------
+    InvalidInput
+        If shapes or types do not fit. Never because of a cell that a table may hold.
+    """
+    _require_categories(categories)
+    if isinstance(X, TableFile):
+        return _from_file(X, y, classes, categories)
+    if isinstance(y, str):
+        raise InvalidInput(
+            f"y={y!r} names a column, which goes with a file: privtail.open_table(path). Of a data "
+            f'frame pass two parts: X=frame.drop(columns=["{y}"]), y=frame["{y}"].'
+        )
+    records = as_records(X, categories)
+    return records, _targets(y, records.n, classes)
+
+
+def _targets(y: Any, n: int, classes: Sequence[Any] | None) -> Targets | None:
+    if y is None:
+        return None
+    if classes is None:
+        return Numbers(y, n)
+    labels = Labels(y, n)
+    if classes:
+        labels.declare(tuple(classes))
+    return labels
+
+
+def _from_file(
+    file: TableFile, y: Any, classes: Sequence[Any] | None,
+    categories: Mapping[str, Sequence[Any]] | None,
+) -> tuple[Records, Targets | None]:  # fmt: skip
+    column = y if isinstance(y, str) else None
+    file = file.declaring(categories or {})
+    stream = Stream(file, column)
+    targets = _targets(y, stream.n, classes) if column is None else stream.target(classes)
+    if file.scratch is None:
+        return stream, targets
+    table, copied = file.copy(
+        (column, None if classes is None else tuple(classes)),
+        lambda folder: stream.scratch(folder, targets),
+    )
+    return table, targets if copied is None or targets is None else targets.like(copied)
 
 
 def _require_categories(categories: Any) -> None:
@@ -39,6 +95,8 @@ def _named(frame: Any, names: list[Any]) -> dict[str, Any]:
 def as_records(X: Any, categories: Mapping[str, Sequence[Any]] | None = None) -> Records:
     """Wrap an array, a CSR matrix or a data frame without copying it as a whole."""
     _require_categories(categories)
+    if isinstance(X, TableFile):
+        return _from_file(X, None, None, categories)[0]
     if hasattr(X, "tocsr") and not categories:
         return Sparse(X)
     names = getattr(X, "column_names", None) or getattr(X, "columns", None)

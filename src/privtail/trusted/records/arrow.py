@@ -7,10 +7,34 @@ Bytes that are no UTF-8 become U+FFFD, record by record; nothing here raises bec
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privtail.errors import NotReleased
+
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
+
+class Distinct:
+    """A column of labels as its distinct values and, for each row, the position of its value.
+
+    Parameters
+    ----------
+    values : list of labels; None for a missing one. A value may stand there twice.
+    positions : (n,) integers.
+    """
+
+    def __init__(self, values: Iterable[Any], positions: NDArray[np.integer[Any]]) -> None:
+        self.values, self.positions = list(values), positions
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __reduce__(self) -> NoReturn:
+        raise NotReleased("Private records cannot be pickled.")
 
 
 def decoded(column: Any) -> Any:
@@ -58,6 +82,49 @@ def arrow_objects(column: Any) -> NDArray[Any]:
     if not (is_text(column.type) or is_number(column.type) or kind.is_boolean(column.type)):
         column = column.cast(pa.string())
     return np.fromiter(column.to_pylist(), dtype=object, count=len(column))
+
+
+def numbers(column: Any) -> NDArray[np.float64]:
+    """A plain array of numbers, booleans or text as doubles; NaN for what is not a number."""
+    import pyarrow as pa
+    import pyarrow.types as kind
+
+    if column.type == pa.float64():
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    if kind.is_dictionary(column.type) or is_text(column.type):
+        column = decoded(column)
+        return text_numbers(column) if is_text(column.type) else arrow_doubles(column)
+    if kind.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+
+
+def text_numbers(column: Any) -> NDArray[np.float64]:
+    """Text, chunked, as doubles; NaN for what is not a number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(column)
+    numeral = pc.match_substring_regex(trimmed, _NUMBER)
+    cells = pc.if_else(numeral, trimmed, None).cast(pa.float64())
+    return np.asarray(cells.to_numpy(), dtype=np.float64)
+
+
+def distinct(column: Any) -> Distinct:
+    """A plain array of numbers, booleans or text by its distinct values."""
+    import pyarrow as pa
+    import pyarrow.types as kind
+
+    if kind.is_dictionary(column.type) and len(column.dictionary) > len(column):
+        column = column.dictionary_decode()
+    if kind.is_decimal(column.type):
+        column = column.cast(pa.float64(), safe=False)
+    if not kind.is_dictionary(column.type):
+        view = str(column.type) == "string_view"
+        column = (column.cast(pa.large_string()) if view else column).dictionary_encode()
+    values = decoded(column.dictionary).to_pylist()
+    positions = column.indices.fill_null(len(values)) if column.null_count else column.indices
+    return Distinct([*values, None], positions.to_numpy())
 
 
 def is_text(arrow: Any) -> bool:

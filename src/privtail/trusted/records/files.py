@@ -1,4 +1,4 @@
-"""Parquet and CSV files that fit in memory: names are public, cells go to the core.
+"""Parquet, CSV and Arrow files: names and types are public, cells go to the core.
 
 Formal guarantee
 ----------------
@@ -6,9 +6,9 @@ A column becomes doubles or text by its declared role and the type of the file, 
 so a null or an odd cell changes no dtype: what is not a number becomes NaN, which drops its row;
 bytes that are no UTF-8 become U+FFFD. A CSV has no types: its labels are text unless numbers are
 declared (an empty cell is a missing label where none are), so that no cell decides how the others
-are written; an undeclared column of features takes the type that PyArrow infers, and its refusal if
-that is not numeric is, like every refusal of a malformed file, outside the promise. No error quotes
-a cell.
+are written; an undeclared column of features takes the type that PyArrow infers from the first
+block of the file (from all of it in `TableFile.columns`), and its refusal if that is not numeric
+is, like every refusal of a malformed file, outside the promise. No error quotes a cell.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,41 +27,117 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
-from privtail.trusted.records.arrow import arrow_doubles, decoded, is_number, is_text
+from privtail.trusted.events import Plan
+from privtail.trusted.records.arrow import (
+    Distinct,
+    arrow_doubles,
+    decoded,
+    distinct,
+    is_number,
+    is_text,
+    numbers,
+    text_numbers,
+)
+from privtail.trusted.records.formats import Arrow, Csv, Format, Parquet
 
 Label = str | int | float | bool
 Declared = Mapping[str, Sequence[Label] | None]
+Declarations = Mapping[str, Sequence[Label]]
 
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _HEADER_BYTES = 1 << 20
+_TRUTHS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 
 
 class TableFile:
-    """A Parquet or CSV file: its column names, and its columns for the core.
+    """A Parquet, CSV or Arrow file, read in blocks and never whole.
+
+    A curator, an estimator or `private_mean` takes it in place of a data frame, with the name of
+    the target column as ``y``. Every question about the records is one pass over the file.
 
     Parameters
     ----------
-    path : a Parquet file, or CSV with a header (``,``, ``;`` or tab, UTF-8).
+    path : a Parquet or Arrow file, or CSV with a header (``,``, ``;`` or tab, UTF-8).
+    categories : column -> its declared categories; one-hot encoded.
+    numeric : columns that hold numbers by declaration: what is none in them drops its row. Others
+        of a CSV are what PyArrow takes its first megabyte for.
+    drop : columns to leave out.
+    scratch : a folder for a private copy, decoded once, for many passes over a file that is slow
+        to decode. The copy has no name in the folder, and ends with this object.
 
     Attributes
     ----------
     names : the column names, in order.
+    categories : column -> its declared categories, as the type of the column writes them.
 
     Raises
     ------
     InvalidInput
-        If this is no table, or its names are missing or not distinct.
+        If this is no table, its names are missing or not distinct, or a declared one is missing.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        categories: Declarations | None = None,
+        numeric: Collection[str] = (),
+        drop: Collection[str] = (),
+        scratch: str | Path | None = None,
+    ) -> None:
         self.path = Path(path)
         self._delimiter = ""
-        if self._start(4) == b"PAR1":
-            self.names = tuple(_parquet(self.path).schema_arrow.names)
-        else:
-            self._delimiter, self.names = self._header()
-        twice = [name for name, count in Counter(self.names).items() if count > 1]
-        if twice and any(_is_numeral(name) for name in self.names):
+        start = self._start(8)
+        self._written = self._stat()
+        declared = dict(categories or {})
+        self._numeric, self._drop = frozenset(numeric), frozenset(drop)
+        self._format = self._opened(start, declared)
+        self.names = self._format.names
+        self._refuse_repeated(self.names)
+        self.require(declared, "declared as categories")
+        self.require(numeric, "declared as numeric")
+        self.require(drop, "to be dropped")
+        self.categories = {name: self.typed(name, listed) for name, listed in declared.items()}
+        self.scratch = None if scratch is None else Path(scratch)
+        self._copies: dict[Any, Any] = {}
+
+    def declaring(self, categories: Declarations) -> TableFile:
+        """The same file with more categories."""
+        if not categories:
+            return self
+        return TableFile(
+            self.path,
+            categories={**self.categories, **categories},
+            numeric=self._numeric,
+            drop=self._drop,
+            scratch=self.scratch,
+        )
+
+    def copy(self, key: Any, make: Callable[[Path], Any]) -> Any:
+        """The scratch copy of this use of the file, made once."""
+        self._refuse_changed(self._stat() != self._written)
+        if key not in self._copies and self.scratch is not None:
+            self._copies[key] = make(self.scratch)
+        return self._copies[key]
+
+    def _opened(self, start: bytes, categories: Declarations) -> Format:
+        import pyarrow as pa
+
+        try:
+            if start[:4] == b"PAR1":
+                return Parquet(self.path)
+            if start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff":
+                return Arrow(self.path)
+        except (pa.ArrowException, OSError):
+            raise self._malformed("") from None
+        self._delimiter, names = self._header()
+        written = {name.strip(" "): name for name in names}
+        if len(written) < len(names):
+            self._refuse_repeated([name.strip(" ") for name in names])
+        return Csv(self.path, self._delimiter, written, categories, self._numeric, self._drop)
+
+    def _refuse_repeated(self, names: Sequence[str]) -> None:
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        if twice and any(_is_numeral(name) for name in names):
             raise InvalidInput(
                 f"Names in the first line of {self.path} repeat, and some are numbers. Is it a row "
                 "of data? Add a first line with the names of the columns."
@@ -114,17 +191,15 @@ class TableFile:
         """
         import pyarrow as pa
 
+        if not self._delimiter and self._format.n == 0:
+            raise InvalidInput(f"{self.path} has no rows.")
         labels = labels or {}
         wanted = [name for name in self.names if name in labels or name in set(numbers)]
-        try:
-            if self._delimiter:
-                table = self._read_csv(wanted, labels, parsed)
+        with self._refusing():
+            if isinstance(self._format, Csv):
+                table = self._read_csv(self._format.written, wanted, labels, parsed)
             else:
-                table = _parquet(self.path).read(columns=wanted)
-        except pa.ArrowInvalid as error:
-            raise self._malformed(str(error)) from None
-        except (pa.ArrowException, OSError):
-            raise self._malformed("") from None
+                table = pa.Table.from_batches(self._format.batches(wanted, ()))
         if table.num_rows == 0:
             raise InvalidInput(f"{self.path} has no rows.")
         return {
@@ -133,6 +208,168 @@ class TableFile:
             else self._numbers(name, table[name], name in parsed)
             for name in wanted
         }
+
+    # ---------------------------------------------------------------- sizes
+
+    @property
+    def n(self) -> int:
+        """Number of rows; of a CSV, from one pass over it.
+
+        Raises
+        ------
+        InvalidInput
+            If there are none, or the file is damaged.
+        """
+        with self._refusing():
+            count = self._format.n
+        if count == 0:
+            raise InvalidInput(f"{self.path} has no rows.")
+        return count
+
+    def features(self, target: str | None = None) -> tuple[str, ...]:
+        """The columns to learn from, in the order of the file.
+
+        Raises
+        ------
+        InvalidInput
+            If one of them is neither numeric nor has declared categories, or none is left.
+        """
+        if target is not None:
+            self.require([target], "the target")
+        if target in self.categories:
+            raise InvalidInput(
+                f"Column {target!r} is the target: declare its labels as classes, not categories."
+            )
+        left = tuple(name for name in self.names if name not in self._drop and name != target)
+        undeclared = [name for name in left if name not in self.categories]
+        text = [name for name in undeclared if self._is_text(name) and name not in self._numeric]
+        if text:
+            raise InvalidInput(self._text_refusal(text))
+        for name in undeclared:
+            if not (self._is_text(name) or self._is_number(name) or self._is_truth(name)):
+                raise self._unusable(name, self._type(name))
+        if not left:
+            raise InvalidInput(f"{self.path} has no column left to learn from.")
+        return left
+
+    def passes(self, plan: Plan) -> int:
+        """How many times a fit of this plan will decode the file: once a question.
+
+        A CSV has been read once more, to count its rows. A scratch copy is decoded once in all.
+        """
+        if self.scratch is not None:
+            return 1
+        return sum(r.times * (1 + math.isinf(e.unit)) for r in plan for e in r.events)
+
+    # ---------------------------------------------------------------- cells, for the core
+
+    def batches(self, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
+        """One pass: Arrow batches of these columns; text of ``labels`` may come as dictionaries.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is damaged, or was written to since it was opened.
+        """
+        seen = 0
+        self._refuse_changed(self._stat() != self._written)
+        with self._refusing():
+            for batch in self._format.batches(names, labels):
+                seen += batch.num_rows
+                self._refuse_changed(seen > self.n)
+                yield batch
+        self._refuse_changed(seen != self.n or self._stat() != self._written)
+
+    def numbers(self, name: str, column: Any) -> NDArray[np.float64]:
+        """Cells of a batch as doubles; NaN for what is not a number."""
+        if not (self._delimiter and self._is_truth(name)):
+            return numbers(column)
+        found = distinct(column)
+        listed = [_TRUTHS.get(str(value).strip().lower(), math.nan) for value in found.values]
+        truths: NDArray[np.float64] = np.array(listed, dtype=np.float64)[found.positions]
+        return truths
+
+    def labels(self, name: str, column: Any, declared: Sequence[Label]) -> Distinct:
+        """Cells of a batch as labels; what that means for text depends on what is declared."""
+        import pyarrow as pa
+
+        found = distinct(column)
+        if not self._is_text(name) and not self._delimiter:
+            return found
+        values: list[Any] = found.values
+        if self._delimiter and declared and _are_numbers(declared):
+            values = text_numbers(pa.chunked_array([pa.array(values, pa.large_string())])).tolist()
+        elif declared and _are_truths(declared):
+            values = [None if value is None else value.lower() for value in values]
+        elif self._delimiter and not declared:
+            values = [value or None for value in values]
+        return Distinct(values, found.positions)
+
+    def typed(self, name: str, declared: Sequence[Label]) -> tuple[Label, ...]:
+        """Declared labels as the column holds them: numbers, text or Booleans.
+
+        Raises
+        ------
+        InvalidInput
+            If text is declared for a column of numbers, or two labels become the same.
+        """
+        if not self._delimiter and self._is_truth(name):
+            truths = {"true": True, "false": False}
+            return tuple(truths.get(str(value).lower(), value) for value in declared)
+        numeric = _are_numbers(declared) if self._delimiter else self._is_number(name)
+        return typed_labels(name, declared, np.empty(0, np.float64 if numeric else object))
+
+    def element(self, name: str) -> np.dtype[Any]:
+        """The public type of a column of labels, as NumPy would hold it."""
+        if self._delimiter or self._is_text(name) or "decimal" in str(self._type(name)):
+            return np.dtype(object)
+        element: np.dtype[Any] = np.dtype(self._type(name).to_pandas_dtype())
+        return element
+
+    def width(self, name: str) -> np.dtype[Any]:
+        """The narrower of float32 and float64 that holds every number of the column's type."""
+        exact = {"halffloat", "float", "int8", "int16", "uint8", "uint16", "bool"}
+        return np.dtype(np.float32 if str(self._type(name)) in exact else np.float64)
+
+    def require_numeric(self, name: str) -> None:
+        """Refuse a target that is not a column of numbers."""
+        if self._is_text(name) and name not in self._numeric:
+            raise InvalidInput(
+                f"The target {name!r} of {self.path} holds text. For labels use a classifier; if "
+                f'marks stand for missing numbers, declare it: numeric=["{name}"].'
+            )
+        if not (self._is_text(name) or self._is_number(name) or self._is_truth(name)):
+            raise self._unusable(name, self._type(name))
+
+    # ---------------------------------------------------------------- types
+
+    def _type(self, name: str) -> Any:
+        with self._refusing():
+            one = self._format.types[name]
+        return getattr(one, "value_type", one) if str(one).startswith("dictionary") else one
+
+    def _is_text(self, name: str) -> bool:
+        return is_text(self._type(name))
+
+    def _is_number(self, name: str) -> bool:
+        return is_number(self._type(name))
+
+    def _is_truth(self, name: str) -> bool:
+        return str(self._type(name)) == "bool"
+
+    def _text_refusal(self, names: Sequence[str]) -> str:
+        these, one = ", ".join(map(repr, names)), names[0]
+        start = (
+            f"Column {these} of {self.path} holds"
+            if len(names) == 1
+            else f"Columns {these} of {self.path} hold"
+        )
+        decimal = ' Decimal commas: convert it, with pandas.read_csv(..., decimal=",").'
+        return (
+            f'{start} text. Declare the categories ({{"{one}": ["a", "b"]}}; --categories '
+            f"{one}=a,b), say that it is numeric (then what is no number drops its row), or leave "
+            f"it out (drop; --drop {one})." + (decimal if self._delimiter == ";" else "")
+        )
 
     # ---------------------------------------------------------------- columns
 
@@ -146,7 +383,7 @@ class TableFile:
                     f"Column {name!r} of {self.path} holds text. Declare its categories "
                     f"(--categories {name}=a,b,c), or leave it out (--drop {name})."
                 )
-            return _parsed(column)
+            return text_numbers(column)
         if not (is_number(column.type) or kind.is_boolean(column.type)):
             raise self._unusable(name, column.type)
         return arrow_doubles(column)
@@ -166,7 +403,7 @@ class TableFile:
         if not is_text(column.type):
             raise self._unusable(name, column.type)
         if self._delimiter and declared is not None and _are_numbers(declared):
-            return _parsed(column)
+            return text_numbers(column)
         if declared is not None and _are_truths(declared):
             column = pc.utf8_lower(column)
         if self._delimiter and declared is None:
@@ -181,6 +418,32 @@ class TableFile:
         )
 
     # ---------------------------------------------------------------- files
+
+    def _stat(self) -> tuple[int, int]:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return (-1, -1)
+        return found.st_size, found.st_mtime_ns
+
+    def _refuse_changed(self, changed: bool) -> None:
+        if changed:
+            raise InvalidInput(
+                f"{self.path} was written to after it was opened. Open it again, and do not write "
+                "to it during a fit."
+            )
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Damage as an error that quotes no cell."""
+        import pyarrow as pa
+
+        try:
+            yield
+        except pa.ArrowInvalid as error:
+            raise self._malformed(str(error)) from None
+        except (pa.ArrowException, OSError):
+            raise self._malformed("") from None
 
     def _start(self, size: int) -> bytes:
         try:
@@ -218,7 +481,10 @@ class TableFile:
             )
         return delimiter, names
 
-    def _read_csv(self, wanted: list[str], labels: Declared, parsed: Collection[str]) -> Any:
+    def _read_csv(
+        self, written: Mapping[str, str], wanted: list[str], labels: Declared,
+        parsed: Collection[str],
+    ) -> Any:  # fmt: skip
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
@@ -228,10 +494,10 @@ class TableFile:
                 delimiter=self._delimiter, newlines_in_values=True
             ),
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=wanted,
-                column_types=dict.fromkeys([*labels, *parsed], pa.string()),
+                include_columns=[written[name] for name in wanted],
+                column_types={written[name]: pa.string() for name in [*labels, *parsed]},
             ),
-        )
+        ).rename_columns(wanted)
 
     def _malformed(self, reason: str) -> InvalidInput:
         if "UTF8" in reason:
@@ -244,7 +510,8 @@ class TableFile:
                 f"{self.path} is not a regular CSV file: a row has more or fewer cells than the "
                 "header, or a quote is not closed."
             )
-        return InvalidInput(f"{self.path} is a damaged Parquet file.")
+        kind = "Arrow" if self._start(4) != b"PAR1" else "Parquet"
+        return InvalidInput(f"{self.path} is a damaged {kind} file.")
 
     def __repr__(self) -> str:
         return f"TableFile({str(self.path)!r}, columns={len(self.names)})"
@@ -282,30 +549,6 @@ def typed_labels(
 def whole(label: Label) -> Label:
     """1 instead of 1.0."""
     return int(label) if isinstance(label, float) and label.is_integer() else label
-
-
-def _parquet(path: Path) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowException, OSError):
-        raise InvalidInput(f"{path} is a damaged Parquet file.") from None
-
-
-def _parsed(column: Any) -> NDArray[np.float64]:
-    """Text as doubles; NaN for what is not a number."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    trimmed = pc.utf8_trim_whitespace(column)
-    numeral = pc.match_substring_regex(trimmed, _NUMBER)
-    return _doubles(pc.if_else(numeral, trimmed, None).cast(pa.float64()))
-
-
-def _doubles(column: Any) -> NDArray[np.float64]:
-    return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
 def _are_numbers(declared: Sequence[Label]) -> bool:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
 from privtail.trusted.records.arrays import as_labels, as_numbers
+from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.dense import DenseRows
 from privtail.trusted.records.targets import Labels
 
@@ -43,9 +44,11 @@ class Table:
         indicators: list[int] = []
         lengths = set()
         for name, values in columns.items():
-            array = as_labels(values) if name in categories else as_numbers(values)
-            if array.ndim != 1:
-                raise InvalidInput(f"Column {name!r} is not one-dimensional.")
+            array: Any = values
+            if not isinstance(values, Distinct):
+                array = as_labels(values) if name in categories else as_numbers(values)
+                if array.ndim != 1:
+                    raise InvalidInput(f"Column {name!r} is not one-dimensional.")
             lengths.add(len(array))
             if name in categories:
                 declared = tuple(categories[name])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
 from privtail.trusted.records.arrays import as_labels, as_numbers, element_type
+from privtail.trusted.records.arrow import Distinct
 
 
 def _column(array: NDArray[Any], n: int) -> NDArray[Any]:
@@ -32,6 +33,14 @@ class Numbers:
                 "The target is not numeric. "
                 "For labels use a classifier such as DPLogisticRegression."
             )
+
+    def like(self, y: Any) -> Numbers:
+        """The target of other rows."""
+        return Numbers(y, len(y))
+
+    def part(self, ids: slice) -> Numbers:
+        """The target of these ids, as one of its own."""
+        return self.like(self._y[ids])
 
     def rows(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float64]:
         """Targets of these ids."""
@@ -63,34 +72,26 @@ def canonical_label(value: Any) -> Any:
         return None
 
 
-def distinct(cells: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
-    """Distinct values and, for each cell, the position of its value among them; private.
-
-    Values of objects are canonical labels; those of a typed array are its own.
-    """
-    if cells.dtype.kind in "fiubUS":
-        values, inverse = np.unique(cells, return_inverse=True)
-        return list(values), inverse.astype(np.int64)
-    positions: dict[Any, int] = {}
-    objects = cells.tolist()
-    # Text is canonical already; the same positions come out of the long way.
-    plain = set(map(type, objects)) <= {str, type(None)}
-    labels = objects if plain else map(canonical_label, objects)
-    inverse = np.fromiter(
-        (positions.setdefault(v, len(positions)) for v in labels), np.int64, len(cells)
-    )
-    return list(positions), inverse
-
-
 class Labels:
     """A categorical target. Labels outside the declared classes drop their row."""
 
     def __init__(self, y: Any, n: int) -> None:
-        self._y = _column(as_labels(y), n)
+        self._y = np.empty(0) if isinstance(y, Distinct) else _column(as_labels(y), n)
         self._element = element_type(y)
         self._declared: dict[Any, int] | None = None
+        self._found: Distinct | None = y if isinstance(y, Distinct) else None
         self._codes: NDArray[np.int32] | None = None
         self._lock = threading.Lock()
+
+    def like(self, y: Any) -> Labels:
+        """The target of other rows, with the same declaration."""
+        other = Labels(y, len(y))
+        other._declared, other._element = self._declared, self._element
+        return other
+
+    def part(self, ids: slice) -> Labels:
+        """The target of these ids, as one of its own."""
+        return self.like(self._y[ids])
 
     def declare(self, classes: tuple[Any, ...]) -> None:
         """Code the labels 0..K-1 in the order of ``classes``; reads no record yet."""
@@ -119,16 +120,20 @@ class Labels:
 
     def counts(self, ids: slice | NDArray[np.int64] = slice(None)) -> Counter[Any]:
         """How often each canonical label occurs among these ids, where it does; private."""
-        values, inverse = self._distinct()
-        seen = np.bincount(inverse[ids], minlength=len(values))
+        found = self._distinct()
         counts: Counter[Any] = Counter()
-        for position in np.flatnonzero(seen):
-            counts[canonical_label(values[position])] += int(seen[position])
+        often = np.bincount(found.positions[ids], minlength=len(found.values))
+        for value, count in zip(found.values, often.tolist(), strict=True):
+            counts[canonical_label(value)] += count
         counts.pop(None, None)
-        return counts
+        return +counts
 
-    def _distinct(self) -> tuple[list[Any], NDArray[np.int64]]:
-        return distinct(self._y)
+    def _distinct(self) -> Distinct:
+        """The rows by their distinct values; found at the first question."""
+        with self._lock:
+            if self._found is None:
+                self._found = distinct(self._y)
+            return self._found
 
     def rows(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float64]:
         """Codes of these ids; NaN where the label is not declared."""
@@ -138,18 +143,31 @@ class Labels:
 
     def codes(self, ids: slice | NDArray[np.int64]) -> NDArray[np.int32]:
         """Codes of these ids; -1 where the label is not declared."""
-        return self._coded()[ids]
-
-    def _coded(self) -> NDArray[np.int32]:
-        """Codes of all rows, -1 for what is not declared; made at the first question."""
         if self._declared is None:
             raise InvalidInput("Declare the classes, or buy them with labels(), before this.")
-        with self._lock:
-            if self._codes is None:
-                values, inverse = self._distinct()
-                coded = [self._declared.get(canonical_label(value), -1) for value in values]
-                self._codes = np.array(coded, dtype=np.int32)[inverse]
-            return self._codes
+        found = self._distinct()
+        codes = self._codes
+        if codes is None:
+            listed = [self._declared.get(canonical_label(value), -1) for value in found.values]
+            self._codes = codes = np.array(listed, dtype=np.int32)
+        coded: NDArray[np.int32] = codes[found.positions[ids]]
+        return coded
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private records cannot be pickled.")
+
+
+def distinct(y: NDArray[Any]) -> Distinct:
+    """Distinct values of an array, objects as canonical labels, and where they stand; private."""
+    if y.dtype.kind in "fiubUS":
+        values, inverse = np.unique(y, return_inverse=True)
+        return Distinct(values, inverse.astype(np.int32))
+    positions: dict[Any, int] = {}
+    cells = y.tolist()
+    # Text is canonical already; the same positions come out of the long way.
+    plain = set(map(type, cells)) <= {str, type(None)}
+    labels = cells if plain else map(canonical_label, cells)
+    inverse = np.fromiter(
+        (positions.setdefault(v, len(positions)) for v in labels), np.int32, len(y)
+    )
+    return Distinct(list(positions), inverse)

@@ -1,0 +1,241 @@
+"""Table files swept window by window, and their scratch copies on disk.
+
+Formal guarantee
+----------------
+A window holds the rows of consecutive ids, an id being a row's position in the file, and encodes
+them as a `Table` in memory does; so each record's contribution is the same bits, whatever the
+format, the layout of the file or the number of threads. n is the number of rows that was counted
+before the plan; a file that gives another number, or that was written to since it was opened, is
+refused. A scratch copy is a file without a name: nobody can open it, and it ends with the process.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.errors import InvalidInput, NotReleased
+from privtail.trusted.records.arrow import Distinct
+from privtail.trusted.records.tables import Table
+from privtail.trusted.records.targets import Labels, Numbers, canonical_label
+
+if TYPE_CHECKING:
+    from privtail.trusted.records.files import Label, TableFile
+
+Targets = Numbers | Labels
+_NONE = np.empty(0, np.int32)
+
+
+@dataclass(frozen=True)
+class Window:
+    """Records ``start`` to ``stop`` - 1; ``open`` gives them, and their targets, as if alone."""
+
+    start: int
+    stop: int
+    open: Callable[[], tuple[Any, Targets | None]]
+
+
+class Stream:
+    """The features of a table file, decoded again in every pass.
+
+    Parameters
+    ----------
+    file : what to read, and what is declared about it.
+    target : a column that is no feature.
+
+    Raises
+    ------
+    InvalidInput
+        If a column is neither numeric nor has declared categories, or no row or column is left.
+    """
+
+    sparse = False
+
+    def __init__(self, file: TableFile, target: str | None) -> None:
+        self._file, self._target = file, target
+        self._features = file.features(target)
+        self._categories = {n: c for n, c in file.categories.items() if n in self._features}
+        shape = Table(
+            {
+                name: Distinct((), _NONE) if name in self._categories else np.empty(0)
+                for name in self._features
+            },
+            self._categories,
+        )
+        self.names, self.indicators, self.d = shape.names, shape.indicators, shape.d
+        self._classes: tuple[Label, ...] = ()
+        self.n = file.n
+
+    def target(self, classes: Sequence[Any] | None) -> Targets:
+        """The target column: numbers (``classes`` None), or labels, declared unless ``()``."""
+        name = str(self._target)
+        if classes is None:
+            self._file.require_numeric(name)
+            return Numbers(np.empty(0), 0)
+        self._classes = self._file.typed(name, classes)
+        labels = Labels(np.empty(0, self._file.element(name)), 0)
+        if self._classes:
+            labels.declare(self._classes)
+        return labels
+
+    def windows(self, targets: Targets | None) -> Iterator[Window]:
+        """One pass: windows of consecutive ids, with ``targets`` if a question needs them."""
+        own = targets is not None and self._target is not None
+        names = [*self._features, *([str(self._target)] if own else [])]
+        labelled = {name for name in self._features if name in self._categories}
+        if own and isinstance(targets, Labels):
+            labelled.add(str(self._target))
+        start = 0
+        for batch in self._file.batches(names, labelled):
+            stop = start + batch.num_rows
+            yield Window(start, stop, partial(self._opened, batch, slice(start, stop), targets))
+            start = stop
+
+    def scratch(self, folder: Path, targets: Targets | None) -> tuple[Table, Any]:
+        """Decode once into a private memory map in ``folder``: features, and the target if any.
+
+        Numbers keep their width where doubles would add nothing, labels become small codes.
+
+        Raises
+        ------
+        InvalidInput
+            If the folder cannot be written to, or has too little room: the bytes are named.
+        """
+        kinds = [
+            np.min_scalar_type(len(self._categories[name]))
+            if name in self._categories
+            else self._file.width(name)
+            for name in self._features
+        ]
+        own = targets is not None and self._target is not None
+        if own:
+            coded = isinstance(targets, Labels)
+            kinds.append(np.dtype(np.int32) if coded else self._file.width(str(self._target)))
+        labels: dict[Any, int] = {}
+        with _Scratch(folder, self.n, kinds) as scratch:
+            for window in self.windows(targets):
+                table, part = window.open()
+                for j, (values, width) in enumerate(table._parts):
+                    scratch.write(j, window.start, values if width == 0 else _codes(values, width))
+                if own and part is not None:
+                    scratch.write(-1, window.start, _column(part, labels))
+            columns = scratch.columns()
+        features = {
+            name: Distinct([*self._categories[name], None], column)
+            if name in self._categories
+            else column
+            for name, column in zip(self._features, columns, strict=False)
+        }
+        target: Any = columns[-1] if own else None
+        if own and isinstance(targets, Labels):
+            target = Distinct(list(labels), columns[-1])
+        return Table(features, self._categories), target
+
+    def _opened(
+        self, batch: Any, ids: slice, targets: Targets | None
+    ) -> tuple[Table, Targets | None]:
+        """One window in memory; its target is the last column of the batch, or part of an array."""
+        table = Table(
+            {
+                name: self._file.labels(name, column, self._categories[name])
+                if name in self._categories
+                else self._file.numbers(name, column)
+                for name, column in zip(self._features, batch.columns, strict=False)
+            },
+            self._categories,
+        )
+        if targets is None:
+            return table, None
+        if self._target is None:
+            return table, targets.part(ids)
+        column = batch.columns[len(self._features)]
+        if isinstance(targets, Labels):
+            return table, targets.like(self._file.labels(self._target, column, self._classes))
+        return table, targets.like(self._file.numbers(self._target, column))
+
+    def __repr__(self) -> str:
+        return f"Stream(rows={self.n}, features={self.d})"
+
+    def __reduce__(self) -> NoReturn:
+        raise NotReleased("Private records cannot be pickled.")
+
+
+class _Scratch:
+    """A nameless file, readable by its owner alone, that holds columns one after the other."""
+
+    def __init__(self, folder: Path, n: int, kinds: Sequence[np.dtype[Any]]) -> None:
+        self._folder, self._n, self._kinds = folder, n, kinds
+        sizes = [-(-n * kind.itemsize // 64) * 64 for kind in kinds]
+        self._starts = [sum(sizes[:j]) for j in range(len(sizes))]
+        self._bytes = sum(sizes)
+
+    def __enter__(self) -> Self:
+        try:
+            free = shutil.disk_usage(self._folder).free
+            if free < self._bytes:
+                raise self._full()
+            self._file = tempfile.TemporaryFile(dir=self._folder)
+            self._file.truncate(self._bytes)
+        except OSError as error:
+            raise InvalidInput(
+                f"The scratch folder {self._folder} cannot be used: {error.strerror}."
+            ) from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def write(self, j: int, row: int, values: NDArray[Any]) -> None:
+        kind = self._kinds[j]
+        with np.errstate(all="ignore"):
+            cells = np.ascontiguousarray(values, dtype=kind).view(np.uint8)
+        view, place = cells.data, self._starts[j] + row * kind.itemsize
+        try:
+            while view:
+                written = os.pwrite(self._file.fileno(), view, place)
+                view, place = view[written:], place + written
+        except OSError:
+            raise self._full() from None
+
+    def columns(self) -> list[NDArray[Any]]:
+        """The columns, mapped read-only; the file ends when the last of them does."""
+        whole = mmap.mmap(self._file.fileno(), self._bytes, access=mmap.ACCESS_READ)
+        return [
+            np.frombuffer(whole, kind, self._n, start)
+            for kind, start in zip(self._kinds, self._starts, strict=True)
+        ]
+
+    def _full(self) -> InvalidInput:
+        return InvalidInput(
+            f"The scratch folder {self._folder} needs {self._bytes:,} free bytes. Name one with "
+            "more room, or leave scratch out: then every pass decodes the file again."
+        )
+
+
+def _codes(labels: Labels, width: int) -> NDArray[np.int32]:
+    """Codes of a whole window; ``width`` for what is not declared."""
+    codes = labels.codes(slice(None))
+    return np.where(codes < 0, width, codes)
+
+
+def _column(part: Targets, labels: dict[Any, int]) -> NDArray[Any]:
+    """Numbers of a window, or positions among ``labels``, which grow as they are met."""
+    if isinstance(part, Numbers):
+        return part.rows(slice(None))
+    found = part._distinct()
+    used = np.bincount(found.positions, minlength=len(found.values)) > 0
+    places = np.zeros(len(found.values), dtype=np.int32)
+    for i in np.flatnonzero(used).tolist():
+        places[i] = labels.setdefault(canonical_label(found.values[i]), len(labels))
+    column: NDArray[np.int32] = places[found.positions]
+    return column
