@@ -40,9 +40,8 @@ class Persons:
         ``priority`` is a public permutation of the n positions: a person's rows of lowest priority
         count, and the lowest of all speaks for the person wherever persons are sampled.
         """
-        found = distinct(self._groups)
-        person = found.positions
-        missing = np.array([v is None or v != v for v in found.values])  # noqa: PLR0124  NaN
+        ids, person = distinct(self._groups)
+        missing = np.array([v is None or v != v for v in ids])  # noqa: PLR0124  NaN
         order = np.lexsort((priority, person))
         sorted_persons = person[order]
         first = np.searchsorted(sorted_persons, sorted_persons)

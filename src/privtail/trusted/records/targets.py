@@ -72,6 +72,25 @@ def canonical_label(value: Any) -> Any:
         return None
 
 
+def distinct(cells: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
+    """Distinct values and, for each cell, the position of its value among them; private.
+
+    Values of objects are canonical labels; those of a typed array are its own.
+    """
+    if cells.dtype.kind in "fiubUS":
+        values, inverse = np.unique(cells, return_inverse=True)
+        return list(values), inverse.astype(np.int64)
+    positions: dict[Any, int] = {}
+    objects = cells.tolist()
+    # Text is canonical already; the same positions come out of the long way.
+    plain = set(map(type, objects)) <= {str, type(None)}
+    labels = objects if plain else map(canonical_label, objects)
+    inverse = np.fromiter(
+        (positions.setdefault(v, len(positions)) for v in labels), np.int64, len(cells)
+    )
+    return list(positions), inverse
+
+
 class Labels:
     """A categorical target. Labels outside the declared classes drop their row."""
 
@@ -132,7 +151,7 @@ class Labels:
         """The rows by their distinct values; found at the first question."""
         with self._lock:
             if self._found is None:
-                self._found = distinct(self._y)
+                self._found = Distinct(*distinct(self._y))
             return self._found
 
     def rows(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float64]:
@@ -155,19 +174,3 @@ class Labels:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private records cannot be pickled.")
-
-
-def distinct(y: NDArray[Any]) -> Distinct:
-    """Distinct values of an array, objects as canonical labels, and where they stand; private."""
-    if y.dtype.kind in "fiubUS":
-        values, inverse = np.unique(y, return_inverse=True)
-        return Distinct(values, inverse.astype(np.int32))
-    positions: dict[Any, int] = {}
-    cells = y.tolist()
-    # Text is canonical already; the same positions come out of the long way.
-    plain = set(map(type, cells)) <= {str, type(None)}
-    labels = cells if plain else map(canonical_label, cells)
-    inverse = np.fromiter(
-        (positions.setdefault(v, len(positions)) for v in labels), np.int32, len(y)
-    )
-    return Distinct(list(positions), inverse)
