@@ -21,6 +21,14 @@ def mean(
     promise: Promise,
     chance: Chance,
     output: Output,
+    numeric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="Read a column as numbers; a cell that is none drops its row. Repeat it.",
+        ),
+    ] = None,
     method: Annotated[
         Literal["clipped", "clamped", "truncated", "catoni"],
         typer.Option(help="How a row is kept from counting too much."),
@@ -51,11 +59,15 @@ def mean(
     budget, account = promise.budget, promise.account
     if out is not None:
         require_writable(out, overwrite=output.force)
-    table = TableFile(data)
-    table.require(column, "to take the mean of")
-    with working(f"reading {data}"):
-        columns = table.columns(column)
-    rows = len(next(iter(columns.values())))
+    with working(f"opening {data}"):
+        names = TableFile(data).names
+        rest = [name for name in names if name not in column]
+        table = TableFile(data, numeric=numeric or (), drop=rest)
+        table.require(column, "to take the mean of")
+        for name in column:
+            table.require_numeric(name)
+        rows = table.n
+    columns = [name for name in names if name in column]
     said = promised(budget, chance.noise)
     say(f"{data}: {counted(rows, 'row')}; mean of {', '.join(columns)}: {said}")
     warning = advice(budget, rows)
@@ -63,7 +75,7 @@ def mean(
         say(warning)
     with counting("taking the mean"):
         estimate = private_mean(
-            columns,
+            table,
             epsilon=budget.epsilon,
             delta=budget.delta,
             method=method,

@@ -52,8 +52,9 @@ def predict(
     fitted = load(model)
     numbers = [column.name for column in fitted.columns if column.categories is None]
     categories = {c.name: c.categories for c in fitted.columns if c.categories is not None}
-    table = TableFile(data)
-    table.require([column.name for column in fitted.columns], f"{model} was fitted on it")
+    needed = [column.name for column in fitted.columns]
+    TableFile(data).require(needed, f"{model} was fitted on it")
+    table = TableFile(data, numeric=numbers, categories=categories)
     blocks = column_blocks(table, numbers, categories)
     if out is None:
         for text in _pages(fitted, blocks):

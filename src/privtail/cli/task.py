@@ -78,7 +78,7 @@ class Task:
                 "out --classes."
             )
         if model != "logistic":
-            table.require_numeric(facts.target)
+            table.require_numeric(facts.target, cli="For labels: --model logistic.")
         return cls(
             table=table,
             target=facts.target,

@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from privtail.trusted.records.files import Label, TableFile, typed_labels, whole
 from privtail.trusted.records.tables import Table
 
-__all__ = ["Label", "TableFile", "feature_blocks", "open_table", "typed_labels", "whole"]
+__all__ = [
+    "Label", "TableFile", "column_blocks", "feature_blocks", "open_table", "typed_labels", "whole",
+]  # fmt: skip
 
 _BLOCK_ROWS = 8192
 
@@ -77,3 +79,21 @@ def feature_blocks(
     one, zero = np.ones(table.d), np.zeros(table.d)
     for start in range(0, table.n, _BLOCK_ROWS):
         yield table.rows(slice(start, start + _BLOCK_ROWS)).transformed(one, zero)
+
+
+def column_blocks(
+    file: TableFile, numbers: Sequence[str], categories: Mapping[str, Sequence[Label]]
+) -> Iterator[dict[str, Any]]:
+    """Columns of a file in blocks of rows, for `feature_blocks`; the file is read once.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is damaged, or was written to meanwhile.
+    """
+    names = [*numbers, *categories]
+    for batch in file.batches(names, set(categories)):
+        cells = dict(zip(names, batch.columns, strict=True))
+        yield {name: file.numbers(name, cells[name]) for name in numbers} | {
+            name: file.labels(name, cells[name], listed) for name, listed in categories.items()
+        }

@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -238,13 +238,14 @@ class TableFile:
             self.require([target], "the target")
         if target in self.categories:
             raise InvalidInput(
-                f"Column {target!r} is the target: declare its labels as classes, not categories."
+                f"Column {target!r} is the target: declare its labels as classes, not categories.",
+                cli=f"Type --classes a,b instead of --categories {target}=a,b",
             )
         left = tuple(name for name in self.names if name not in self._drop and name != target)
         undeclared = [name for name in left if name not in self.categories]
         text = [name for name in undeclared if self._is_text(name) and name not in self._numeric]
         if text:
-            raise InvalidInput(self._text_refusal(text))
+            raise self._text_refusal(text)
         for name in undeclared:
             if not (self._is_text(name) or self._is_number(name) or self._is_truth(name)):
                 raise self._unusable(name, self._type(name))
@@ -331,15 +332,25 @@ class TableFile:
         exact = {"halffloat", "float", "int8", "int16", "uint8", "uint16", "bool"}
         return np.dtype(np.float32 if str(self._type(name)) in exact else np.float64)
 
-    def require_numeric(self, name: str) -> None:
-        """Refuse a target that is not a column of numbers."""
+    def require_numeric(self, name: str, *, mend: str = "", cli: str = "") -> None:
+        """Refuse a column that is not one of numbers; ``mend`` and ``cli`` say what else to do."""
         if self._is_text(name) and name not in self._numeric:
+            marks = "If marks stand for missing numbers:"
             raise InvalidInput(
-                f"The target {name!r} of {self.path} holds text. For labels use a classifier; if "
-                f'marks stand for missing numbers, declare it: numeric=["{name}"].'
+                f"Column {name!r} of {self.path} holds text, and numbers are needed.",
+                f'{mend} {marks} numeric=["{name}"].'.strip(),
+                cli=f"{cli} {marks} --numeric {name}".strip(),
             )
         if not (self._is_text(name) or self._is_number(name) or self._is_truth(name)):
             raise self._unusable(name, self._type(name))
+
+    def kind(self, name: str) -> Literal["number", "label"] | None:
+        """What the type of a column says that it holds; None for whole numbers and for a CSV."""
+        if self._delimiter:
+            return "number" if name in self._numeric else None
+        if self._is_text(name) or self._is_truth(name):
+            return "label"
+        return "number" if str(self._type(name)) in ("float", "double", "halffloat") else None
 
     # ---------------------------------------------------------------- types
 
@@ -357,18 +368,20 @@ class TableFile:
     def _is_truth(self, name: str) -> bool:
         return str(self._type(name)) == "bool"
 
-    def _text_refusal(self, names: Sequence[str]) -> str:
-        these, one = ", ".join(map(repr, names)), names[0]
-        start = (
-            f"Column {these} of {self.path} holds"
-            if len(names) == 1
-            else f"Columns {these} of {self.path} hold"
-        )
-        decimal = ' Decimal commas: convert it, with pandas.read_csv(..., decimal=",").'
-        return (
-            f'{start} text. Declare the categories ({{"{one}": ["a", "b"]}}; --categories '
-            f"{one}=a,b), say that it is numeric (then what is no number drops its row), or leave "
-            f"it out (drop; --drop {one})." + (decimal if self._delimiter == ";" else "")
+    def _text_refusal(self, names: Sequence[str]) -> InvalidInput:
+        one, several = names[0], len(names) > 1
+        start = f"Columns {', '.join(map(repr, names))}" if several else f"Column {one!r}"
+        comma = self._delimiter == ";"
+        commas = "If these are decimal commas, write points:"
+        return InvalidInput(
+            f"{start} of {self.path} {'hold' if several else 'holds'} text.",
+            f'Declare categories={{"{one}": ["a", "b"]}}, or numeric=["{one}"] (a cell that is no '
+            f'number drops its row), or drop=["{one}"].'
+            + comma
+            * f' {commas} pandas.read_csv(..., decimal=",").',
+            cli=f"Declare its categories (--categories {one}=a,b,c), or that it is numeric "
+            f"(--numeric {one}: a cell that is no number drops its row), or leave it out (--drop "
+            f"{one})." + comma * f" {commas} sed 's/,/./g' {self.path} > points.csv",
         )
 
     # ---------------------------------------------------------------- columns
@@ -379,10 +392,7 @@ class TableFile:
         column = decoded(column)
         if is_text(column.type):
             if not parsed:
-                raise InvalidInput(
-                    f"Column {name!r} of {self.path} holds text. Declare its categories "
-                    f"(--categories {name}=a,b,c), or leave it out (--drop {name})."
-                )
+                raise self._text_refusal([name])
             return text_numbers(column)
         if not (is_number(column.type) or kind.is_boolean(column.type)):
             raise self._unusable(name, column.type)
@@ -414,7 +424,9 @@ class TableFile:
         what = "no values" if str(kind) == "null" else f"values of type {kind}"
         return InvalidInput(
             f"Column {name!r} of {self.path} holds {what}, not numbers or text. Turn it into one "
-            f"of these, or leave it out (--drop {name})."
+            "of these, or leave it out:",
+            f'drop=["{name}"].',
+            cli=f"--drop {name}",
         )
 
     # ---------------------------------------------------------------- files

@@ -80,7 +80,7 @@ class Stream:
         """The target column: numbers (``classes`` None), or labels, declared unless ``()``."""
         name = str(self._target)
         if classes is None:
-            self._file.require_numeric(name)
+            self._file.require_numeric(name, mend="For labels use a classifier.")
             return Numbers(np.empty(0), 0)
         self._classes = self._file.typed(name, classes)
         labels = Labels(np.empty(0, self._file.element(name)), 0)
