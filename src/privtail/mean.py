@@ -72,6 +72,8 @@ def private_mean(
     noise: Literal["exact", "simulated"] = "exact",
     random_state: int | None = None,
     ledger: Ledger | None = None,
+    groups: Any = None,
+    max_rows: int | None = None,
 ) -> MeanEstimate:
     """Differentially private mean of columns that may be unbounded.
 
@@ -92,6 +94,8 @@ def private_mean(
     blocks : number of groups whose median is taken.
     smoothing : beta of the Catoni mean.
     noise, random_state, ledger : as in the estimators.
+    groups, max_rows : whose a row is, (n,), and how many rows of one person count; then persons
+        are protected instead of rows.
 
     Returns
     -------
@@ -123,6 +127,8 @@ def private_mean(
         noise=noise,
         random_state=random_state,
         label=f"private_mean({method})",
+        groups=groups,
+        max_rows=max_rows,
     )
     fit = _Mean(method, threshold, _centre(centre, threshold, curator), blocks, smoothing)
     multiplier = curator.calibrate(lambda m: fit.plan(m, curator.problem))

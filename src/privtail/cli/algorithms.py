@@ -6,10 +6,10 @@ from privtail.cli.console import show
 
 
 def algorithms() -> None:
-    r"""List the algorithms that --algorithm NAME runs: paper, box, class, what accuracy needs.
+    r"""List the algorithms that --algorithm NAME runs.
 
-    Privacy needs no knowledge of the data with any of them. auto, the default, is the most accurate
-    one that nobody has to tune; the published ones are there for comparison.
+    With paper, box, class, and what accuracy needs to know of the data; privacy needs nothing.
+    auto, the default, needs no tuning; the published ones are there for comparison.
 
     For example:
       privtail algorithms
@@ -28,6 +28,6 @@ def algorithms() -> None:
             "releases": f"{row.cost} per step",
             "accuracy needs": row.must_know,
         }
-        show(row.name)
+        show(f"\n{row.name}")
         for name, fact in facts.items():
             show(f"  {name:<15} {fact}")

@@ -52,7 +52,9 @@ def privtail(
       privtail demo
 
     which fits, predicts and verifies on data inside the package and shows every command it runs.
-    A command explains itself with examples: privtail fit --help
+    A command explains itself with examples, for instance
+
+      privtail fit --help
 
     Exit codes: 0 done, 1 a statement that does not hold, 2 unusable arguments or files, 3 a refused
     budget, 130 interrupted.

@@ -18,8 +18,8 @@ from privtail.errors import InvalidInput, PrivacyWarning
 def fit(
     data: Data,
     declared: Declared,
-    choice: Choice,
     promise: Promise,
+    choice: Choice,
     persons: Persons,
     chance: Chance,
     output: Output,
@@ -84,7 +84,7 @@ def fit(
     say(f"{task}\n{promised(budget, chance.noise)}\n{plan}\n{task.reading(plan)}")
     with counting("fitting"), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # the plan has said so
-        estimator.fit(task.table, task.target, groups=persons.groups)
+        estimator.fit(task.table, task.target, groups=persons.of(data).get("groups"))
 
     fitted = Model.of(estimator, target=task.target, columns=task.columns)
     try:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from privtail.cli.console import counting, say, show, working
-from privtail.cli.options import Chance, Data, Output, Promise, advice, counted, promised
+from privtail.cli.options import Chance, Data, Output, Persons, Promise, advice, counted, promised
 
 
 def mean(
@@ -19,6 +19,7 @@ def mean(
         typer.Option(metavar="COLUMN", show_default=False, help="A column of numbers. Repeat it."),
     ],
     promise: Promise,
+    persons: Persons,
     chance: Chance,
     output: Output,
     numeric: Annotated[
@@ -83,6 +84,7 @@ def mean(
             noise=chance.noise,
             random_state=chance.seed,
             ledger=account,
+            **persons.of(data),
         )
     found = {
         name: {"mean": float(value), "noise_std": float(std), "reliable": bool(reliable)}

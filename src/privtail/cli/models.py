@@ -22,6 +22,7 @@ class Choice:
     model: Annotated[
         Name | None,
         typer.Option(
+            metavar="NAME",
             show_default="by the type of the target",
             help="linear, ridge, lasso, elastic-net: means; huber, lad, quantile: robust to odd "
             "targets; poisson: counts; logistic: labels.",

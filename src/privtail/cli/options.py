@@ -108,6 +108,17 @@ class Persons:
                 "is, and how many rows of one person count."
             )
 
+    def of(self, data: Path) -> dict[str, Any]:
+        """Whose the rows of this file are: arguments for the core, none without --groups."""
+        if self.groups is None:
+            return {}
+        from privtail.trusted.tables import TableFile
+
+        table = TableFile(data)
+        table.require([self.groups], "of persons")
+        ids = table.columns([], {self.groups: None})[self.groups]
+        return {"groups": ids, "max_rows": self.max_rows}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Output:

@@ -16,8 +16,8 @@ from privtail.errors import InvalidInput
 
 def plan(
     declared: Declared,
-    choice: Choice,
     promise: Promise,
+    choice: Choice,
     persons: Persons,
     output: Output,
     data: Annotated[
@@ -37,10 +37,11 @@ def plan(
         typer.Option(metavar="FILE.png", show_default=False, help="Draw the noise against ε."),
     ] = None,
 ) -> None:
-    r"""Say what a fit would release: noise, steps, passes over the file, cost.
+    r"""Say what a fit would release and cost; spend nothing.
 
-    It spends nothing, and of a table it reads the names and types of the columns and how many rows
-    there are. Options are those of fit.
+    Noise, steps, passes over the file, cost, and the error that noise is expected to make. Of a
+    table it reads the names and types of the columns, and how many rows there are. The options
+    are those of fit.
 
     For example:
       privtail plan claims.csv --target cost --model ridge --epsilon 1

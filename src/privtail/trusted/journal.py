@@ -105,8 +105,9 @@ class File:
             if value != getattr(found, name):
                 raise InvalidInput(
                     f"{self._path} has {name}={getattr(found, name)!r}, and {name}={value!r} was "
-                    f"asked for. Open it with Ledger({str(self._path)!r}) alone; a budget cannot "
-                    "be changed."
+                    "asked for. A budget cannot be changed.",
+                    f"Open it with Ledger({str(self._path)!r}) alone.",
+                    cli=f"To see it: privtail budget {self._path}",
                 )
         return found
 

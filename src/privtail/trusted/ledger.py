@@ -292,9 +292,7 @@ class Ledger:
 
         squared = max(most - losses, Fraction(0)) * (2 if self.terms.composition == "zcdp" else 1)
         exact = GaussianDP(math.sqrt(squared) * (1 - 1e-12)).epsilon(self.terms.delta)
-        # Six digits, rounded down: what is printed can be typed, and fits.
-        step = Fraction(10) ** (math.floor(math.log10(exact)) - 5) if exact > 0 else Fraction(1)
-        epsilon = float_below(math.floor(Fraction(exact * (1 - 1e-9)) / step) * step)
+        epsilon = _down(exact * (1 - 1e-9))
         return epsilon, self.terms.delta if epsilon else 0.0
 
     def _refusal(self, entry: Entry, entries: list[Entry]) -> BudgetExceeded:
@@ -323,7 +321,7 @@ class Ledger:
         return BudgetExceeded(
             what,
             f"Ask for at most epsilon={epsilon!r}, delta={delta!r}{law}.",
-            cli=f"What would fit{law}: --epsilon {epsilon!r} --delta {delta!r}",
+            cli=f"What would fit{law}: --epsilon {_down(epsilon)!r} --delta {_down(delta)!r}",
         )
 
 
@@ -341,3 +339,11 @@ def _slack(plan: list[dict[str, Any]], terms: Terms) -> float:
         return math.inf
     roughness = math.fsum(count / scale / scale for scale, count in draws)
     return (1 + math.exp(terms.epsilon)) * 0.05 * roughness * (1 + 1e-12)
+
+
+def _down(x: float) -> float:
+    """Six digits, rounded down: what is printed can be typed, and fits."""
+    if not 0 < x < math.inf:
+        return x
+    step = Fraction(10) ** (math.floor(math.log10(x)) - 5)
+    return float_below(math.floor(Fraction(x) / step) * step)

@@ -336,10 +336,10 @@ class TableFile:
         """Refuse a column that is not one of numbers; ``mend`` and ``cli`` say what else to do."""
         if self._is_text(name) and name not in self._numeric:
             marks = "If marks stand for missing numbers:"
-            raise InvalidInput(
+            raise self._text(
                 f"Column {name!r} of {self.path} holds text, and numbers are needed.",
                 f'{mend} {marks} numeric=["{name}"].'.strip(),
-                cli=f"{cli} {marks} --numeric {name}".strip(),
+                f"{cli} {marks} --numeric {name}.".strip(),
             )
         if not (self._is_text(name) or self._is_number(name) or self._is_truth(name)):
             raise self._unusable(name, self._type(name))
@@ -371,18 +371,22 @@ class TableFile:
     def _text_refusal(self, names: Sequence[str]) -> InvalidInput:
         one, several = names[0], len(names) > 1
         start = f"Columns {', '.join(map(repr, names))}" if several else f"Column {one!r}"
-        comma = self._delimiter == ";"
-        commas = "If these are decimal commas, write points:"
-        return InvalidInput(
+        drops = "a cell that is no number drops its row"
+        return self._text(
             f"{start} of {self.path} {'hold' if several else 'holds'} text.",
-            f'Declare categories={{"{one}": ["a", "b"]}}, or numeric=["{one}"] (a cell that is no '
-            f'number drops its row), or drop=["{one}"].'
-            + comma
-            * f' {commas} pandas.read_csv(..., decimal=",").',
-            cli=f"Declare its categories (--categories {one}=a,b,c), or that it is numeric "
-            f"(--numeric {one}: a cell that is no number drops its row), or leave it out (--drop "
-            f"{one})." + comma * f" {commas} sed 's/,/./g' {self.path} > points.csv",
+            f'Declare categories={{"{one}": ["a", "b"]}}, or numeric=["{one}"] ({drops}), or '
+            f'drop=["{one}"].',
+            f"Declare its categories (--categories {one}=a,b,c), or that it is numeric (--numeric "
+            f"{one}: {drops}), or leave it out (--drop {one}).",
         )
+
+    def _text(self, what: str, mend: str, cli: str) -> InvalidInput:
+        """A refusal of text; every file that could hold decimal commas gets advice on them."""
+        if self._delimiter == ";":
+            points = "If these are decimal commas, write points:"
+            mend += f' {points} pandas.read_csv(..., decimal=",").'
+            cli += f" {points} sed 's/,/./g' {self.path} > points.csv"
+        return InvalidInput(what, mend, cli=cli)
 
     # ---------------------------------------------------------------- columns
 
