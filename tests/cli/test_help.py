@@ -26,7 +26,7 @@ README = Path(privtail.__file__).parents[2] / "README.md"
 
 def examples(page: str) -> list[list[str]]:
     """The commands below "For example:", without the word privtail."""
-    text = page.split("For example:\n")[1].split("\n\n")[0].replace("\\\n", " ")
+    text = page.split("For example:\n")[1].split("\n\n", maxsplit=1)[0].replace("\\\n", " ")
     return [shlex.split(line)[1:] for line in text.splitlines()]
 
 
@@ -132,5 +132,3 @@ def test_the_command_as_a_process(shell):
     out = shell.process("--version")
     assert out.returncode == 0
     assert out.stdout == f"privtail {privtail.__version__}\n"
-
-

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 import privtail
 from privtail.errors import InvalidInput
@@ -64,6 +65,30 @@ def test_out_is_not_overwritten_without_force(shell, model):
     shell("predict", "model.json", "claims.csv", "--out", "p.csv")
     assert "--force" in shell.refused("predict", "model.json", "claims.csv", "--out", "p.csv")
     shell("predict", "model.json", "claims.csv", "--out", "p.csv", "--force")
+
+
+def test_a_dash_is_standard_output(shell, model):
+    out = shell("predict", "model.json", "claims.csv", "--out", "-").stdout
+    assert out == shell("predict", "model.json", "claims.csv").stdout
+    assert not Path("-").exists()
+
+
+@pytest.mark.parametrize("name", ["claims.csv", "claims.arrow", "claims.feather"])
+def test_every_format_gives_the_same_predictions(shell, model, table, name):
+    if name.endswith("arrow"):
+        with pa.ipc.new_stream(name, table.schema) as sink:
+            sink.write_table(table, max_chunksize=700)
+    if name.endswith("feather"):
+        feather.write_feather(table, name)
+    expected = shell("predict", "model.json", "claims.parquet").stdout
+    assert shell("predict", "model.json", name).stdout == expected
+
+
+def test_a_file_that_breaks_in_the_middle_gives_no_file(shell, model, table):
+    text = Path("claims.csv").read_text()
+    Path("broken.csv").write_text(text * 40 + "1,2\n")
+    error = shell.refused("predict", "model.json", "broken.csv", "--out", "p.csv")
+    assert "broken.csv is not a regular CSV file" in error
 
 
 def test_a_model_survives_its_file(model):
@@ -130,6 +155,13 @@ def test_verify(shell, table):
 
 def test_simulated_noise_is_not_verified(shell, model):
     assert "NOT VERIFIED" in shell("verify", "model.json", code=1).stdout
+
+
+@pytest.mark.parametrize("value", [[[1.0]], "x", [[math.inf] * 4]])
+def test_verify_reads_the_model_too(shell, model, value):
+    content = {**json.loads(model.to_text()), "coef": value}
+    Path("edited.json").write_text(json.dumps(content))
+    assert "edited.json" in shell.refused("verify", "edited.json")
 
 
 def test_verify_needs_a_statement(shell, table):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,6 +11,8 @@ import pytest
 
 FIT = ("--model", "logistic", "--target", "late", "--epsilon", "1")
 DECLARED = (*FIT, "--classes", "no,yes", "--categories", "job=clerk,nurse", "--drop", "note")
+NUMBERS = ("--model", "linear", "--target", "cost", "--epsilon", "1", "--categories",
+           "job=clerk,nurse", "--drop", "note", "--drop", "late")  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -29,10 +32,10 @@ DECLARED = (*FIT, "--classes", "no,yes", "--categories", "job=clerk,nurse", "--d
         (("claims.csv", *DECLARED, "--categories", "job=a,a"), ["'job' is declared twice"]),
         (("claims.parquet", *DECLARED, "--categories", "days=1,b"), ["'days'", "'b'"]),
         (("claims.csv", *DECLARED, "--categories", "late=no,yes"), ["--classes a,b"]),
-        (("claims.csv", *DECLARED, "--epsilon", "0"), ["epsilon must be positive"]),
+        (("claims.csv", *DECLARED, "--epsilon", "0"), ["must be positive", "--epsilon inf"]),
         (("claims.csv", *DECLARED, "--epsilon", "-1"), ["epsilon must be positive"]),
         (("claims.csv", *DECLARED, "--epsilon", "nan"), ["epsilon must be positive"]),
-        (("claims.csv", *DECLARED, "--delta", "1"), ["delta must lie in [0, 1)"]),
+        (("claims.csv", *DECLARED, "--delta", "1"), ["delta must lie in [0, 1)", "--delta 1e-6"]),
         (("claims.csv", *DECLARED, "--epsilon", "two"), ["--epsilon"]),
         (("claims.csv", *DECLARED, "--model", "forest"), ["--model"]),
         (("claims.csv", *DECLARED, "--out", "no/model.json"), ["mkdir -p no"]),
@@ -42,8 +45,18 @@ DECLARED = (*FIT, "--classes", "no,yes", "--categories", "job=clerk,nurse", "--d
         (("claims.csv", *DECLARED, "--schema", "claims.csv"), ["not a JSON object"]),
         (("claims.csv", *DECLARED, "--classes", "no"), ["at least two classes"]),
         (("claims.csv", *DECLARED, "--model", "linear"), ["--model logistic"]),
-        (("claims.csv", "--model", "linear", "--target", "note", "--epsilon", 1, "--drop", "late",
-          "--categories", "job=clerk"), ["'note'", "holds text"]),
+        (("claims.csv", *DECLARED[4:], "--target", "cost"), ["--model linear", "--model logistic"]),
+        (("claims.csv", *DECLARED, "--alpha", "1"), ["logistic has no --alpha", "--C"]),
+        (("claims.csv", *NUMBERS, "--model", "ridge", "--quantile", "0.5"), ["It has --alpha."]),
+        (("claims.csv", *NUMBERS, "--model", "linear", "--C", "1"), ["no parameters of its own"]),
+        (("claims.csv", *NUMBERS, "--algorithm", "magic"), ["no algorithm 'magic'"]),
+        (("claims.csv", *DECLARED, "--groups", "age"), ["--max-rows"]),
+        (("claims.csv", *DECLARED, "--max-rows", "3"), ["--groups"]),
+        (("claims.csv", *DECLARED, "--groups", "ages", "--max-rows", 3), ["Is 'age' meant?"]),
+        (("claims.csv", *DECLARED, "--class-weight", "no:1"), ["--class-weight yes=2,no=1"]),
+        (("claims.csv", *DECLARED, "--plot", "no/fit.png"), ["mkdir -p no"]),
+        (("claims.csv", "--model", "linear", "--target", "late", "--epsilon", 1, "--drop", "note",
+          "--categories", "job=clerk"), ["'late'", "holds text", "--model logistic"]),
     ],
 )  # fmt: skip
 def test_fit_refuses(shell, table, words, says):
@@ -139,3 +152,49 @@ def test_no_cell_of_a_refused_file_reaches_a_real_terminal(shell, table):
         out = shell.process("fit", name, *FIT)
         assert out.returncode == 2
         assert len(out.stderr.splitlines()) == 1
+
+
+PYTHON = re.compile(r"\w+=[\[{(\"'\w]|float\(|Ledger\(|Budget\(")
+
+
+def test_advice_is_for_the_command_line(shell, table):
+    """Nobody at a prompt is told to type Python."""
+    shell("budget", "b.jsonl", "--epsilon", 1, "--delta", "1e-6")
+    shell("mean", "claims.csv", "--column", "days", "--epsilon", 0.9, "--ledger", "b.jsonl")
+    (shell.folder / "comma.csv").write_text("a;b\n1,5;2\n")
+    mean = ("mean", "claims.csv", "--epsilon")
+    said = [
+        shell.refused("fit", "claims.csv", *FIT),
+        shell.refused("fit", "claims.csv", *NUMBERS, "--epsilon", 0),
+        shell.refused("fit", "claims.csv", *NUMBERS, "--delta", 1),
+        shell.refused("fit", "claims.csv", *NUMBERS, "--target", "late"),
+        shell.refused("fit", "claims.csv", *NUMBERS, "--algorithm", "magic"),
+        shell.refused("fit", "claims.csv", *NUMBERS, "--algorithm", "kamath-spgd", "--delta", 0),
+        shell.refused("fit", "claims.csv", *DECLARED, "--classes", "no"),
+        shell.refused("fit", "comma.csv", "--target", "b", "--model", "linear", "--epsilon", 1),
+        shell.refused(*mean, 1, "--column", "job"),
+        shell.refused(*mean, 1, "--column", "days", "--ledger", "c.jsonl"),
+        shell.refused("budget", "b.jsonl", "--epsilon", 2),
+        shell.refused("budget", "d.jsonl", "--epsilon", 1, "--composition", "gdp"),
+        shell.refused(*mean, 1, "--column", "days", "--ledger", "b.jsonl", "--neighbours",
+                      "zero_out"),
+    ]  # fmt: skip
+    for line in said:
+        advice = re.split(r"(?<=[.;]) ", line)[1:]
+        assert not any(PYTHON.search(part) for part in advice), line
+    assert "sed 's/,/./g' comma.csv" in said[7]
+    assert "--categories" not in said[8]
+    assert "holds text" in said[8]
+
+
+def test_an_exhausted_budget_says_what_would_fit(shell, table):
+    shell("budget", "b.jsonl", "--epsilon", 1, "--delta", "1e-5")
+    words = ("mean", "claims.csv", "--column", "days", "--ledger", "b.jsonl", "--epsilon")
+    shell(*words, 0.7)
+    error = shell.refused(*words, 0.7, code=3)
+    assert error.startswith("Budget refused. ")
+    fits = re.search(r"--epsilon (\S+) --delta (\S+)$", error)
+    assert fits
+    assert 0.29 < float(fits[1]) <= 0.31
+    assert len(fits[1]) <= 8
+    shell(*words, fits[1], "--delta", "1e-6")
