@@ -155,7 +155,7 @@ def draw_fit(path: Path, estimator: Any, model: Model, *, overwrite: bool) -> No
     coefficients = Coefficients(
         names=[f"{feature}{output}" for output in outputs for feature in model.features],
         values=model.coef.ravel(),
-        noise=np.atleast_2d(estimator.coef_noise_).ravel(),
+        noise=np.broadcast_to(estimator.coef_noise_, model.coef.shape).ravel(),
     )
     title = f"{model.kind} model of {model.target!r}: {model.statement.headline}"
     with written_whole(path, overwrite=overwrite) as file:
