@@ -19,13 +19,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from privtail.errors import InvalidInput, NotPlanned, NotReleased
+from privtail.errors import InvalidInput, NotPlanned, NotReleased, UnsupportedAccounting
 from privtail.losses import SquaredLoss
 from privtail.statement import state, verify
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator
 from privtail.trusted.events import Round, plan_from_json, plan_to_json
+from privtail.trusted.ledger import Ledger
 from privtail.trusted.means import (
     MEANS,
     BoundedMean,
@@ -533,6 +534,20 @@ def test_without_groups_the_statement_says_row() -> None:
     assert "for one row, not one person, " in state(curator).headline
     single = Curator(X0, groups=np.arange(N), max_rows=1, budget=Budget(1.0, 1e-6))
     assert single.unit == "one person, with at most 1 row"
+
+
+def test_a_ledger_of_rows_does_not_pay_for_persons() -> None:
+    ledger = Ledger(epsilon=5.0, delta=1e-4)
+    event = GaussianNoise(9.0).event(Problem(n=N, d=D, max_rows=2).means(ClippedMean(1.0)))
+    rows: dict[str, Any] = {}
+    persons: dict[str, Any] = {"groups": owners(2), "max_rows": 2}
+    for options in (rows, persons, rows):
+        curator = Curator(X0, Y0, budget=Budget(2.0, 1e-6), ledger=ledger, **options)
+        if options is rows:
+            curator.open((Round(events=(event,)),))
+            continue
+        with pytest.raises(UnsupportedAccounting, match="row"):
+            curator.open((Round(events=(event,)),))
 
 
 # Labels

@@ -192,6 +192,7 @@ class Curator:
                     rho=bill.rho,
                     neighbours=self.budget.neighbours,
                     plan=plan_to_json(plan),
+                    unit="row" if self.unit == ROW else "person",
                 )
             self._plan, self._process = plan, os.getpid()
             self._cursor = [(r, 0) for r in plan if r.times > 0]

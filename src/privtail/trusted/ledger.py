@@ -63,6 +63,7 @@ if sys.platform != "win32":
     import fcntl
 
 Composition = Literal["basic", "zcdp", "gdp"]
+Unit = Literal["row", "person"]
 Amount = Fraction | float  # a float only when infinite
 
 _Made = TypeVar("_Made")
@@ -134,6 +135,7 @@ class Entry:
     neighbours : the relation of the cost.
     plan : its rounds, as JSON.
     time, pid : when, in UTC, and by which process; for the reader only.
+    unit : whose neighbours: those of one row, or of one person with several.
     """
 
     number: int
@@ -147,8 +149,11 @@ class Entry:
     plan: list[dict[str, Any]]
     time: str
     pid: int
+    unit: Unit = "row"
 
     def __post_init__(self) -> None:
+        if self.unit not in ("row", "person"):
+            raise InvalidInput(f"unit must be 'row' or 'person', got {self.unit!r}.")
         _require_line("label", self.label)
         _require_line("time", self.time)
         for name in ("epsilon", "delta", "mu", "rho", "slack"):
@@ -237,6 +242,7 @@ class Ledger:
         plan: list[dict[str, Any]],
         mu: float | None = None,
         rho: float | None = None,
+        unit: Unit = "row",
     ) -> Reservation:
         """Charge a plan, before any of its releases. Nothing is ever refunded.
 
@@ -247,13 +253,14 @@ class Ledger:
         neighbours : relation of that cost.
         plan : the plan, by `plan_to_json`.
         mu, rho : its Gaussian-DP and zCDP parameters, None where there is none.
+        unit : whether that relation is about one row or about one person with several.
 
         Raises
         ------
         BudgetExceeded
             If too little is left. Nothing has been read from the records.
         UnsupportedAccounting
-            If this ledger's composition has no theorem for the plan.
+            If this ledger's composition has no theorem for the plan, or it counts another unit.
         InvalidInput
             If a number cannot be used, or the file cannot be read, trusted or written.
         """
@@ -269,9 +276,16 @@ class Ledger:
             plan=plan,
             time=datetime.now(UTC).isoformat(timespec="seconds"),
             pid=os.getpid(),
+            unit=unit,
         )
         self._require_theorem(entry)
         with self._pages.open(write=True) as (entries, append):
+            if entries and entries[0].unit != unit:
+                raise UnsupportedAccounting(
+                    f"This ledger counts what one {entries[0].unit} loses and {label} is stated "
+                    f"for one {unit}; their epsilons do not add. Fit every time with groups= and "
+                    "max_rows=, or never, or keep a second ledger."
+                )
             losses, slacks = self._total([*entries, entry])
             most, slackest = self.terms.limits
             if losses > most or slacks > slackest:
