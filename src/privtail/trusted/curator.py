@@ -131,7 +131,7 @@ class Curator:
             self._targets.declare(tuple(classes))
         self._budget, self._ledger = budget, ledger
         self.label, self.assumptions = label, tuple(assumptions)
-        self.unit = ROW if max_rows is None else person(max_rows)
+        self._unit = ROW if max_rows is None else person(max_rows)
         if max_rows is not None:
             self.assume(PERSONS)
         public, simulated = np.random.SeedSequence(random_state).spawn(2)
@@ -206,6 +206,11 @@ class Curator:
     def budget(self) -> Budget:
         """What this fit may cost."""
         return self._budget
+
+    @property
+    def unit(self) -> str:
+        """What is protected: one row, or one person with all rows."""
+        return self._unit
 
     @property
     def problem(self) -> Problem:
