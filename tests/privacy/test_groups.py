@@ -517,8 +517,8 @@ def test_the_statement_says_person_and_can_be_verified(sampling: Any, neighbours
     for b in curator.rounds(sampling, 3):
         b.means(mean).release(GaussianNoise(m))
     told = state(curator)
-    assert "for one person, with at most 3 rows, " in told.headline
-    assert dict(told.facts())["protects"].startswith("one person, with at most 3 rows: ")
+    assert "for one person, with at most 3 rows counted, " in told.headline
+    assert dict(told.facts())["protects"].startswith("one person, with at most 3 rows counted: ")
     assert any("belong together" in sentence for sentence in told.assumptions)
     written = json.loads(json.dumps(told.to_json()))
     assert verify(written)
@@ -533,7 +533,7 @@ def test_without_groups_the_statement_says_row() -> None:
     curator.open(())
     assert "for one row, not one person, " in state(curator).headline
     single = Curator(X0, groups=np.arange(N), max_rows=1, budget=Budget(1.0, 1e-6))
-    assert single.unit == "one person, with at most 1 row"
+    assert single.unit == "one person, with at most 1 row counted"
 
 
 def test_a_ledger_of_rows_does_not_pay_for_persons() -> None:
