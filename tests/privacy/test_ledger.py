@@ -20,7 +20,7 @@ import pytest
 
 import privtail
 from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
-from privtail.trusted import ledger as module
+from privtail.trusted import journal as module
 from privtail.trusted.events import Event, Plan, Round, plan_to_json
 from privtail.trusted.ledger import Ledger
 
@@ -662,12 +662,13 @@ def test_threads_do_not_overspend(where, path, no_fsync):
 
 RACE = """
 import os, sys, time
-import privtail.trusted.ledger as module
+import privtail.trusted.journal as module
+from privtail.trusted.ledger import Ledger
 from privtail.errors import BudgetExceeded, PrivtailError
 if sys.argv[4] == "sabotaged":
     module.fcntl.flock = lambda *_: None
     module._read = lambda fd, read=module._read: (read(fd), time.sleep(0.05))[0]
-ledger = module.Ledger(sys.argv[1])
+ledger = Ledger(sys.argv[1])
 print("ready", flush=True)
 patience = time.monotonic() + 60
 while not os.path.exists(sys.argv[2]) and time.monotonic() < patience:
