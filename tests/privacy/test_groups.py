@@ -19,13 +19,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from privtail.errors import InvalidInput, NotPlanned, NotReleased
+from privtail.errors import InvalidInput, NotPlanned, NotReleased, UnsupportedAccounting
 from privtail.losses import SquaredLoss
 from privtail.statement import state, verify
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator
 from privtail.trusted.events import Round, plan_from_json, plan_to_json
+from privtail.trusted.ledger import Ledger
 from privtail.trusted.means import (
     MEANS,
     BoundedMean,
@@ -516,8 +517,8 @@ def test_the_statement_says_person_and_can_be_verified(sampling: Any, neighbours
     for b in curator.rounds(sampling, 3):
         b.means(mean).release(GaussianNoise(m))
     told = state(curator)
-    assert "for one person, with at most 3 rows, " in told.headline
-    assert dict(told.facts())["protects"].startswith("one person, with at most 3 rows: ")
+    assert "for one person, with at most 3 rows counted, " in told.headline
+    assert dict(told.facts())["protects"].startswith("one person, with at most 3 rows counted: ")
     assert any("belong together" in sentence for sentence in told.assumptions)
     written = json.loads(json.dumps(told.to_json()))
     assert verify(written)
@@ -532,7 +533,21 @@ def test_without_groups_the_statement_says_row() -> None:
     curator.open(())
     assert "for one row, not one person, " in state(curator).headline
     single = Curator(X0, groups=np.arange(N), max_rows=1, budget=Budget(1.0, 1e-6))
-    assert single.unit == "one person, with at most 1 row"
+    assert single.unit == "one person, with at most 1 row counted"
+
+
+def test_a_ledger_of_rows_does_not_pay_for_persons() -> None:
+    ledger = Ledger(epsilon=5.0, delta=1e-4)
+    event = GaussianNoise(9.0).event(Problem(n=N, d=D, max_rows=2).means(ClippedMean(1.0)))
+    rows: dict[str, Any] = {}
+    persons: dict[str, Any] = {"groups": owners(2), "max_rows": 2}
+    for options in (rows, persons, rows):
+        curator = Curator(X0, Y0, budget=Budget(2.0, 1e-6), ledger=ledger, **options)
+        if options is rows:
+            curator.open((Round(events=(event,)),))
+            continue
+        with pytest.raises(UnsupportedAccounting, match="row"):
+            curator.open((Round(events=(event,)),))
 
 
 # Labels

@@ -177,7 +177,8 @@ class Batch:
     def invalid_rows(self) -> Sensitive:
         """How many rows count as zero: a number that is not finite, or an undeclared label.
 
-        One number; the target counts if there is one. Sensitivity: `Problem.invalid_rows`.
+        One number; the target counts if there is one. Rows that do not count anyway (beyond
+        ``max_rows``, or without an id) are left out. Sensitivity: `Problem.invalid_rows`.
         """
         zero = np.zeros((self.problem.d, 1))
         target = self._curator._targets is not None

@@ -18,7 +18,7 @@ ROW = "one row, not one person"
 
 def person(max_rows: int) -> str:
     """What is protected with ``groups``."""
-    return f"one person, with at most {max_rows} row{'s' if max_rows > 1 else ''}"
+    return f"one person, with at most {max_rows} row{'s' if max_rows > 1 else ''} counted"
 
 
 @dataclass(frozen=True)

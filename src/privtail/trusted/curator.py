@@ -126,7 +126,7 @@ class Curator:
         )
         self._budget, self._ledger = budget, ledger
         self.label, self.assumptions = label, tuple(assumptions)
-        self.unit = ROW if max_rows is None else person(max_rows)
+        self._unit = ROW if max_rows is None else person(max_rows)
         if max_rows is not None:
             self.assume(PERSONS)
         public, simulated = np.random.SeedSequence(random_state).spawn(2)
@@ -187,6 +187,7 @@ class Curator:
                     rho=bill.rho,
                     neighbours=self.budget.neighbours,
                     plan=plan_to_json(plan),
+                    unit="row" if self.unit == ROW else "person",
                 )
             self._plan, self._process = plan, os.getpid()
             self._cursor = [(r, 0) for r in plan if r.times > 0]
@@ -200,6 +201,11 @@ class Curator:
     def budget(self) -> Budget:
         """What this fit may cost."""
         return self._budget
+
+    @property
+    def unit(self) -> str:
+        """What is protected: one row, or one person with all rows."""
+        return self._unit
 
     @property
     def problem(self) -> Problem:
