@@ -12,7 +12,7 @@ from privtail.trusted.records.dense import Dense, DenseRows
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.sparse import Sparse, SparseRows
 from privtail.trusted.records.streams import Stream, Targets, Window
-from privtail.trusted.records.tables import Table
+from privtail.trusted.records.tables import Table, require_categories
 from privtail.trusted.records.targets import Labels, Numbers
 
 Records = Dense | Sparse | Table | Stream
@@ -34,7 +34,7 @@ def opened(
     InvalidInput
         If shapes or types do not fit. Never because of a cell that a table may hold.
     """
-    _require_categories(categories)
+    require_categories(categories)
     if isinstance(X, TableFile):
         return _from_file(X, y, classes, categories)
     if isinstance(y, str):
@@ -74,16 +74,6 @@ def _from_file(
     return table, targets if copied is None or targets is None else targets.like(copied)
 
 
-def _require_categories(categories: Any) -> None:
-    lists = categories.values() if isinstance(categories, Mapping) else [categories or ()]
-    odd = any(isinstance(c, str) or not isinstance(c, Sequence | np.ndarray) for c in lists)
-    if odd or not (categories is None or isinstance(categories, Mapping)):
-        raise InvalidInput(
-            "categories must map a column to its list of values, for example "
-            'categories={"city": ["Rome", "Oslo"]}.'
-        )
-
-
 def _named(frame: Any, names: list[Any]) -> dict[str, Any]:
     if not all(isinstance(name, str) for name in names):
         raise InvalidInput("Column names must be strings: use frame.rename(columns=str).")
@@ -94,7 +84,7 @@ def _named(frame: Any, names: list[Any]) -> dict[str, Any]:
 
 def as_records(X: Any, categories: Mapping[str, Sequence[Any]] | None = None) -> Records:
     """Wrap an array, a CSR matrix or a data frame without copying it as a whole."""
-    _require_categories(categories)
+    require_categories(categories)
     if isinstance(X, TableFile):
         return _from_file(X, None, None, categories)[0]
     if hasattr(X, "tocsr") and not categories:

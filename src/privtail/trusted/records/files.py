@@ -39,6 +39,7 @@ from privtail.trusted.records.arrow import (
     text_numbers,
 )
 from privtail.trusted.records.formats import Arrow, Csv, Format, Parquet
+from privtail.trusted.records.tables import require_categories
 
 Label = str | int | float | bool
 Declared = Mapping[str, Sequence[Label] | None]
@@ -88,6 +89,10 @@ class TableFile:
         self._delimiter = ""
         start = self._start(8)
         self._written = self._stat()
+        require_categories(categories)
+        for option, given in (("numeric", numeric), ("drop", drop)):
+            if isinstance(given, str):
+                raise InvalidInput(f"{option} must be a list of columns: {option}=[{given!r}].")
         declared = dict(categories or {})
         self._numeric, self._drop = frozenset(numeric), frozenset(drop)
         self._format = self._opened(start, declared)

@@ -20,7 +20,7 @@ WINDOW_ROWS = 16_384
 """At most this many rows are handed out at once."""
 
 _READ_BYTES = 1 << 20
-_BAD_NUMBER = re.compile(r"^In CSV column #(\d+): CSV conversion error")
+_BAD_NUMBER = re.compile(r"^In CSV column #(\d+): .*CSV conversion error to double")
 
 
 class Parquet:

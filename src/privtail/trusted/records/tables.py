@@ -91,3 +91,14 @@ class Table:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private records cannot be pickled.")
+
+
+def require_categories(categories: Any) -> None:
+    """Refuse what is no mapping of columns to lists."""
+    lists = categories.values() if isinstance(categories, Mapping) else [categories or ()]
+    odd = any(isinstance(c, str) or not isinstance(c, Sequence | np.ndarray) for c in lists)
+    if odd or not (categories is None or isinstance(categories, Mapping)):
+        raise InvalidInput(
+            "categories must map a column to its list of values, for example "
+            'categories={"city": ["Rome", "Oslo"]}.'
+        )

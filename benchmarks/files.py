@@ -1,0 +1,135 @@
+"""A file larger than memory should be: one pass beside a bare PyArrow scan, and peak memory.
+
+    python benchmarks/files.py [--rows 20000000] [--format parquet|csv|arrow] [--scratch]
+
+Writes ``rows`` x 10 doubles and a target to a temporary folder. Each measurement runs in a process
+of its own: one fits through a `Curator` (clipped gradients) and reports the time of every pass and
+its peak memory, between them a bare single-threaded scan of the same columns in the same batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+COLUMNS = 10
+ROUNDS = 5
+
+
+def main() -> None:
+    """Write the file, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--group", type=int, default=1_000_000, help="rows of a row group")
+    parser.add_argument("--format", choices=["parquet", "csv", "arrow"], default="parquet")
+    parser.add_argument("--scratch", action="store_true")
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        measure(options.measure, options.scratch)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"table.{options.format}"
+        write(path, options.rows, options.group)
+        size = path.stat().st_size / 2**30
+        print(f"{options.rows:,} rows x {COLUMNS} and a target, {options.format}, {size:.2f} GiB")
+        command = [sys.executable, __file__, "--measure", str(path)]
+        found = subprocess.run(  # noqa: S603
+            command + ["--scratch"] * options.scratch, check=True, stdout=subprocess.PIPE
+        )
+        report(json.loads(found.stdout))
+
+
+def write(path: Path, rows: int, group: int) -> None:
+    """A file of standard normal columns x0 .. x9 and y, written group by group."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    names = [*(f"x{j}" for j in range(COLUMNS)), "y"]
+    schema = pa.schema([(name, pa.float64()) for name in names])
+    writers = {
+        ".parquet": lambda: pa.parquet.ParquetWriter(path, schema),
+        ".csv": lambda: pa.csv.CSVWriter(path, schema),
+        ".arrow": lambda: pa.ipc.new_file(path, schema),
+    }
+    rng = np.random.default_rng(0)
+    with writers[path.suffix]() as writer:
+        for start in range(0, rows, group):
+            X = rng.standard_normal((COLUMNS, min(group, rows - start)))
+            y = X.sum(axis=0) + rng.standard_t(3, X.shape[1])
+            writer.write_table(pa.table([*X, y], schema=schema))
+
+
+def measure(path: Path, scratch: bool) -> None:
+    """Passes of a curator, a bare scan between them; JSON on standard output."""
+    import numpy as np
+
+    from privtail import Budget, open_table
+    from privtail.losses import SquaredLoss
+    from privtail.trusted.curator import Curator
+    from privtail.trusted.events import Round
+    from privtail.trusted.means import ClippedMean
+    from privtail.trusted.mechanisms.noise import GaussianNoise
+    from privtail.trusted.sampling import Everyone
+
+    before = peak()
+    start = time.perf_counter()
+    table = open_table(path, scratch=path.parent if scratch else None)
+    curator = Curator(table, "y", budget=Budget(1.0, 1e-6), noise="simulated", random_state=0)
+    opening = time.perf_counter() - start
+    mean, noise = ClippedMean(5.0), GaussianNoise(100.0)
+    event = noise.event(curator.problem.gradient(mean))
+    curator.open((Round(events=(event,), times=ROUNDS + 1),))
+    passes, scans, work = [], [], []
+    for number, batch in enumerate(curator.rounds(Everyone(), ROUNDS + 1)):
+        start, cpu = time.perf_counter(), time.process_time()
+        batch.gradient(SquaredLoss(), np.zeros((COLUMNS, 1)), mean).release(noise)
+        middle, spent = time.perf_counter(), time.process_time() - cpu
+        scan(path)
+        if number:  # the first pass loads the kernels
+            passes.append(middle - start)
+            scans.append(time.perf_counter() - middle)
+            work.append(spent / (time.process_time() - cpu - spent))
+    found = {"passes": passes, "scans": scans, "work": work, "before": before, "peak": peak()}
+    print(json.dumps({**found, "opening": opening}))
+
+
+def scan(path: Path) -> int:
+    """Decode every batch on one thread, and do nothing with it."""
+    from privtail.trusted.tables import TableFile
+
+    table = TableFile(path)
+    return sum(batch.num_rows for batch in table.batches(table.names, ()))
+
+
+def peak() -> float:
+    """Peak resident memory in MB; that of the bare scans is in it."""
+    status = Path("/proc/self/status")  # getrusage counts what the parent held when it forked
+    if status.exists():
+        return int(status.read_text().partition("VmHWM:")[2].split()[0]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def report(found: dict) -> None:
+    """Print medians, their ratio and the memory."""
+    ours, bare = statistics.median(found["passes"]), statistics.median(found["scans"])
+    print(f"opening           {found['opening']:8.2f} s")
+    print(f"one pass          {ours:8.2f} s   (median of {ROUNDS}, interleaved)")
+    print(f"bare scan         {bare:8.2f} s   -> a pass runs at {bare / ours:.0%} of it")
+    print(
+        f"work of a pass    {statistics.median(found['work']):8.2f} x the processor time of a scan"
+    )
+    print(f"peak memory       {found['peak']:8.0f} MB  ({found['before']:.0f} MB before)")
+
+
+if __name__ == "__main__":
+    main()
