@@ -8,6 +8,11 @@
     ├── IncompatibleParts      a loss, a domain, a mean and an algorithm do not fit
     └── InvalidInput           shapes, types, files or numbers that cannot be used
 
+Warnings are made of public numbers only, all under `PrivacyWarning`:
+
+    ├── DeltaWarning           delta is above 1/n
+    └── NoiseWarning           the planned noise is above any signal
+
 An error says what happened, why it probably happened, and what to type instead. None quotes
 a value that came from a record.
 """
@@ -43,6 +48,18 @@ class IncompatibleParts(PrivtailError, TypeError):
 
 class InvalidInput(PrivtailError, ValueError):
     """An argument, a shape, a file or a number that cannot be used."""
+
+
+class PrivacyWarning(UserWarning):
+    """Root of all warnings; each is decided by public numbers alone."""
+
+
+class DeltaWarning(PrivacyWarning):
+    """A delta above 1/n allows the publication of a row."""
+
+
+class NoiseWarning(PrivacyWarning):
+    """The planned noise is larger than any slope can be."""
 
 
 def require_whole(name: str, value: object, least: int) -> None:

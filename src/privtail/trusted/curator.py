@@ -187,12 +187,14 @@ class Curator:
         return "exact" if self._sampler.exact else "simulated"
 
     def refuse_non_finite(self) -> None:
-        """Raise InvalidInput if any number is NaN or infinite: a leak, for those who ask for it.
+        """Raise InvalidInput if a number is not finite or a label is none: a leak, if asked for.
 
         Must come before the plan, so that a refused fit is not charged.
         """
         if self._plan is not None:
             raise NotPlanned("Records are checked before a plan is opened, not after.")
+        if isinstance(self._targets, Labels):
+            self._targets.refuse_odd()
         for start in range(0, self.problem.n, BLOCK_ROWS):
             ids = slice(start, min(start + BLOCK_ROWS, self.problem.n))
             rows = self._records.rows(ids)
