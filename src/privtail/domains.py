@@ -557,6 +557,23 @@ class Slopes:
         return Slopes(domain=self.domain.scaled(scales))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Multiple:
+    """A domain times a positive factor, as when an objective is divided by a number."""
+
+    domain: Domain
+    factor: float
+
+    def value(self, w: Array) -> float:
+        return self.factor * self.domain.value(w)
+
+    def prox(self, w: Array, step: float) -> Array:
+        return self.domain.prox(w, self.factor * step)
+
+    def scaled(self, scales: ArrayLike) -> Multiple:
+        return Multiple(domain=self.domain.scaled(scales), factor=self.factor)
+
+
 # --- Solutions in one unknown ----------------------------------------------------------------
 
 

@@ -175,6 +175,15 @@ class HuberLoss:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RelativeHuberLoss(HuberLoss):
+    """A `HuberLoss` whose threshold counts in scales of the target, once these are known."""
+
+    def at(self, unit: float) -> HuberLoss:
+        """The loss for targets of this scale, in their units."""
+        return HuberLoss(threshold=self.threshold * unit)
+
+
+@dataclass(frozen=True, kw_only=True)
 class AbsoluteLoss:
     """|m − y|; the derivative at the kink is 0."""
 
@@ -190,6 +199,10 @@ class AbsoluteLoss:
 
     def derivatives(self, margins: Array, y: Array) -> Array:
         return _derivatives(_absolute_derivatives, margins, y)
+
+    def smoothed(self, width: float) -> SmoothedQuantileLoss:
+        """Half of this loss with its kink rounded; the same minimisers as ``width`` goes to 0."""
+        return SmoothedQuantileLoss(quantile=0.5, width=width)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +231,42 @@ class QuantileLoss:
     def derivatives(self, margins: Array, y: Array) -> Array:
         return _derivatives(_quantile_derivatives, margins, y, self.quantile)
 
+    def smoothed(self, width: float) -> SmoothedQuantileLoss:
+        """The same with its kink rounded off within ``width``."""
+        return SmoothedQuantileLoss(quantile=self.quantile, width=width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothedQuantileLoss:
+    """The Moreau envelope of `QuantileLoss`: its derivative (m − y)/width, cut to [−q, 1 − q]."""
+
+    quantile: float
+    width: float
+
+    name: ClassVar[str] = "smoothed quantile"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "real"
+    convex: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        QuantileLoss(quantile=self.quantile)
+        if not 0 < self.width < math.inf:
+            raise InvalidInput(f"width must be positive and finite, got {self.width!r}.")
+
+    @property
+    def curvature(self) -> float:
+        return 1 / float(self.width)
+
+    @property
+    def lipschitz(self) -> float:
+        return float(max(self.quantile, 1 - self.quantile))
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return _values(_smoothed_values, margins, y, self.quantile, self.width)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return _derivatives(_smoothed_derivatives, margins, y, self.quantile, self.width)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PoissonLoss:
@@ -225,20 +274,33 @@ class PoissonLoss:
 
     So the derivative is exp(c) − y with c the margin clipped to ±30, a number that is public, and
     the value is its integral: convex, and never an overflow of the exponential.
+
+    All is divided by ``mean``. With a typical count there, gradients near a model that expects it
+    are of the size 1, and ``curvature`` is what a step size should have in mind: that at twice the
+    typical count. The supremum is exp(30) / mean.
     """
+
+    mean: float | None = None
 
     name: ClassVar[str] = "poisson"
     outputs: ClassVar[int] = 1
     targets: ClassVar[Targets] = "count"
     convex: ClassVar[bool] = True
-    curvature: ClassVar[float] = math.exp(POISSON_MARGIN)
     lipschitz: ClassVar[float] = math.inf
 
+    def __post_init__(self) -> None:
+        if self.mean is not None and not 0 < self.mean < math.inf:
+            raise InvalidInput(f"mean must be positive and finite, got {self.mean!r}.")
+
+    @property
+    def curvature(self) -> float:
+        return math.exp(POISSON_MARGIN) if self.mean is None else 2.0
+
     def values(self, margins: Array, y: Array) -> Array:
-        return _values(_poisson_values, margins, y)
+        return _values(_poisson_values, margins, y) / (self.mean or 1.0)
 
     def derivatives(self, margins: Array, y: Array) -> Array:
-        return _derivatives(_poisson_derivatives, margins, y)
+        return _derivatives(_poisson_derivatives, margins, y) / (self.mean or 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,6 +348,62 @@ class BiweightLoss:
 
     def derivatives(self, margins: Array, y: Array) -> Array:
         return _derivatives(_biweight_derivatives, margins, y, self.threshold)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightedLoss:
+    """A classification loss times the weight of the record's class.
+
+    Parameters
+    ----------
+    loss : a `LogisticLoss` or a `MultinomialLoss`.
+    weights : one positive number a class. A target that is no class gives NaN.
+    """
+
+    loss: LogisticLoss | MultinomialLoss
+    weights: tuple[float, ...]
+
+    convex: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if type(self.loss) not in (LogisticLoss, MultinomialLoss):
+            raise InvalidInput("Class weights belong to a LogisticLoss or a MultinomialLoss.")
+        if len(self.weights) != max(2, self.loss.outputs):
+            raise InvalidInput(f"There are {len(self.weights)} weights for another class count.")
+        if not all(0 < weight < math.inf for weight in self.weights):
+            raise InvalidInput("Class weights must be positive and finite.")
+
+    @property
+    def name(self) -> str:
+        return f"weighted {self.loss.name}"
+
+    @property
+    def outputs(self) -> int:
+        return self.loss.outputs
+
+    @property
+    def targets(self) -> Targets:
+        return self.loss.targets
+
+    @property
+    def curvature(self) -> float:
+        return self.loss.curvature * max(self.weights)
+
+    @property
+    def lipschitz(self) -> float:
+        return self.loss.lipschitz * max(self.weights)
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return self.loss.values(margins, y) * self._of(y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return self.loss.derivatives(margins, y) * self._of(y)[:, None]
+
+    def _of(self, y: Array) -> Array:
+        weights = np.full(len(y), np.nan)
+        for code, weight in enumerate(self.weights):
+            weights[y == code] = weight
+        return weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -649,6 +767,28 @@ def _quantile_derivatives(margins: Array, y: Array, quantile: float, out: Array)
 
 
 @compiled
+def _smoothed_values(
+    margins: Array, y: Array, quantile: float, width: float, out: Array
+) -> None:  # fmt: skip
+    for i in range(y.size):
+        r = margins[i] - y[i]
+        g = r / width
+        g = -quantile if g < -quantile else g
+        g = 1 - quantile if g > 1 - quantile else g
+        out[i] = g * (r - 0.5 * width * g)
+
+
+@compiled
+def _smoothed_derivatives(
+    margins: Array, y: Array, quantile: float, width: float, out: Array
+) -> None:  # fmt: skip
+    for i in range(y.size):
+        g = (margins[i] - y[i]) / width
+        g = -quantile if g < -quantile else g
+        out[i] = 1 - quantile if g > 1 - quantile else g
+
+
+@compiled
 def _poisson_values(margins: Array, y: Array, out: Array) -> None:
     for i in range(y.size):
         m = margins[i]
@@ -707,6 +847,7 @@ LOSSES: tuple[Loss, ...] = (
     HuberLoss(threshold=1.345),
     AbsoluteLoss(),
     QuantileLoss(quantile=0.8),
+    SmoothedQuantileLoss(quantile=0.8, width=0.1),
     PoissonLoss(),
     SigmoidLoss(),
     BiweightLoss(threshold=4.685),

@@ -17,9 +17,26 @@ from privtail.errors import InvalidInput
 from privtail.statement import Statement
 from privtail.trusted.tables import Label, feature_blocks, whole
 
-Kind = Literal["linear", "logistic"]
+Link = Literal["identity", "log", "logit"]
 
-_FORMAT, _VERSION = "privtail-model", 1
+LINKS: dict[str, Link] = {
+    "linear": "identity",
+    "ridge": "identity",
+    "lasso": "identity",
+    "elastic-net": "identity",
+    "huber": "identity",
+    "lad": "identity",
+    "quantile": "identity",
+    "poisson": "log",
+    "logistic": "logit",
+}
+"""How a model of each kind makes predictions of its scores; a generalized one says it itself."""
+
+GENERALIZED = "generalized"
+LARGEST_LOG = 30.0
+"""Expected counts are exp(score) of scores cut to plus or minus this."""
+
+_FORMAT, _VERSION = "privtail-model", 2
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -72,35 +89,39 @@ class Model:
 
     Attributes
     ----------
-    kind : ``"linear"`` or ``"logistic"``.
+    kind : what was fitted: a name of `LINKS`, or ``"generalized"``.
     target : name of what is predicted.
     columns : the feature columns, in order.
     classes : labels in order; None for numbers.
     coef : (K, features), K = 1 for numbers and for two classes.
     intercept : (K,).
     statement : the `Statement` of what was spent.
+    link : what a prediction is: the score (``"identity"``), its exponential (``"log"``), or the
+        most probable label (``"logit"``).
     """
 
-    kind: Kind
+    kind: str
     target: str
     columns: tuple[Column, ...]
     classes: tuple[Label, ...] | None
     coef: NDArray[np.float64]
     intercept: NDArray[np.float64]
     statement: Statement
+    link: Link = "identity"
 
     @classmethod
     def of(cls, estimator: Any, *, target: str, columns: Sequence[Column]) -> Model:
         """The model that a fitted estimator of `privtail.linear_model` holds."""
         classes = getattr(estimator, "classes_", None)
         return cls(
-            kind="linear" if classes is None else "logistic",
+            kind=estimator.kind,
             target=target,
             columns=tuple(columns),
             classes=None if classes is None else tuple(whole(c) for c in classes.tolist()),
             coef=np.atleast_2d(estimator.coef_),
             intercept=np.atleast_1d(estimator.intercept_),
             statement=estimator.privacy_,
+            link=estimator.link,
         )
 
     @property
@@ -111,7 +132,7 @@ class Model:
     # ---------------------------------------------------------------- use
 
     def predict(self, data: Any) -> NDArray[Any]:
-        """Numbers or labels, (rows,); NaN or None where a numeric column is missing.
+        """Numbers, expected counts or labels, (rows,); NaN or None where a number is missing.
 
         Parameters
         ----------
@@ -124,6 +145,8 @@ class Model:
             If a column is missing, or holds text where numbers are needed.
         """
         scores = self.decision_function(data)
+        if self.link == "log":
+            return expected_counts(scores)
         if self.classes is None:
             return scores
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
@@ -136,7 +159,7 @@ class Model:
         from scipy.special import expit, softmax
 
         if self.classes is None:
-            raise InvalidInput("A linear model predicts numbers; it has no probabilities.")
+            raise InvalidInput(f"A {self.kind} model predicts numbers; it has no probabilities.")
         scores = self.decision_function(data)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
@@ -189,6 +212,7 @@ class Model:
             "format": _FORMAT,
             "version": _VERSION,
             "kind": self.kind,
+            "link": self.link,
             "target": self.target,
             "columns": [
                 {"name": c.name} | ({} if c.categories is None else {"categories": c.categories})
@@ -211,15 +235,18 @@ class Model:
         """
         if not isinstance(content, Mapping) or content.get("format") != _FORMAT:
             raise InvalidInput(f"Its format is not {_FORMAT!r}.")
-        if content.get("version") != _VERSION:
-            raise InvalidInput(f"This privtail reads version {_VERSION} only. Update privtail.")
+        if content.get("version") not in (1, _VERSION):
+            raise InvalidInput(f"This privtail reads versions 1 to {_VERSION}. Update privtail.")
         columns = tuple(_column(c) for c in _typed(content, "columns", list))
         classes = content.get("classes")
         if classes is not None:
             classes = _labels("classes", classes)
-        kind: Kind = "linear" if classes is None else "logistic"
-        if content.get("kind") != kind:
-            raise InvalidInput(f"The field 'kind' must be {kind!r} here.")
+        kind = _typed(content, "kind", str)
+        link = content.get("link", LINKS.get(kind))
+        if kind not in (*LINKS, GENERALIZED) or (kind == "logistic") != (classes is not None):
+            raise InvalidInput("The fields 'kind' and 'classes' do not fit together.")
+        if link != LINKS.get(kind, link) or link not in ("identity", "log", "logit"):
+            raise InvalidInput("The field 'link' does not fit the kind of the model.")
         outputs = 1 if classes is None or len(classes) == 2 else len(classes)
         features = sum(len(column.features) for column in columns)
         if len({column.name for column in columns}) != len(columns) or not columns:
@@ -232,10 +259,16 @@ class Model:
             coef=_numbers(content, "coef", (outputs, features)),
             intercept=_numbers(content, "intercept", (outputs,)),
             statement=Statement.from_json(_typed(content, "statement", dict)),
+            link=link,
         )
 
     def __repr__(self) -> str:
         return f"<Model: {self.kind}, {self.target} from {len(self.columns)} columns>"
+
+
+def expected_counts(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Predictions of a model with the log link."""
+    return np.exp(np.clip(scores, -LARGEST_LOG, LARGEST_LOG))
 
 
 # --- reading fields -------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def installed_versions() -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def state(curator: Curator) -> Statement:
+def state(curator: Curator, notes: Sequence[str] = ()) -> Statement:
     """The statement of a fit, from the public side of its curator."""
     return Statement(
         epsilon=curator.budget.epsilon,
@@ -73,6 +73,7 @@ def state(curator: Curator) -> Statement:
         label=curator.label,
         unit=curator.unit,
         assumptions=curator.assumptions,
+        notes=tuple(notes),
     )
 
 
@@ -92,6 +93,7 @@ class Statement:
     unit : what is protected.
     assumptions : sentences on which the promise rests, beyond the code itself.
     outside : sentences on what it does not cover.
+    notes : sentences about the model, made of what was released.
     versions : (package, version) pairs.
 
     Raises
@@ -111,6 +113,7 @@ class Statement:
     unit: str = ROW
     assumptions: tuple[str, ...] = ()
     outside: tuple[str, ...] = OUTSIDE
+    notes: tuple[str, ...] = ()
     versions: tuple[tuple[str, str], ...] = field(default_factory=installed_versions)
 
     def __post_init__(self) -> None:
@@ -129,7 +132,7 @@ class Statement:
             raise _field("noise", f"one of {tuple(_NOISES)}", self.noise)
         _require(bool, "seeded_public_choices", self.seeded_public_choices)
         pairs = [text for pair in self.versions for text in pair]
-        for text in (self.label, self.unit, *self.assumptions, *self.outside, *pairs):
+        for text in (self.label, self.unit, *self.assumptions, *self.outside, *self.notes, *pairs):
             _require_line("every text", text)
 
     # ---------------------------------------------------------------- recomputed
@@ -204,6 +207,7 @@ class Statement:
             "plan": plan_to_json(self.plan),
             "assumptions": list(self.assumptions),
             "outside": list(self.outside),
+            "notes": list(self.notes),
             "versions": dict(self.versions),
         }
 
@@ -236,6 +240,7 @@ class Statement:
         values["epsilon"] = _from_number(values["epsilon"])
         for name in ("assumptions", "outside"):
             values[name] = tuple(_require(list, name, content[name]))
+        values["notes"] = tuple(_require(list, "notes", content.get("notes", [])))
         values["versions"] = tuple(_require(dict, "versions", content["versions"]).items())
         values["plan"] = _read_plan(content["plan"])
         return cls(**values)
@@ -299,6 +304,8 @@ class Statement:
         return "\n".join(lines)
 
     def _lists(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        if self.notes:
+            yield "notes", self.notes
         if self.assumptions:
             yield "assumptions", self.assumptions
         yield "outside the promise", self.outside

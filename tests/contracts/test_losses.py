@@ -147,7 +147,7 @@ def test_refuses_other_shapes(loss):
 
 
 def test_names():
-    assert len({loss.name for loss in LOSSES}) == len(LOSSES) == 9
+    assert len({loss.name for loss in LOSSES}) == len(LOSSES) == 10
     assert loss_by_name("squared") == SquaredLoss()
     assert loss_by_name("huber", threshold=2.0) == HuberLoss(threshold=2.0)
     with pytest.raises(InvalidInput, match=r"no loss 'hubert'.*huber"):
@@ -201,6 +201,10 @@ def _exact(loss, m, y):
         case "quantile":
             q = mpmath.mpf(loss.quantile)
             return max((1 - q) * r, -q * r), [(1 - q) * (r > 0) - q * (r < 0)]
+        case "smoothed quantile":
+            q, w = mpmath.mpf(loss.quantile), mpmath.mpf(loss.width)
+            g = max(-q, min(1 - q, r / w))
+            return g * (r - w * g / 2), [g]
         case "poisson":
             c = max(mpmath.mpf(-30), min(mpmath.mpf(30), a))
             return mpmath.exp(c) * (1 + a - c) - y * a, [mpmath.exp(c) - y]

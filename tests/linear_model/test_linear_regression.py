@@ -229,7 +229,7 @@ def test_no_record_is_worth_a_word(hostile, epsilon, capsys):
     model = DPLinearRegression(epsilon=epsilon, **SIMULATED).fit(X, y)
     assert np.isfinite(model.coef_).all()
     assert math.isfinite(model.intercept_)
-    assert model.n_iter_ == 100
+    assert model.n_iter_ == 100 or math.isinf(epsilon)
     assert capsys.readouterr() == ("", "")
 
 

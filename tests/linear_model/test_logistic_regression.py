@@ -194,7 +194,7 @@ def test_the_penalty_shrinks_slopes_and_not_the_intercept(labelled):
         assert model.intercept_[0] > 0.5
     assert norms[0] < norms[1] < norms[2]
     for wrong in (0, -1.0, math.nan):
-        with pytest.raises(InvalidInput, match="C must be positive"):
+        with pytest.raises(InvalidInput, match="C must be above 0"):
             DPLogisticRegression(wrong).fit(X, y)
 
 

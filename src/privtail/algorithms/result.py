@@ -21,11 +21,15 @@ class Result:
     w : (d + intercept, K) parameters; the intercept is the last row.
     steps : number of releases of the main loop, fixed by the plan.
     multiplier : noise multiplier that was used.
+    unit : released scale of a numeric target; 1 where it was not asked for.
+    notes : sentences for the statement about what was found.
     """
 
     w: Doubles
     steps: int
     multiplier: float
+    unit: float = 1.0
+    notes: tuple[str, ...] = ()
 
 
 def starting_point(problem: Problem, start: ArrayLike | None) -> Doubles:

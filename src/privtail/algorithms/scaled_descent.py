@@ -25,6 +25,11 @@ from privtail.trusted.sampling import Everyone
 LEVELS = 2.0 ** np.arange(-64, 65, 0.5)
 """Public edges for gradient norms."""
 
+SHRUNK = (
+    "slopes set to zero: the releases do not show that any slope helps, so the model is the "
+    "private constant. More records, a larger epsilon or fewer features may change that."
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledDescent:
@@ -99,11 +104,14 @@ class ScaledDescent:
         standard = Standard.of(found, curator)
         unit, w = standard.unit, standard.start(problem, start)
         domain = domain.scaled(1 / standard.scales)
+        loss = standard.loss(loss)
         threshold = self._buy_threshold(curator, loss, w, unit, multiplier)  # 2
         mean = ClippedMean(threshold)
         std = multiplier * threshold / problem.n
         walk = std * math.sqrt(float(np.sum(self._lengths**2)) * w.size)
-        longest = self.pace * unit / threshold, 1 / (2 * loss.curvature)
+        # Over moves of a target scale the gradient changes by no more than twice its bound.
+        bend = min(loss.curvature, loss.lipschitz / unit)
+        longest = self.pace * unit / threshold, 1 / (2 * bend) if bend > 0 else math.inf
         first = min(*longest, self.most_noise * unit / walk if walk > 0 else math.inf)
 
         total, move, kept = np.zeros_like(w), np.zeros_like(w), 0
@@ -118,10 +126,12 @@ class ScaledDescent:
             w = w + move
             change += 0.5 * (float(np.sum(g * move)) + step * std**2 * w.size)
             moved += float(np.sum(move**2))
+        notes: tuple[str, ...] = ()
         w = total / kept if standard.seen else standard.start(problem, start)  # 4
         if not standard.resolved or changes / kept > -std * math.sqrt(1.25 * moved):
             w[: problem.d] = 0.0
-        return Result(standard.raw(w, problem), self.steps, multiplier)
+            notes = (SHRUNK,)
+        return Result(standard.raw(w, problem), self.steps, multiplier, unit, notes)
 
     @property
     def _lengths(self) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
-from privtail.losses import AnyLoss
+from privtail.losses import AnyLoss, GeneralLoss, Loss, RelativeHuberLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, compose
 from privtail.trusted.problem import Problem
@@ -56,6 +56,10 @@ class Standard:
         unit = float(found.scales[d]) if found.scales[d] < BEYOND else 1.0
         seen, resolved = bool(found.reliable[d]), bool(found.resolved[d])
         return cls(scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved)
+
+    def loss(self, loss: Loss) -> Loss:
+        """A loss that counts in target scales, in the target's units; others as they are."""
+        return loss.at(self.unit) if isinstance(loss, RelativeHuberLoss) else loss
 
     def start(self, problem: Problem, start: ArrayLike | None) -> Doubles:
         """The constant model at the target's centre, or ``start``, given for raw features."""
@@ -113,11 +117,13 @@ class Standardized:
         # Second moments of 1, which is what the theorems' step sizes and thresholds assume.
         standard = Standard.of(replace(found, scales=found.deviations), curator)
         algorithm = self.make(problem, standard.unit)
+        if not isinstance(loss, GeneralLoss):
+            loss = standard.loss(loss)
         result = algorithm.run(
             curator, loss, domain.scaled(1 / standard.scales), multiplier,
             standard.start(problem, start),
         )  # fmt: skip
-        return Result(standard.raw(result.w, problem), result.steps, multiplier)
+        return replace(result, w=standard.raw(result.w, problem), unit=standard.unit)
 
     def _scales(self, multiplier: float, plan: Plan) -> float:
         rounds = 0.0

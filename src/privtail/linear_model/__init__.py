@@ -1,6 +1,38 @@
 """scikit-learn estimators with a privacy budget instead of bounds on the data."""
 
 from privtail.linear_model.classification import DPLogisticRegression
-from privtail.linear_model.regression import DPLinearRegression
+from privtail.linear_model.generalized import DPGeneralizedLinearEstimator, DPPoissonRegressor
+from privtail.linear_model.planning import FitPlan
+from privtail.linear_model.regression import DPElasticNet, DPLasso, DPLinearRegression, DPRidge
+from privtail.linear_model.robust import DPHuberRegressor, DPLADRegressor, DPQuantileRegressor
 
-__all__ = ["DPLinearRegression", "DPLogisticRegression"]
+MODELS: dict[str, type] = {
+    model.kind: model
+    for model in (
+        DPLinearRegression,
+        DPRidge,
+        DPLasso,
+        DPElasticNet,
+        DPHuberRegressor,
+        DPLADRegressor,
+        DPQuantileRegressor,
+        DPPoissonRegressor,
+        DPLogisticRegression,
+    )
+}
+"""The estimators by the names of the command line and of written models."""
+
+__all__ = [
+    "MODELS",
+    "DPElasticNet",
+    "DPGeneralizedLinearEstimator",
+    "DPHuberRegressor",
+    "DPLADRegressor",
+    "DPLasso",
+    "DPLinearRegression",
+    "DPLogisticRegression",
+    "DPPoissonRegressor",
+    "DPQuantileRegressor",
+    "DPRidge",
+    "FitPlan",
+]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +14,32 @@ from sklearn.base import ClassifierMixin
 
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.scaled_descent import ScaledDescent
-from privtail.domains import L2, Domain, Unconstrained, require
+from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
-from privtail.linear_model.fitting import PrivateLinearModel, decision
-from privtail.losses import LogisticLoss, Loss, MultinomialLoss
-from privtail.trusted.budget import Neighbours
-from privtail.trusted.events import Plan
-from privtail.trusted.ledger import Ledger
+from privtail.linear_model.fitting import PrivateLinearModel, require_number
+from privtail.losses import LogisticLoss, Loss, MultinomialLoss, WeightedLoss
+from privtail.model import Link
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan, Round, compose
+from privtail.trusted.mechanisms.labels import StabilityHistogram
+from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
+from privtail.trusted.sampling import Everyone
+
+LABEL_SHARE = 0.1
+"""Part of epsilon and of delta that buys undeclared labels."""
+
+MOST_CLASSES = 64
+"""Room in the plan for labels that are still to buy."""
+
+CUSHION = 1 - 2.0**-40
+"""Plans for up to 64 classes have this much less noise than any release, roundings included."""
+
+COUNTS_NOISE = 1 / math.sqrt(10)
+"""Noise of the class counts for balanced weights, in that of a gradient: a tenth of its steps."""
 
 
+@dataclass(eq=False, repr=False)
 class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     """Logistic regression under differential privacy; no bounds on the data are needed.
 
@@ -32,110 +49,157 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         |coef|^2/2 + C sum of losses. ``inf`` for none.
     classes : declared labels, in order. None buys them with a tenth of the budget; then a label
         needs about 20/epsilon x log(1/delta) records to be found.
-    epsilon, delta, neighbours, algorithm, fit_intercept, categories, invalid, noise, random_state,
-    ledger, verbose : as in `DPLinearRegression`.
+    class_weight : None; a mapping from a label to the (public) weight of its losses, 1 for labels
+        that it does not name; or ``"balanced"``, n / (K count) with counts that are bought.
+
+    Everything else is as in `DPLinearRegression`. A label that is not declared (a misspelt one
+    too) makes its row count as zero, silently, since an error would tell.
 
     Attributes
     ----------
     coef_ : (1, d), or (K, d) for K > 2 classes. intercept_ : (1,) or (K,). classes_ : (K,).
-    n_iter_, n_features_in_ : int. privacy_ : the `Statement`.
+    n_iter_, n_features_in_ : int. privacy_ : the `Statement`. plan_ : the `FitPlan`.
 
     Raises
     ------
     InvalidInput, BudgetExceeded, UnsupportedAccounting
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        neighbours: Neighbours = "replace_one",
-        algorithm: Any = "auto",
-        fit_intercept: bool = True,
-        classes: Sequence[Any] | None = None,
-        categories: Mapping[str, Sequence[Any]] | None = None,
-        invalid: Literal["zero", "raise"] = "zero",
-        noise: Literal["exact", "simulated"] = "exact",
-        random_state: int | None = None,
-        ledger: Ledger | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbours = neighbours
-        self.algorithm = algorithm
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.categories = categories
-        self.invalid = invalid
-        self.noise = noise
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
+    kind: ClassVar[str] = "logistic"
+    link: ClassVar[Link] = "logit"
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit on X (n, d) and labels y (n,); charges the ledger once."""
-        if not self.C > 0:
-            raise InvalidInput(f"C must be positive, got {self.C!r}.")
-        if isinstance(self.classes, str):
-            raise InvalidInput(f"classes must be a list of labels, got the text {self.classes!r}.")
-        declared = None if self.classes is None else list(self.classes)
-        if declared is not None:
-            self._require_two(declared, bought=False)
-        outputs = 1 if declared is None or len(declared) == 2 else len(declared)
+    C: float = 1.0
+    _: KW_ONLY
+    classes: Sequence[Any] | None = None
+    class_weight: Any = None
+
+    _scales_target = False
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
+        """Fit on X (n, d) and labels y (n,); charges the ledger once.
+
+        ``groups`` (n,) says whose row it is: then a person is protected, of whom ``max_rows`` rows
+        count.
+        """
+        declared = self._declared()
         curator = self._curate(
-            X, y, outputs=outputs, classes=declared or (), categories=self.categories
+            X, y, groups, unknown, outputs=_outputs(declared or (0, 1)), classes=declared or ()
         )
-        algorithm = self._chosen()
-        n, d = curator.problem.n, curator.problem.d
-        domain: Domain = L2(alpha=1 / (self.C * n)) if np.isfinite(self.C) else Unconstrained()
-        require(domain, *algorithm.needs, needed_by=type(algorithm).__name__)
+        algorithm, domain = self._algorithm(), self._domain(curator.problem.n)
+        self._check(algorithm, domain)
+        plan = self._open(curator)
         if declared is None:
-            found, multiplier = self._buy_labels(curator, algorithm)
-            declared = found
-            self._require_two(declared, bought=True)
+            declared = self._bought(curator)
             curator.declare(declared)
-            curator.reshape(1 if len(declared) == 2 else len(declared))
-        else:
-            multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
-        loss: Loss = (
-            LogisticLoss() if len(declared) == 2 else MultinomialLoss(classes=len(declared))
+            curator.reshape(_outputs(declared))
+        weights = self._weights(curator, declared, plan.multiplier)
+        result = self._run(
+            curator, algorithm, _loss(len(declared), weights), domain, plan.multiplier
         )
-        result = self._keep(curator, algorithm, loss, domain, multiplier)
+        d = curator.problem.d
         self.classes_ = _as_classes(declared)
         self.coef_ = np.ascontiguousarray(result.w[:d].T)
         self.intercept_ = result.w[d].copy() if self.fit_intercept else np.zeros(len(self.coef_))
         return self
 
-    def _chosen(self) -> Algorithm:
-        default = ScaledDescent(level=0.25, pace=3.0, scale_target=False)
-        return self._algorithm(default, curvature=0.5, scale_target=False)
+    # ---------------------------------------------------------------- the parts of the model
 
-    def _plans(self, problem: Problem) -> Callable[[float], Plan]:
+    def _default(self) -> Algorithm:
+        return ScaledDescent(level=0.25, pace=3.0, scale_target=False)
+
+    def _curvature(self) -> float:
+        return 0.5
+
+    def _domain(self, n: int) -> Domain:
+        if math.inf == self.C:
+            return Unconstrained()
+        require_number("C", self.C, 0, open_end=True)
+        return L2(alpha=1 / (self.C * n))
+
+    def _declared(self) -> list[Any] | None:
+        """The declared labels; checks them and the weights."""
+        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
+            raise InvalidInput('class_weight must be None, "balanced" or a mapping of labels.')
+        if not (self.class_weight is None or isinstance(self.class_weight, str | Mapping)):
+            raise InvalidInput('class_weight must be None, "balanced" or a mapping of labels.')
+        self._domain(1)
         if self.classes is None:
-            return self._label_plans(self._chosen(), problem)
-        outputs = 1 if len(self.classes) == 2 else len(self.classes)
-        problem = replace(problem, outputs=outputs)
-        return lambda m: self._chosen().plan(m, problem)
+            return None
+        if isinstance(self.classes, str):
+            raise InvalidInput(f"classes must be a list of labels, got the text {self.classes!r}.")
+        declared = list(self.classes)
+        if len(declared) < 2:
+            raise InvalidInput("A classifier needs at least two classes.")
+        self._declared_weights(declared)
+        return declared
 
-    @staticmethod
-    def _require_two(classes: Sequence[Any], *, bought: bool) -> None:
-        if len(classes) >= 2:
-            return
-        if bought:
+    # ---------------------------------------------------------------- what is bought
+
+    def _releases(
+        self, algorithm: Algorithm, problem: Problem
+    ) -> tuple[Problem, Callable[[float], Plan]]:
+        """Labels from a share of the budget, then the fit, planned for up to 64 classes."""
+        declared = self._declared()
+        first: Plan = ()
+        cushion = 1.0
+        count = MOST_CLASSES if declared is None else len(declared)
+        problem = replace(problem, outputs=1 if count == 2 else count)
+        if declared is None:
+            first, cushion = (Round(events=(self._labels().event(),)),), CUSHION
+
+        def make(multiplier: float) -> Plan:
+            m = cushion * multiplier
+            return compose(first, self._counts(m, problem, count), algorithm.plan(m, problem))
+
+        return problem, make
+
+    def _labels(self) -> StabilityHistogram:
+        return StabilityHistogram(LABEL_SHARE * self.epsilon, LABEL_SHARE * self.delta)
+
+    def _bought(self, curator: Curator) -> list[Any]:
+        mechanism = self._labels()
+        found = next(curator.rounds(Everyone(), 1)).labels(mechanism.epsilon, mechanism.delta)
+        if len(found) < 2:
             raise InvalidInput(
-                f"The released label histogram holds {len(classes)} classes; a classifier needs "
+                f"The released label histogram holds {len(found)} classes; a classifier needs "
                 "two. A label needs about 20/epsilon x log(1/delta) records to be found. The "
                 "budget is spent. Declare the labels: classes=[...]."
             )
-        raise InvalidInput("A classifier needs at least two classes.")
+        return found[:MOST_CLASSES]
+
+    def _counts(self, multiplier: float, problem: Problem, count: int) -> Plan:
+        if self.class_weight != "balanced":
+            return ()
+        noise = GaussianNoise(COUNTS_NOISE * multiplier)
+        return (Round(events=(noise.event(problem.histogram(1, count - 1)),)),)
+
+    def _weights(
+        self, curator: Curator, declared: Sequence[Any], multiplier: float
+    ) -> tuple[float, ...] | None:
+        """A weight for every class, or None; balanced ones are bought."""
+        if self.class_weight is None:
+            return None
+        if isinstance(self.class_weight, Mapping):
+            return self._declared_weights(declared)
+        std, K = COUNTS_NOISE * multiplier, len(declared)
+        cuts = np.arange(K - 1) + 0.5
+        counts = curator.everyone().histogram((-1,), cuts).release(GaussianNoise(std))
+        counts = np.maximum(counts, max(2 * std, 1.0))
+        return tuple((counts.sum() / (K * counts)).tolist())
+
+    def _declared_weights(self, declared: Sequence[Any]) -> tuple[float, ...] | None:
+        if not isinstance(self.class_weight, Mapping):
+            return None
+        weights = [self.class_weight.get(label, 1.0) for label in declared]
+        for weight in weights:
+            require_number("A class weight", weight, 0, open_end=True)
+        return tuple(map(float, weights))
+
+    # ---------------------------------------------------------------- used
 
     def decision_function(self, X: Any) -> Any:
         """Scores: (rows,) for two classes, else (rows, K)."""
-        scores = decision(self._encoded(X), self.coef_, self.intercept_)
+        scores = self._margins(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> Any:
@@ -157,3 +221,12 @@ def _as_classes(labels: Sequence[Any]) -> NDArray[Any]:
     """Labels as an array that keeps the type of each: text and numbers together are objects."""
     kinds = {isinstance(label, str) for label in labels}
     return np.array(labels, dtype=object if len(kinds) > 1 else None)
+
+
+def _outputs(classes: Sequence[Any]) -> int:
+    return 1 if len(classes) == 2 else len(classes)
+
+
+def _loss(classes: int, weights: tuple[float, ...] | None) -> Loss:
+    loss = LogisticLoss() if classes == 2 else MultinomialLoss(classes=classes)
+    return loss if weights is None else WeightedLoss(loss=loss, weights=weights)

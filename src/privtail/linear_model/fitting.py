@@ -2,59 +2,88 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privtail.algorithms.accelerated_descent import AcceleratedDescent
 from privtail.algorithms.names import named
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.result import Result
-from privtail.domains import Domain, Slopes, require
+from privtail.algorithms.scaled_descent import ScaledDescent
+from privtail.domains import Domain, Slopes, Unconstrained, require
 from privtail.errors import InvalidInput
+from privtail.linear_model.planning import FitPlan
 from privtail.losses import AnyLoss
+from privtail.model import Link
 from privtail.statement import Statement, state
 from privtail.trusted.accountants import calibrate
-from privtail.trusted.budget import Budget
+from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
-from privtail.trusted.events import Plan, Round, compose
+from privtail.trusted.events import Plan
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.problem import Problem
-from privtail.trusted.sampling import Everyone
+from privtail.trusted.refusals import as_plain_numbers
 from privtail.trusted.tables import feature_blocks
 
-LABEL_SHARE = 0.1
-"""Part of epsilon and of delta that buys undeclared labels."""
 
-MOST_CLASSES = 64
-"""Room in the plan for labels that are still to buy."""
-
-
-CUSHION = 1 - 2.0**-40
-"""Plans for up to 64 classes have this much less noise than any release, roundings included."""
-
-
+@dataclass(eq=False, repr=False)
 class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
-    """Abstract: a linear model fitted by a private algorithm."""
+    """Abstract: a linear model fitted by a private algorithm.
 
-    epsilon: float
-    delta: float
-    neighbours: Any
-    algorithm: Any
-    fit_intercept: bool
-    invalid: str
-    noise: Any
-    random_state: int | None
-    ledger: Ledger | None
-    privacy_: Statement
+    Parameters
+    ----------
+    epsilon, delta : the privacy budget of one ``fit``; ``epsilon=inf`` is not private and says so.
+    neighbours : ``"replace_one"`` or ``"zero_out"``.
+    algorithm : ``"auto"`` (`ScaledDescent`; without privacy `AcceleratedDescent`), a name of
+        `privtail.algorithms.NAMES` (the published algorithm on privately standardized features),
+        or an object such as `CatoniDescent(steps=..., step_size=..., scale=..., smoothing=...)`
+        in your units.
+    fit_intercept : add an intercept, which is never penalised.
+    invalid : ``"zero"`` (rows with a non-finite number or an undeclared label count as zero) or
+        ``"raise"`` (scikit-learn's manners; refusals are outside the guarantee).
+    noise : ``"exact"`` or ``"simulated"`` (fast, seeded, not private).
+    random_state : seed of public choices, and of simulated noise; a whole number or None.
+    ledger : a shared `Ledger` that every fit is charged to, or the path of an existing one.
+    verbose : 1 shows progress on stderr.
+    categories : column -> declared categories, for data frames; one-hot encoded in the core.
+    max_rows : with ``fit(X, y, groups)``: how many rows of one person count.
+    count_invalid : part of epsilon that buys `n_invalid_`, a noisy count of the rows that counted
+        as zero; 0 buys nothing.
+    """
 
-    def plan(self, n: int, d: int, indicators: int = 0) -> Plan:
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    neighbours: Neighbours = "replace_one"
+    algorithm: Any = "auto"
+    fit_intercept: bool = True
+    invalid: Literal["zero", "raise"] = "zero"
+    noise: Literal["exact", "simulated"] = "exact"
+    random_state: int | None = None
+    ledger: Ledger | str | os.PathLike[str] | None = None
+    verbose: int = 0
+    categories: Mapping[str, Sequence[Any]] | None = None
+    max_rows: int | None = None
+    count_invalid: float = 0.0
+
+    kind: ClassVar[str]
+    """Its name in written models and on the command line."""
+
+    link: ClassVar[Link] = "identity"
+    """What a prediction is: the score, its exponential, or a label."""
+
+    # ---------------------------------------------------------------- planned
+
+    def plan(self, n: int, d: int, indicators: int = 0) -> FitPlan:
         """What ``fit`` will release on n rows and d (encoded) features; reads no data.
 
         ``indicators`` of the d features encode declared categories. With labels still to buy, the
@@ -64,87 +93,158 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         ------
         InvalidInput, BudgetExceeded, UnsupportedAccounting
         """
-        problem = Problem(
-            n=n, d=d, intercept=self.fit_intercept, indicators=tuple(range(indicators))
+        declared = tuple(range(indicators))
+        return self._planned(Problem(n=n, d=d, intercept=self.fit_intercept, indicators=declared))
+
+    def _planned(self, problem: Problem) -> FitPlan:
+        """The calibrated plan of a fit; the same before and with the data."""
+        algorithm, budget = self._algorithm(), self._budget()
+        problem, make = self._releases(algorithm, problem)
+        multiplier = calibrate(make, budget)
+        relative = self.algorithm == "auto"
+        return FitPlan(
+            label=type(self).__name__,
+            problem=problem,
+            budget=budget,
+            multiplier=multiplier,
+            releases=make(multiplier),
+            typical=float(np.sqrt(problem.rows)) if relative else 1.0,
         )
-        make = self._plans(problem)
-        return make(calibrate(make, Budget(self.epsilon, self.delta, self.neighbours)))
+
+    def _releases(
+        self, algorithm: Algorithm, problem: Problem
+    ) -> tuple[Problem, Callable[[float], Plan]]:
+        """From a noise multiplier to the plan of a fit, and the problem that it is planned for."""
+        return problem, lambda m: algorithm.plan(m, problem)
+
+    def _budget(self) -> Budget:
+        return Budget(self.epsilon, self.delta, self.neighbours)
+
+    # ---------------------------------------------------------------- the parts of a model
 
     @abstractmethod
-    def _plans(self, problem: Problem) -> Callable[[float], Plan]:
-        """From a noise multiplier to the plan of a fit."""
+    def _default(self) -> Algorithm:
+        """The algorithm called ``"auto"``, with privacy."""
+
+    _scales_target = True
+    """Whether the target is a number whose scale is bought."""
+
+    def _curvature(self) -> float:
+        """Curvature of the loss, for the step sizes of named algorithms."""
+        return 1.0
+
+    def _algorithm(self) -> Algorithm:
+        """The algorithm that the user named or built."""
+        asked = self.algorithm
+        if isinstance(asked, str):
+            if asked != "auto":
+                scaled = self._scales_target
+                return named(asked, self._budget(), self._curvature(), scale_target=scaled)
+            if self._budget().private:
+                return self._default()
+            return AcceleratedDescent(scale_target=self._scales_target)
+        if isinstance(asked, type) or not (hasattr(asked, "plan") and hasattr(asked, "run")):
+            raise InvalidInput(
+                "algorithm needs plan(multiplier, problem) and run(...): give a name such as "
+                '"auto", or an object such as ProximalGradient(steps=50, step_size=0.1, '
+                "threshold=1.0)."
+            )
+        return asked  # type: ignore[no-any-return]
+
+    # ---------------------------------------------------------------- fitted
 
     def _curate(
-        self, X: Any, y: Any, *, outputs: int, classes: Sequence[Any] | None,
-        categories: Mapping[str, Sequence[Any]] | None, assumptions: Sequence[str] = (),
+        self, X: Any, y: Any, groups: Any, unknown: Mapping[str, Any], *,
+        outputs: int = 1, classes: Sequence[Any] | None = None,
     ) -> Curator:  # fmt: skip
         """Hand the records to a curator; from here nobody else holds them."""
-        if self.invalid not in ("zero", "raise"):
-            raise InvalidInput(f'invalid must be "zero" or "raise", got {self.invalid!r}.')
+        self._refuse(unknown)
         if y is None:
-            raise InvalidInput(f"{type(self).__name__} needs a target: fit(X, y).")
-        if not isinstance(X, Mapping):
-            validate_data(self, X, skip_check_array=True)
-        outside = list(assumptions)
-        if self.invalid == "raise":
-            outside.append(
-                "invalid='raise': the refusal of non-finite rows is outside the guarantee."
+            raise InvalidInput(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: "
+                "fit(X, y)."
             )
+        self._remember(X)
+        if self.invalid == "raise":
+            X = as_plain_numbers(X)
+        persons = {} if groups is None else {"groups": groups, "max_rows": self.max_rows}
         curator = Curator(
             X,
             y,
-            budget=Budget(self.epsilon, self.delta, self.neighbours),
-            ledger=self.ledger,
+            budget=self._budget(),
+            ledger=self._opened(),
             noise=self.noise,
             random_state=self.random_state,
             intercept=self.fit_intercept,
             outputs=outputs,
             classes=classes,
-            categories=categories,
+            categories=self.categories,
             label=type(self).__name__,
-            assumptions=outside,
+            assumptions=_OUTSIDE if self.invalid == "raise" else (),
+            **persons,
         )
         if self.invalid == "raise":
             curator.refuse_non_finite()
         return curator
 
-    def _algorithm(self, default: Algorithm, *, curvature: float, scale_target: bool) -> Algorithm:
-        """The algorithm that the user named or built; ``"auto"`` is ``default``."""
-        asked = self.algorithm
-        if isinstance(asked, str):
-            if asked == "auto":
-                return default
-            budget = Budget(self.epsilon, self.delta, self.neighbours)
-            return named(asked, budget, curvature, scale_target=scale_target)
-        if not (hasattr(asked, "plan") and hasattr(asked, "run")):
-            raise InvalidInput("algorithm needs plan(multiplier, problem) and run(...).")
-        return asked  # type: ignore[no-any-return]
-
-    def _encoded(self, X: Any) -> Any:
-        """Features to predict with: as they are, or with declared categories encoded."""
-        check_is_fitted(self)
-        if not (self.categories or isinstance(X, Mapping)):
-            if getattr(X, "ndim", 2) != 2:
+    def _refuse(self, unknown: Mapping[str, Any]) -> None:
+        """Parameters that mean nothing, before anything else happens."""
+        if "sample_weight" in unknown:
+            raise InvalidInput(
+                "sample_weight is refused: a weight decides how far one row may move the model, so "
+                "weights that depend on records would break the promise. Use class_weight, or "
+                "leave rows out."
+            )
+        if unknown:
+            raise TypeError(f"fit() got an unexpected argument {next(iter(unknown))!r}.")
+        if self.invalid not in ("zero", "raise"):
+            raise InvalidInput(f'invalid must be "zero" or "raise", got {self.invalid!r}.')
+        seed: Any = self.random_state
+        if seed is not None:
+            whole = isinstance(seed, Integral) and not isinstance(seed, bool)
+            if not (whole and seed >= 0):
                 raise InvalidInput(
-                    "predict needs two dimensions (rows, features): x.reshape(1, -1) for one row."
+                    f"random_state must be None or a whole number such as 0, got {seed!r}: a "
+                    "generator would change with every fit."
                 )
-            return validate_data(self, X, reset=False, accept_sparse="csr")
-        if not (isinstance(X, Mapping) or hasattr(X, "columns")):
-            raise InvalidInput("This model was fitted on named columns; pass a data frame.")
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise InvalidInput(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
+
+    def _remember(self, X: Any) -> None:
+        """Renew ``n_features_in_`` and ``feature_names_in_`` from what is public of X."""
         if not isinstance(X, Mapping):
-            validate_data(self, X, reset=False, skip_check_array=True)
-        columns = X if isinstance(X, Mapping) else {str(name): X[name] for name in X.columns}
-        return np.vstack(list(feature_blocks(columns, self.categories or {})))
+            validate_data(self, X, skip_check_array=True)
+            return
+        self.n_features_in_ = len(X)
+        self.feature_names_in_ = np.array(list(X), dtype=object)
 
-    def _release(
-        self, curator: Curator, algorithm: Algorithm, loss: AnyLoss, domain: Domain
-    ) -> Result:
-        """Calibrate, run, and keep the statement."""
+    def _opened(self) -> Ledger | None:
+        if self.ledger is None or isinstance(self.ledger, Ledger):
+            return self.ledger
+        if not isinstance(self.ledger, str | os.PathLike):
+            raise InvalidInput(
+                "ledger must be a Ledger, the path of one, or None: ledger=Ledger(epsilon=1.0, "
+                "delta=1e-6)."
+            )
+        if not os.path.exists(self.ledger):  # noqa: PTH110  a str or a path
+            raise InvalidInput(
+                f"There is no ledger {os.fspath(self.ledger)!r}. Make it first: "
+                f"Ledger({os.fspath(self.ledger)!r}, epsilon=1.0, delta=1e-6)."
+            )
+        return Ledger(self.ledger)
+
+    def _check(self, algorithm: Algorithm, domain: Domain) -> None:
         require(domain, *algorithm.needs, needed_by=type(algorithm).__name__)
-        multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
-        return self._keep(curator, algorithm, loss, domain, multiplier)
 
-    def _keep(
+    def _open(self, curator: Curator) -> FitPlan:
+        """Calibrate once, warn, and charge; nothing has been read yet."""
+        plan = self._planned(curator.problem)
+        plan.warn()
+        curator.open(plan.releases)
+        self.plan_ = plan
+        return plan
+
+    def _run(
         self, curator: Curator, algorithm: Algorithm, loss: AnyLoss, domain: Domain,
         multiplier: float,
     ) -> Result:  # fmt: skip
@@ -152,28 +252,121 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             domain = Slopes(domain=domain)
         result = algorithm.run(curator, loss, domain, multiplier)
         self.n_iter_ = result.steps
-        if not hasattr(self, "n_features_in_"):
-            self.n_features_in_ = curator.problem.d
-        self.privacy_ = state(curator)
+        self.privacy_: Statement = state(curator, result.notes)
         return result
 
-    def _label_plans(self, algorithm: Algorithm, problem: Problem) -> Callable[[float], Plan]:
-        """Labels from a share of the budget, then the fit, planned for up to 64 classes."""
-        first = Round(events=(self._label_mechanism().event(),))
-        widest = replace(problem, outputs=MOST_CLASSES)
-        return lambda m: compose((first,), algorithm.plan(CUSHION * m, widest))
+    # ---------------------------------------------------------------- used
 
-    def _label_mechanism(self) -> StabilityHistogram:
-        return StabilityHistogram(LABEL_SHARE * self.epsilon, LABEL_SHARE * self.delta)
+    def _encoded(self, X: Any) -> Any:
+        """Features to predict with: as they are, or with declared categories encoded."""
+        check_is_fitted(self)
+        if not (self.categories or isinstance(X, Mapping) or _is_arrow(X)):
+            if getattr(X, "ndim", 2) != 2:
+                raise InvalidInput(
+                    "predict needs two dimensions (rows, features): x.reshape(1, -1) for one row."
+                )
+            return validate_data(self, X, reset=False, accept_sparse="csr")
+        if not (isinstance(X, Mapping) or hasattr(X, "columns")):
+            raise InvalidInput("This model was fitted on named columns; pass a data frame.")
+        names = _names(X)
+        if isinstance(X, Mapping) or _is_arrow(X):
+            known = [str(name) for name in getattr(self, "feature_names_in_", names)]
+            missing = [name for name in known if name not in names]
+            if missing:
+                raise InvalidInput(
+                    f"The data have no column {', '.join(map(repr, missing))}, which the model was "
+                    "fitted on. Columns are found by name: rename what was renamed."
+                )
+            names = known
+        else:
+            validate_data(self, X, reset=False, skip_check_array=True)
+        columns = {name: X[name] for name in names}
+        return np.vstack(list(feature_blocks(columns, self.categories or {})))
 
-    def _buy_labels(self, curator: Curator, algorithm: Algorithm) -> tuple[list[Any], float]:
-        """Release the labels; the multiplier is that of the whole fit."""
-        mechanism = self._label_mechanism()
-        multiplier = curator.calibrate(self._label_plans(algorithm, curator.problem))
-        found = next(curator.rounds(Everyone(), 1)).labels(mechanism.epsilon, mechanism.delta)
-        return found[:MOST_CLASSES], multiplier
+    def _margins(self, X: Any) -> NDArray[np.float64]:
+        """Scores (rows, K) = X coef^T + intercept, dense or sparse."""
+        features = self._encoded(X)
+        margins = np.asarray(features @ np.atleast_2d(self.coef_).T) + self.intercept_
+        return np.asarray(margins, dtype=np.float64)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    # ---------------------------------------------------------------- shown
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in shown:
+            shown["text/html"] += self._statement_html()
+        return shown
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        diagram: Callable[[], str] = super()._repr_html_
+        return lambda: diagram() + self._statement_html()
+
+    def _statement_html(self) -> str:
+        return self.privacy_._repr_html_() if hasattr(self, "privacy_") else ""
 
 
-def decision(X: Any, coef: NDArray[np.float64], intercept: NDArray[np.float64]) -> Any:
-    """Scores (rows, K) = X coef^T + intercept, dense or sparse."""
-    return np.asarray(X @ coef.T) + intercept
+class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
+    """Abstract: a model of one number."""
+
+    @abstractmethod
+    def _loss(self) -> AnyLoss:
+        """What is minimised."""
+
+    def _domain(self, n: int) -> Domain:
+        """What is added to the mean loss of n rows."""
+        return Unconstrained()
+
+    def _default(self) -> Algorithm:
+        return ScaledDescent(level=0.9, pace=2.0, most_noise=1.0)
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
+        """Fit on X (n, d) and y (n,); charges the ledger once.
+
+        ``groups`` (n,) says whose row it is: then a person is protected, of whom ``max_rows`` rows
+        count.
+        """
+        loss = self._loss()
+        curator = self._curate(X, y, groups, unknown)
+        algorithm, domain = self._algorithm(), self._domain(curator.problem.n)
+        self._check(algorithm, domain)
+        plan = self._open(curator)
+        result = self._run(curator, algorithm, loss, domain, plan.multiplier)
+        self._keep(result, curator.problem.d)
+        return self
+
+    def _keep(self, result: Result, d: int) -> None:
+        self.coef_ = result.w[:d, 0]
+        self.intercept_ = float(result.w[d, 0]) if self.fit_intercept else 0.0
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predictions (rows,) for X (rows, d)."""
+        return self._margins(X)[:, 0]
+
+
+_OUTSIDE = ("invalid='raise': the refusal of non-finite rows is outside the guarantee.",)
+
+
+def _is_arrow(X: Any) -> bool:
+    return hasattr(X, "column_names")
+
+
+def _names(X: Any) -> list[str]:
+    names = X if isinstance(X, Mapping) else getattr(X, "column_names", None) or X.columns
+    return [str(name) for name in names]
+
+
+def require_number(name: str, value: Any, least: float, *, open_end: bool = False) -> None:
+    """Raise InvalidInput unless ``value`` is a number of at least (``open_end``: above) least."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InvalidInput(f"{name} must be a number such as 1.0, got {value!r}.")
+    number = float(value)
+    if not (number > least if open_end else number >= least) or number == float("inf"):
+        bound = "above" if open_end else "at least"
+        raise InvalidInput(f"{name} must be {bound} {least:g} and finite, got {value!r}.")

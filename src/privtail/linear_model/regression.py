@@ -1,50 +1,42 @@
-"""Private least squares."""
+"""Private least squares, with the penalties of scikit-learn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
-from sklearn.base import RegressorMixin
-
-from privtail.algorithms.protocol import Algorithm
-from privtail.algorithms.scaled_descent import ScaledDescent
-from privtail.domains import Unconstrained
-from privtail.linear_model.fitting import PrivateLinearModel, decision
-from privtail.losses import SquaredLoss
-from privtail.trusted.budget import Neighbours
-from privtail.trusted.events import Plan
-from privtail.trusted.ledger import Ledger
-from privtail.trusted.problem import Problem
+from privtail.domains import L1, L2, Domain, ElasticNet
+from privtail.linear_model.fitting import PrivateRegressor, require_number
+from privtail.losses import AnyLoss, SquaredLoss
 
 
-class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class DPLinearRegression(PrivateRegressor):
     """Linear regression by private least squares; no bounds on the data are needed.
 
     Parameters
     ----------
     epsilon, delta : the privacy budget of one ``fit``; ``epsilon=inf`` is not private and says so.
-    neighbours : ``"replace_one"`` or ``"zero_out"``.
-    algorithm : ``"auto"`` (`ScaledDescent`), a name of `privtail.algorithms.NAMES` (the published
-        algorithm on privately standardized features), or an object such as
-        `CatoniDescent(steps=..., step_size=..., scale=..., smoothing=...)` in your units.
-    fit_intercept : add an intercept, which is never penalised.
-    categories : column -> declared categories, for data frames; one-hot encoded in the core.
-    invalid : ``"zero"`` (rows with a non-finite number count as zero) or ``"raise"``.
-    noise : ``"exact"`` or ``"simulated"`` (fast, seeded, not private).
-    random_state : seed of public choices, and of simulated noise.
-    ledger : a shared `Ledger` that this fit is charged to.
-    verbose : accepted for symmetry; nothing is printed.
+    neighbours, algorithm, fit_intercept, invalid, noise, random_state, ledger, verbose,
+    categories, max_rows, count_invalid : as in `PrivateLinearModel`.
 
     Attributes
     ----------
-    coef_ : (d,) slopes. intercept_ : float. n_iter_ : int. n_features_in_ : int.
+    coef_ : (d,) slopes. intercept_ : float. n_iter_, n_features_in_ : int.
+    feature_names_in_ : names, if the columns had any.
     privacy_ : the `Statement` of what was spent, on what, under which assumptions.
+    plan_ : the `FitPlan` of the releases.
 
     Raises
     ------
     InvalidInput, BudgetExceeded, UnsupportedAccounting
+
+    Notes
+    -----
+    The promise covers ``fit`` on rows that were not computed from other rows. A scaler, an imputer,
+    an encoder or a selector that was fitted on the same rows reads them without paying, and so do
+    ``score`` and the scores of a search: `privtail.audit_pipeline` lists such steps. Scaling is
+    not needed: features are scaled privately inside the fit.
 
     Examples
     --------
@@ -57,50 +49,81 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        neighbours: Neighbours = "replace_one",
-        algorithm: Any = "auto",
-        fit_intercept: bool = True,
-        categories: Mapping[str, Sequence[Any]] | None = None,
-        invalid: Literal["zero", "raise"] = "zero",
-        noise: Literal["exact", "simulated"] = "exact",
-        random_state: int | None = None,
-        ledger: Ledger | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbours = neighbours
-        self.algorithm = algorithm
-        self.fit_intercept = fit_intercept
-        self.categories = categories
-        self.invalid = invalid
-        self.noise = noise
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
+    kind: ClassVar[str] = "linear"
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit on X (n, d) and y (n,); charges the ledger once."""
-        curator = self._curate(X, y, outputs=1, classes=None, categories=self.categories)
-        result = self._release(curator, self._chosen(), SquaredLoss(), Unconstrained())
-        d = curator.problem.d
-        self.coef_ = result.w[:d, 0]
-        self.intercept_ = float(result.w[d, 0]) if self.fit_intercept else 0.0
-        return self
+    def _loss(self) -> AnyLoss:
+        return SquaredLoss()
 
-    def _chosen(self) -> Algorithm:
-        default = ScaledDescent(level=0.9, pace=2.0, most_noise=1.0)
-        return self._algorithm(default, curvature=1.0, scale_target=True)
 
-    def _plans(self, problem: Problem) -> Callable[[float], Plan]:
-        return lambda m: self._chosen().plan(m, problem)
+@dataclass(eq=False, repr=False)
+class DPRidge(PrivateRegressor):
+    """Private ridge regression: minimises |y - Xw - b|^2 + alpha |w|^2, as scikit-learn's `Ridge`.
 
-    def predict(self, X: Any) -> Any:
-        """Predictions (rows,) for X (rows, d)."""
-        features = self._encoded(X)
-        return decision(features, self.coef_[None, :], np.array([self.intercept_]))[:, 0]
+    Parameters
+    ----------
+    alpha : strength of the penalty, in your units; not of the intercept.
+
+    Everything else is as in `DPLinearRegression`.
+    """
+
+    kind: ClassVar[str] = "ridge"
+
+    alpha: float = 1.0
+
+    def _loss(self) -> AnyLoss:
+        return SquaredLoss()
+
+    def _domain(self, n: int) -> Domain:
+        require_number("alpha", self.alpha, 0)
+        return L2(alpha=self.alpha / n)
+
+
+@dataclass(eq=False, repr=False)
+class DPLasso(PrivateRegressor):
+    """Private lasso: minimises |y - Xw - b|^2 / (2n) + alpha |w|_1, as scikit-learn's `Lasso`.
+
+    Parameters
+    ----------
+    alpha : strength of the penalty, in your units; not of the intercept.
+
+    Everything else is as in `DPLinearRegression`.
+    """
+
+    kind: ClassVar[str] = "lasso"
+
+    alpha: float = 1.0
+
+    def _loss(self) -> AnyLoss:
+        return SquaredLoss()
+
+    def _domain(self, n: int) -> Domain:
+        require_number("alpha", self.alpha, 0)
+        return L1(alpha=self.alpha)
+
+
+@dataclass(eq=False, repr=False)
+class DPElasticNet(PrivateRegressor):
+    """Private elastic net, with the objective of scikit-learn's `ElasticNet`.
+
+    Minimises |y - Xw - b|^2 / (2n) + alpha (l1_ratio |w|_1 + (1 - l1_ratio) |w|^2 / 2).
+
+    Parameters
+    ----------
+    alpha : strength of the penalty, in your units; not of the intercept.
+    l1_ratio : part of the l1 norm in it, in [0, 1].
+
+    Everything else is as in `DPLinearRegression`.
+    """
+
+    kind: ClassVar[str] = "elastic-net"
+
+    alpha: float = 1.0
+    l1_ratio: float = 0.5
+
+    def _loss(self) -> AnyLoss:
+        return SquaredLoss()
+
+    def _domain(self, n: int) -> Domain:
+        require_number("alpha", self.alpha, 0)
+        require_number("l1_ratio", self.l1_ratio, 0)
+        return ElasticNet(alpha=self.alpha, l1_ratio=self.l1_ratio)

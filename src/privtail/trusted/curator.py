@@ -232,12 +232,14 @@ class Curator:
         return "exact" if self._sampler.exact else "simulated"
 
     def refuse_non_finite(self) -> None:
-        """Raise InvalidInput if any number is NaN or infinite: a leak, for those who ask for it.
+        """Raise InvalidInput if a number is not finite or a label is none: a leak, if asked for.
 
         Must come before the plan, so that a refused fit is not charged.
         """
         if self._plan is not None:
             raise NotPlanned("Records are checked before a plan is opened, not after.")
+        if isinstance(self._targets, Labels):
+            self._targets.refuse_odd()
         one, zero = np.ones(self.problem.d), np.zeros(self.problem.d)
         numbers = self._targets if isinstance(self._targets, Numbers) else None
         for window in self._windows(numbers):

@@ -125,6 +125,17 @@ class Labels:
             raise InvalidInput("Classes must be distinct and must not be missing values.")
         self._declared, self._codes = code, None
 
+    def refuse_odd(self) -> None:
+        """Raise InvalidInput for missing labels and undeclared fractions: a leak, if asked for."""
+        labels = {canonical_label(value) for value in self._distinct()[0]}
+        if None in labels:
+            raise InvalidInput("Input y contains NaN or missing labels.")
+        if any(isinstance(v, float) and v not in (self._declared or {}) for v in labels):
+            raise InvalidInput(
+                "Unknown label type: continuous. The labels are fractions; a classifier needs "
+                "classes."
+            )
+
     def restored(self, labels: list[Any]) -> list[Any]:
         """Released labels in the column's public type: Booleans for a column of Booleans."""
         boolean = self._element is not None and self._element.kind == "b"

@@ -1,0 +1,117 @@
+"""Private generalized linear models: counts, and any loss with any penalty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.algorithms.count_descent import CountDescent
+from privtail.algorithms.protocol import Algorithm
+from privtail.algorithms.scaled_descent import ScaledDescent
+from privtail.domains import L2, Domain, Unconstrained
+from privtail.errors import InvalidInput
+from privtail.linear_model.fitting import PrivateRegressor, require_number
+from privtail.losses import AnyLoss, PoissonLoss, loss_by_name
+from privtail.model import GENERALIZED, Link, expected_counts
+
+
+@dataclass(eq=False, repr=False)
+class DPPoissonRegressor(PrivateRegressor):
+    """Private Poisson regression of counts, E[y] = exp(Xw + b), as `PoissonRegressor`.
+
+    Minimises the mean of exp(m) - y m (half the deviance, but for a constant) + alpha/2 |w|^2.
+
+    Parameters
+    ----------
+    alpha : strength of the penalty, in your units; not of the intercept.
+
+    Everything else is as in `DPLinearRegression`. The mean of the counts is bought first.
+    """
+
+    kind: ClassVar[str] = "poisson"
+    link: ClassVar[Link] = "log"
+
+    alpha: float = 1.0
+
+    _scales_target = False
+
+    def _loss(self) -> AnyLoss:
+        return PoissonLoss()
+
+    def _domain(self, n: int) -> Domain:
+        require_number("alpha", self.alpha, 0)
+        return L2(alpha=self.alpha)
+
+    def _default(self) -> Algorithm:
+        return ScaledDescent(level=0.9, pace=2.0, most_noise=1.0, scale_target=False)
+
+    def _algorithm(self) -> Algorithm:
+        algorithm = super()._algorithm()
+        return CountDescent(inner=algorithm) if isinstance(self.algorithm, str) else algorithm
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Expected counts (rows,) for X (rows, d)."""
+        return expected_counts(self._margins(X)[:, 0])
+
+
+@dataclass(eq=False, repr=False)
+class DPGeneralizedLinearEstimator(PrivateRegressor):
+    """Any loss, any penalty or constraint, any algorithm, on a numeric target.
+
+    Parameters
+    ----------
+    loss : a name of `privtail.losses.LOSSES` that needs no parameter, or a loss such as
+        `HuberLoss(threshold=2.0)` or `CustomLoss(value=..., derivative=...)`.
+    domain : a penalty or a set of `privtail.domains`, in your units; None for none. The intercept
+        is never in it.
+
+    Everything else is as in `DPLinearRegression`. ``predict`` returns margins, for counts their
+    exponentials; for labels use `DPLogisticRegression`.
+    """
+
+    kind: ClassVar[str] = GENERALIZED
+
+    loss: Any = "squared"
+    domain: Any = None
+
+    @property
+    def link(self) -> Link:  # type: ignore[override]
+        """What a prediction is."""
+        return "log" if self._loss().targets == "count" else "identity"
+
+    def _loss(self) -> AnyLoss:
+        loss: Any = loss_by_name(self.loss) if isinstance(self.loss, str) else self.loss
+        if not (hasattr(loss, "targets") and hasattr(loss, "values")):
+            raise InvalidInput(
+                'loss must be a name such as "squared", or a loss of privtail.losses, got '
+                f"{type(loss).__name__}."
+            )
+        return loss  # type: ignore[no-any-return]
+
+    def _domain(self, n: int) -> Domain:
+        domain: Any = Unconstrained() if self.domain is None else self.domain
+        if not (hasattr(domain, "prox") and hasattr(domain, "scaled")):
+            raise InvalidInput(
+                "domain must be one of privtail.domains, for example L1(alpha=0.1), or None."
+            )
+        return domain  # type: ignore[no-any-return]
+
+    @property
+    def _scales_target(self) -> bool:  # type: ignore[override]
+        return self._loss().targets == "real"
+
+    def _default(self) -> Algorithm:
+        return ScaledDescent(level=0.9, pace=2.0, most_noise=1.0, scale_target=self._scales_target)
+
+    def _algorithm(self) -> Algorithm:
+        algorithm = super()._algorithm()
+        counts = isinstance(self._loss(), PoissonLoss) and isinstance(self.algorithm, str)
+        return CountDescent(inner=algorithm) if counts else algorithm
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Margins (rows,) for X (rows, d); exponentials of these for counts."""
+        margins = self._margins(X)[:, 0]
+        return margins if self.link == "identity" else expected_counts(margins)

@@ -1,0 +1,140 @@
+"""What a fit will release, before there is any data."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+
+from privtail.errors import DeltaWarning, NoiseWarning, PrivacyWarning
+from privtail.trusted.accountants import Cost, cost
+from privtail.trusted.budget import Budget
+from privtail.trusted.events import Event, Plan, Round
+from privtail.trusted.problem import Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitPlan:
+    """The releases of a fit, their cost and their noise, from public numbers alone.
+
+    Iterating gives the rounds of the releases.
+
+    Attributes
+    ----------
+    label : the estimator.
+    problem : public sizes: n, d (encoded features), outputs, intercept.
+    budget : what the fit may cost.
+    multiplier : common factor on all noise; 0 without privacy.
+    releases : the rounds, in order.
+    typical : size of a gradient in the units in which the plan counts its noise.
+    """
+
+    label: str
+    problem: Problem
+    budget: Budget
+    multiplier: float
+    releases: Plan
+    typical: float = 1.0
+
+    @functools.cached_property
+    def cost(self) -> Cost:
+        """Cost of the releases: ``cost.epsilon(delta)``, ``cost.mu``, ``cost.rho``."""
+        return cost(self.releases, self.budget.neighbours)
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon of the releases at the budget's delta; at most the budget's."""
+        return self.cost.epsilon(self.budget.delta)
+
+    @property
+    def steps(self) -> int:
+        """Gradients that will be released."""
+        return sum(r.times for r, _ in self._gradients())
+
+    @property
+    def noise_error(self) -> float:
+        """What noise alone adds to one coefficient, as a standard deviation.
+
+        In target scales per feature scale (log-odds per feature scale for a classifier), where a
+        strong effect is about 1. A guide and no bound: the noise of a mean of the gradients of the
+        second half of the steps, for gradients of typical size and features without correlation.
+        """
+        gradients = [(r, e) for r, e in self._gradients() if r.times]
+        if not gradients or self.multiplier == 0:
+            return 0.0
+        r, event = gradients[-1]
+        return event.scale * event.unit * self.typical * math.sqrt(2 / r.times)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What should be known before the budget is spent."""
+        return tuple(str(warning) for warning in self._warnings())
+
+    def warn(self) -> None:
+        """Issue the warnings."""
+        for warning in self._warnings():
+            warnings.warn(warning, stacklevel=4)
+
+    def _warnings(self) -> Iterator[PrivacyWarning]:
+        n, delta = self.problem.n, self.budget.delta
+        if not self.budget.private:
+            return
+        if delta > 1 / n:
+            yield DeltaWarning(
+                f"delta = {delta:g} is above 1/n = {1 / n:.3g}: such a promise allows to publish a "
+                "row. Choose delta well below 1/n."
+            )
+        if self.noise_error * math.sqrt(self.problem.rows) > 1:
+            yield NoiseWarning(
+                f"The planned noise moves a coefficient by about {self.noise_error:.2g} target "
+                "scales per feature scale, which is more than any signal. Expect the constant "
+                "model. More records, a larger epsilon or fewer features would help."
+            )
+
+    def _gradients(self) -> Iterator[tuple[Round, Event]]:
+        return ((r, e) for r in self.releases for e in r.events if e.question == "gradient")
+
+    # ---------------------------------------------------------------- shown
+
+    def __iter__(self) -> Iterator[Round]:
+        return iter(self.releases)
+
+    def __len__(self) -> int:
+        return len(self.releases)
+
+    def to_text(self) -> str:
+        """A page for people."""
+        p, mu = self.problem, self.cost.mu
+        spent = f"ε = {self.epsilon:.6g} at δ = {self.budget.delta:g}"
+        lines = [
+            f"{self.label} on n = {p.n:,} rows, d = {p.d:,} features: nothing was read",
+            f"cost         {spent}" + ("" if mu is None else f"; μ = {mu:.6g}"),
+            f"neighbours   {self.budget.neighbours}",
+            f"multiplier   {self.multiplier:.6g}",
+            f"noise error  {self.noise_error:.3g} of a target scale per feature scale",
+            "releases",
+        ]
+        for r in self.releases:
+            for e in r.events:
+                noise = f"noise {e.scale / e.radius:.3g} x what one row adds"
+                lines.append(
+                    f"  {e.question:<15} {r.times:>6,} x {e.coordinates:,} numbers, "
+                    f"{noise if e.scale else 'no noise'}"
+                )
+        return "\n".join([*lines, *(f"warning      {text}" for text in self.warnings)])
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return (
+            f"<FitPlan: {self.label}, n={self.problem.n}, d={self.problem.d}, "
+            f"ε = {self.epsilon:.4g} at δ = {self.budget.delta:g}, "
+            f"noise error {self.noise_error:.2g}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.to_text())}</pre>"
