@@ -43,7 +43,7 @@ def folder(shell):
     visits = {"days": days, "cost": cost, "person": rng.integers(0, 100, n)}
     pq.write_table(pa.table(visits), "visits.parquet")
     pq.write_table(pq.read_table(ADULT).slice(0, 1000), "adult.parquet")
-    Path("adult.json").write_text(json.dumps({**adult_schema(), "drop": []}))
+    Path("adult.json").write_text(json.dumps(adult_schema()))
     return shell
 
 

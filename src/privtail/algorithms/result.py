@@ -22,6 +22,7 @@ class Result:
     steps : number of releases of the main loop, fixed by the plan.
     multiplier : noise multiplier that was used.
     unit : released scale of a numeric target; 1 where it was not asked for.
+    scales : (d,) released scales of the features; None where they were not asked for.
     notes : sentences for the statement about what was found.
     """
 
@@ -30,6 +31,7 @@ class Result:
     multiplier: float
     unit: float = 1.0
     notes: tuple[str, ...] = ()
+    scales: Doubles | None = None
 
 
 def starting_point(problem: Problem, start: ArrayLike | None) -> Doubles:

@@ -74,6 +74,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
     class_weight: Any = None
 
     _scales_target = False
+    _bend = 0.15
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
         """Fit on X (n, d) and labels y (n,); charges the ledger once.

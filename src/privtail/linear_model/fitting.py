@@ -129,6 +129,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     _scales_target = True
     """Whether the target is a number whose scale is bought."""
 
+    _bend = 1.0
+    """Typical curvature of the loss in its margin: how stiffly it holds against noise."""
+
     def _curvature(self) -> float:
         """Curvature of the loss, for the step sizes of named algorithms."""
         return 1.0
@@ -252,6 +255,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             domain = Slopes(domain=domain)
         result = algorithm.run(curator, loss, domain, multiplier)
         self.n_iter_ = result.steps
+        scales = np.ones(curator.problem.d) if result.scales is None else result.scales
+        self.coef_noise_ = self.plan_.noise_error / self._bend * result.unit / scales
         self.privacy_: Statement = state(curator, result.notes)
         return result
 

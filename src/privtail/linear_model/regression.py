@@ -23,6 +23,8 @@ class DPLinearRegression(PrivateRegressor):
     Attributes
     ----------
     coef_ : (d,) slopes. intercept_ : float. n_iter_, n_features_in_ : int.
+    coef_noise_ : (d,) what noise alone is expected to add to each, as a standard deviation: a guide
+        from public numbers and released scales, for features without correlation.
     feature_names_in_ : names, if the columns had any.
     privacy_ : the `Statement` of what was spent, on what, under which assumptions.
     plan_ : the `FitPlan` of the releases.
