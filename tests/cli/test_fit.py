@@ -81,7 +81,7 @@ def test_what_it_will_do_is_said_before_and_kept(shell, table):
     for r in plan:
         for event in r.events:
             assert event.question in said
-    assert f"{plan[-1].times} times {plan[-1].events[0].coordinates} numbers" in said
+    assert f"{plan[-1].times} x {plan[-1].events[0].coordinates} numbers" in said
 
 
 def test_bought_labels(shell, table):
@@ -157,7 +157,7 @@ def test_a_missing_ledger_says_how_to_start_one(shell, table):
 
 @pytest.mark.parametrize("moment", ["fit", "write"])
 def test_an_interrupted_run_leaves_nothing(shell, table, monkeypatch, moment):
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     if moment == "fit":
@@ -180,7 +180,7 @@ def test_a_model_that_cannot_be_written_is_not_lost(shell, table, monkeypatch):
 
 
 def test_an_unexpected_error_shows_neither_text_nor_traceback(shell, table, monkeypatch):
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError(shell.cell)
 
     monkeypatch.setattr(DPLogisticRegression, "fit", broken)

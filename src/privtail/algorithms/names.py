@@ -87,8 +87,10 @@ def named(name: str, budget: Budget, curvature: float, *, scale_target: bool) ->
     """
     if name not in NAMES:
         raise InvalidInput(
-            f"There is no algorithm {name!r}. There are: auto, {', '.join(NAMES)}; or give an "
-            "object such as CatoniDescent(steps=50, step_size=0.1, scale=10.0, smoothing=3.0)."
+            f"There is no algorithm {name!r}. There are: auto, {', '.join(NAMES)}.",
+            "Or give an object such as CatoniDescent(steps=50, step_size=0.1, scale=10.0, "
+            "smoothing=3.0).",
+            cli="To see them: privtail algorithms",
         )
     budget.require_approximate(f"algorithm={name!r}")
     make = NAMES[name]

@@ -131,7 +131,8 @@ class ScaledDescent:
         if not standard.resolved or changes / kept > -std * math.sqrt(1.25 * moved):
             w[: problem.d] = 0.0
             notes = (SHRUNK,)
-        return Result(standard.raw(w, problem), self.steps, multiplier, unit, notes, standard.scales)
+        w = standard.raw(w, problem)
+        return Result(w, self.steps, multiplier, unit, notes, standard.scales)
 
     @property
     def _lengths(self) -> NDArray[np.float64]:

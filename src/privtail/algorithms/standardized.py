@@ -123,7 +123,8 @@ class Standardized:
             curator, loss, domain.scaled(1 / standard.scales), multiplier,
             standard.start(problem, start),
         )  # fmt: skip
-        return replace(result, w=standard.raw(result.w, problem), unit=standard.unit, scales=standard.scales)
+        w, scales = standard.raw(result.w, problem), standard.scales
+        return replace(result, w=w, unit=standard.unit, scales=scales)
 
     def _scales(self, multiplier: float, plan: Plan) -> float:
         rounds = 0.0

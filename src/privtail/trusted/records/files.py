@@ -381,8 +381,9 @@ class TableFile:
             f"{start} of {self.path} {'hold' if several else 'holds'} text.",
             f'Declare categories={{"{one}": ["a", "b"]}}, or numeric=["{one}"] ({drops}), or '
             f'drop=["{one}"].',
-            f"Declare its categories (--categories {one}=a,b,c), or that it is numeric (--numeric "
-            f"{one}: {drops}), or leave it out (--drop {one}).",
+            f"{'Of each, declare the' if several else 'Declare its'} categories (--categories "
+            f"{one}=a,b,c), or that it is numeric (--numeric {one}: {drops}), or leave it out "
+            f"(--drop {one}).",
         )
 
     def _text(self, what: str, mend: str, cli: str) -> InvalidInput:
@@ -430,6 +431,8 @@ class TableFile:
         return np.asarray(column.to_numpy(), dtype=object)
 
     def _unusable(self, name: str, kind: Any) -> InvalidInput:
+        if str(kind) == "null" and self._format.n == 0:
+            return InvalidInput(f"{self.path} has no rows.")
         what = "no values" if str(kind) == "null" else f"values of type {kind}"
         return InvalidInput(
             f"Column {name!r} of {self.path} holds {what}, not numbers or text. Turn it into one "
