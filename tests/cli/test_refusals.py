@@ -54,6 +54,7 @@ NUMBERS = ("--model", "linear", "--target", "cost", "--epsilon", "1", "--categor
         (("claims.csv", *DECLARED, "--max-rows", "3"), ["--groups"]),
         (("claims.csv", *DECLARED, "--groups", "ages", "--max-rows", 3), ["Is 'age' meant?"]),
         (("claims.csv", *DECLARED, "--class-weight", "no:1"), ["--class-weight yes=2,no=1"]),
+        (("claims.csv", *DECLARED, "--class-weight", "maybe=2"), ["'maybe'", "--classes"]),
         (("claims.csv", *DECLARED, "--plot", "no/fit.png"), ["mkdir -p no"]),
         (("claims.csv", "--model", "linear", "--target", "late", "--epsilon", 1, "--drop", "note",
           "--categories", "job=clerk"), ["'late'", "holds text", "--model logistic"]),

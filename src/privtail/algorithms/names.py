@@ -92,7 +92,7 @@ def named(name: str, budget: Budget, curvature: float, *, scale_target: bool) ->
             "smoothing=3.0).",
             cli="To see them: privtail algorithms",
         )
-    budget.require_approximate(f"algorithm={name!r}")
+    budget.require_approximate(f"The algorithm {name!r}")
     make = NAMES[name]
     return Standardized(
         make=lambda problem, unit: make(problem, unit, budget, curvature),

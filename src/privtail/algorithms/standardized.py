@@ -123,8 +123,8 @@ class Standardized:
             curator, loss, domain.scaled(1 / standard.scales), multiplier,
             standard.start(problem, start),
         )  # fmt: skip
-        w, scales = standard.raw(result.w, problem), standard.scales
-        return replace(result, w=w, unit=standard.unit, scales=scales)
+        w = standard.raw(result.w, problem)
+        return replace(result, w=w, unit=standard.unit, scales=standard.scales)
 
     def _scales(self, multiplier: float, plan: Plan) -> float:
         rounds = 0.0

@@ -54,14 +54,19 @@ def counting(text: str) -> Iterator[None]:
     columns = (
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
-        progress.TextColumn("round {task.completed} of {task.total}"),
+        progress.TextColumn("{task.fields[round]}"),
         progress.TimeElapsedColumn(),
         progress.TextColumn("left"),
         progress.TimeRemainingColumn(),
     )
     with progress.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(text, total=None)
-        with watching(lambda done, planned: bar.update(task, completed=done, total=planned)):
+        task = bar.add_task(text, total=None, round="")
+
+        def move(done: int, planned: int) -> None:
+            said = f"round {done:,} of {planned:,}"
+            bar.update(task, completed=done, total=planned, round=said)
+
+        with watching(move):
             yield
 
 

@@ -82,7 +82,7 @@ def fit(
         )
         plan = estimator.plan(task.table.n, *task.sizes)
     say(f"{task}\n{promised(budget, chance.noise)}\n{plan}\n{task.reading(plan)}")
-    with counting("fitting"), warnings.catch_warnings():
+    with counting(f"fitting, ε = {budget.epsilon:g}"), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # the plan has said so
         estimator.fit(task.table, task.target, groups=persons.of(data).get("groups"))
 

@@ -74,7 +74,7 @@ def mean(
     warning = advice(budget, rows)
     if warning:
         say(warning)
-    with counting("taking the mean"):
+    with counting(f"taking the mean, ε = {budget.epsilon:g}"):
         estimate = private_mean(
             table,
             epsilon=budget.epsilon,

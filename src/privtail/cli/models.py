@@ -89,9 +89,21 @@ class Choice:
                     f"--model {name} has no {_option(key)}. "
                     + _owned([f.name for f in fields(self) if f.default is None], known)
                 )
-        if self.class_weight is not None:
-            given["class_weight"] = _weights(self.class_weight)
-        return kind(**given, **others)
+        return kind(**{**given, **others})
+
+    @property
+    def weights(self) -> str | dict[str, float] | None:
+        """``balanced``, or weights of labels as they were typed; raises InvalidInput."""
+        if self.class_weight is None or self.class_weight == "balanced":
+            return self.class_weight
+        try:
+            pairs = [part.rsplit("=", 1) for part in self.class_weight.split(",")]
+            return {label.strip(): float(weight) for label, weight in pairs}
+        except ValueError:
+            raise InvalidInput(
+                f"--class-weight {self.class_weight!r} is not understood. Type: --class-weight "
+                "yes=2,no=1, or --class-weight balanced"
+            ) from None
 
 
 def _owned(parameters: list[str], known: Any) -> str:
@@ -101,16 +113,3 @@ def _owned(parameters: list[str], known: Any) -> str:
 
 def _option(parameter: str) -> str:
     return "--" + parameter.replace("_", "-")
-
-
-def _weights(text: str) -> str | dict[str, float]:
-    """``balanced``, or label=weight between commas."""
-    if text == "balanced":
-        return text
-    try:
-        pairs = [part.rsplit("=", 1) for part in text.split(",")]
-        return {label.strip(): float(weight) for label, weight in pairs}
-    except ValueError:
-        raise InvalidInput(
-            f"--class-weight {text!r} is not understood. Type: --class-weight yes=2,no=1"
-        ) from None

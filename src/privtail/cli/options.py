@@ -75,7 +75,9 @@ class Chance:
     seed: Annotated[
         int | None,
         typer.Option(
-            show_default=False, help="Repeats public choices and simulated noise, never exact."
+            min=0,
+            show_default=False,
+            help="Repeats public choices and simulated noise, never exact.",
         ),
     ] = None
 
@@ -130,7 +132,7 @@ class Output:
 def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:
     """``verb`` with each argument that is a group replaced by the options of that group."""
     hints = get_type_hints(verb, include_extras=True)
-    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     options: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(verb).parameters.items():
         if name in groups:

@@ -188,7 +188,8 @@ def draw(file: IO[bytes], title: str, curve: ErrorCurve, coefficients: Coefficie
         coefficients.draw(figure.add_subplot(grid[:, 0]))
         curve.draw(figure.add_subplot(grid[0, 1]))
     figure.suptitle(title, x=0.01, ha="left", fontsize=12)
-    FigureCanvasAgg(figure).print_png(file)
+    FigureCanvasAgg(figure)
+    figure.savefig(file, format="png", dpi=120)
 
 
 def _rounded(x: float, digits: int) -> str:

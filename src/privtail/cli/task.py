@@ -89,7 +89,16 @@ class Task:
 
     def estimator(self, choice: Choice, **others: Any) -> Any:
         """The estimator for it."""
-        declared = {} if self.classes is None else {"classes": self.classes}
+        declared: dict[str, Any] = {} if self.classes is None else {"classes": self.classes}
+        weights = choice.weights
+        if isinstance(weights, dict) and self.model == "logistic":
+            labels = self.table.typed(self.target, list(weights))
+            declared["class_weight"] = dict(zip(labels, weights.values(), strict=True))
+            unknown = [label for label in labels if self.classes and label not in self.classes]
+            if unknown:
+                raise InvalidInput(
+                    f"--class-weight names the label {unknown[0]!r}, which --classes does not."
+                )
         categories = dict(self.table.categories) or None
         return choice.estimator(self.model, categories=categories, **declared, **others)
 

@@ -164,7 +164,9 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
             raise InvalidInput(
                 f"The released label histogram holds {len(found)} classes; a classifier needs "
                 "two. A label needs about 20/epsilon x log(1/delta) records to be found. The "
-                "budget is spent. Declare the labels: classes=[...]."
+                "budget is spent. Declare the labels:",
+                "classes=[...].",
+                cli="--classes a,b",
             )
         return found[:MOST_CLASSES]
 

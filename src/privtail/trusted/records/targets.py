@@ -127,7 +127,7 @@ class Labels:
 
     def refuse_odd(self) -> None:
         """Raise InvalidInput for missing labels and undeclared fractions: a leak, if asked for."""
-        labels = {canonical_label(value) for value in self._distinct()[0]}
+        labels = {canonical_label(value) for value in self._distinct().values}
         if None in labels:
             raise InvalidInput("Input y contains NaN or missing labels.")
         if any(isinstance(v, float) and v not in (self._declared or {}) for v in labels):
