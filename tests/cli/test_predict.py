@@ -101,7 +101,8 @@ def test_a_missing_model(shell, table):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("version", 3), ("link", "log"), ("kind", "linear"), ("kind", "forest"), ("target", 3), ("columns", []),
+        ("version", 3), ("link", "log"), ("kind", "linear"), ("kind", "forest"), ("target", 3),
+        ("columns", []),
         ("columns", [3]), ("columns", [{"name": "age"}]), ("classes", ["no"] * 2),
         ("classes", None), ("coef", [[1.0]]), ("coef", [["a"] * 4]), ("coef", [[math.inf] * 4]),
         ("coef", "x"), ("intercept", None), ("statement", {}), ("statement", None),
