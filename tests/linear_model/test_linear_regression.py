@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -83,7 +83,9 @@ def test_shapes_and_attributes(small):
     assert 0 < model.score(X, y) < 1
     with pytest.raises(ValueError, match="features"):
         model.predict(X[:, :2])
-    for target in (y[:, None], y.tolist(), pd.Series(y), y.astype(np.float32)):
+    with pytest.warns(DataConversionWarning):
+        DPLinearRegression(**SIMULATED).fit(X, y[:, None])
+    for target in (y.tolist(), pd.Series(y), y.astype(np.float32)):
         again = DPLinearRegression(**SIMULATED).fit(X, target)
         assert again.coef_ == pytest.approx(model.coef_, rel=1e-3)
 

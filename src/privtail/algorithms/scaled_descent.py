@@ -14,7 +14,7 @@ from privtail.algorithms.result import Result
 from privtail.algorithms.standardized import Standard
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
-from privtail.losses import AnyLoss, GeneralLoss, Loss
+from privtail.losses import AnyLoss, GeneralLoss, Loss, WeightedLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.means import ClippedMean
@@ -105,7 +105,11 @@ class ScaledDescent:
         unit, w = standard.unit, standard.start(problem, start)
         domain = domain.scaled(1 / standard.scales)
         loss = standard.loss(loss)
-        threshold = self._buy_threshold(curator, loss, w, unit, multiplier)  # 2
+        # Norms are those before class weights, which would sort the classes into clipped and not.
+        plain, heaviest = loss, 1.0
+        if isinstance(loss, WeightedLoss):
+            plain, heaviest = loss.loss, max(loss.weights)
+        threshold = heaviest * self._buy_threshold(curator, plain, w, unit, multiplier)  # 2
         mean = ClippedMean(threshold)
         std = multiplier * threshold / problem.n
         walk = std * math.sqrt(float(np.sum(self._lengths**2)) * w.size)

@@ -89,14 +89,15 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         algorithm, domain = self._algorithm(), self._domain(curator.problem.n)
         self._check(algorithm, domain)
         plan = self._open(curator)
-        if declared is None:
-            declared = self._bought(curator)
-            curator.declare(declared)
-            curator.reshape(_outputs(declared))
-        weights = self._weights(curator, declared, plan.multiplier)
-        result = self._run(
-            curator, algorithm, _loss(len(declared), weights), domain, plan.multiplier
-        )
+        with self._watched():
+            if declared is None:
+                declared = self._bought(curator)
+                curator.declare(declared)
+                curator.reshape(_outputs(declared))
+            self._count(curator)
+            weights = self._weights(curator, declared, plan.multiplier)
+            loss = _loss(len(declared), weights)
+            result = self._run(curator, algorithm, loss, domain, plan.multiplier)
         d = curator.problem.d
         self.classes_ = _as_classes(declared)
         self.coef_ = np.ascontiguousarray(result.w[:d].T)
@@ -146,19 +147,22 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         count = MOST_CLASSES if declared is None else len(declared)
         problem = replace(problem, outputs=1 if count == 2 else count)
         if declared is None:
-            first, cushion = (Round(events=(self._labels().event(),)),), CUSHION
+            labels = self._labels(problem).event()
+            first, cushion = (Round(events=(labels,)),), CUSHION
 
         def make(multiplier: float) -> Plan:
             m = cushion * multiplier
-            return compose(first, self._counts(m, problem, count), algorithm.plan(m, problem))
+            counts = compose(self._counting(problem), self._counts(m, problem, count))
+            return compose(first, counts, algorithm.plan(m, problem))
 
         return problem, make
 
-    def _labels(self) -> StabilityHistogram:
-        return StabilityHistogram(LABEL_SHARE * self.epsilon, LABEL_SHARE * self.delta)
+    def _labels(self, problem: Problem) -> StabilityHistogram:
+        share = LABEL_SHARE
+        return StabilityHistogram(share * self.epsilon, share * self.delta, problem.max_rows)
 
     def _bought(self, curator: Curator) -> list[Any]:
-        mechanism = self._labels()
+        mechanism = self._labels(curator.problem)
         found = next(curator.rounds(Everyone(), 1)).labels(mechanism.epsilon, mechanism.delta)
         if len(found) < 2:
             raise InvalidInput(

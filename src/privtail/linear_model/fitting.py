@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -12,6 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.algorithms.accelerated_descent import AcceleratedDescent
@@ -24,12 +28,14 @@ from privtail.errors import InvalidInput
 from privtail.linear_model.planning import FitPlan
 from privtail.losses import AnyLoss
 from privtail.model import Link
+from privtail.progress import watching
 from privtail.statement import Statement, state
 from privtail.trusted.accountants import calibrate
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
-from privtail.trusted.events import Plan
+from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.ledger import Ledger
+from privtail.trusted.mechanisms.noise import LaplaceNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.refusals import as_plain_numbers
 from privtail.trusted.tables import feature_blocks
@@ -94,7 +100,15 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         InvalidInput, BudgetExceeded, UnsupportedAccounting
         """
         declared = tuple(range(indicators))
-        return self._planned(Problem(n=n, d=d, intercept=self.fit_intercept, indicators=declared))
+        return self._planned(
+            Problem(
+                n=n,
+                d=d,
+                intercept=self.fit_intercept,
+                indicators=declared,
+                max_rows=1 if self.max_rows is None else self.max_rows,
+            )
+        )
 
     def _planned(self, problem: Problem) -> FitPlan:
         """The calibrated plan of a fit; the same before and with the data."""
@@ -115,7 +129,21 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self, algorithm: Algorithm, problem: Problem
     ) -> tuple[Problem, Callable[[float], Plan]]:
         """From a noise multiplier to the plan of a fit, and the problem that it is planned for."""
-        return problem, lambda m: algorithm.plan(m, problem)
+        return problem, lambda m: compose(self._counting(problem), algorithm.plan(m, problem))
+
+    def _counting(self, problem: Problem) -> Plan:
+        """The round that counts invalid rows, if it was asked for."""
+        require_number("count_invalid", self.count_invalid, 0)
+        if not self.count_invalid < 1:
+            raise InvalidInput(
+                f"count_invalid is a part of epsilon such as 0.02, got {self.count_invalid!r}."
+            )
+        if self.count_invalid == 0:
+            return ()
+        return (Round(events=(self._counting_noise().event(problem.invalid_rows()),)),)
+
+    def _counting_noise(self) -> LaplaceNoise:
+        return LaplaceNoise(1 / (self.count_invalid * self.epsilon))
 
     def _budget(self) -> Budget:
         return Budget(self.epsilon, self.delta, self.neighbours)
@@ -167,10 +195,16 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} requires y to be passed, but the target y is None: "
                 "fit(X, y)."
             )
-        self._remember(X)
+        X = self._remembered(X)
+        if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected: use y.ravel().",
+                DataConversionWarning,
+                stacklevel=3,
+            )
         if self.invalid == "raise":
             X = as_plain_numbers(X)
-        persons = {} if groups is None else {"groups": groups, "max_rows": self.max_rows}
+            y = as_plain_numbers(y) if classes is None else y
         curator = Curator(
             X,
             y,
@@ -182,9 +216,10 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             outputs=outputs,
             classes=classes,
             categories=self.categories,
+            groups=groups,
+            max_rows=self.max_rows,
             label=type(self).__name__,
             assumptions=_OUTSIDE if self.invalid == "raise" else (),
-            **persons,
         )
         if self.invalid == "raise":
             curator.refuse_non_finite()
@@ -213,13 +248,23 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise InvalidInput(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
 
-    def _remember(self, X: Any) -> None:
+    def _remembered(self, X: Any) -> Any:
         """Renew ``n_features_in_`` and ``feature_names_in_`` from what is public of X."""
-        if not isinstance(X, Mapping):
+        if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+            raise InvalidInput("Complex data not supported: records must be real numbers.")
+        if isinstance(X, Mapping) or _is_arrow(X):
+            names = _names(X)
+            self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+        else:
             validate_data(self, X, skip_check_array=True)
-            return
-        self.n_features_in_ = len(X)
-        self.feature_names_in_ = np.array(list(X), dtype=object)
+            if hasattr(X, "iloc") and not any(isinstance(name, str) for name in X.columns):
+                X = X.rename(columns=str)
+        if getattr(self, "n_features_in_", None) == 0:
+            raise InvalidInput(
+                f"Found array with 0 feature(s) (shape={(len(X), 0)}) while a minimum of 1 is "
+                "required."
+            )
+        return X
 
     def _opened(self) -> Ledger | None:
         if self.ledger is None or isinstance(self.ledger, Ledger):
@@ -247,6 +292,18 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self.plan_ = plan
         return plan
 
+    def _count(self, curator: Curator) -> None:
+        """Buy the number of rows that count as zero."""
+        if self.count_invalid > 0:
+            released = curator.everyone().invalid_rows().release(self._counting_noise())
+            self.n_invalid_ = int(np.clip(np.round(released[0]), 0, curator.problem.n))
+        elif hasattr(self, "n_invalid_"):
+            del self.n_invalid_
+
+    def _watched(self) -> AbstractContextManager[None]:
+        """Progress on stderr for what happens inside, if it was asked for."""
+        return watching(_shown) if self.verbose else nullcontext()
+
     def _run(
         self, curator: Curator, algorithm: Algorithm, loss: AnyLoss, domain: Domain,
         multiplier: float,
@@ -268,7 +325,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         if not (self.categories or isinstance(X, Mapping) or _is_arrow(X)):
             if getattr(X, "ndim", 2) != 2:
                 raise InvalidInput(
-                    "predict needs two dimensions (rows, features): x.reshape(1, -1) for one row."
+                    "predict needs two dimensions (rows, features). Reshape your data: "
+                    "x.reshape(1, -1) for one row."
                 )
             return validate_data(self, X, reset=False, accept_sparse="csr")
         if not (isinstance(X, Mapping) or hasattr(X, "columns")):
@@ -342,7 +400,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         algorithm, domain = self._algorithm(), self._domain(curator.problem.n)
         self._check(algorithm, domain)
         plan = self._open(curator)
-        result = self._run(curator, algorithm, loss, domain, plan.multiplier)
+        with self._watched():
+            self._count(curator)
+            result = self._run(curator, algorithm, loss, domain, plan.multiplier)
         self._keep(result, curator.problem.d)
         return self
 
@@ -356,6 +416,11 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
 
 _OUTSIDE = ("invalid='raise': the refusal of non-finite rows is outside the guarantee.",)
+
+
+def _shown(done: int, planned: int) -> None:
+    if done == planned or done % max(1, planned // 10) == 0:
+        sys.stderr.write(f"privtail: {done} of {planned} rounds\n")
 
 
 def _is_arrow(X: Any) -> bool:

@@ -45,6 +45,11 @@ class DPPoissonRegressor(PrivateRegressor):
         require_number("alpha", self.alpha, 0)
         return L2(alpha=self.alpha)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
     def _default(self) -> Algorithm:
         return ScaledDescent(level=0.9, pace=2.0, most_noise=1.0, scale_target=False)
 

@@ -126,10 +126,15 @@ class Labels:
         self._declared, self._codes = code, None
 
     def refuse_odd(self) -> None:
-        """Raise InvalidInput for missing labels and undeclared fractions: a leak, if asked for."""
+        """Raise InvalidInput for labels that are missing, fractions or all the same.
+
+        A leak, for those who ask for it.
+        """
         labels = {canonical_label(value) for value in self._distinct().values}
         if None in labels:
             raise InvalidInput("Input y contains NaN or missing labels.")
+        if len(labels) == 1:
+            raise InvalidInput("Input y holds 1 class; a classifier needs two.")
         if any(isinstance(v, float) and v not in (self._declared or {}) for v in labels):
             raise InvalidInput(
                 "Unknown label type: continuous. The labels are fractions; a classifier needs "
