@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Ids = slice | Integers
+_Share = tuple[Window, Ids]
 BLOCK_ROWS = 4096
 
 
@@ -312,7 +315,7 @@ class Batch:
             raise InvalidInput("This question needs a target y.")
         deal = curator.blocks(blocks) if labels is None else labels
 
-        def one(share: tuple[Window, Ids]) -> Integers:
+        def one(share: _Share) -> Integers:
             window, ids = share
             records, source = window.open()
             total = np.zeros((blocks, *shape), dtype=np.int64)
@@ -329,9 +332,9 @@ class Batch:
                 total += sums.astype(np.int64)
             return total
 
-        return self._added(one, self._shares(targets), (blocks, *shape))
+        return _added(one, self._shares(targets), (blocks, *shape))
 
-    def _shares(self, targets: bool) -> Iterator[tuple[Window, Ids]]:
+    def _shares(self, targets: bool) -> Generator[_Share]:
         """What one thread sweeps at a time: a window of a file, or a block of what is in memory."""
         curator = self._curator
         for window in curator._windows(curator._targets if targets else None):
@@ -341,36 +344,49 @@ class Batch:
             else:
                 yield from ((window, part) for part in _pieces(ids))
 
-    @staticmethod
-    def _added(
-        work: Callable[[tuple[Window, Ids]], Integers],
-        shares: Iterator[tuple[Window, Ids]],
-        shape: tuple[int, ...],
-    ) -> Integers:
-        """Sum over all shares. This thread reads ahead by a bounded number of them."""
-        total = np.zeros(shape, dtype=np.int64)
-        workers = threads()
-        first = list(itertools.islice(shares, 2))
-        shares = itertools.chain(first, shares)
-        if workers == 1 or len(first) == 1:
-            for share in shares:
-                total += work(share)
-            return total
-        pending: deque[Future[Integers]] = deque()
-        with ThreadPoolExecutor(workers) as pool:
-            for share in shares:
-                pending.append(pool.submit(work, share))
-                if len(pending) > 4 * workers:
-                    total += pending.popleft().result()
-            for sums in pending:
-                total += sums.result()
-        return total
-
     def __repr__(self) -> str:
         return f"Batch({self.problem})"
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("A batch holds private records and cannot be pickled or copied.")
+
+
+def _added(
+    work: Callable[[_Share], Integers], shares: Generator[_Share], shape: tuple[int, ...]
+) -> Integers:
+    """Sum of ``work`` over all shares.
+
+    Every thread takes its next share by itself: reading a file is one share after the other while
+    the other threads compute, and no more windows are in memory than there are threads.
+    """
+    lock, ended = threading.Lock(), threading.Event()
+    first = list(itertools.islice(shares, 2))
+    left = itertools.chain(first, shares)
+
+    def run() -> Integers:
+        total = np.zeros(shape, dtype=np.int64)
+        try:
+            while not ended.is_set():
+                with lock:
+                    share = next(left, None)
+                if share is None:
+                    break
+                total += work(share)
+        finally:
+            ended.set()
+        return total
+
+    workers = threads()
+    with closing(shares):
+        if workers == 1 or len(first) < 2:
+            return run()
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                running = [pool.submit(run) for _ in range(workers)]
+                total: Integers = sum((one.result() for one in running), np.zeros(shape, np.int64))
+            finally:
+                ended.set()
+    return total
 
 
 def _pieces(ids: Ids) -> Iterator[Ids]:

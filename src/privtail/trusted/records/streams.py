@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from privtail.trusted.records.files import Label, TableFile
 
 Targets = Numbers | Labels
-_NONE = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True)
@@ -65,14 +64,15 @@ class Stream:
         self._file, self._target = file, target
         self._features = file.features(target)
         self._categories = {n: c for n, c in file.categories.items() if n in self._features}
-        shape = Table(
+        self._empty = Table(
             {
-                name: Distinct((), _NONE) if name in self._categories else np.empty(0)
+                name: np.empty(0, file.element(name) if name in self._categories else np.float64)
                 for name in self._features
             },
             self._categories,
         )
-        self.names, self.indicators, self.d = shape.names, shape.indicators, shape.d
+        self.names, self.indicators = self._empty.names, self._empty.indicators
+        self.d = self._empty.d
         self._classes: tuple[Label, ...] = ()
         self.n = file.n
 
@@ -145,14 +145,13 @@ class Stream:
         self, batch: Any, ids: slice, targets: Targets | None
     ) -> tuple[Table, Targets | None]:
         """One window in memory; its target is the last column of the batch, or part of an array."""
-        table = Table(
-            {
-                name: self._file.labels(name, column, self._categories[name])
+        table = self._empty.like(
+            [
+                self._file.labels(name, column, self._categories[name])
                 if name in self._categories
                 else self._file.numbers(name, column)
                 for name, column in zip(self._features, batch.columns, strict=False)
-            },
-            self._categories,
+            ]
         )
         if targets is None:
             return table, None

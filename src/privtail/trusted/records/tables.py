@@ -70,6 +70,17 @@ class Table:
         self.names, self.indicators = tuple(names), tuple(indicators)
         self.n, self.d = lengths.pop(), len(names)
 
+    def like(self, columns: Sequence[Any]) -> Table:
+        """Other rows: doubles, or `Distinct` labels where categories are declared."""
+        other = object.__new__(Table)
+        other.names, other.indicators, other.d = self.names, self.indicators, self.d
+        other.n = len(columns[0])
+        other._parts = [
+            (values.like(column) if width else column, width)
+            for column, (values, width) in zip(columns, self._parts, strict=True)
+        ]
+        return other
+
     def rows(self, ids: slice | NDArray[np.int64]) -> DenseRows:
         """The rows of these ids, encoded."""
         count = len(range(*ids.indices(self.n))) if isinstance(ids, slice) else len(ids)
