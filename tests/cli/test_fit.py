@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 import privtail
 from privtail.data import adult_schema, write_adult_splits
@@ -36,12 +37,59 @@ def test_a_classifier_from_parquet(shell, table):
     assert right.mean() > 0.8
 
 
-def test_the_same_model_from_csv(shell, table):
+def test_the_same_model_from_every_format(shell, table):
+    feather.write_feather(table, "claims.arrow")
     shell("fit", "claims.parquet", *LOGISTIC, "--out", "a.json")
-    shell("fit", "claims.csv", *LOGISTIC, "--out", "b.json")
-    a, b = privtail.load("a.json"), privtail.load("b.json")
-    assert (a.coef == b.coef).all()
-    assert (a.intercept == b.intercept).all()
+    a = privtail.load("a.json")
+    for words in (("claims.csv",), ("claims.arrow",), ("claims.csv", "--scratch", ".")):
+        shell("fit", *words, *LOGISTIC, "--out", "b.json", "--force")
+        b = privtail.load("b.json")
+        assert (a.coef == b.coef).all()
+        assert (a.intercept == b.intercept).all()
+
+
+@pytest.mark.parametrize("frame", ["pandas", "polars", "arrow"])
+def test_the_same_model_from_every_frame(shell, table, frame):
+    pytest.importorskip(frame if frame != "arrow" else "pyarrow")
+    shell("fit", "claims.parquet", *LOGISTIC)
+    features = table.select(["age", "days", "job"])
+    if frame == "pandas":
+        features = features.to_pandas()
+    elif frame == "polars":
+        import polars as pl
+
+        features = pl.from_arrow(features)
+    direct = DPLogisticRegression(
+        epsilon=5, classes=["no", "yes"], categories={"job": ["clerk", "nurse"]},
+        noise="simulated", random_state=0,
+    ).fit(features, table["late"].to_numpy())  # fmt: skip
+    model = privtail.load("model.json")
+    assert (model.coef == direct.coef_).all()
+    predicted = model.predict({name: table[name] for name in ("age", "days", "job")})
+    assert (predicted[:5] == model.predict(table.to_pandas())[:5]).all()
+
+
+def test_the_type_of_the_target_chooses_the_model(shell, table):
+    for target, other, kind in (("late", "cost", "logistic"), ("cost", "late", "linear")):
+        shell("fit", "claims.parquet", "--target", target, "--epsilon", 5, "--categories",
+              "job=clerk,nurse", "--drop", "note", "--drop", other, "--noise", "simulated",
+              "--force")  # fmt: skip
+        assert privtail.load("model.json").kind == kind
+
+
+def test_persons_and_a_bought_count(shell, table):
+    result = shell("fit", "claims.parquet", *LINEAR, "--drop", "days", "--groups", "age",
+                   "--max-rows", 2, "--count-invalid", 0.1)  # fmt: skip
+    assert "rows counted as zero" in result.stdout
+    assert privtail.load("model.json").statement.unit.startswith("one person")
+
+
+def test_a_parameter_reaches_the_model(shell, table):
+    sizes = []
+    for alpha in (0, 1e9):
+        shell("fit", "claims.parquet", *LINEAR, "--model", "ridge", "--alpha", alpha, "--force")
+        sizes.append(np.abs(privtail.load("model.json").coef).max())
+    assert sizes[1] < 1e-2 * sizes[0]
 
 
 def test_the_file_gives_what_the_estimator_gives(shell, table):

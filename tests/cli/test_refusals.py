@@ -182,7 +182,7 @@ def test_advice_is_for_the_command_line(shell, table):
                       "zero_out"),
     ]  # fmt: skip
     for line in said:
-        advice = re.split(r"(?<=[.;]) ", line)[1:]
+        advice = re.split(r"(?<=[.;]) ", line)[2:]
         assert not any(PYTHON.search(part) for part in advice), line
     assert "sed 's/,/./g' comma.csv" in said[7]
     assert "--categories" not in said[8]

@@ -1,0 +1,65 @@
+"""What is said while a command works, and what it draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from privtail.cli import console, picture
+
+
+def test_long_work_says_a_line_now_and_then(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    line = console._lines("fitting")
+    for done in range(1, 101):
+        now[0] += 1.0
+        line(done, 100)
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "fitting: round 30 of 100, 70 seconds left",
+        "fitting: round 60 of 100, 40 seconds left",
+        "fitting: round 90 of 100, 10 seconds left",
+    ]
+
+
+def test_short_work_says_nothing(shell, table):
+    said = shell("mean", "claims.csv", "--column", "days", "--epsilon", 1).stderr
+    assert len(said.splitlines()) == 1
+
+
+CURVE = picture.ErrorCurve([0.1, 1.0, 10.0], [1.0, 0.1, 0.01], 1.0, 0.1, 1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 10, 100, 300])
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_pictures_of_any_size(tmp_path, count, noise):
+    """Rows are as high with 300 coefficients as with 10, and only the strongest are shown."""
+    rng = np.random.default_rng(0)
+    coefficients = picture.Coefficients(
+        [f"a name that is far too long to stand beside a row, number {j}" for j in range(count)],
+        10.0 ** rng.uniform(-9, 9, count), np.full(count, noise),
+    )  # fmt: skip
+    path = tmp_path / "fit.png"
+    with path.open("wb") as file:
+        picture.draw(file, "a title", CURVE, coefficients)
+    with Image.open(path) as made:
+        width, height = made.size
+    rows = min(count, picture.MOST_ROWS)
+    assert width == pytest.approx(1560, abs=2)
+    assert height / rows > 25
+    assert height < 1900
+
+
+def test_what_is_within_noise():
+    values, noise = np.array([0.0, 1.9, -2.1, 5.0]), np.array([0.0, 1.0, 1.0, 0.0])
+    found = picture.Coefficients(list("abcd"), values, noise)
+    assert found.within.tolist() == [True, True, False, False]
+
+
+def test_long_names_keep_both_ends():
+    short = picture._short("occupation=" + "x" * 80 + "-end")
+    assert len(short) == 36 - 1
+    assert short.startswith("occupation=")
+    assert short.endswith("-end")
