@@ -11,6 +11,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "audit_pipeline": "privtail.linear_model.pipelines",
     "Budget": "privtail.trusted.budget",
     "Ledger": "privtail.trusted.ledger",
     "Statement": "privtail.statement",
@@ -19,7 +20,16 @@ _HOMES = {
     "verify": "privtail.statement",
 }
 
-__all__ = ["Budget", "Ledger", "Statement", "__version__", "load", "private_mean", "verify"]
+__all__ = [
+    "Budget",
+    "Ledger",
+    "Statement",
+    "__version__",
+    "audit_pipeline",
+    "load",
+    "private_mean",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:

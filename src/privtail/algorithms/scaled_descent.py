@@ -135,7 +135,7 @@ class ScaledDescent:
         if not standard.resolved or changes / kept > -std * math.sqrt(1.25 * moved):
             w[: problem.d] = 0.0
             notes = (SHRUNK,)
-        return Result(standard.raw(w, problem), self.steps, multiplier, unit, notes)
+        return Result(standard.raw(w, problem), self.steps, multiplier, unit=unit, notes=notes)
 
     @property
     def _lengths(self) -> NDArray[np.float64]:
