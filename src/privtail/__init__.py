@@ -22,9 +22,16 @@ _HOMES = {
 }
 
 __all__ = [
-    "Budget", "Ledger", "Statement", "__version__", "audit_pipeline", "load", "open_table", "private_mean",
+    "Budget",
+    "Ledger",
+    "Statement",
+    "__version__",
+    "audit_pipeline",
+    "load",
+    "open_table",
+    "private_mean",
     "verify",
-]  # fmt: skip
+]
 
 
 def __getattr__(name: str) -> Any:
