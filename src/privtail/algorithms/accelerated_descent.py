@@ -163,7 +163,8 @@ class _Path:
             step = new - v
             if np.sum((u - new) * step) > 0:
                 momentum = 1.0
-            if np.max(np.abs(new - u)) <= 1e-13 * (np.max(np.abs(new)) + self._unit):
+            near = 1e-7 * np.max(np.abs(new - self.ahead)) + 1e-15 * self._unit
+            if np.max(np.abs(new - u)) <= near:
                 return new
             following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
             v, u = new, new + (momentum - 1) / following * step
