@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 import numbers
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -873,7 +873,8 @@ def loss_by_name(name: str, **parameters: Any) -> Loss:
     if name not in table:
         raise InvalidInput(f"There is no loss {name!r}. There are: {', '.join(sorted(table))}.")
     wanted = {field.name for field in fields(table[name])}
-    if wanted != parameters.keys():
+    needed = {field.name for field in fields(table[name]) if field.default is MISSING}
+    if not needed <= parameters.keys() <= wanted:
         needs = ", ".join(sorted(wanted)) or "nothing"
         given = ", ".join(sorted(parameters)) or "nothing"
         raise InvalidInput(f"The {name} loss takes {needs}, got {given}.")

@@ -25,6 +25,7 @@ from privtail.algorithms import (
     ScaledDescent,
     StochasticProximalGradient,
 )
+from privtail.algorithms.count_descent import CountDescent
 from privtail.domains import L2, Unconstrained
 from privtail.errors import (
     BudgetExceeded,
@@ -33,8 +34,16 @@ from privtail.errors import (
     NotReleased,
     PrivtailError,
 )
-from privtail.linear_model import DPLinearRegression, DPLogisticRegression
-from privtail.losses import CustomLoss, GeneralLoss, LogisticLoss, SquaredLoss
+from privtail.linear_model import MODELS, DPLinearRegression, DPLogisticRegression
+from privtail.losses import (
+    AbsoluteLoss,
+    CustomLoss,
+    GeneralLoss,
+    LogisticLoss,
+    PoissonLoss,
+    RelativeHuberLoss,
+    SquaredLoss,
+)
 from privtail.mean import METHODS, private_mean
 from privtail.trusted import batch as batch_module
 from privtail.trusted.accountants import cost
@@ -776,6 +785,25 @@ JOBS: dict[str, Any] = {
     ),
     "DPLogisticRegression": estimator_job(
         DPLogisticRegression(epsilon=20.0, random_state=1, classes=["no", "yes"]), code=True
+    ),
+    "CountDescent": algorithm_job(
+        CountDescent(inner=ScaledDescent(steps=3, scale_target=False), steps=3), PoissonLoss()
+    ),
+    "ScaledDescent kinked": algorithm_job(ScaledDescent(steps=3), AbsoluteLoss()),
+    "ScaledDescent relative": algorithm_job(
+        ScaledDescent(steps=3), RelativeHuberLoss(threshold=1.35)
+    ),
+    **{
+        f"model {name}": estimator_job(kind(epsilon=20.0, random_state=1, count_invalid=0.1))
+        for name, kind in MODELS.items()
+        if name in ("ridge", "quantile", "poisson")
+    },
+    "DPLogisticRegression balanced": estimator_job(
+        DPLogisticRegression(
+            epsilon=20.0, random_state=1, classes=["no", "yes"], class_weight="balanced",
+            count_invalid=0.1,
+        ),
+        code=True,
     ),
     "DPLogisticRegression labels": estimator_job(
         DPLogisticRegression(epsilon=200.0, delta=1e-3, random_state=1), code=True

@@ -155,15 +155,19 @@ class _Path:
     def _proximal(self, g: Doubles) -> Doubles:
         """Argmin of <g, v> + bend/2 |v - ahead|^2 + domain(v), in the metric."""
         rate = 1 / (self._bend * self._largest)
-        v = u = self.ahead - np.linalg.solve(self.metric, g) / self._bend
+        newton = self.ahead - np.linalg.solve(self.metric, g) / self._bend
+        slow = float(np.max(np.abs(self.domain.prox(self.ahead - rate * g, rate) - self.ahead)))
+        fast = float(np.max(np.abs(self.domain.prox(newton, rate) - newton)))
+        v = u = newton if fast <= slow else self.ahead
         momentum = 1.0
-        for _ in range(500):
+        for _ in range(60):
             slope = g + self._bend * (self.metric @ (u - self.ahead))
             new = self.domain.prox(u - rate * slope, rate)
             step = new - v
             if np.sum((u - new) * step) > 0:
                 momentum = 1.0
-            if np.max(np.abs(new - u)) <= 1e-13 * (np.max(np.abs(new)) + self._unit):
+            near = 1e-7 * np.max(np.abs(new - self.ahead)) + 1e-15 * self._unit
+            if np.max(np.abs(new - u)) <= near:
                 return new
             following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
             v, u = new, new + (momentum - 1) / following * step
