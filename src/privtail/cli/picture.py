@@ -87,7 +87,10 @@ class Coefficients:
         ticks = [t for t in (2, 10, 100, 1000, 10_000, 100_000) if t < reach]
         marks = [-t for t in reversed(ticks)] + [0, *ticks]
         axes.set_xticks(marks, [f"{t:,}" for t in marks], fontsize=8)
-        axes.set_xlabel("coefficient in standard deviations of its noise; bar: ± 2 of them")
+        axes.set_xlabel(
+            "coefficient in standard deviations of its expected noise (bar: ± 2);\n"
+            "clipping and early stopping, which noise bars do not show, may move it more"
+        )
         axes.set_title(self._summary(len(order)), loc="left", fontsize=10)
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.tick_params(axis="y", length=0)
@@ -142,7 +145,7 @@ class ErrorCurve:
         axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
         axes.minorticks_off()
         axes.set_xlabel(f"ε at δ = {self.delta:g} (more privacy to the left)")
-        axes.set_ylabel("expected noise error")
+        axes.set_ylabel("expected noise of a standardized coefficient")
         axes.set_title("what the plan's noise costs", loc="left", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
 
