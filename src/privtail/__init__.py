@@ -11,6 +11,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "audit_pipeline": "privtail.linear_model.pipelines",
     "Budget": "privtail.trusted.budget",
     "Ledger": "privtail.trusted.ledger",
     "Statement": "privtail.statement",
@@ -21,8 +22,16 @@ _HOMES = {
 }
 
 __all__ = [
-    "Budget", "Ledger", "Statement", "__version__", "load", "open_table", "private_mean", "verify",
-]  # fmt: skip
+    "Budget",
+    "Ledger",
+    "Statement",
+    "__version__",
+    "audit_pipeline",
+    "load",
+    "open_table",
+    "private_mean",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:

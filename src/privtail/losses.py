@@ -277,10 +277,11 @@ class PoissonLoss:
 
     All is divided by ``mean``. With a typical count there, gradients near a model that expects it
     are of the size 1, and ``curvature`` is what a step size should have in mind: that at twice the
-    typical count. The supremum is exp(30) / mean.
+    typical count. The supremum is exp(30) / mean. ``highest`` may be a smaller end than 30.
     """
 
     mean: float | None = None
+    highest: float = POISSON_MARGIN
 
     name: ClassVar[str] = "poisson"
     outputs: ClassVar[int] = 1
@@ -291,16 +292,18 @@ class PoissonLoss:
     def __post_init__(self) -> None:
         if self.mean is not None and not 0 < self.mean < math.inf:
             raise InvalidInput(f"mean must be positive and finite, got {self.mean!r}.")
+        if not -POISSON_MARGIN <= self.highest <= POISSON_MARGIN:
+            raise InvalidInput(f"highest must lie in [-30, 30], got {self.highest!r}.")
 
     @property
     def curvature(self) -> float:
         return math.exp(POISSON_MARGIN) if self.mean is None else 2.0
 
     def values(self, margins: Array, y: Array) -> Array:
-        return _values(_poisson_values, margins, y) / (self.mean or 1.0)
+        return _values(_poisson_values, margins, y, self.highest) / (self.mean or 1.0)
 
     def derivatives(self, margins: Array, y: Array) -> Array:
-        return _derivatives(_poisson_derivatives, margins, y) / (self.mean or 1.0)
+        return _derivatives(_poisson_derivatives, margins, y, self.highest) / (self.mean or 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -789,21 +792,21 @@ def _smoothed_derivatives(
 
 
 @compiled
-def _poisson_values(margins: Array, y: Array, out: Array) -> None:
+def _poisson_values(margins: Array, y: Array, highest: float, out: Array) -> None:
     for i in range(y.size):
         m = margins[i]
         c = m if m > -POISSON_MARGIN else -POISSON_MARGIN
-        c = c if c < POISSON_MARGIN else POISSON_MARGIN
+        c = c if c < highest else highest
         e = _exp(c)
         out[i] = e + e * (m - c) - y[i] * m
 
 
 @compiled
-def _poisson_derivatives(margins: Array, y: Array, out: Array) -> None:
+def _poisson_derivatives(margins: Array, y: Array, highest: float, out: Array) -> None:
     for i in range(y.size):
         m = margins[i]
         c = m if m > -POISSON_MARGIN else -POISSON_MARGIN
-        c = c if c < POISSON_MARGIN else POISSON_MARGIN
+        c = c if c < highest else highest
         out[i] = _exp(c) - y[i]
 
 

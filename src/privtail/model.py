@@ -34,7 +34,7 @@ LINKS: dict[str, Link] = {
 
 GENERALIZED = "generalized"
 LARGEST_LOG = 30.0
-"""Expected counts are exp(score) of scores cut to plus or minus this."""
+"""Expected counts are exp(score) of scores cut to plus or minus this, or to less."""
 
 _FORMAT, _VERSION = "privtail-model", 2
 
@@ -98,6 +98,7 @@ class Model:
     statement : the `Statement` of what was spent.
     link : what a prediction is: the score (``"identity"``), its exponential (``"log"``), or the
         most probable label (``"logit"``).
+    highest : the score beyond which an expected count does not grow.
     """
 
     kind: str
@@ -108,6 +109,7 @@ class Model:
     intercept: NDArray[np.float64]
     statement: Statement
     link: Link = "identity"
+    highest: float = LARGEST_LOG
 
     @classmethod
     def of(cls, estimator: Any, *, target: str, columns: Sequence[Column]) -> Model:
@@ -122,6 +124,7 @@ class Model:
             intercept=np.atleast_1d(estimator.intercept_),
             statement=estimator.privacy_,
             link=estimator.link,
+            highest=getattr(estimator, "highest_", LARGEST_LOG),
         )
 
     @property
@@ -146,7 +149,7 @@ class Model:
         """
         scores = self.decision_function(data)
         if self.link == "log":
-            return expected_counts(scores)
+            return expected_counts(scores, self.highest)
         if self.classes is None:
             return scores
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
@@ -213,6 +216,7 @@ class Model:
             "version": _VERSION,
             "kind": self.kind,
             "link": self.link,
+            **({"highest": self.highest} if self.link == "log" else {}),
             "target": self.target,
             "columns": [
                 {"name": c.name} | ({} if c.categories is None else {"categories": c.categories})
@@ -247,6 +251,9 @@ class Model:
             raise InvalidInput("The fields 'kind' and 'classes' do not fit together.")
         if link != LINKS.get(kind, link) or link not in ("identity", "log", "logit"):
             raise InvalidInput("The field 'link' does not fit the kind of the model.")
+        highest = content.get("highest", LARGEST_LOG)
+        if not isinstance(highest, int | float) or not abs(highest) <= LARGEST_LOG:
+            raise InvalidInput(f"The field 'highest' must be at most {LARGEST_LOG:g}.")
         outputs = 1 if classes is None or len(classes) == 2 else len(classes)
         features = sum(len(column.features) for column in columns)
         if len({column.name for column in columns}) != len(columns) or not columns:
@@ -260,15 +267,16 @@ class Model:
             intercept=_numbers(content, "intercept", (outputs,)),
             statement=Statement.from_json(_typed(content, "statement", dict)),
             link=link,
+            highest=float(highest),
         )
 
     def __repr__(self) -> str:
         return f"<Model: {self.kind}, {self.target} from {len(self.columns)} columns>"
 
 
-def expected_counts(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def expected_counts(scores: NDArray[np.float64], highest: float) -> NDArray[np.float64]:
     """Predictions of a model with the log link."""
-    return np.exp(np.clip(scores, -LARGEST_LOG, LARGEST_LOG))
+    return np.exp(np.clip(scores, -LARGEST_LOG, min(highest, LARGEST_LOG)))
 
 
 # --- reading fields -------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ class AcceleratedDescent:
                 if path.move(g.release(GaussianNoise(multiplier)).reshape(w.shape)) <= close:
                     break
             w = path.w
-        return Result(standard.raw(w, problem), used, multiplier, standard.unit)
+        return Result(standard.raw(w, problem), used, multiplier, unit=standard.unit)
 
 
 def _stages(loss: Loss, unit: float) -> tuple[Loss, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, Multiple, require
 from privtail.errors import IncompatibleParts
-from privtail.losses import AnyLoss, PoissonLoss
+from privtail.losses import POISSON_MARGIN, AnyLoss, PoissonLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -30,7 +30,8 @@ class CountDescent:
 
     The curvature of exp(margin) is unbounded; near the mean it is the mean. So a histogram of the
     counts over public edges is bought first, the objective is divided by the mean, and the descent
-    starts from the constant model.
+    starts from the constant model. Margins count up to the highest count that was seen: a record
+    far out would else be expected to hold any number of them.
 
     Parameters
     ----------
@@ -65,20 +66,26 @@ class CountDescent:
         require(domain, *self.needs, needed_by="CountDescent")
         problem, std = curator.problem, self._mean(multiplier)
         counts = curator.everyone().histogram((-1,), EDGES).release(GaussianNoise(std))
-        mean = _mean_count(counts, std, problem.n)
+        mean, top = _described(counts, std, problem.n)
         w = starting_point(problem, start)
         if problem.intercept and start is None:
             w[-1] = math.log(mean)
         size = mean if problem.intercept else max(mean, 1.0)
         part = Multiple(domain=domain, factor=1 / size)
-        return self.inner.run(curator, PoissonLoss(mean=size), part, multiplier, w)
+        highest = min(math.log(top), POISSON_MARGIN) if curator.budget.private else POISSON_MARGIN
+        loss = PoissonLoss(mean=size, highest=highest)
+        return replace(self.inner.run(curator, loss, part, multiplier, w), highest=highest)
 
     def _mean(self, multiplier: float) -> float:
         return multiplier / math.sqrt(2 * self.steps * self.share)
 
 
-def _mean_count(counts: NDArray[np.float64], std: float, n: int) -> float:
-    """Mean from noisy cells; 1/n where only zeros were seen."""
+def _described(counts: NDArray[np.float64], std: float, n: int) -> tuple[float, float]:
+    """Mean, and the end of the highest cell that is seen; both at least what noise can hide."""
     kept = np.where(counts > 3.5 * std, counts, 0.0)
+    seen = np.flatnonzero(kept)
     middles = np.concatenate([[0.0], POWERS, POWERS[-1:]])
-    return float(kept @ middles) / max(float(kept.sum()), 1.0) or 1 / n
+    mean = float(kept @ middles) / max(float(kept.sum()), 1.0)
+    mean = mean or max(std, 1.0) / n
+    top = EDGES[min(int(seen[-1]), len(EDGES) - 1)] if len(seen) else mean
+    return mean, max(float(top), 2 * mean)

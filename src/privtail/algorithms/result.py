@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ class Result:
     steps : number of releases of the main loop, fixed by the plan.
     multiplier : noise multiplier that was used.
     unit : released scale of a numeric target; 1 where it was not asked for.
+    highest : the margin beyond which a prediction of counts is cut.
     scales : (d,) released scales of the features; None where they were not asked for.
     notes : sentences for the statement about what was found.
     """
@@ -30,6 +32,7 @@ class Result:
     steps: int
     multiplier: float
     unit: float = 1.0
+    highest: float = math.inf
     notes: tuple[str, ...] = ()
     scales: Doubles | None = None
 

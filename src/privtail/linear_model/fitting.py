@@ -27,7 +27,7 @@ from privtail.domains import Domain, Slopes, Unconstrained, require
 from privtail.errors import InvalidInput
 from privtail.linear_model.planning import FitPlan
 from privtail.losses import AnyLoss
-from privtail.model import Link
+from privtail.model import LARGEST_LOG, Link
 from privtail.progress import watching
 from privtail.statement import Statement, state
 from privtail.trusted.accountants import calibrate
@@ -409,6 +409,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     def _keep(self, result: Result, d: int) -> None:
         self.coef_ = result.w[:d, 0]
         self.intercept_ = float(result.w[d, 0]) if self.fit_intercept else 0.0
+        if self.link == "log":
+            self.highest_ = min(result.highest, LARGEST_LOG)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predictions (rows,) for X (rows, d)."""

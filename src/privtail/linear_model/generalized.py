@@ -28,7 +28,12 @@ class DPPoissonRegressor(PrivateRegressor):
     ----------
     alpha : strength of the penalty, in your units; not of the intercept.
 
-    Everything else is as in `DPLinearRegression`. The mean of the counts is bought first.
+    Everything else is as in `DPLinearRegression`. The mean of the counts is bought first, and no
+    prediction exceeds the highest count that the same histogram shows.
+
+    Attributes
+    ----------
+    highest_ : logarithm of the largest prediction.
     """
 
     kind: ClassVar[str] = "poisson"
@@ -59,7 +64,7 @@ class DPPoissonRegressor(PrivateRegressor):
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Expected counts (rows,) for X (rows, d)."""
-        return expected_counts(self._margins(X)[:, 0])
+        return expected_counts(self._margins(X)[:, 0], self.highest_)
 
 
 @dataclass(eq=False, repr=False)
@@ -119,4 +124,4 @@ class DPGeneralizedLinearEstimator(PrivateRegressor):
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Margins (rows,) for X (rows, d); exponentials of these for counts."""
         margins = self._margins(X)[:, 0]
-        return margins if self.link == "identity" else expected_counts(margins)
+        return margins if self.link == "identity" else expected_counts(margins, self.highest_)

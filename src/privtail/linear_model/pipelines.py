@@ -1,0 +1,192 @@
+"""Which steps of a scikit-learn pipeline read records without paying."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal
+
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, PolynomialFeatures
+from sklearn.utils import get_tags
+
+from privtail.errors import InvalidInput
+from privtail.linear_model.fitting import PrivateLinearModel
+
+Verdict = Literal["pays", "reads nothing", "reads records"]
+
+STATELESS = (
+    Binarizer, FeatureHasher, FunctionTransformer, HashingVectorizer, Normalizer,
+    PolynomialFeatures,
+)  # fmt: skip
+"""Steps whose ``fit`` keeps nothing of the records, though not all of them are tagged so."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: where it stands, what it is, and what it does.
+
+    Attributes
+    ----------
+    name : path of the step, such as ``pipeline.scale``.
+    kind : its class.
+    verdict : ``"pays"``, ``"reads nothing"`` (row by row, from public parameters) or
+        ``"reads records"`` (without paying: outside every promise).
+    why : a sentence.
+    """
+
+    name: str
+    kind: str
+    verdict: Verdict
+    why: str
+
+
+@dataclass(frozen=True)
+class PipelineAudit:
+    """All steps of a pipeline; true if none reads records without paying.
+
+    Attributes
+    ----------
+    steps : every `Step`, in order.
+    """
+
+    steps: tuple[Step, ...]
+
+    @property
+    def unpaid(self) -> tuple[Step, ...]:
+        """The steps that read records without paying."""
+        return tuple(step for step in self.steps if step.verdict == "reads records")
+
+    def __bool__(self) -> bool:
+        return not self.unpaid
+
+    def to_text(self) -> str:
+        """A page for people."""
+        count = len(self.unpaid)
+        head = (
+            f"{count} step{'s read' if count > 1 else ' reads'} records without paying: the "
+            "promise of this pipeline does not hold"
+            if count
+            else "every step that reads records pays for it"
+        )
+        width = max((len(step.name) for step in self.steps), default=0)
+        lines = [
+            f"  {step.name:<{width}}  {step.verdict:<13}  {step.kind}: {step.why}"
+            for step in self.steps
+        ]
+        return "\n".join([head, *lines])
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return f"<PipelineAudit: {len(self.steps)} steps, {len(self.unpaid)} unpaid>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.to_text())}</pre>"
+
+
+def audit_pipeline(pipeline: Any) -> PipelineAudit:
+    """List the steps of a pipeline that read records without paying; reads no data.
+
+    Looks into `Pipeline`, `ColumnTransformer`, `FeatureUnion`, `TransformedTargetRegressor`,
+    `GridSearchCV` and whatever else holds estimators as parameters. Of a step that it does not
+    know it assumes that it reads records.
+
+    Parameters
+    ----------
+    pipeline : an estimator of scikit-learn or privtail, fitted or not.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no estimator.
+
+    Examples
+    --------
+    >>> from privtail import audit_pipeline
+    >>> from privtail.linear_model import DPRidge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> [step.name for step in audit_pipeline(make_pipeline(StandardScaler(), DPRidge())).unpaid]
+    ['standardscaler']
+    """
+    if not hasattr(pipeline, "fit"):
+        raise InvalidInput(
+            f"audit_pipeline needs an estimator or a pipeline, got {type(pipeline).__name__}."
+        )
+    return PipelineAudit(tuple(_steps("", pipeline)))
+
+
+def _steps(path: str, step: Any) -> Iterator[Step]:
+    if step is None or isinstance(step, str):
+        return
+    name, kind = path or type(step).__name__, type(step).__name__
+    if isinstance(step, PrivateLinearModel):
+        yield _paid(name, step)
+        return
+    if isinstance(step, Pipeline | FeatureUnion | ColumnTransformer):
+        parts = getattr(step, "transformers", None) or getattr(step, "transformer_list", None)
+        for part in parts or step.steps:
+            yield from _steps(_below(path, part[0]), part[1])
+        if isinstance(step, ColumnTransformer):
+            yield from _steps(_below(path, "remainder"), step.remainder)
+        return
+    if isinstance(step, STATELESS) or not get_tags(step).requires_fit:
+        why = "row by row, from public parameters"
+        if isinstance(step, FunctionTransformer):
+            why = "if its function takes every row by itself, which nobody can check"
+        yield Step(name, kind, "reads nothing", why)
+        return
+    if isinstance(step, TransformedTargetRegressor):
+        yield from _target(path, step)
+        yield from _steps(_below(path, "regressor"), step.regressor)
+        return
+    yield Step(name, kind, "reads records", _why(step))
+    for inner, part in _held(step):
+        yield from _steps(_below(path, inner), part)
+
+
+def _paid(name: str, step: PrivateLinearModel) -> Step:
+    kind = type(step).__name__
+    if step.noise == "simulated" or step.epsilon == float("inf"):
+        why = f"NOT PRIVATE: epsilon={step.epsilon!r}, noise={step.noise!r}"
+        return Step(name, kind, "reads records", why)
+    return Step(name, kind, "pays", f"epsilon={step.epsilon!r}, delta={step.delta!r} a fit")
+
+
+def _target(path: str, step: TransformedTargetRegressor) -> Iterator[Step]:
+    if step.transformer is not None:
+        yield from _steps(_below(path, "transformer"), step.transformer)
+    elif step.func is not None:
+        why = "a function of one target; it is checked on some of them (check_inverse)"
+        name = _below(path, "func")
+        verdict: Verdict = "reads records" if step.check_inverse else "reads nothing"
+        yield Step(name, "function", verdict, why)
+
+
+def _why(step: Any) -> str:
+    if hasattr(step, "scoring") and hasattr(step, "cv"):
+        return "its scores and the choice by them are computed from records; the fits pay"
+    if hasattr(step, "transform"):
+        return "what it learns from the rows changes with every row"
+    return "it is fitted without noise"
+
+
+def _held(step: Any) -> Iterator[tuple[str, Any]]:
+    """Estimators among the parameters of a step."""
+    for name, value in step.get_params(deep=False).items():
+        if hasattr(value, "fit") and not isinstance(value, type):
+            yield name, value
+        elif isinstance(value, list):
+            for part in value:
+                if isinstance(part, tuple) and len(part) == 2 and hasattr(part[1], "fit"):
+                    yield part
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else str(name)
