@@ -108,7 +108,7 @@ class ErrorCurve:
     Attributes
     ----------
     epsilons, errors : the curve.
-    epsilon, error : of the fit.
+    epsilon, error : of the fit; it is marked if its epsilon is finite.
     delta : of all of them.
     """
 
@@ -123,23 +123,23 @@ class ErrorCurve:
         """The curve of the estimator's plans for these sizes, around its own epsilon."""
         from sklearn.base import clone
 
-        here = estimator.epsilon if math.isfinite(estimator.epsilon) else 10.0
-        epsilons = sorted({*EPSILONS, here})
+        here = estimator.epsilon
+        epsilons = sorted({*EPSILONS, here} - {math.inf})
         planned = clone(estimator)
-        errors = [planned.set_params(epsilon=e).plan(*sizes).noise_error for e in epsilons]
-        at = epsilons.index(here)
-        return cls(epsilons, errors, here, errors[at], estimator.delta)
+        errors = {e: planned.set_params(epsilon=e).plan(*sizes).noise_error for e in epsilons}
+        return cls(epsilons, list(errors.values()), here, errors.get(here, 0.0), estimator.delta)
 
     def draw(self, axes: Axes) -> None:
         """Both axes logarithmic; the fit is marked."""
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.plot(self.epsilons, self.errors, color=BLUE, linewidth=2)
-        axes.plot([self.epsilon], [self.error], marker="D", markersize=8, color=ORANGE)
-        axes.annotate(
-            f"ε = {self.epsilon:g}: {_rounded(self.error, 2)}", (self.epsilon, self.error), (8, 8),
-            textcoords="offset points", color=ORANGE,
-        )  # fmt: skip
+        if math.isfinite(self.epsilon):
+            axes.plot([self.epsilon], [self.error], marker="D", markersize=8, color=ORANGE)
+            axes.annotate(
+                f"ε = {self.epsilon:g}: {_rounded(self.error, 2)}", (self.epsilon, self.error),
+                (8, 8), textcoords="offset points", color=ORANGE,
+            )  # fmt: skip
         low, high = self.epsilons[0], self.epsilons[-1]
         ticks = [t for t in (0.01, 0.1, 0.5, 1, 2, 5, 10, 100) if low <= t <= high]
         axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
