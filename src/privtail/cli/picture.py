@@ -96,6 +96,8 @@ class Coefficients:
         axes.tick_params(axis="y", length=0)
 
     def _summary(self, shown: int) -> str:
+        if not self.noise.any():
+            return "no noise was added: positions show the signs alone"
         count, lost = len(self.names), int(self.within.sum())
         text = f"{lost} of {count} coefficients within noise (hollow)"
         return text if shown == count else f"{text}; the {shown} strongest are shown"
@@ -138,14 +140,14 @@ class ErrorCurve:
             axes.plot([self.epsilon], [self.error], marker="D", markersize=8, color=ORANGE)
             axes.annotate(
                 f"ε = {self.epsilon:g}: {_rounded(self.error, 2)}", (self.epsilon, self.error),
-                (8, 8), textcoords="offset points", color=ORANGE,
+                (10, 2), textcoords="offset points", color=ORANGE,
             )  # fmt: skip
         low, high = self.epsilons[0], self.epsilons[-1]
         ticks = [t for t in (0.01, 0.1, 0.5, 1, 2, 5, 10, 100) if low <= t <= high]
         axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
         axes.minorticks_off()
         axes.set_xlabel(f"ε at δ = {self.delta:g} (more privacy to the left)")
-        axes.set_ylabel("expected noise of a standardized coefficient")
+        axes.set_ylabel("expected noise of a\nstandardized coefficient")
         axes.set_title("what the plan's noise costs", loc="left", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
 
