@@ -485,7 +485,8 @@ def _wrong(event: Event) -> Iterable[str]:
     if event.law not in ("gaussian", "laplace", "noisy_max", "labels"):
         yield f"the law {event.law!r} is unknown"
     for name in ("scale", "radius", "diameter", "delta", "unit"):
-        if not 0 <= getattr(event, name) < math.inf:
+        unclipped = name == "unit" and event.unit == math.inf and event.scale == 0
+        if not (0 <= getattr(event, name) < math.inf or unclipped):
             yield f"{name} must be finite and not negative, not {getattr(event, name)!r}"
             return
     if event.radius == 0 or event.unit == 0:
@@ -558,6 +559,7 @@ def _read_event(event: dict[str, Any]) -> dict[str, Any]:
         "coordinates": _integer,
         "picks": _integer,
         "one_signed": functools.partial(_require, bool),
+        "unit": lambda name, value: _number(name, _from_number(value)),
     }
     return {name: readers.get(name, _number)(name, value) for name, value in event.items()}
 

@@ -233,3 +233,10 @@ def test_an_unexpected_error_shows_neither_text_nor_traceback(shell, table, monk
 
     monkeypatch.setattr(DPLogisticRegression, "fit", broken)
     assert "unexpected RuntimeError" in shell.refused("fit", "claims.parquet", *LOGISTIC)
+
+
+def test_a_fit_without_privacy_says_so(shell, table):
+    said = shell("fit", "claims.parquet", *LINEAR, "--epsilon", "inf").stdout
+    assert said.startswith("NOT PRIVATE")
+    assert not privtail.load("model.json").statement.private
+    assert "NOT VERIFIED" in shell("verify", "model.json", code=1).stdout

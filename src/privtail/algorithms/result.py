@@ -23,8 +23,8 @@ class Result:
     steps : number of releases of the main loop, fixed by the plan.
     multiplier : noise multiplier that was used.
     unit : released scale of a numeric target; 1 where it was not asked for.
-    scales : (d,) released scales of the features; None where they were not asked for.
     highest : the margin beyond which a prediction of counts is cut.
+    scales : (d,) released scales of the features; None where they were not asked for.
     notes : sentences for the statement about what was found.
     """
 

@@ -136,7 +136,8 @@ class ScaledDescent:
             w[: problem.d] = 0.0
             notes = (SHRUNK,)
         w = standard.raw(w, problem)
-        return Result(w, self.steps, multiplier, unit=unit, notes=notes, scales=standard.scales)
+        scales = standard.scales
+        return Result(w, self.steps, multiplier, unit=unit, notes=notes, scales=scales)
 
     @property
     def _lengths(self) -> NDArray[np.float64]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +15,9 @@ from privtail.cli.models import Choice
 from privtail.cli.options import Chance, Data, Output, Persons, Promise, promised
 from privtail.cli.schema import Declared
 from privtail.errors import InvalidInput, PrivacyWarning
+
+if TYPE_CHECKING:
+    from privtail.trusted.events import Round
 
 
 def fit(
@@ -95,8 +100,14 @@ def fit(
         raise
     show(str(fitted.statement))
     if choice.count_invalid:
-        show(f"\nabout {estimator.n_invalid_:,.0f} rows counted as zero")
+        show(f"\n{estimator.n_invalid_:,} ± {_noise(plan):.2g} rows counted as zero")
     say(f"\nwrote {out}")
     if plot is not None:
         draw_fit(plot, estimator, fitted, overwrite=output.force)
         say(f"wrote {plot}")
+
+
+def _noise(plan: Iterable[Round]) -> float:
+    """Standard deviation of the Laplace noise in the count of invalid rows."""
+    events = [e for r in plan for e in r.events if e.question == "invalid rows"]
+    return math.sqrt(2) * events[0].scale * events[0].unit

@@ -87,12 +87,17 @@ class Coefficients:
         ticks = [t for t in (2, 10, 100, 1000, 10_000, 100_000) if t < reach]
         marks = [-t for t in reversed(ticks)] + [0, *ticks]
         axes.set_xticks(marks, [f"{t:,}" for t in marks], fontsize=8)
-        axes.set_xlabel("coefficient in standard deviations of its noise; bar: ± 2 of them")
+        axes.set_xlabel(
+            "coefficient in standard deviations of its expected noise (bar: ± 2);\n"
+            "clipping and early stopping, which noise bars do not show, may move it more"
+        )
         axes.set_title(self._summary(len(order)), loc="left", fontsize=10)
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.tick_params(axis="y", length=0)
 
     def _summary(self, shown: int) -> str:
+        if not self.noise.any():
+            return "no noise was added: positions show the signs alone"
         count, lost = len(self.names), int(self.within.sum())
         text = f"{lost} of {count} coefficients within noise (hollow)"
         return text if shown == count else f"{text}; the {shown} strongest are shown"
@@ -105,7 +110,7 @@ class ErrorCurve:
     Attributes
     ----------
     epsilons, errors : the curve.
-    epsilon, error : of the fit.
+    epsilon, error : of the fit; it is marked if its epsilon is finite.
     delta : of all of them.
     """
 
@@ -120,29 +125,29 @@ class ErrorCurve:
         """The curve of the estimator's plans for these sizes, around its own epsilon."""
         from sklearn.base import clone
 
-        here = estimator.epsilon if math.isfinite(estimator.epsilon) else 10.0
-        epsilons = sorted({*EPSILONS, here})
+        here = estimator.epsilon
+        epsilons = sorted({*EPSILONS, here} - {math.inf})
         planned = clone(estimator)
-        errors = [planned.set_params(epsilon=e).plan(*sizes).noise_error for e in epsilons]
-        at = epsilons.index(here)
-        return cls(epsilons, errors, here, errors[at], estimator.delta)
+        errors = {e: planned.set_params(epsilon=e).plan(*sizes).noise_error for e in epsilons}
+        return cls(epsilons, list(errors.values()), here, errors.get(here, 0.0), estimator.delta)
 
     def draw(self, axes: Axes) -> None:
         """Both axes logarithmic; the fit is marked."""
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.plot(self.epsilons, self.errors, color=BLUE, linewidth=2)
-        axes.plot([self.epsilon], [self.error], marker="D", markersize=8, color=ORANGE)
-        axes.annotate(
-            f"ε = {self.epsilon:g}: {_rounded(self.error, 2)}", (self.epsilon, self.error), (8, 8),
-            textcoords="offset points", color=ORANGE,
-        )  # fmt: skip
+        if math.isfinite(self.epsilon):
+            axes.plot([self.epsilon], [self.error], marker="D", markersize=8, color=ORANGE)
+            axes.annotate(
+                f"ε = {self.epsilon:g}: {_rounded(self.error, 2)}", (self.epsilon, self.error),
+                (10, 2), textcoords="offset points", color=ORANGE,
+            )  # fmt: skip
         low, high = self.epsilons[0], self.epsilons[-1]
         ticks = [t for t in (0.01, 0.1, 0.5, 1, 2, 5, 10, 100) if low <= t <= high]
         axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
         axes.minorticks_off()
         axes.set_xlabel(f"ε at δ = {self.delta:g} (more privacy to the left)")
-        axes.set_ylabel("expected noise error")
+        axes.set_ylabel("expected noise of a\nstandardized coefficient")
         axes.set_title("what the plan's noise costs", loc="left", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
 

@@ -53,7 +53,7 @@ def predict(
     numbers = [column.name for column in fitted.columns if column.categories is None]
     categories = {c.name: c.categories for c in fitted.columns if c.categories is not None}
     needed = [column.name for column in fitted.columns]
-    TableFile(data).require(needed, f"{model} was fitted on it")
+    TableFile(data).require(needed, f"needed by {model}")
     table = TableFile(data, numeric=numbers, categories=categories)
     blocks = column_blocks(table, numbers, categories)
     if out is None:

@@ -5,6 +5,7 @@ The meaning of an event never changes; a new kind of release is a new law.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -84,7 +85,7 @@ def plan_to_json(plan: Plan) -> list[dict[str, Any]]:
         {
             "sampling": {"kind": kinds[type(r.sampling)], **asdict(r.sampling)},
             "times": r.times,
-            "events": [asdict(e) for e in r.events],
+            "events": [asdict(e) | {"unit": _number(e.unit)} for e in r.events],
         }
         for r in plan
     ]
@@ -102,8 +103,15 @@ def plan_from_json(rounds: list[dict[str, Any]]) -> Plan:
         for entry in rounds:
             arguments = dict(entry["sampling"])
             sampling = makers[arguments.pop("kind")](**arguments)
-            events = tuple(Event(**e) for e in entry["events"])
+            events = tuple(
+                Event(**{**e, "unit": float(e.get("unit", 1.0))}) for e in entry["events"]
+            )
             plan.append(Round(sampling=sampling, events=events, times=entry["times"]))
         return tuple(plan)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput("This is not a list of planned rounds written by privtail.") from error
+
+
+def _number(x: float) -> float | str:
+    """JSON has no infinity, which is the unit of a sum that is not clipped."""
+    return "inf" if x == math.inf else x
