@@ -225,11 +225,15 @@ class TableFile:
         InvalidInput
             If there are none, or the file is damaged.
         """
+        self.require_rows()
+        return self._format.n
+
+    def require_rows(self) -> None:
+        """Refuse a file that is damaged or has no rows."""
         with self._refusing():
             count = self._format.n
         if count == 0:
             raise InvalidInput(f"{self.path} has no rows.")
-        return count
 
     def features(self, target: str | None = None) -> tuple[str, ...]:
         """The columns to learn from, in the order of the file.
@@ -250,6 +254,8 @@ class TableFile:
         text = [name for name in undeclared if self._is_text(name) and name not in self._numeric]
         if text:
             raise InvalidInput(self._text_refusal(text))
+        if any(str(self._type(name)) == "null" for name in undeclared):
+            self.require_rows()
         for name in undeclared:
             if not (self._is_text(name) or self._is_number(name) or self._is_truth(name)):
                 raise self._unusable(name, self._type(name))
@@ -363,18 +369,21 @@ class TableFile:
         return str(self._type(name)) == "bool"
 
     def _text_refusal(self, names: Sequence[str]) -> str:
-        these, one = ", ".join(map(repr, names)), names[0]
-        start = (
-            f"Column {these} of {self.path} holds"
-            if len(names) == 1
-            else f"Columns {these} of {self.path} hold"
+        listed, one = ", ".join(map(repr, names)), names[0]
+        columns = f"Column {listed} of {self.path} holds"
+        if len(names) > 1:
+            columns = f"Columns {listed} of {self.path} hold"
+        message = (
+            f'{columns} text. Declare categories ({{"{one}": ["a", "b"]}}; --categories '
+            f"{one}=a,b), or numbers (numeric; then what is none drops its row), or leave it out "
+            f"(drop=[{listed}]; {' '.join(f'--drop {name}' for name in names)})."
         )
-        decimal = ' Decimal commas: convert it, with pandas.read_csv(..., decimal=",").'
-        return (
-            f'{start} text. Declare the categories ({{"{one}": ["a", "b"]}}; --categories '
-            f"{one}=a,b), say that it is numeric (then what is no number drops its row), or leave "
-            f"it out (drop; --drop {one})." + (decimal if self._delimiter == ";" else "")
-        )
+        if self._delimiter:
+            message += (
+                " Numbers with decimal commas or thousands separators: write the file again, with "
+                'pandas.read_csv(..., decimal=",", thousands=".").'
+            )
+        return message
 
     # ---------------------------------------------------------------- columns
 
@@ -466,8 +475,8 @@ class TableFile:
         start = self._start(_HEADER_BYTES)
         if self.path.suffix.lower() not in (".csv", ".tsv", ".txt") or b"\0" in start:
             raise InvalidInput(
-                f"{self.path} is not a table that privtail can read: it needs a Parquet file, or "
-                "CSV whose name ends in .csv, .tsv or .txt."
+                f"{self.path} is not a table that privtail can read: it needs a Parquet or Arrow "
+                "file, or CSV whose name ends in .csv, .tsv or .txt."
             )
         try:
             # The last character may be cut in two.
