@@ -52,18 +52,18 @@ class Arrow:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        schema = self._open(None)[0]
+        schema = self._open()[0]
         self.names = tuple(schema.names)
         self.types = dict(zip(self.names, schema.types, strict=True))
 
     @cached_property
     def n(self) -> int:
         """Number of rows, from one pass over the heads of the batches."""
-        return sum(batch.num_rows for batch in self._open(self.names[:1])[1])
+        return sum(batch.num_rows for batch in self._open()[1])
 
     def batches(self, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
         """Record batches of the columns ``names``, in order."""
-        _, batches, pages = self._open(names)
+        _, batches, pages = self._open()
         windows = 0
         for batch in batches:
             columns = batch.select(list(names))
@@ -73,19 +73,17 @@ class Arrow:
                 if windows % _KEPT_WINDOWS == 0:
                     pages.madvise(mmap.MADV_DONTNEED)
 
-    def _open(self, names: Sequence[str] | None) -> tuple[Any, Iterator[Any], mmap.mmap]:
-        """The schema, batches with at least the columns ``names`` (None: all), and their pages."""
+    def _open(self) -> tuple[Any, Iterator[Any], mmap.mmap]:
+        """The schema, the batches (views of the file unless compressed), and its pages."""
         import pyarrow as pa
 
         with self._path.open("rb") as file:
             pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         source = pa.BufferReader(pa.py_buffer(pages))
-        kept = None if names is None else sorted(self.names.index(name) for name in names)
-        options = pa.ipc.IpcReadOptions(included_fields=kept)
         if pages[:6] == b"ARROW1":
-            found = pa.ipc.open_file(source, options=options)
+            found = pa.ipc.open_file(source)
             return found.schema, map(found.get_batch, range(found.num_record_batches)), pages
-        stream = pa.ipc.open_stream(source, options=options)
+        stream = pa.ipc.open_stream(source)
         return stream.schema, iter(stream), pages
 
 
