@@ -18,10 +18,12 @@ PRIVATE = {
     "_value", "_sensitivity", "_opening", "_records", "_targets", "_sampler", "_ledger", "_plan",
     "_cursor", "_current", "_public", "_deals", "_X", "_y", "_codes", "_parts", "_curator", "_ids",
     "_sweep", "_batch", "_with", "_events", "_next", "_groups", "_persons", "_kept", "_leaders",
+    "_sweep", "_batch", "_with", "_events", "_next", "_windows", "_shares", "_opened", "_format",
+    "_copies", "_found",
 }  # fmt: skip
 """Attributes of the core that hold records, noise, or the right to release."""
 
-RECORD_METHODS = {"rows", "counts", "charge"}
+RECORD_METHODS = {"rows", "counts", "charge", "batches", "windows"}
 SPIES = {"__getstate__", "__dict__", "__slots__", "__getattribute__", "__reduce__", "__reduce_ex__"}
 RANDOM_MODULES = {"random", "secrets", "opendp", "uuid"}
 RANDOM_NAMES = {"urandom", "getrandom", "default_rng", "RandomState", "SystemRandom"}
@@ -203,6 +205,8 @@ SABOTAGED = {
     "target": "y = curator._targets._y\n",
     "rows": "block = records.rows(slice(0, 5))\n",
     "counts": "found = targets.counts()\n",
+    "batches of a file": "for cells in table.batches(names, ()):\n    pass\n",
+    "windows": "found = list(curator._windows(None))\n",
     "sampler": "noise = curator._sampler\n",
     "forged charge": "sampler = answer.opening.charge(event)\n",
     "getattr": "x = getattr(answer, '_value')\n",

@@ -1,4 +1,4 @@
-"""The door for tables: from a file to columns for a curator, from columns to features to predict.
+"""The door for tables: files to learn from, and from columns to features to predict.
 
 Formal guarantee
 ----------------

@@ -225,11 +225,15 @@ class TableFile:
         InvalidInput
             If there are none, or the file is damaged.
         """
+        self.require_rows()
+        return self._format.n
+
+    def require_rows(self) -> None:
+        """Refuse a file that is damaged or has no rows."""
         with self._refusing():
             count = self._format.n
         if count == 0:
             raise InvalidInput(f"{self.path} has no rows.")
-        return count
 
     def features(self, target: str | None = None) -> tuple[str, ...]:
         """The columns to learn from, in the order of the file.
@@ -251,6 +255,8 @@ class TableFile:
         text = [name for name in undeclared if self._is_text(name) and name not in self._numeric]
         if text:
             raise self._text_refusal(text)
+        if any(str(self._type(name)) == "null" for name in undeclared):
+            self.require_rows()
         for name in undeclared:
             if not (self._is_text(name) or self._is_number(name) or self._is_truth(name)):
                 raise self._unusable(name, self._type(name))
@@ -388,10 +394,12 @@ class TableFile:
 
     def _text(self, what: str, mend: str, cli: str) -> InvalidInput:
         """A refusal of text; every file that could hold decimal commas gets advice on them."""
-        if self._delimiter == ";":
-            points = "If these are decimal commas, write points:"
-            mend += f' {points} pandas.read_csv(..., decimal=",").'
-            cli += f" {points} sed 's/,/./g' {self.path} > points.csv"
+        if self._delimiter:
+            points = (
+                " Numbers with decimal commas or thousands separators: write the file again, with "
+                'pandas.read_csv(..., decimal=",", thousands=".").'
+            )
+            mend, cli = mend + points, cli + points
         return InvalidInput(what, mend, cli=cli)
 
     # ---------------------------------------------------------------- columns
@@ -485,8 +493,8 @@ class TableFile:
         start = self._start(_HEADER_BYTES)
         if self.path.suffix.lower() not in (".csv", ".tsv", ".txt") or b"\0" in start:
             raise InvalidInput(
-                f"{self.path} is not a table that privtail can read: it needs a Parquet file, or "
-                "CSV whose name ends in .csv, .tsv or .txt."
+                f"{self.path} is not a table that privtail can read: it needs a Parquet or Arrow "
+                "file, or CSV whose name ends in .csv, .tsv or .txt."
             )
         try:
             # The last character may be cut in two.

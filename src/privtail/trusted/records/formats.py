@@ -10,6 +10,7 @@ or neither finds a finite number.
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -20,6 +21,7 @@ WINDOW_ROWS = 16_384
 """At most this many rows are handed out at once."""
 
 _READ_BYTES = 1 << 20
+_KEPT_WINDOWS = 32
 _BAD_NUMBER = re.compile(r"^In CSV column #(\d+): .*CSV conversion error to double")
 
 
@@ -46,40 +48,43 @@ class Parquet:
 
 
 class Arrow:
-    """An Arrow file or stream, mapped into memory; one of its batches is decoded at a time."""
+    """An Arrow file or stream, mapped into memory; pages that were read are given back."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        schema = self._open(None)[0]
+        schema = self._open()[0]
         self.names = tuple(schema.names)
         self.types = dict(zip(self.names, schema.types, strict=True))
 
     @cached_property
     def n(self) -> int:
         """Number of rows, from one pass over the heads of the batches."""
-        return sum(batch.num_rows for batch in self._open([])[1])
+        return sum(batch.num_rows for batch in self._open()[1])
 
     def batches(self, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
         """Record batches of the columns ``names``, in order."""
-        for batch in self._open(names)[1]:
+        _, batches, pages = self._open()
+        windows = 0
+        for batch in batches:
             columns = batch.select(list(names))
             for start in range(0, batch.num_rows, WINDOW_ROWS):
                 yield columns.slice(start, WINDOW_ROWS)
+                windows += 1
+                if windows % _KEPT_WINDOWS == 0:
+                    pages.madvise(mmap.MADV_DONTNEED)
 
-    def _open(self, names: Sequence[str] | None) -> tuple[Any, Iterator[Any]]:
-        """The schema, and an iterator over batches that hold at least the columns ``names``."""
+    def _open(self) -> tuple[Any, Iterator[Any], mmap.mmap]:
+        """The schema, the batches (views of the file unless compressed), and its pages."""
         import pyarrow as pa
 
-        source = pa.memory_map(str(self._path))
-        kept = [] if names is None else [self.names.index(name) for name in names]
-        options = pa.ipc.IpcReadOptions(included_fields=sorted(kept) or None)
-        if source.read(6) == b"ARROW1":
-            source.seek(0)
-            file = pa.ipc.open_file(source, options=options)
-            return file.schema, map(file.get_batch, range(file.num_record_batches))
-        source.seek(0)
-        stream = pa.ipc.open_stream(source, options=options)
-        return stream.schema, iter(stream)
+        with self._path.open("rb") as file:
+            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        source = pa.BufferReader(pa.py_buffer(pages))
+        if pages[:6] == b"ARROW1":
+            found = pa.ipc.open_file(source)
+            return found.schema, map(found.get_batch, range(found.num_record_batches)), pages
+        stream = pa.ipc.open_stream(source)
+        return stream.schema, iter(stream), pages
 
 
 class Csv:

@@ -84,17 +84,17 @@ class Table:
     def rows(self, ids: slice | NDArray[np.int64]) -> DenseRows:
         """The rows of these ids, encoded."""
         count = len(range(*ids.indices(self.n))) if isinstance(ids, slice) else len(ids)
-        X = np.zeros((count, self.d))
+        X = np.zeros((count, self.d)) if self.indicators else np.empty((count, self.d))
         first = 0
-        for values, width in self._parts:
-            if width == 0:
-                with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
+            for values, width in self._parts:
+                if width == 0:
                     X[:, first] = values[ids]
-            else:
-                codes = values.codes(ids)
-                filled = np.flatnonzero(codes >= 0)
-                X[filled, first + codes[filled]] = 1.0
-            first += width or 1
+                else:
+                    codes = values.codes(ids)
+                    filled = np.flatnonzero(codes >= 0)
+                    X[filled, first + codes[filled]] = 1.0
+                first += width or 1
         return DenseRows(X)
 
     def __repr__(self) -> str:
