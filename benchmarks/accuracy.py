@@ -2,7 +2,7 @@
 
     python benchmarks/accuracy.py [SECTION ...] [--quick] [--seeds 3] [--data FOLDER]
 
-Sections: lognormal (the problem that the documentation quotes), regimes, units, shifts, real, names.
+Sections: lognormal (what the documentation quotes), regimes, units, shifts, real, names.
 Every row is the median and the worst of several seeds; "ratio" is the worst over the constant
 predictor (root mean squared error, or share of wrong labels). Noise is simulated: the same law as
 exact noise, seeded and fast. ``--data`` holds the public tables that are not shipped.

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.algorithms.quantile_scales import QuantileScales
+from privtail.algorithms.quantile_scales import ENOUGH, QuantileScales, above_noise
 from privtail.algorithms.result import Result
 from privtail.algorithms.standardized import Standard
 from privtail.domains import Domain, require
@@ -67,8 +67,8 @@ class ScaledDescent:
     decay: float = 0.5
     most_noise: float = 0.3
     scale_target: bool = True
-    scale_share: float = 0.1
-    threshold_share: float = 0.05
+    scale_share: float = 0.5
+    threshold_share: float = 0.1
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
@@ -79,7 +79,7 @@ class ScaledDescent:
         return compose(
             QuantileScales(target=self.scale_target).plan(self._scales(multiplier), problem),
             (
-                Round(events=(GaussianNoise(self._threshold(multiplier)).event(norms),)),
+                Round(events=(GaussianNoise(self._threshold(multiplier, problem.n)).event(norms),)),
                 Round(events=(descent,), times=self.steps),
             ),
         )
@@ -131,15 +131,17 @@ class ScaledDescent:
     def _scales(self, multiplier: float) -> float:
         return multiplier / math.sqrt(2 * self.steps * self.scale_share)
 
-    def _threshold(self, multiplier: float) -> float:
-        return multiplier / math.sqrt(2 * self.steps * self.threshold_share)
+    def _threshold(self, multiplier: float, n: int) -> float:
+        std = multiplier / math.sqrt(2 * self.steps * self.threshold_share)
+        return max(std, n / ENOUGH) if std > 0 else 0.0
 
     def _buy_threshold(
         self, curator: Curator, loss: Loss, w: NDArray[np.float64], unit: float, multiplier: float
     ) -> float:
-        std = self._threshold(multiplier)
+        n = curator.problem.n
+        std = self._threshold(multiplier, n)
         counts = curator.everyone().gradient_norms(loss, w, LEVELS).release(GaussianNoise(std))
-        kept = np.where(counts > 3.5 * std, counts, 0.0)
+        kept = above_noise(counts, std, n, LEVELS)
         if kept.sum() <= 0:
             return unit * math.sqrt(curator.problem.rows)
         cell = int(np.searchsorted(np.cumsum(kept), self.level * kept.sum()))
