@@ -69,6 +69,7 @@ class ScaledDescent:
     scale_target: bool = True
     scale_share: float = 0.5
     threshold_share: float = 0.1
+    check_share: float = 0.1
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
@@ -81,6 +82,7 @@ class ScaledDescent:
             (
                 Round(events=(GaussianNoise(self._threshold(multiplier, problem.n)).event(norms),)),
                 Round(events=(descent,), times=self.steps),
+                Round(events=(GaussianNoise(self._check(multiplier, problem.n)).event(problem.improved()),)),
             ),
         )
 
@@ -119,8 +121,12 @@ class ScaledDescent:
             change += 0.5 * (float(np.sum(g * move)) + step * std**2 * w.size)
             moved += float(np.sum(move**2))
         w = total / kept if standard.seen else standard.start(problem, start)  # 4
-        if not standard.resolved or changes / kept > -std * math.sqrt(1.25 * moved):
-            w[: problem.d] = 0.0
+        constant = w.copy()
+        constant[: problem.d] = 0.0
+        noise = self._check(multiplier, problem.n)
+        won = float(curator.everyone().improved(loss, w, constant).release(GaussianNoise(noise))[0])
+        if not standard.resolved or won < problem.n / 2 + 2 * noise:
+            w = constant
         return Result(standard.raw(w, problem), self.steps, multiplier)
 
     @property
@@ -135,6 +141,10 @@ class ScaledDescent:
         std = multiplier / math.sqrt(2 * self.steps * self.threshold_share)
         return max(std, n / ENOUGH) if std > 0 else 0.0
 
+    def _check(self, multiplier: float, n: int) -> float:
+        std = multiplier / math.sqrt(4 * self.steps * self.check_share)
+        return max(std, n / ENOUGH) if std > 0 else 0.0
+
     def _buy_threshold(
         self, curator: Curator, loss: Loss, w: NDArray[np.float64], unit: float, multiplier: float
     ) -> float:
@@ -144,5 +154,7 @@ class ScaledDescent:
         kept = above_noise(counts, std, n, LEVELS)
         if kept.sum() <= 0:
             return unit * math.sqrt(curator.problem.rows)
-        cell = int(np.searchsorted(np.cumsum(kept), self.level * kept.sum()))
+        noise = multiplier * math.sqrt(w.size) / n
+        level = 1 - min(0.9, max(1 - self.level, 4 * noise))
+        cell = int(np.searchsorted(np.cumsum(kept), level * kept.sum()))
         return float(LEVELS[min(cell, len(LEVELS) - 1)])

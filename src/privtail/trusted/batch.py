@@ -172,6 +172,22 @@ class Batch:
         answer = self.problem.gradient_norms(len(cuts))
         return self._answer(counts.reshape(-1) << self._bits, answer)
 
+    def improved(self, loss: Loss, w: ArrayLike, base: ArrayLike) -> Sensitive:
+        """How many records have a smaller loss at ``w`` than at ``base``.
+
+        A record whose loss cannot be told counts for ``base``. Sensitivity: `Problem.improved`.
+        """
+        w, base = self._parameters(w), self._parameters(base)
+        self._curator.assume(callbacks.assumptions(loss))
+
+        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            (margins, _, valid), (others, _, _) = self._margins(rows, w), self._margins(rows, base)
+            better = callbacks.values(loss, margins, y) < callbacks.values(loss, others, y)
+            sums[0, 0, 0] += np.count_nonzero(better & valid & np.isfinite(y))
+
+        count = self._sweep(block, 1, (1, 1)).reshape(-1)
+        return self._answer(count << self._bits, self.problem.improved())
+
     def labels(self, epsilon: float, delta: float) -> list[Any]:
         """The labels that occur often enough, sorted; charged even when there is none.
 

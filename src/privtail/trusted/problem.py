@@ -133,6 +133,20 @@ class Problem:
         """Counts of gradient norms in ``edges`` + 1 cells."""
         return replace(self.histogram(1, edges), question="gradient norms")
 
+    def improved(self) -> Sensitivity:
+        """A count of records: one record more or less, or another one, changes it by at most 1."""
+        step = 2.0**self.bits
+        one = Norms(step, step, step)
+        return Sensitivity(
+            size=1,
+            unit=1 / step,
+            radius=one,
+            diameter=one,
+            magnitude=self.n * 2**self.bits,
+            one_signed=True,
+            question="improved",
+        )
+
     def _mean(self, mean: RobustMean, size: int, question: str) -> Sensitivity:
         require_whole("blocks", mean.blocks, 1)
         if mean.blocks > self.n:
