@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.algorithms.comparison import ENOUGH
 from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
@@ -24,14 +26,14 @@ EDGES = np.concatenate([-_POWERS[::-1], _POWERS])
 WINDOW = np.linspace(-2.0, 2.0, 65)
 """Public edges of a closer look: the cells that held the middle half are its half."""
 
-TARGET_SHARE = 0.5
+TARGET_SHARE = 0.6
 """Part of the budget that goes to the target, whose scale and level matter most."""
 
 ZOOM_SHARE = 0.2
 """Part of the features' budget that all closer looks take together; the target's are equal."""
 
-ENOUGH = 100
-"""Counts whose noise is n over this tell all that is needed; a large budget buys no more."""
+RARE = 400
+"""`ENOUGH`, for the first look at features, which are often zero for nearly all records."""
 
 POOLED = 12
 """Noise of a cell above n over this: features share one histogram."""
@@ -145,14 +147,14 @@ class QuantileScales:
         n, columns = problem.n, len(problem.measured)
         part = TARGET_SHARE if columns and self.target else float(self.target)
 
-        def std(votes: int, share: float) -> float:
+        def std(votes: int, share: float, enough: int = ENOUGH) -> float:
             if votes == 0 or share == 0 or multiplier == 0:
                 return 0.0
-            return max(multiplier * math.sqrt(votes / share), n / ENOUGH)
+            return max(multiplier * math.sqrt(votes / share), n / enough)
 
         target = std(int(self.target), part / (1 + self.zooms))
         zooms = ZOOM_SHARE if self.zooms else 0.0
-        first = std(columns, (1 - part) * (1 - zooms))
+        first = std(columns, (1 - part) * (1 - zooms), RARE)
         if first > n / POOLED:
             pooled = _Look(1, std(1, 1 - part), self.target, target, pooled=True)
             return pooled, replace(pooled, votes=0)
@@ -222,7 +224,8 @@ def described(counts: Doubles, std: float, n: int, edges: Doubles, pooled: bool)
     found = [None if pooled else _describe(row, std, n, edges) for row in counts]
     table = np.array([one or fallback for one in found], dtype=np.float64).T.copy()
     reliable = np.array([one is not None and one[1] < BEYOND for one in found])
-    return Scales(*table[:-1], reliable, table[-1] > 0)
+    centres, scales, deviations, tails, lows, highs, resolved = table
+    return Scales(centres, scales, deviations, tails, lows, highs, reliable, resolved > 0)
 
 
 def _joined(a: Scales, b: Scales) -> Scales:
@@ -236,10 +239,10 @@ def _sharpened(found: Scales, closer: Scales, middles: Doubles, halves: Doubles)
     better = found.reliable & closer.reliable & ~found.resolved & away
     inside = better & (closer.tails < WINDOW[-1])
 
-    def places(name: str) -> Doubles:
+    def places(name: str) -> Any:
         return np.where(better, middles + halves * getattr(closer, name), getattr(found, name))
 
-    def sizes(name: str, where: NDArray[np.bool_]) -> Doubles:
+    def sizes(name: str, where: NDArray[np.bool_]) -> Any:
         unit = np.where(where, halves, 1.0)
         return np.where(where, unit * getattr(closer, name), getattr(found, name))
 

@@ -21,11 +21,13 @@ class Result:
     w : (d + intercept, K) parameters; the intercept is the last row.
     steps : number of releases of the main loop, fixed by the plan.
     multiplier : noise multiplier that was used.
+    notes : what the releases say about the model that its user should know, in sentences.
     """
 
     w: Doubles
     steps: int
     multiplier: float
+    notes: tuple[str, ...] = ()
 
 
 def starting_point(problem: Problem, start: ArrayLike | None) -> Doubles:

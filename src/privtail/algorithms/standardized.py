@@ -10,17 +10,27 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
-from privtail.losses import AnyLoss
+from privtail.errors import IncompatibleParts
+from privtail.losses import AnyLoss, GeneralLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, compose
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
 Doubles = NDArray[np.float64]
+
+NO_LEVEL = (
+    "The target does not rise above the noise of its histogram: the model is the constant that it "
+    "started from."
+)
+NO_SCALE = (
+    "The scale of the target was not found: all slopes are zero, the model is a private constant."
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,17 @@ class Standard:
         w[: problem.d] *= self.scales[:, None]
         return w
 
+    def trusted(
+        self, compared: tuple[Doubles, tuple[str, ...]], problem: Problem
+    ) -> tuple[Doubles, tuple[str, ...]]:
+        """A compared model as far as the target is known, and the sentences that say so."""
+        w, notes = compared
+        if self.seen and self.resolved:
+            return w, notes
+        w = w.copy()
+        w[: problem.d] = 0.0
+        return w, (NO_SCALE if self.seen else NO_LEVEL,)
+
     def raw(self, w: Doubles, problem: Problem) -> Doubles:
         """Parameters of the raw features."""
         w = w.copy()
@@ -78,51 +99,66 @@ class Standard:
 class Standardized:
     """An algorithm on privately standardized features, with parameters in their units.
 
+    What the algorithm returns is compared with a constant, as `ScaledDescent` does.
+
     Parameters
     ----------
     make : from the public problem and the scale of a gradient's coordinate to the algorithm. What
         it releases must not depend on the scale.
     scale_target : whether a numeric target is scaled too.
-    share : variance budget of the scales, as a part of the algorithm's.
+    share, comparison_share : parts of the algorithm's variance budget that the scales and the
+        comparison may spend.
 
-    **Privacy.** `QuantileScales`, then the algorithm; one plan.
+    **Privacy.** `QuantileScales`, the algorithm, `Comparison`; one plan.
     """
 
     make: Callable[[Problem, float], Algorithm]
     scale_target: bool
-    share: float = 0.1
+    share: float = 0.3
+    comparison_share: float = 0.1
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """Scales, then the algorithm."""
+        """Scales, the algorithm, comparison."""
         plan = self.make(problem, 1.0).plan(multiplier, problem)
         scales = QuantileScales(target=self.scale_target)
-        return compose(scales.plan(self._scales(multiplier, plan), problem), plan)
+        return compose(
+            scales.plan(_priced(multiplier, plan, 2 * self.share), problem),
+            plan,
+            Comparison().plan(_priced(multiplier, plan, self.comparison_share), problem),
+        )
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
-        """Standardize, run, and go back to raw features."""
+        """Standardize, run, compare, and go back to raw features."""
+        if isinstance(loss, GeneralLoss):
+            raise IncompatibleParts("Standardized needs a loss of a margin.")
         require(domain, *self.needs, needed_by="Standardized")
         problem = curator.problem
         plan = self.make(problem, 1.0).plan(multiplier, problem)
         scales = QuantileScales(target=self.scale_target)
-        found = scales.run(curator, self._scales(multiplier, plan))
+        found = scales.run(curator, _priced(multiplier, plan, 2 * self.share))
         # Second moments of 1, which is what the theorems' step sizes and thresholds assume.
         standard = Standard.of(replace(found, scales=found.deviations), curator)
+        begin = standard.start(problem, start)
         algorithm = self.make(problem, standard.unit)
-        result = algorithm.run(
-            curator, loss, domain.scaled(1 / standard.scales), multiplier,
-            standard.start(problem, start),
-        )  # fmt: skip
-        return Result(standard.raw(result.w, problem), result.steps, multiplier)
+        result = algorithm.run(curator, loss, domain.scaled(1 / standard.scales), multiplier, begin)
+        w = result.w if standard.seen else begin
+        compared = Comparison().run(
+            curator, loss, w, standard.unit, _priced(multiplier, plan, self.comparison_share)
+        )
+        w, notes = standard.trusted(compared, problem)
+        return replace(result, w=standard.raw(w, problem), notes=(*result.notes, *notes))
 
-    def _scales(self, multiplier: float, plan: Plan) -> float:
-        rounds = 0.0
-        for r in plan:
-            rate = r.sampling.rate if isinstance(r.sampling, PoissonBatches) else 1.0
-            parts = r.sampling.parts if isinstance(r.sampling, DisjointParts) else 1
-            rounds += r.times * rate**2 / parts
-        return multiplier / math.sqrt(2 * rounds * self.share)
+
+def _priced(multiplier: float, plan: Plan, share: float) -> float:
+    """Noise multiplier of one release that costs ``share`` of what ``plan`` costs."""
+    rounds = 0.0
+    for r in plan:
+        rate = r.sampling.rate if isinstance(r.sampling, PoissonBatches) else 1.0
+        parts = r.sampling.parts if isinstance(r.sampling, DisjointParts) else 1
+        rounds += r.times * rate**2 / parts
+    return multiplier / math.sqrt(rounds * share)

@@ -111,7 +111,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         return self
 
     def _chosen(self) -> Algorithm:
-        default = ScaledDescent(level=0.25, pace=3.0, scale_target=False)
+        default = ScaledDescent(level=0.1, pace=6.0, decay=0.25, most_noise=1.0, scale_target=False)
         return self._algorithm(default, curvature=0.5, scale_target=False)
 
     def _plans(self, problem: Problem) -> Callable[[float], Plan]:

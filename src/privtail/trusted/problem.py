@@ -92,6 +92,13 @@ class Problem:
             raise InvalidInput("scores need a one-signed range: use BoundedMean(bound).")
         return replace(self._mean(mean, count, "scores"), one_signed=mean.blocks == 1)
 
+    def improvement(self, mean: RobustMean) -> Sensitivity:
+        """Mean difference of the losses of two candidates; needs an interval, of size 1."""
+        box = mean.range
+        if not isinstance(box, Interval) or box != Interval(box.radius):
+            raise InvalidInput("improvement needs a clamped range: use ClampedMean(threshold).")
+        return self._mean(_two_signed(mean), 1, "improvement")
+
     def moments(self, radius: float, target: bool = False) -> Sensitivity:
         """Second moments of clipped (x, 1, y): upper triangle, off-diagonals times sqrt 2.
 
@@ -132,20 +139,6 @@ class Problem:
     def gradient_norms(self, edges: int) -> Sensitivity:
         """Counts of gradient norms in ``edges`` + 1 cells."""
         return replace(self.histogram(1, edges), question="gradient norms")
-
-    def improved(self) -> Sensitivity:
-        """A count of records: one record more or less, or another one, changes it by at most 1."""
-        step = 2.0**self.bits
-        one = Norms(step, step, step)
-        return Sensitivity(
-            size=1,
-            unit=1 / step,
-            radius=one,
-            diameter=one,
-            magnitude=self.n * 2**self.bits,
-            one_signed=True,
-            question="improved",
-        )
 
     def _mean(self, mean: RobustMean, size: int, question: str) -> Sensitivity:
         require_whole("blocks", mean.blocks, 1)
