@@ -23,6 +23,8 @@ _POWERS = 2.0 ** np.arange(-64, 65)
 EDGES = np.concatenate([-_POWERS[::-1], _POWERS])
 """Public edges of the first look: minus and plus 2^-64 ... 2^64. The middle cell holds zero."""
 
+_ZERO = len(_POWERS)
+
 WINDOW = np.linspace(-2.0, 2.0, 65)
 """Public edges of a closer look: the cells that held the middle half are its half."""
 
@@ -96,10 +98,11 @@ class QuantileScales:
     No bound is needed (ALGORITHMS 0b.11). The first look uses signed powers of two, the same for
     any data; indicators of declared categories need none (centre 0, scale 1/2). Columns that it
     does not resolve (they lie far from zero, inside one power of two) get ``zooms`` closer looks,
-    each of which cuts the cells that hold the middle half into 32. What stays unresolved (a column
-    that is nearly constant) keeps the spread of the first look. ``target`` includes the target
-    column, with a part of the budget of its own. Where the noise of a feature's cell exceeds
-    n/12, every record votes for one feature only, and all features share one scale.
+    each of which cuts the cells that hold the middle half into 32. A feature that stays unresolved
+    (it is nearly constant) keeps the spread of the first look. One of which only zeros show is
+    given no weight: nobody knows how large the rest is. ``target`` includes the target column,
+    with a part of the budget of its own. Where the noise of a feature's cell exceeds n/12, every
+    record votes for one feature only, and all features share one scale.
 
     **Privacy.** Per look one Gaussian release of d histograms (l2 sensitivity sqrt(2 d) under
     replace-one) and one of the target's; together they cost what one release of noise
@@ -133,8 +136,10 @@ class QuantileScales:
             seen = closer.at(batch, WINDOW, middles[-1] + halves[-1] * WINDOW)
             found = _sharpened(found, seen, middles, halves)
         curator.transform(np.ones(d))
+        known = found.resolved.copy()
+        known[d:] = True  # a step of the target's size must not jump over what is known of it
         kept = {
-            name: np.where(found.resolved, getattr(found, name), getattr(coarse, name))
+            name: np.where(known, getattr(found, name), getattr(coarse, name))
             for name in _MAGNITUDES
         }
         return replace(found, **kept)
@@ -260,6 +265,12 @@ _UNSEEN: _Description = (0.0, 1.0, 1.0, 1.0, -1.0, 1.0, True)
 def _describe(counts: Doubles, std: float, n: int, edges: Doubles) -> _Description | None:
     """Centre, spread, deviation, tail, low, high, resolved; None if too little shows."""
     kept = above_noise(counts, std, n, edges)
+    if edges is EDGES and kept[_ZERO] == kept.sum() > 0:
+        rest = counts.copy()
+        rest[_ZERO] = 0.0
+        kept = kept + _run(rest, std, 0, edges)
+        if kept[_ZERO] == kept.sum():
+            return 0.0, BEYOND, BEYOND, BEYOND, -1.0, 1.0, True
     total = kept.sum()
     if total <= 0:
         return None
@@ -304,9 +315,8 @@ def _signal(counts: Doubles, std: float, edges: Doubles) -> Doubles:
     likely = counts > 2.5 * std
     runs: NDArray[np.int64] = np.cumsum(~likely, dtype=np.int64)
     if edges is EDGES:
-        zero = len(_POWERS)
-        runs[zero] += len(counts)
-        runs[zero + 1 :] += 2 * len(counts)
+        runs[_ZERO] += len(counts)
+        runs[_ZERO + 1 :] += 2 * len(counts)
     return np.where(likely & np.isin(runs, runs[counts > 6 * std]), counts, 0.0)
 
 
@@ -322,7 +332,7 @@ def _run(counts: Doubles, std: float, n: int, edges: Doubles) -> Doubles:
     inner = np.arange(1, len(counts) - 1)
     sides = [inner[:, None]]
     if edges is EDGES:
-        above = inner[inner > len(_POWERS)]
+        above = inner[inner > _ZERO]
         below = len(counts) - 1 - above
         sides = [above[:, None], below[:, None], np.column_stack([above, below])]
     best, chosen = SURE, inner[:0]
