@@ -18,15 +18,12 @@ from privtail.trusted.problem import Problem
 ENOUGH = 100
 """A mean over the records whose noise is its range over this decides all that matters here."""
 
-NO_GAIN = (
-    "The records do not gain from the slopes beyond the noise: all slopes are zero, the model is "
-    "a private constant."
-)
+Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Keep the slopes if they lower the mean loss by more than ``deviations`` of noise.
+    """Keep a model if it lowers the mean loss of a constant by more than ``deviations`` of noise.
 
     A record's gain is clamped to the loss of a margin that is off by one scale of the target (to
     1 for labels and counts): neither the slopes' noise nor a few outlying records decide.
@@ -42,18 +39,15 @@ class Comparison:
         return (Round(events=(self._noise(multiplier, problem).event(answer),)),)
 
     def run(
-        self, curator: Curator, loss: Loss, w: NDArray[np.float64], unit: float, multiplier: float
-    ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-        """``w``, or ``w`` without its slopes and a sentence that says so."""
-        problem = curator.problem
-        constant, noise = w.copy(), self._noise(multiplier, problem)
-        constant[: problem.d] = 0.0
+        self, curator: Curator, loss: Loss, w: Doubles, constant: Doubles, unit: float,
+        multiplier: float,
+    ) -> bool:  # fmt: skip
+        """Whether ``w`` is better; ``unit`` is the scale of a real target."""
+        n, noise = curator.problem.n, self._noise(multiplier, curator.problem)
         bound = _loss_of_one(loss, unit)
         batch = curator.everyone()
         gain = batch.improvement(loss, w, constant, ClampedMean(bound)).release(noise)
-        if gain[0] > self.deviations * noise.multiplier * bound / problem.n:
-            return w, ()
-        return constant, (NO_GAIN,)
+        return bool(gain[0] > self.deviations * noise.multiplier * bound / n)
 
     def _noise(self, multiplier: float, problem: Problem) -> GaussianNoise:
         return GaussianNoise(max(multiplier, problem.n / ENOUGH) if multiplier > 0 else 0.0)

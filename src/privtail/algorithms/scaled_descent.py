@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.algorithms.comparison import ENOUGH, Comparison
 from privtail.algorithms.quantile_scales import QuantileScales, above_noise
 from privtail.algorithms.result import Result
-from privtail.algorithms.standardized import Standard
+from privtail.algorithms.standardized import Standard, without_slopes
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import AnyLoss, GeneralLoss, Loss
@@ -55,7 +55,8 @@ class ScaledDescent:
     pace : first step length in units of target scale / threshold; so far a step moves at most.
     decay : step t is the first step over t^decay.
     most_noise : cap on the first step, so that noise alone walks at most this many target scales.
-    scale_target : centre and scale a numeric target too.
+    scale_target : centre and scale a real target too, or begin at the logarithm of a count's
+        centre.
     scale_share, threshold_share, comparison_share : parts of the descent's variance budget that
         stages 1, 2 and 4 may spend; they take less where less is enough.
 
@@ -100,7 +101,7 @@ class ScaledDescent:
         require(domain, *self.needs, needed_by="ScaledDescent")
         problem = curator.problem
         found = QuantileScales(target=self.scale_target).run(curator, self._scales(multiplier))  # 1
-        standard = Standard.of(found, curator)
+        standard = Standard.of(found, curator, loss)
         w = begin = standard.start(problem, start)
         domain = domain.scaled(1 / standard.scales)
         threshold = self._threshold(curator, loss, w, standard.unit, multiplier)  # 2
@@ -112,13 +113,16 @@ class ScaledDescent:
             if 2 * (t + 1) > self.steps:
                 total += w
             w = domain.prox(w - lengths[t] * g.reshape(w.shape), float(lengths[t]))
-        w = total / (self.steps - self.steps // 2) if standard.seen else begin
+        w = total / (self.steps - self.steps // 2)
 
-        compared = Comparison().run(  # 4
-            curator, loss, w, standard.unit, self._comparison(multiplier)
+        constant = without_slopes(w, problem) if standard.seen else begin
+        better = Comparison().run(  # 4
+            curator, loss, w, constant, standard.unit, self._comparison(multiplier)
         )
-        w, notes = standard.trusted(compared, problem)
-        return Result(standard.raw(w, problem), self.steps, multiplier, notes)
+        doubts = standard.doubts(better)
+        return Result(
+            standard.raw(constant if doubts else w, problem), self.steps, multiplier, doubts
+        )
 
     def _lengths(
         self, loss: Loss, threshold: float, unit: float, multiplier: float, problem: Problem

@@ -16,7 +16,7 @@ from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
-from privtail.losses import AnyLoss, GeneralLoss
+from privtail.losses import AnyLoss, GeneralLoss, Loss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, compose
 from privtail.trusted.problem import Problem
@@ -30,6 +30,10 @@ NO_LEVEL = (
 )
 NO_SCALE = (
     "The scale of the target was not found: all slopes are zero, the model is a private constant."
+)
+NO_GAIN = (
+    "The records do not gain from the slopes beyond the noise: all slopes are zero, the model is a "
+    "private constant."
 )
 
 
@@ -54,8 +58,11 @@ class Standard:
     resolved: bool = True
 
     @classmethod
-    def of(cls, found: Scales, curator: Curator) -> Self:
-        """From released scales (d,), or (d + 1,) with the target's; sets the curator's map."""
+    def of(cls, found: Scales, curator: Curator, loss: Loss) -> Self:
+        """From released scales (d,), or (d + 1,) with the target's; sets the curator's map.
+
+        Counts keep their unit, 1; their level is the logarithm of their centre, a margin.
+        """
         d, intercept = curator.problem.d, curator.problem.intercept
         scales, centres = found.scales[:d], found.centres[:d].copy()
         if curator.sparse or not intercept:
@@ -63,6 +70,8 @@ class Standard:
         curator.transform(1 / scales, -centres / scales)
         if len(found.scales) == d:
             return cls(scales, centres, 1.0, 0.0)
+        if loss.targets == "count":
+            return cls(scales, centres, 1.0, intercept * math.log(max(found.centres[d], 0.5)))
         unit = float(found.scales[d]) if found.scales[d] < BEYOND else 1.0
         seen, resolved = bool(found.reliable[d]), bool(found.resolved[d])
         return cls(scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved)
@@ -75,16 +84,13 @@ class Standard:
         w[: problem.d] *= self.scales[:, None]
         return w
 
-    def trusted(
-        self, compared: tuple[Doubles, tuple[str, ...]], problem: Problem
-    ) -> tuple[Doubles, tuple[str, ...]]:
-        """A compared model as far as the target is known, and the sentences that say so."""
-        w, notes = compared
-        if self.seen and self.resolved:
-            return w, notes
-        w = w.copy()
-        w[: problem.d] = 0.0
-        return w, (NO_SCALE if self.seen else NO_LEVEL,)
+    def doubts(self, better: bool) -> tuple[str, ...]:
+        """Why not to trust a model that was found ``better`` than a constant or not."""
+        if not self.seen:
+            return (NO_LEVEL,)
+        if not self.resolved:
+            return (NO_SCALE,)
+        return () if better else (NO_GAIN,)
 
     def raw(self, w: Doubles, problem: Problem) -> Doubles:
         """Parameters of the raw features."""
@@ -114,7 +120,7 @@ class Standardized:
 
     make: Callable[[Problem, float], Algorithm]
     scale_target: bool
-    share: float = 0.3
+    share: float = 0.6
     comparison_share: float = 0.1
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
@@ -142,16 +148,25 @@ class Standardized:
         scales = QuantileScales(target=self.scale_target)
         found = scales.run(curator, _priced(multiplier, plan, 2 * self.share))
         # Second moments of 1, which is what the theorems' step sizes and thresholds assume.
-        standard = Standard.of(replace(found, scales=found.deviations), curator)
+        standard = Standard.of(replace(found, scales=found.deviations), curator, loss)
         begin = standard.start(problem, start)
         algorithm = self.make(problem, standard.unit)
         result = algorithm.run(curator, loss, domain.scaled(1 / standard.scales), multiplier, begin)
-        w = result.w if standard.seen else begin
-        compared = Comparison().run(
-            curator, loss, w, standard.unit, _priced(multiplier, plan, self.comparison_share)
-        )
-        w, notes = standard.trusted(compared, problem)
-        return replace(result, w=standard.raw(w, problem), notes=(*result.notes, *notes))
+        constant = begin if self.scale_target else without_slopes(result.w, problem)
+        better = Comparison().run(
+            curator, loss, result.w, constant, standard.unit,
+            _priced(multiplier, plan, self.comparison_share),
+        )  # fmt: skip
+        doubts = standard.doubts(better)
+        w = standard.raw(constant if doubts else result.w, problem)
+        return replace(result, w=w, notes=(*result.notes, *doubts))
+
+
+def without_slopes(w: Doubles, problem: Problem) -> Doubles:
+    """The constant model with the intercept of ``w``."""
+    constant = w.copy()
+    constant[: problem.d] = 0.0
+    return constant
 
 
 def _priced(multiplier: float, plan: Plan, share: float) -> float:
