@@ -93,11 +93,10 @@ class Problem:
         return replace(self._mean(mean, count, "scores"), one_signed=mean.blocks == 1)
 
     def improvement(self, mean: RobustMean) -> Sensitivity:
-        """Mean difference of the losses of two candidates; needs an interval, of size 1."""
-        box = mean.range
-        if not isinstance(box, Interval) or box != Interval(box.radius):
+        """Mean difference of the losses of two candidates, clamped to both sides; size 1."""
+        if mean.range != Interval(mean.range.radius):
             raise InvalidInput("improvement needs a clamped range: use ClampedMean(threshold).")
-        return self._mean(_two_signed(mean), 1, "improvement")
+        return self._mean(mean, 1, "improvement")
 
     def moments(self, radius: float, target: bool = False) -> Sensitivity:
         """Second moments of clipped (x, 1, y): upper triangle, off-diagonals times sqrt 2.
