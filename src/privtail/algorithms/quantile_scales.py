@@ -34,9 +34,6 @@ TARGET_SHARE = 0.6
 ZOOM_SHARE = 0.2
 """Part of the features' budget that all closer looks take together; the target's are equal."""
 
-RARE = 400
-"""`ENOUGH`, for the first look at features, which are often zero for nearly all records."""
-
 POOLED = 12
 """Noise of a cell above n over this: features share one histogram."""
 
@@ -82,11 +79,16 @@ class Scales:
     reliable: NDArray[np.bool_]
     resolved: NDArray[np.bool_]
 
-    def window(self, sparse: bool) -> tuple[Doubles, Doubles]:
-        """Middles and half widths of where to look closer; sparse features look around zero."""
+    @property
+    def zeros(self) -> NDArray[np.bool_]:
+        """(columns,) whether nothing but zeros showed; nobody knows how large the rest is."""
+        inside = (self.lows == EDGES[_ZERO - 1]) & (self.highs == EDGES[_ZERO])
+        return np.asarray(inside & ~self.resolved)
+
+    def window(self, fixed: int) -> tuple[Doubles, Doubles]:
+        """Middles and half widths of where to look closer; around zero for ``fixed`` columns."""
         middles = self.lows + (self.highs - self.lows) / 2
-        if sparse:
-            middles[:-1] = 0.0
+        middles[:fixed] = 0.0
         halves = np.maximum(self.highs - middles, middles - self.lows)
         return middles, np.minimum(halves, BEYOND)
 
@@ -99,18 +101,19 @@ class QuantileScales:
     any data; indicators of declared categories need none (centre 0, scale 1/2). Columns that it
     does not resolve (they lie far from zero, inside one power of two) get ``zooms`` closer looks,
     each of which cuts the cells that hold the middle half into 32. A feature that stays unresolved
-    (it is nearly constant) keeps the spread of the first look. One of which only zeros show is
-    given no weight: nobody knows how large the rest is. ``target`` includes the target column,
-    with a part of the budget of its own. Where the noise of a feature's cell exceeds n/12, every
-    record votes for one feature only, and all features share one scale.
+    (it is nearly constant) keeps the spread of the first look. ``target`` includes the target
+    column, with a part of the budget of its own. Where the noise of a feature's cell exceeds n/12,
+    every record votes for one feature only, and all features share one scale. ``enough``: the first
+    look at features needs no less noise than n over this; other counts no less than n/100.
 
     **Privacy.** Per look one Gaussian release of d histograms (l2 sensitivity sqrt(2 d) under
     replace-one) and one of the target's; together they cost what one release of noise
-    ``multiplier`` costs, or less: no count needs less noise than n/100.
+    ``multiplier`` costs, or less.
     """
 
     target: bool = False
     zooms: int = 3
+    enough: int = 100_000
 
     def pooled(self, multiplier: float, problem: Problem) -> bool:
         """Whether one vote per record is all that the budget can carry."""
@@ -131,7 +134,7 @@ class QuantileScales:
             return _declared(d)
         found = coarse = first.at(curator.everyone(), EDGES, EDGES)
         for batch in curator.rounds(Everyone(), self.zooms if closer.votes or self.target else 0):
-            middles, halves = found.window(curator.sparse)
+            middles, halves = found.window(d if curator.sparse else 0)
             curator.transform(1 / halves[:d], -middles[:d] / halves[:d])
             seen = closer.at(batch, WINDOW, middles[-1] + halves[-1] * WINDOW)
             found = _sharpened(found, seen, middles, halves)
@@ -159,7 +162,7 @@ class QuantileScales:
 
         target = std(int(self.target), part / (1 + self.zooms))
         zooms = ZOOM_SHARE if self.zooms else 0.0
-        first = std(columns, (1 - part) * (1 - zooms), RARE)
+        first = std(columns, (1 - part) * (1 - zooms), self.enough)
         if first > n / POOLED:
             pooled = _Look(1, std(1, 1 - part), self.target, target, pooled=True)
             return pooled, replace(pooled, votes=0)
@@ -269,8 +272,6 @@ def _describe(counts: Doubles, std: float, n: int, edges: Doubles) -> _Descripti
         rest = counts.copy()
         rest[_ZERO] = 0.0
         kept = kept + _run(rest, std, 0, edges)
-        if kept[_ZERO] == kept.sum():
-            return 0.0, BEYOND, BEYOND, BEYOND, -1.0, 1.0, True
     total = kept.sum()
     if total <= 0:
         return None

@@ -27,6 +27,9 @@ LEVELS = 2.0 ** np.arange(-64, 65, 0.5)
 """Public edges for gradient norms."""
 
 
+RARE = 400
+"""Features may be zero for nearly all records: counts of them may be as fine as n over this."""
+
 MOST_CLIPPED = 0.9
 """However large the noise, a tenth of the records at the start is not clipped."""
 
@@ -43,7 +46,8 @@ class ScaledDescent:
        lower if noise is large beside the threshold: then bias is the lesser evil.
     3. ``steps`` clipped, noisy, full-batch proximal steps of decaying length; average of the
        second half of the iterates.
-    4. Buy one number: does the mean loss gain from the slopes? If not beyond the noise, or if the
+    4. Buy one number: does the mean loss gain from the slopes (of labels: over what their bought
+       counts predict)? If not beyond the noise, or if the
        target's scale was not found, shrink to the private constant.
 
     Not from a paper: clipping is Abadi et al. 2016, proximal steps W19 Algorithm 1.
@@ -61,8 +65,8 @@ class ScaledDescent:
         stages 1, 2 and 4 may spend; they take less where less is enough.
 
     **Privacy.** Four kinds of Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features)
-    and sqrt 2 (target, gradient norms), ``steps`` gradients of 2 threshold/n, one mean of values in
-    [-1, 1]. Exact Gaussian composition. Everything else is post-processing of what was released.
+    and sqrt 2 (target or labels, gradient norms), ``steps`` gradients of 2 threshold/n, one mean of
+    values in [-1, 1]. Exact Gaussian composition. Everything else is post-processing.
 
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
@@ -84,9 +88,9 @@ class ScaledDescent:
         norms = self._norms(multiplier, problem).event(problem.gradient_norms(len(LEVELS)))
         descent = GaussianNoise(multiplier).event(problem.gradient(ClippedMean(1.0)))
         return compose(
-            QuantileScales(target=self.scale_target).plan(self._scales(multiplier), problem),
+            self._looks.plan(self._scales(multiplier), problem),
             (Round(events=(norms,)), Round(events=(descent,), times=self.steps)),
-            Comparison().plan(self._comparison(multiplier), problem),
+            self._compared.plan(self._comparison(multiplier), problem),
         )
 
     def run(
@@ -100,7 +104,7 @@ class ScaledDescent:
             )
         require(domain, *self.needs, needed_by="ScaledDescent")
         problem = curator.problem
-        found = QuantileScales(target=self.scale_target).run(curator, self._scales(multiplier))  # 1
+        found = self._looks.run(curator, self._scales(multiplier))  # 1
         standard = Standard.of(found, curator, loss)
         w = begin = standard.start(problem, start)
         domain = domain.scaled(1 / standard.scales)
@@ -116,7 +120,7 @@ class ScaledDescent:
         w = total / (self.steps - self.steps // 2)
 
         constant = without_slopes(w, problem) if standard.seen else begin
-        better = Comparison().run(  # 4
+        constant, better = self._compared.run(  # 4
             curator, loss, w, constant, standard.unit, self._comparison(multiplier)
         )
         doubts = standard.doubts(better)
@@ -141,6 +145,14 @@ class ScaledDescent:
 
     def _scales(self, multiplier: float) -> float:
         return multiplier / math.sqrt(2 * self.steps * self.scale_share)
+
+    @property
+    def _looks(self) -> QuantileScales:
+        return QuantileScales(target=self.scale_target, enough=RARE)
+
+    @property
+    def _compared(self) -> Comparison:
+        return Comparison(labels=not self.scale_target)
 
     def _comparison(self, multiplier: float) -> float:
         return multiplier / math.sqrt(self.steps * self.comparison_share)

@@ -64,7 +64,8 @@ class Standard:
         Counts keep their unit, 1; their level is the logarithm of their centre, a margin.
         """
         d, intercept = curator.problem.d, curator.problem.intercept
-        scales, centres = found.scales[:d], found.centres[:d].copy()
+        scales = np.where(found.zeros, BEYOND, found.scales)[:d]
+        centres = found.centres[:d].copy()
         if curator.sparse or not intercept:
             centres[:] = 0.0
         curator.transform(1 / scales, -centres / scales)
@@ -132,7 +133,9 @@ class Standardized:
         return compose(
             scales.plan(_priced(multiplier, plan, 2 * self.share), problem),
             plan,
-            Comparison().plan(_priced(multiplier, plan, self.comparison_share), problem),
+            Comparison(labels=not self.scale_target).plan(
+                _priced(multiplier, plan, self.comparison_share), problem
+            ),
         )
 
     def run(
@@ -153,7 +156,7 @@ class Standardized:
         algorithm = self.make(problem, standard.unit)
         result = algorithm.run(curator, loss, domain.scaled(1 / standard.scales), multiplier, begin)
         constant = begin if self.scale_target else without_slopes(result.w, problem)
-        better = Comparison().run(
+        constant, better = Comparison(labels=not self.scale_target).run(
             curator, loss, result.w, constant, standard.unit,
             _priced(multiplier, plan, self.comparison_share),
         )  # fmt: skip
