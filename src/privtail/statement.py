@@ -629,12 +629,6 @@ def _rounded(x: float) -> str:
     return f"{x:.6g}"
 
 
-def _std(event: Event) -> float:
-    """Standard deviation of the noise, in grid units."""
-    spread = {"gaussian": 1.0, "noisy_max": math.pi / math.sqrt(6)}.get(event.law, math.sqrt(2))
-    return spread * event.scale
-
-
 def _weight(r: Round, event: Event, neighbours: Neighbours) -> float:
     """Twice its rho to first order: the currency in which shares are comparable."""
     times, rate = r.times, 1.0
@@ -658,10 +652,9 @@ def _sampled(sampling: Sampling) -> str:
 
 
 def _row(r: Round, event: Event, share: str) -> tuple[str, ...]:
-    std = _std(event)
     law = f"{event.law}, top {event.picks}" if event.picks > 1 else event.law
-    ratios = [_rounded(std / s) if s else "-" for s in (event.radius, event.diameter)]
-    noise = _rounded(std * event.unit) if event.scale else "none"
+    ratios = [_rounded(event.std / event.unit / s) if s else "-" for s in (event.radius, event.diameter)]
+    noise = _rounded(event.std) if event.scale else "none"
     return (
         event.question or "-",
         law.replace("_", " "),

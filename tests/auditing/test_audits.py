@@ -321,7 +321,7 @@ def overheard(monkeypatch: pytest.MonkeyPatch) -> Eavesdropper:
 
 ALGORITHMS = {
     "ProximalGradient": ProximalGradient(steps=5, step_size=0.1, threshold=1.0),
-    "ScaledDescent": ScaledDescent(steps=6, scale_target=False),
+    "ScaledDescent": ScaledDescent(steps=6, targets="binary"),
 }
 BUDGET = Budget(1.5, 0.05)
 

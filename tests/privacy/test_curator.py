@@ -446,7 +446,7 @@ def test_labels_are_bought_and_then_declared() -> None:
 @pytest.mark.parametrize(
     "algorithm",
     [
-        ScaledDescent(steps=3, scale_target=False),
+        ScaledDescent(steps=3, targets="binary"),
         CatoniDescent(steps=3, step_size=0.1, scale=2.0, smoothing=3.0),
         MedianOfMeansDescent(steps=3, step_size=0.1, threshold=1.0, blocks=3),
     ],
@@ -707,7 +707,9 @@ def taped(monkeypatch: pytest.MonkeyPatch, job: Any, data: Any, played: Any) -> 
     with monkeypatch.context() as patch:
         for name in ("gaussian", "laplace", "top", "coins"):
             patch.setattr(ExactSampler, name, tape.draw(name, getattr(ExactSampler, name)))
-        for name in ("gradient", "means", "scores", "moments", "histogram", "gradient_norms"):
+        for name in (
+            "gradient", "means", "scores", "improvement", "moments", "histogram", "gradient_norms",
+        ):  # fmt: skip
             patch.setattr(Batch, name, tape.listen(name, getattr(Batch, name)))
         patch.setattr(Opening, "charge", tape.listen("charge", Opening.charge))
         patch.setattr(Curator, "open", tape.listen("open", Curator.open))
@@ -787,7 +789,7 @@ JOBS: dict[str, Any] = {
         DPLogisticRegression(epsilon=20.0, random_state=1, classes=["no", "yes"]), code=True
     ),
     "CountDescent": algorithm_job(
-        CountDescent(inner=ScaledDescent(steps=3, scale_target=False), steps=3), PoissonLoss()
+        CountDescent(inner=ScaledDescent(steps=3, targets="count"), steps=3), PoissonLoss()
     ),
     "ScaledDescent kinked": algorithm_job(ScaledDescent(steps=3), AbsoluteLoss()),
     "ScaledDescent relative": algorithm_job(

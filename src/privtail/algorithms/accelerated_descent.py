@@ -15,7 +15,7 @@ from privtail.algorithms.result import Result
 from privtail.algorithms.standardized import Standard
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts, InvalidInput
-from privtail.losses import AbsoluteLoss, AnyLoss, GeneralLoss, Loss, QuantileLoss
+from privtail.losses import AbsoluteLoss, AnyLoss, GeneralLoss, Loss, QuantileLoss, Targets
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.means import ClippedMean
@@ -43,11 +43,11 @@ class AcceleratedDescent:
     Parameters
     ----------
     steps : gradients at most; a smooth loss needs a few dozen.
-    scale_target : centre and scale a numeric target too.
+    targets : of the loss; a real target is centred and scaled too.
     """
 
     steps: int = 3000
-    scale_target: bool = True
+    targets: Targets = "real"
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
@@ -55,7 +55,7 @@ class AcceleratedDescent:
         """Scales, second moments, gradients."""
         noise = GaussianNoise(multiplier)
         return compose(
-            QuantileScales(target=self.scale_target).plan(multiplier, problem),
+            QuantileScales.of(self.targets).plan(multiplier, problem),
             (
                 Round(events=(noise.event(problem.moments(1.0)),)),
                 Round(
@@ -79,7 +79,7 @@ class AcceleratedDescent:
             )
         require(domain, *self.needs, needed_by="AcceleratedDescent")
         problem = curator.problem
-        found = QuantileScales(target=self.scale_target).run(curator, multiplier)
+        found = QuantileScales.of(self.targets).run(curator, multiplier)
         standard = Standard.of(found, curator)
         reach = found.tails[: problem.d] / standard.scales
         reach = reach + np.abs(found.centres[: problem.d] - standard.centres) / standard.scales

@@ -12,6 +12,7 @@ from privtail.algorithms.proximal_gradient import ProximalGradient
 from privtail.algorithms.standardized import Standardized
 from privtail.algorithms.stochastic_proximal_gradient import StochasticProximalGradient
 from privtail.errors import InvalidInput
+from privtail.losses import Targets
 from privtail.trusted.budget import Budget
 from privtail.trusted.problem import Problem
 
@@ -77,7 +78,7 @@ NAMES: dict[str, Maker] = {
 """Names that the estimators' ``algorithm`` takes, besides ``"auto"``."""
 
 
-def named(name: str, budget: Budget, curvature: float, *, scale_target: bool) -> Standardized:
+def named(name: str, budget: Budget, curvature: float, *, targets: Targets) -> Standardized:
     """The algorithm called ``name``, for a loss of this curvature.
 
     Raises
@@ -96,5 +97,5 @@ def named(name: str, budget: Budget, curvature: float, *, scale_target: bool) ->
     make = NAMES[name]
     return Standardized(
         make=lambda problem, unit: make(problem, unit, budget, curvature),
-        scale_target=scale_target,
+        targets=targets,
     )

@@ -73,7 +73,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
     classes: Sequence[Any] | None = None
     class_weight: Any = None
 
-    _scales_target = False
+    _target_kind = "class"
     _bend = 0.15
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
@@ -107,7 +107,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
     # ---------------------------------------------------------------- the parts of the model
 
     def _default(self) -> Algorithm:
-        return ScaledDescent(level=0.25, pace=3.0, scale_target=False)
+        return ScaledDescent(level=0.1, pace=6.0, decay=0.25, most_noise=1.0, targets="class")
 
     def _curvature(self) -> float:
         return 0.5

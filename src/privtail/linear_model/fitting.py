@@ -26,7 +26,7 @@ from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, require
 from privtail.errors import InvalidInput
 from privtail.linear_model.planning import FitPlan
-from privtail.losses import AnyLoss
+from privtail.losses import AnyLoss, Targets
 from privtail.model import LARGEST_LOG, Link
 from privtail.progress import watching
 from privtail.statement import Statement, state
@@ -154,8 +154,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _default(self) -> Algorithm:
         """The algorithm called ``"auto"``, with privacy."""
 
-    _scales_target = True
-    """Whether the target is a number whose scale is bought."""
+    _target_kind: ClassVar[Targets] = "real"
+    """What the target holds; the scale of real numbers is bought."""
 
     _bend = 1.0
     """Typical curvature of the loss in its margin: how stiffly it holds against noise."""
@@ -169,11 +169,10 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         asked = self.algorithm
         if isinstance(asked, str):
             if asked != "auto":
-                scaled = self._scales_target
-                return named(asked, self._budget(), self._curvature(), scale_target=scaled)
+                return named(asked, self._budget(), self._curvature(), targets=self._target_kind)
             if self._budget().private:
                 return self._default()
-            return AcceleratedDescent(scale_target=self._scales_target)
+            return AcceleratedDescent(targets=self._target_kind)
         if isinstance(asked, type) or not (hasattr(asked, "plan") and hasattr(asked, "run")):
             raise InvalidInput(
                 "algorithm needs plan(multiplier, problem) and run(...): give a name such as "

@@ -14,7 +14,7 @@ from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateRegressor, require_number
-from privtail.losses import AnyLoss, PoissonLoss, loss_by_name
+from privtail.losses import AnyLoss, PoissonLoss, Targets, loss_by_name
 from privtail.model import GENERALIZED, Link, expected_counts
 
 
@@ -41,7 +41,7 @@ class DPPoissonRegressor(PrivateRegressor):
 
     alpha: float = 1.0
 
-    _scales_target = False
+    _target_kind = "count"
 
     def _loss(self) -> AnyLoss:
         return PoissonLoss()
@@ -56,7 +56,7 @@ class DPPoissonRegressor(PrivateRegressor):
         return tags
 
     def _default(self) -> Algorithm:
-        return ScaledDescent(level=0.9, pace=2.0, most_noise=1.0, scale_target=False)
+        return ScaledDescent(level=0.9, pace=2.0, most_noise=1.0, targets="count")
 
     def _algorithm(self) -> Algorithm:
         algorithm = super()._algorithm()
@@ -110,11 +110,11 @@ class DPGeneralizedLinearEstimator(PrivateRegressor):
         return domain  # type: ignore[no-any-return]
 
     @property
-    def _scales_target(self) -> bool:  # type: ignore[override]
-        return self._loss().targets == "real"
+    def _target_kind(self) -> Targets:  # type: ignore[override]
+        return self._loss().targets
 
     def _default(self) -> Algorithm:
-        return ScaledDescent(level=0.9, pace=2.0, most_noise=1.0, scale_target=self._scales_target)
+        return ScaledDescent(level=0.9, pace=2.0, most_noise=1.0, targets=self._target_kind)
 
     def _algorithm(self) -> Algorithm:
         algorithm = super()._algorithm()

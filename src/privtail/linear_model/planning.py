@@ -66,7 +66,7 @@ class FitPlan:
         if not gradients or self.multiplier == 0:
             return 0.0
         r, event = gradients[-1]
-        return event.scale * event.unit * self.typical * math.sqrt(2 / r.times)
+        return event.std * self.typical * math.sqrt(2 / r.times)
 
     @property
     def warnings(self) -> tuple[str, ...]:

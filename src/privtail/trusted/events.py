@@ -53,6 +53,12 @@ class Event:
         require_whole("coordinates", self.coordinates, 1)
         require_whole("picks", self.picks, 1)
 
+    @property
+    def std(self) -> float:
+        """Standard deviation of the noise of one coordinate, in units of the released value."""
+        spread = {"gaussian": 1.0, "noisy_max": math.pi / math.sqrt(6)}.get(self.law, math.sqrt(2))
+        return spread * self.scale * self.unit if self.scale else 0.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
