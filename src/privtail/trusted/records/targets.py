@@ -72,6 +72,25 @@ def canonical_label(value: Any) -> Any:
         return None
 
 
+def distinct(cells: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
+    """Distinct values and, for each cell, the position of its value among them; private.
+
+    Values of objects are canonical labels; those of a typed array are its own.
+    """
+    if cells.dtype.kind in "fiubUS":
+        values, inverse = np.unique(cells, return_inverse=True)
+        return list(values), inverse.astype(np.int64)
+    positions: dict[Any, int] = {}
+    objects = cells.tolist()
+    # Text is canonical already; the same positions come out of the long way.
+    plain = set(map(type, objects)) <= {str, type(None)}
+    labels = objects if plain else map(canonical_label, objects)
+    inverse = np.fromiter(
+        (positions.setdefault(v, len(positions)) for v in labels), np.int64, len(cells)
+    )
+    return list(positions), inverse
+
+
 class Labels:
     """A categorical target. Labels outside the declared classes drop their row."""
 
@@ -118,21 +137,22 @@ class Labels:
             return canonical_label(element.type(declared))
         return canonical_label(declared)
 
-    def counts(self) -> Counter[Any]:
-        """How often each canonical label occurs; private."""
+    def counts(self, ids: slice | NDArray[np.int64] = slice(None)) -> Counter[Any]:
+        """How often each canonical label occurs among these ids, where it does; private."""
         found = self._distinct()
+        seen = np.bincount(found.positions[ids], minlength=len(found.values))
         counts: Counter[Any] = Counter()
-        often = np.bincount(found.positions, minlength=len(found.values))
-        for value, count in zip(found.values, often.tolist(), strict=True):
-            counts[canonical_label(value)] += count
+        for position in np.flatnonzero(seen):
+            counts[canonical_label(found.values[position])] += int(seen[position])
         counts.pop(None, None)
-        return +counts
+        return counts
 
     def _distinct(self) -> Distinct:
         """The rows by their distinct values; found at the first question."""
         with self._lock:
             if self._found is None:
-                self._found = _distinct(self._y)
+                values, positions = distinct(self._y)
+                self._found = Distinct(values, positions.astype(np.int32))
             return self._found
 
     def rows(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float64]:
@@ -155,18 +175,3 @@ class Labels:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private records cannot be pickled.")
-
-
-def _distinct(y: NDArray[Any]) -> Distinct:
-    if y.dtype.kind in "fiubUS":
-        values, inverse = np.unique(y, return_inverse=True)
-        return Distinct(values, inverse.astype(np.int32))
-    positions: dict[Any, int] = {}
-    cells = y.tolist()
-    # Text is canonical already; the same positions come out of the long way.
-    plain = set(map(type, cells)) <= {str, type(None)}
-    labels = cells if plain else map(canonical_label, cells)
-    inverse = np.fromiter(
-        (positions.setdefault(v, len(positions)) for v in labels), np.int32, len(y)
-    )
-    return Distinct(list(positions), inverse)
