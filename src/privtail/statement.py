@@ -653,7 +653,9 @@ def _sampled(sampling: Sampling) -> str:
 
 def _row(r: Round, event: Event, share: str) -> tuple[str, ...]:
     law = f"{event.law}, top {event.picks}" if event.picks > 1 else event.law
-    ratios = [_rounded(event.std / event.unit / s) if s else "-" for s in (event.radius, event.diameter)]
+    ratios = [
+        _rounded(event.std / event.unit / s) if s else "-" for s in (event.radius, event.diameter)
+    ]
     noise = _rounded(event.std) if event.scale else "none"
     return (
         event.question or "-",

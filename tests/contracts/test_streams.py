@@ -468,3 +468,28 @@ def test_losses_of_labels_stream_too(folder: Path) -> None:
     w = np.zeros((curator.problem.rows, 1))
     value = curator.everyone().gradient(LogisticLoss(), w, ClippedMean(1.0))._value
     assert value.any()
+
+
+@pytest.mark.parametrize("kind", ["parquet-groups", "csv"])
+def test_persons_and_invalid_rows_of_a_file(folder: Path, kind: str, small_windows: None) -> None:
+    found = []
+    data = frame().drop(columns="cost")
+    for X, y in (
+        (table(folder, kind, drop=["cost"]), "late"),
+        (data.drop(columns="late"), data["late"]),
+    ):
+        curator = Curator(
+            X, y, budget=Budget(float("inf"), 1e-6), noise="simulated", random_state=0,
+            classes=["no", "yes"], categories=None if isinstance(y, str) else JOBS,
+            groups=np.arange(N) // 7, max_rows=3,
+        )  # fmt: skip
+        free = GaussianNoise(0.0).event(curator.problem.histogram(1, 1))
+        curator.open((Round(sampling=PoissonBatches(0.3), events=(free,), times=2),))
+        w = np.linspace(-1, 1, curator.problem.rows)[:, None]
+        first, second = curator.rounds(PoissonBatches(0.3), 2)
+        del first
+        found.append(second.invalid_rows()._value)
+        found.append(second.gradient(LogisticLoss(), w, ClippedMean(1.0))._value)
+    assert np.array_equal(found[0], found[2])
+    assert found[0] > 0
+    assert np.array_equal(found[1], found[3])

@@ -156,18 +156,19 @@ class Labels:
     def counts(self, ids: slice | NDArray[np.int64] = slice(None)) -> Counter[Any]:
         """How often each canonical label occurs among these ids, where it does; private."""
         found = self._distinct()
+        seen = np.bincount(found.positions[ids], minlength=len(found.values))
         counts: Counter[Any] = Counter()
-        often = np.bincount(found.positions[ids], minlength=len(found.values))
-        for value, count in zip(found.values, often.tolist(), strict=True):
-            counts[canonical_label(value)] += count
+        for position in np.flatnonzero(seen):
+            counts[canonical_label(found.values[position])] += int(seen[position])
         counts.pop(None, None)
-        return +counts
+        return counts
 
     def _distinct(self) -> Distinct:
         """The rows by their distinct values; found at the first question."""
         with self._lock:
             if self._found is None:
-                self._found = Distinct(*distinct(self._y))
+                values, positions = distinct(self._y)
+                self._found = Distinct(values, positions.astype(np.int32))
             return self._found
 
     def rows(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float64]:
