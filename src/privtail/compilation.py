@@ -100,7 +100,35 @@ def _numba() -> Any:
     def _(value: Compiled[..., Any], context: Any) -> Any:
         return typeof_impl(value.dispatcher, context)
 
+    @typeof_impl.register(Intrinsic)
+    def _(value: Intrinsic, context: Any) -> Any:
+        return value.type
+
     return numba
+
+
+class Intrinsic:
+    """A function for compiled code alone, written in LLVM's own instructions (`intrinsic`)."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__doc__ = function.__doc__
+        self.function = function
+
+    @functools.cached_property
+    def type(self) -> Any:
+        """Its type in Numba, which is imported here and not before."""
+        from numba.core.registry import cpu_target
+        from numba.extending import intrinsic
+
+        made = intrinsic(self.function)
+        cpu_target.typing_context.refresh()
+        cpu_target.target_context.refresh()
+        return cpu_target.typing_context.resolve_value_type(made)
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """`numba.extending.intrinsic` that imports Numba when it is first compiled."""
+    return Intrinsic(function)
 
 
 @overload

@@ -36,8 +36,8 @@ from privtail.trusted.means import (
     SmoothedCatoniMean,
     TruncatedMean,
     catoni_bound,
+    catoni_fraction,
     catoni_influence,
-    catoni_polynomial,
 )
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.records import as_records
@@ -730,7 +730,7 @@ def test_the_printed_formula_without_the_final_clamp_is_caught(
             for j in range(X.shape[1]):
                 a = X[i, j] * residuals[i, 0] / radius
                 if abs(a) < 1e100:
-                    sums[labels[i], j, 0] += np.rint(printed_catoni(a, 3.0) * 2.0**bits)
+                    sums[labels[i], 0, j] += np.rint(printed_catoni(a, 3.0) * 2.0**bits)
 
     rows = [(np.full(D, a), 1.0) for a in (3e7, -3e7, 1e6)]
     X, y = np.ones((4, D)), np.ones(4)
@@ -769,7 +769,7 @@ def clip_by_the_norm_of_the_input(guard: bool) -> Any:
                 v = x[:, None] * residuals[i] * factor
                 v = np.nan_to_num(v, posinf=0.0, neginf=0.0) / radius * 2.0**bits
                 rounded = np.trunc(v) if guard else np.rint(v)
-                sums[labels[i]] += np.clip(rounded, -(2.0**52), 2.0**52)
+                sums[labels[i]] += np.clip(rounded, -(2.0**52), 2.0**52).T
 
     return ball_dense
 
@@ -902,9 +902,9 @@ def test_smoothed_influence_is_odd_monotone_and_bounded(smoothing: float) -> Non
 
 
 @pytest.mark.parametrize("smoothing", np.geomspace(0.3, 100, 17))
-def test_polynomial_of_the_smoothed_influence(smoothing: float) -> None:
+def test_fraction_of_the_smoothed_influence(smoothing: float) -> None:
     """Within 1e-6 everywhere, and what the kernel makes of it never leaves the bound."""
-    P = np.array(catoni_polynomial(float(smoothing)))
+    fraction = np.array(catoni_fraction(float(smoothing)))
     a = np.concatenate([np.logspace(-12, 12, 2000), np.linspace(0, 10, 4000)])
     a = np.concatenate([a, -a])
     bits = 34
@@ -912,7 +912,7 @@ def test_polynomial_of_the_smoothed_influence(smoothing: float) -> None:
     steps = mean.range.steps(bits)
     assert Fraction(steps, 2**bits) <= Fraction(mean.bound)
     entries = a.copy()
-    kernels.influence(entries, kernels.CATONI, P, steps, bits)
+    kernels.influence(entries, kernels.CATONI, fraction, steps, bits)
     assert (np.abs(entries) <= steps).all()
     assert np.abs(entries / 2.0**bits - catoni_influence(a, float(smoothing))).max() < 1.01e-6
 
