@@ -184,7 +184,7 @@ def test_locks_hold_every_declared_dependency(root, pyproject):
 
 def test_makefile_and_ci_have_their_targets(root):
     makefile = (root / "Makefile").read_text(encoding="utf-8")
-    for target in ("help", "demo", "test", "check", "lock", "clean"):
+    for target in ("help", "demo", "test", "check", "bench", "lock", "clean"):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
         assert target == "help" or f"@echo 'make {target} " in makefile, target
     run = root / ".ci" / "run"

@@ -283,6 +283,21 @@ def ball_sparse(  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _cubic(c0, c1, c2, c3, m, m2):  # type: ignore[no-untyped-def]
+    return (c0 + c1 * m) + (c2 + c3 * m) * m2
+
+
+@compiled
+def _forced(v, grid, limit):  # type: ignore[no-untyped-def]
+    """The grid integer in [-limit, limit] nearest to ``v * grid``; 0 for NaN."""
+    v = v * grid
+    v = v if v == v else 0.0
+    v = v if v < limit else limit
+    v = v if v > -limit else -limit
+    return (v + 1.5 * 2.0**52) - 1.5 * 2.0**52
+
+
+@compiled
 def influence(entries, kind, coefficients, limit, bits):  # type: ignore[no-untyped-def]
     """Force a flat array of entries (in units of the range) onto grid integers in [-limit, limit].
 
@@ -290,36 +305,45 @@ def influence(entries, kind, coefficients, limit, bits):  # type: ignore[no-unty
     Q, lowest first (`CATONI`). NaN becomes 0. Changed in place.
     """
     grid = 2.0**bits
-    magic = 1.5 * 2.0**52
+    limit = float(limit)
     n = entries.shape[0]
+    if kind == 0:
+        for i in range(n):
+            entries[i] = _forced(entries[i], grid, limit)
+        return
     if kind == 1:
         for i in range(n):
             a = entries[i]
-            entries[i] = a if abs(a) <= 1.0 else 0.0
-    elif kind == 2:
-        c = coefficients
-        p0, p1, p2, p3, p4, p5 = c[0], c[1], c[2], c[3], c[4], c[5]
-        p6, p7, p8, p9, p10, p11 = c[6], c[7], c[8], c[9], c[10], c[11]
-        q0, q1, q2, q3, q4, q5 = c[12], c[13], c[14], c[15], c[16], c[17]
-        q6, q7, q8, q9, q10, q11 = c[18], c[19], c[20], c[21], c[22], c[23]
+            entries[i] = _forced(a if abs(a) <= 1.0 else 0.0, grid, limit)
+        return
+    c = coefficients
+    p0, p1, p2, p3, p4, p5 = c[0], c[1], c[2], c[3], c[4], c[5]
+    p6, p7, p8, p9, p10, p11 = c[6], c[7], c[8], c[9], c[10], c[11]
+    q0, q1, q2, q3, q4, q5 = c[12], c[13], c[14], c[15], c[16], c[17]
+    q6, q7, q8, q9, q10, q11 = c[18], c[19], c[20], c[21], c[22], c[23]
+    short = not (p8 or p9 or p10 or p11 or q8 or q9 or q10 or q11)
+    if short:
         for i in range(n):
             a = entries[i]
-            m = abs(a)
-            m = m if m < 1e15 else 1e15
+            m = abs(a) if abs(a) < 1e15 else 1e15
             m2 = m * m
             m4 = m2 * m2
-            low = ((p0 + p1 * m) + (p2 + p3 * m) * m2) + ((p4 + p5 * m) + (p6 + p7 * m) * m2) * m4
-            P = low + ((p8 + p9 * m) + (p10 + p11 * m) * m2) * (m4 * m4)
-            low = ((q0 + q1 * m) + (q2 + q3 * m) * m2) + ((q4 + q5 * m) + (q6 + q7 * m) * m2) * m4
-            Q = low + ((q8 + q9 * m) + (q10 + q11 * m) * m2) * (m4 * m4)
+            P = _cubic(p0, p1, p2, p3, m, m2) + _cubic(p4, p5, p6, p7, m, m2) * m4
+            Q = _cubic(q0, q1, q2, q3, m, m2) + _cubic(q4, q5, q6, q7, m, m2) * m4
             h = math.copysign((m * P) / (1.0 + m * Q), a)
-            entries[i] = h if a == a else 0.0
+            entries[i] = _forced(h if a == a else 0.0, grid, limit)
+        return
     for i in range(n):
-        v = entries[i] * grid
-        v = v if v == v else 0.0
-        v = v if v < limit else limit
-        v = v if v > -limit else -limit
-        entries[i] = (v + magic) - magic
+        a = entries[i]
+        m = abs(a) if abs(a) < 1e15 else 1e15
+        m2 = m * m
+        m4 = m2 * m2
+        P = _cubic(p0, p1, p2, p3, m, m2) + _cubic(p4, p5, p6, p7, m, m2) * m4
+        Q = _cubic(q0, q1, q2, q3, m, m2) + _cubic(q4, q5, q6, q7, m, m2) * m4
+        P += _cubic(p8, p9, p10, p11, m, m2) * (m4 * m4)
+        Q += _cubic(q8, q9, q10, q11, m, m2) * (m4 * m4)
+        h = math.copysign((m * P) / (1.0 + m * Q), a)
+        entries[i] = _forced(h if a == a else 0.0, grid, limit)
 
 
 @compiled
