@@ -56,7 +56,9 @@ class Compiled(Generic[P, R]):
         source = self.function.__code__.co_filename
         seen = inspect.getclosurevars(self.function)
         callees = (
-            v for v in {**seen.globals, **seen.nonlocals}.values() if isinstance(v, Compiled)
+            v
+            for v in {**seen.globals, **seen.nonlocals}.values()
+            if isinstance(v, Compiled | Intrinsic)
         )
         return self._cache and all(
             callee is self or (callee.cached and callee.function.__code__.co_filename == source)
@@ -113,6 +115,7 @@ class Intrinsic:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.__doc__ = function.__doc__
         self.function = function
+        self.cached = True
 
     @functools.cached_property
     def type(self) -> Any:

@@ -605,6 +605,38 @@ def test_dense_and_sparse_are_the_same_bits(d: int) -> None:
             assert np.array_equal(one, other, equal_nan=True)
 
 
+def summed_in_lanes(terms: np.ndarray) -> np.ndarray:
+    """Row sums (rows,) in the order that the kernels promise."""
+    rows, d = terms.shape
+    tail = d - d % kernels.LANES
+    lanes = np.zeros((rows, kernels.LANES))
+    for j in range(0, tail, kernels.LANES):
+        lanes += terms[:, j : j + kernels.LANES]
+    while lanes.shape[1] > 1:
+        half = lanes.shape[1] // 2
+        lanes = lanes[:, :half] + lanes[:, half:]
+    rest = np.zeros(rows)
+    for j in range(tail, d):
+        rest += terms[:, j]
+    return np.asarray(lanes[:, 0] + rest)
+
+
+@pytest.mark.parametrize("d", [1, 7, 8, 9, 16, 50])
+def test_margins_are_summed_in_the_written_order(d: int) -> None:
+    """To the last bit: eight lanes, and no product is contracted into a sum."""
+    rng = np.random.default_rng(d)
+    X = rng.standard_normal((300, d)) * 10.0 ** rng.integers(-8, 8, (300, d))
+    scales, offsets, w = rng.random(d) + 0.5, rng.standard_normal(d), rng.standard_normal((d, 2))
+    margins, squares, _ = as_records(X).rows(slice(0, 300)).margins(scales, offsets, w, np.zeros(2))
+    Z = X * scales + offsets
+    assert (squares == summed_in_lanes(Z * Z)).all()
+    for k in range(2):
+        shift = 0.0
+        for j in range(d):
+            shift += w[j, k] * offsets[j]
+        assert (margins[:, k] == summed_in_lanes(X * (w[:, k] * scales)) + shift).all()
+
+
 def test_a_sparse_row_that_stores_a_column_many_times_is_one_row() -> None:
     """ALGORITHMS 0b.5; also when its owner claims that the matrix is canonical already."""
     d, copies = 3, 50

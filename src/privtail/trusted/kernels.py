@@ -19,14 +19,17 @@ norm, and m >= 8 sqrt(D) 2^-b pays for it. Outside that range the vector itself 
 max-scaled factors and accepted only if its own sum of squares passes.
 """
 
+# mypy: allow-untyped-calls, allow-untyped-defs, allow-untyped-decorators
+
 from __future__ import annotations
 
+import functools
 import math
+import operator
 
 import numpy as np
 
-from privtail.compilation import compiled
-from privtail.trusted.lanes import load, splat, store, total
+from privtail.compilation import compiled, intrinsic
 
 CLAMP, TRUNCATE, CATONI = 0, 1, 2
 """Influence functions of `box_sum`."""
@@ -43,8 +46,120 @@ def margin_of_safety(size: int, bits: int) -> float:
     return max(2.0**-40, size * 2.0**-48, 8.0 * math.sqrt(size) * 2.0**-bits)
 
 
+LANES = 8
+"""Doubles in a vector.
+
+A sum of many numbers is fast only if several run side by side, and a compiler may not reorder the
+additions of a plain loop. With vectors the source says which numbers are added to which: the same
+IEEE operations on every processor, in one register where it has wide ones.
+"""
+
+
+@functools.cache
+def _lanes():
+    """Numba's type of eight doubles, with its additions, subtractions and products."""
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import lower_builtin, models, register_model, type_callable
+
+    class Lanes(types.Type):
+        def __init__(self):
+            super().__init__(name="Lanes")
+
+    @register_model(Lanes)
+    class _Model(models.PrimitiveModel):
+        def __init__(self, dmm, fe_type):
+            super().__init__(dmm, fe_type, ir.VectorType(ir.DoubleType(), LANES))
+
+    lanes = Lanes()
+    for symbol, instruction in (
+        (operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"),
+        (operator.iadd, "fadd"),
+    ):  # fmt: skip
+
+        @type_callable(symbol)
+        def _typed(context):
+            return lambda a, b: lanes if a == b == lanes else None
+
+        @lower_builtin(symbol, lanes, lanes)
+        def _lowered(context, builder, signature, args, instruction=instruction):
+            return getattr(builder, instruction)(*args)
+
+    return lanes
+
+
+def _is_flat(array):
+    from numba import types
+
+    return isinstance(array, types.Array) and (array.dtype, array.layout) == (types.float64, "C")
+
+
+def _pointer(context, builder, array_type, array, index):
+    from llvmlite import ir
+    from numba.np.arrayobj import make_array
+
+    data = make_array(array_type)(context, builder, array).data
+    vector = ir.VectorType(ir.DoubleType(), LANES).as_pointer()
+    return builder.bitcast(builder.gep(data, [index]), vector)
+
+
+@intrinsic
+def load(typingctx, array, index):
+    """Lanes of ``array.flat[index : index + 8]``, C-contiguous doubles; not checked."""
+
+    def lower(context, builder, signature, args):
+        return builder.load(_pointer(context, builder, signature.args[0], *args), align=8)
+
+    return (_lanes()(array, index), lower) if _is_flat(array) else None
+
+
+@intrinsic
+def store(typingctx, array, index, lanes):
+    """Write lanes to ``array.flat[index : index + 8]``, C-contiguous doubles; not checked."""
+    from numba import types
+
+    def lower(context, builder, signature, args):
+        builder.store(args[2], _pointer(context, builder, signature.args[0], *args[:2]), align=8)
+        return context.get_dummy_value()
+
+    return (types.void(array, index, lanes), lower) if _is_flat(array) and array.mutable else None
+
+
+@intrinsic
+def splat(typingctx, number):
+    """Lanes that all hold ``number``."""
+    from numba import types
+
+    def lower(context, builder, signature, args):
+        from llvmlite import ir
+
+        lanes = ir.Constant(ir.VectorType(ir.DoubleType(), LANES), ir.Undefined)
+        for k in range(LANES):
+            lanes = builder.insert_element(lanes, args[0], ir.IntType(32)(k))
+        return lanes
+
+    return _lanes()(types.float64), lower
+
+
+@intrinsic
+def total(typingctx, lanes):
+    """Sum of the lanes, folded by halves: ((0+4) + (2+6)) + ((1+5) + (3+7))."""
+    from numba import types
+
+    def lower(context, builder, signature, args):
+        from llvmlite import ir
+
+        parts = [builder.extract_element(args[0], ir.IntType(32)(k)) for k in range(LANES)]
+        while len(parts) > 1:
+            half = len(parts) // 2
+            parts = [builder.fadd(parts[k], parts[k + half]) for k in range(half)]
+        return parts[0]
+
+    return types.float64(lanes), lower
+
+
 @compiled
-def margins_dense(X, scales, offsets, w, b, margins, squares, valid):  # type: ignore[no-untyped-def]
+def margins_dense(X, scales, offsets, w, b, margins, squares, valid):
     """Margins z.w + b, squared norms of z = x * scales + offsets, and finiteness, row by row.
 
     X (rows, d) C-contiguous float64; w (d, K); b (K,); margins (rows, K); squares, valid (rows,).
@@ -87,7 +202,7 @@ def margins_dense(X, scales, offsets, w, b, margins, squares, valid):  # type: i
 
 
 @compiled
-def margins_sparse(indptr, indices, data, scales, w, b, margins, squares, valid):  # type: ignore[no-untyped-def]
+def margins_sparse(indptr, indices, data, scales, w, b, margins, squares, valid):
     """`margins_dense` for canonical CSR rows, to the same bits (no offsets: they fill the zeros).
 
     An entry goes to the lane that its column has in a dense row; adding the zeros changes nothing.
@@ -117,7 +232,7 @@ def margins_sparse(indptr, indices, data, scales, w, b, margins, squares, valid)
 
 
 @compiled
-def merge_row(indices, data, order):  # type: ignore[no-untyped-def]
+def merge_row(indices, data, order):
     """Sum the entries of one row that share a column, in storage order; returns how many remain.
 
     ``order`` sorts the row by column and keeps the storage order of equal columns. The merged
@@ -137,7 +252,7 @@ def merge_row(indices, data, order):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _clip_row(z, r, count, intercept, radius, bits, margin, out):  # type: ignore[no-untyped-def]
+def _clip_row(z, r, count, intercept, radius, bits, margin, out):
     """Slow, safe clipping of (z, 1?) outer r to ``radius`` in grid units; False if it must be 0.
 
     The vector is built from factors scaled by their largest entry, so nothing under- or overflows
@@ -183,7 +298,7 @@ def _clip_row(z, r, count, intercept, radius, bits, margin, out):  # type: ignor
 
 
 @compiled
-def _clip_factors(squares, residuals, intercept, radius, bits, margin, factors, safe):  # type: ignore[no-untyped-def]
+def _clip_factors(squares, residuals, intercept, radius, bits, margin, factors, safe):
     """Factors that bring (z, 1?) outer r into the ball, in grid units, and where they are safe."""
     rows, outputs = residuals.shape
     extra = 1.0 if intercept else 0.0
@@ -201,7 +316,7 @@ def _clip_factors(squares, residuals, intercept, radius, bits, margin, factors, 
 
 
 @compiled
-def ball_dense(  # type: ignore[no-untyped-def]
+def ball_dense(
     X, scales, offsets, squares, valid, residuals, labels, intercept, radius, bits, margin, sums
 ):
     """Add clip(z outer r, radius) of every row, on the grid, to ``sums[label]``.
@@ -244,7 +359,7 @@ def ball_dense(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def ball_sparse(  # type: ignore[no-untyped-def]
+def ball_sparse(
     indptr, indices, data, scales, squares, valid, residuals, labels, intercept, radius, bits,
     margin, sums,
 ):  # fmt: skip
@@ -283,12 +398,12 @@ def ball_sparse(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _cubic(c0, c1, c2, c3, m, m2):  # type: ignore[no-untyped-def]
+def _cubic(c0, c1, c2, c3, m, m2):
     return (c0 + c1 * m) + (c2 + c3 * m) * m2
 
 
 @compiled
-def _forced(v, grid, limit):  # type: ignore[no-untyped-def]
+def _forced(v, grid, limit):
     """The grid integer in [-limit, limit] nearest to ``v * grid``; 0 for NaN."""
     v = v * grid
     v = v if v == v else 0.0
@@ -298,7 +413,7 @@ def _forced(v, grid, limit):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def influence(entries, kind, coefficients, limit, bits):  # type: ignore[no-untyped-def]
+def influence(entries, kind, coefficients, limit, bits):
     """Force a flat array of entries (in units of the range) onto grid integers in [-limit, limit].
 
     ``coefficients`` are those of h(a) = m P(m) / (1 + m Q(m)), m = |a|: twelve of P, then twelve of
@@ -347,7 +462,7 @@ def influence(entries, kind, coefficients, limit, bits):  # type: ignore[no-unty
 
 
 @compiled
-def box_dense(  # type: ignore[no-untyped-def]
+def box_dense(
     X, scales, offsets, valid, residuals, labels, intercept, radius, kind, coefficients, limit,
     bits, sums,
 ):  # fmt: skip
@@ -382,7 +497,7 @@ def box_dense(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def box_sparse(  # type: ignore[no-untyped-def]
+def box_sparse(
     indptr, indices, data, scales, valid, residuals, labels, intercept, radius, kind,
     coefficients, limit, bits, sums,
 ):  # fmt: skip
@@ -411,7 +526,7 @@ def box_sparse(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def moment_sum(rows, valid, radius, bits, margin, sums):  # type: ignore[no-untyped-def]
+def moment_sum(rows, valid, radius, bits, margin, sums):
     """Add the upper triangle of clip(z) clip(z)^T / radius^2, off-diagonals times sqrt(2).
 
     rows (n, p) float64; sums (p (p + 1) / 2,) float64. The l2 norm of a row's vector is the
