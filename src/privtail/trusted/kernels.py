@@ -210,6 +210,10 @@ def margins_sparse(indptr, indices, data, scales, w, b, margins, squares, valid)
     rows = indptr.shape[0] - 1
     d, outputs = w.shape
     tail = d - d % 8
+    u = np.empty((outputs, d))
+    for k in range(outputs):
+        for j in range(d):
+            u[k, j] = w[j, k] * scales[j]
     s = np.empty(9)
     for i in range(rows):
         valid[i] = True
@@ -217,14 +221,14 @@ def margins_sparse(indptr, indices, data, scales, w, b, margins, squares, valid)
             s[:] = 0.0
             for t in range(indptr[i], indptr[i + 1]):
                 j = indices[t]
-                s[j % 8 if j < tail else 8] += data[t] * (w[j, k] * scales[j])
+                s[j & 7 if j < tail else 8] += data[t] * u[k, j]
             lanes = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
             margins[i, k] = (lanes + s[8]) + b[k]
         s[:] = 0.0
         for t in range(indptr[i], indptr[i + 1]):
             j = indices[t]
             z = data[t] * scales[j]
-            s[j % 8 if j < tail else 8] += z * z
+            s[j & 7 if j < tail else 8] += z * z
             if not abs(data[t]) <= 1.7976931348623157e308:
                 valid[i] = False
         lanes = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
