@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -131,11 +131,10 @@ HERE = {
 THERE = {"diffprivlib (tight bounds)": diffprivlib_, "Opacus (norm 1, rate 1)": opacus_}
 
 
-def measured(methods: dict[str, Any]) -> list[dict[str, Any]]:
-    """RMSE, accuracy and seconds of every method at every epsilon."""
+def measured(methods: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """RMSE, accuracy and seconds of every method at every epsilon, as they are known."""
     warnings.simplefilter("ignore")
     T, t = data(1_000)
-    results = []
     for name, method in methods.items():
         for epsilon in EPSILONS:
             rows = []
@@ -150,11 +149,10 @@ def measured(methods: dict[str, Any]) -> list[dict[str, Any]]:
                 accuracy = float(np.mean((sign(T) > 0) == (t > 0)))
                 rows.append((rmse, accuracy, middle - start, end - middle))
             rmse, accuracy, first, second = map(statistics.median, zip(*rows, strict=True))
-            results.append({
+            yield {
                 "method": name, "epsilon": epsilon, "rmse": rmse, "accuracy": accuracy,
                 "regression, s": first, "classification, s": second,
-            })  # fmt: skip
-    return results
+            }  # fmt: skip
 
 
 def versions(*packages: str) -> str:
@@ -162,26 +160,38 @@ def versions(*packages: str) -> str:
     return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
 
 
+def show(row: dict[str, Any]) -> None:
+    """Print a row of the table."""
+    numbers = f"{row['rmse']:12.4g}{row['accuracy']:12.3f}"
+    seconds = f"{row['regression, s']:12.2f}{row['classification, s']:12.2f}"
+    print(f"{row['method']:28}{row['epsilon']:8}{numbers}{seconds}", flush=True)
+
+
 def main(python: str) -> None:
-    """Measure here and in the peers' environment, and print one table."""
-    out = subprocess.run(
-        [python, __file__, "--there"], check=True, stdout=subprocess.PIPE, text=True
-    )
-    there = json.loads(out.stdout.splitlines()[-1])
-    print(versions("privtail", "scikit-learn", "numpy"), "|", there["versions"])
+    """Measure here, then in the peers' environment; one table."""
+    print(versions("privtail", "scikit-learn", "numpy"))
     print(f"n = {N}, d = {D}, delta = {DELTA}; medians of {RUNS} runs\n")
     columns = ("RMSE", "accuracy", "s", "s (classes)")
     print(f"{'':28}{'epsilon':>8}", *(f"{c:>12}" for c in columns), sep="")
-    for row in [*measured(HERE), *there["results"]]:
-        numbers = f"{row['rmse']:12.4g}{row['accuracy']:12.3f}"
-        seconds = f"{row['regression, s']:12.2f}{row['classification, s']:12.2f}"
-        print(f"{row['method']:28}{row['epsilon']:8}{numbers}{seconds}")
+    for row in measured(HERE):
+        show(row)
+    there = [python, __file__, "--there"]
+    with subprocess.Popen(there, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("{"):
+                show(json.loads(line))
+            else:
+                print(line, end="", flush=True)
+    if process.returncode:
+        sys.exit(process.returncode)
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--there"]:
-        packages = versions("diffprivlib", "opacus", "torch", "scikit-learn", "numpy")
-        print(json.dumps({"versions": packages, "results": measured(THERE)}))
+        print("peers:", versions("diffprivlib", "opacus", "torch", "scikit-learn", "numpy"))
+        for row in measured(THERE):
+            print(json.dumps(row), flush=True)
     elif len(sys.argv) == 2:
         main(sys.argv[1])
     else:
