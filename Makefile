@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint lock clean
+.PHONY: help demo test check lint bench bench-peers lock clean
 
 VENV = .venv
 PY = $(VENV)/bin/python
@@ -37,6 +37,8 @@ help:
 	@echo 'make test   the fast tests'
 	@echo 'make check  format, lint, types, and the slow statistical audits'
 	@echo 'make lint   the first three of these alone'
+	@echo 'make bench  speed and memory, beside the plain gradient and the limits we set ourselves'
+	@echo '           (make bench-peers: accuracy and seconds beside diffprivlib and Opacus)'
 	@echo 'make lock   regenerate requirements/*.txt from pyproject.toml'
 	@echo 'make clean  remove .venv, demo/ and caches'
 	@echo
@@ -61,6 +63,20 @@ lint: $(DEV) $(SELF)
 	"$(PY)" -m ruff check . || failed="$$failed ruff"; \
 	"$(PY)" -m mypy || failed="$$failed mypy"; \
 	[ -z "$$failed" ] || { echo "make lint: failed:$$failed" >&2; exit 1; }
+
+bench: $(DEV) $(SELF)
+	@for name in gradients fit memory; do \
+	  PYTHONDONTWRITEBYTECODE=1 "$(PY)" benchmarks/$$name.py || exit 1; echo; \
+	done
+
+# The peers need an older scikit-learn: they get an environment of their own, outside the tree.
+PEERS = $(or $(TMPDIR),/tmp)/privtail-peers
+
+bench-peers: $(DEV) $(SELF)
+	@"$(PY)" -m venv "$(PEERS)"
+	@echo "installing benchmarks/peers.txt in $(PEERS) (PyTorch: up to 3 GB the first time)"
+	@"$(PEERS)/bin/python" -m pip install --quiet -r benchmarks/peers.txt
+	@PYTHONDONTWRITEBYTECODE=1 "$(PY)" benchmarks/peers.py "$(PEERS)/bin/python"
 
 # uv resolves for every platform and every Python from 3.11 on; pip does all the installing.
 LOCK = "$(PY)" -m uv pip compile pyproject.toml --extra all --quiet --upgrade \

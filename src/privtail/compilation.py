@@ -56,7 +56,9 @@ class Compiled(Generic[P, R]):
         source = self.function.__code__.co_filename
         seen = inspect.getclosurevars(self.function)
         callees = (
-            v for v in {**seen.globals, **seen.nonlocals}.values() if isinstance(v, Compiled)
+            v
+            for v in {**seen.globals, **seen.nonlocals}.values()
+            if isinstance(v, Compiled | Intrinsic)
         )
         return self._cache and all(
             callee is self or (callee.cached and callee.function.__code__.co_filename == source)
@@ -100,7 +102,36 @@ def _numba() -> Any:
     def _(value: Compiled[..., Any], context: Any) -> Any:
         return typeof_impl(value.dispatcher, context)
 
+    @typeof_impl.register(Intrinsic)
+    def _(value: Intrinsic, context: Any) -> Any:
+        return value.type
+
     return numba
+
+
+class Intrinsic:
+    """A function for compiled code alone, written in LLVM's own instructions (`intrinsic`)."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__doc__ = function.__doc__
+        self.function = function
+        self.cached = True
+
+    @functools.cached_property
+    def type(self) -> Any:
+        """Its type in Numba, which is imported here and not before."""
+        from numba.core.registry import cpu_target
+        from numba.extending import intrinsic
+
+        made = intrinsic(self.function)
+        cpu_target.typing_context.refresh()
+        cpu_target.target_context.refresh()
+        return cpu_target.typing_context.resolve_value_type(made)
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """`numba.extending.intrinsic` that imports Numba when it is first compiled."""
+    return Intrinsic(function)
 
 
 @overload

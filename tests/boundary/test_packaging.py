@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import tomllib
 import zipfile
 from pathlib import Path
@@ -51,6 +52,40 @@ def test_the_lightness_test_would_notice():
     code = f"import sys, scipy.stats; print(*(m for m in {HEAVY!r} if m in sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["scipy.stats"]
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_kernels_are_compiled_once_where_a_folder_can_be_written(tmp_path, writable):
+    """A second process loads the machine code; without any folder it compiles in memory."""
+    site = tmp_path / "site"
+    shutil.copytree(SOURCE, site / "privtail", ignore=shutil.ignore_patterns("__pycache__"))
+    if not writable:
+        for folder in [path for path in site.rglob("*") if path.is_dir()]:
+            (folder / "__pycache__").write_text("in the way")
+    code = """
+        import numpy as np
+        from privtail.trusted import kernels
+        rows, ones = np.ones((3, 9)), np.ones(9)
+        margins, squares, valid = np.empty((3, 1)), np.empty(3), np.empty(3, np.bool_)
+        kernels.margins_dense(
+            rows, ones, ones, np.ones((9, 1)), np.ones(1), margins, squares, valid
+        )
+        assert margins.tolist() == [[19.0]] * 3 and squares.tolist() == [36.0] * 3
+        print(sum(kernels.margins_dense.dispatcher.stats.cache_hits.values()))
+    """
+    keep = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "PYTHON"))}
+    nowhere = {} if writable else {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null/cache"}
+    hits = [
+        subprocess.run(
+            [sys.executable, "-B", "-c", textwrap.dedent(code)],
+            env={**keep, **nowhere, "PYTHONPATH": str(site)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for _ in range(1 + writable)
+    ]
+    assert hits == ["0", "1"][: 1 + writable]
 
 
 def test_version_is_that_of_the_metadata(pyproject):
@@ -184,7 +219,7 @@ def test_locks_hold_every_declared_dependency(root, pyproject):
 
 def test_makefile_and_ci_have_their_targets(root):
     makefile = (root / "Makefile").read_text(encoding="utf-8")
-    for target in ("help", "demo", "test", "check", "lock", "clean"):
+    for target in ("help", "demo", "test", "check", "bench", "lock", "clean"):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
         assert target == "help" or f"@echo 'make {target} " in makefile, target
     run = root / ".ci" / "run"

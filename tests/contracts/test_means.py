@@ -37,8 +37,8 @@ from privtail.trusted.means import (
     SmoothedCatoniMean,
     TruncatedMean,
     catoni_bound,
+    catoni_fraction,
     catoni_influence,
-    catoni_polynomial,
 )
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.records import as_records
@@ -655,6 +655,38 @@ def test_dense_and_sparse_are_the_same_bits(d: int) -> None:
             assert np.array_equal(one, other, equal_nan=True)
 
 
+def summed_in_lanes(terms: np.ndarray) -> np.ndarray:
+    """Row sums (rows,) in the order that the kernels promise."""
+    rows, d = terms.shape
+    tail = d - d % kernels.LANES
+    lanes = np.zeros((rows, kernels.LANES))
+    for j in range(0, tail, kernels.LANES):
+        lanes += terms[:, j : j + kernels.LANES]
+    while lanes.shape[1] > 1:
+        half = lanes.shape[1] // 2
+        lanes = lanes[:, :half] + lanes[:, half:]
+    rest = np.zeros(rows)
+    for j in range(tail, d):
+        rest += terms[:, j]
+    return np.asarray(lanes[:, 0] + rest)
+
+
+@pytest.mark.parametrize("d", [1, 7, 8, 9, 16, 50])
+def test_margins_are_summed_in_the_written_order(d: int) -> None:
+    """To the last bit: eight lanes, and no product is contracted into a sum."""
+    rng = np.random.default_rng(d)
+    X = rng.standard_normal((300, d)) * 10.0 ** rng.integers(-8, 8, (300, d))
+    scales, offsets, w = rng.random(d) + 0.5, rng.standard_normal(d), rng.standard_normal((d, 2))
+    margins, squares, _ = as_records(X).rows(slice(0, 300)).margins(scales, offsets, w, np.zeros(2))
+    Z = X * scales + offsets
+    assert (squares == summed_in_lanes(Z * Z)).all()
+    for k in range(2):
+        shift = 0.0
+        for j in range(d):
+            shift += w[j, k] * offsets[j]
+        assert (margins[:, k] == summed_in_lanes(X * (w[:, k] * scales)) + shift).all()
+
+
 def test_a_sparse_row_that_stores_a_column_many_times_is_one_row() -> None:
     """ALGORITHMS 0b.5; also when its owner claims that the matrix is canonical already."""
     d, copies = 3, 50
@@ -780,7 +812,7 @@ def test_the_printed_formula_without_the_final_clamp_is_caught(
             for j in range(X.shape[1]):
                 a = X[i, j] * residuals[i, 0] / radius
                 if abs(a) < 1e100:
-                    sums[labels[i], j, 0] += np.rint(printed_catoni(a, 3.0) * 2.0**bits)
+                    sums[labels[i], 0, j] += np.rint(printed_catoni(a, 3.0) * 2.0**bits)
 
     rows = [(np.full(D, a), 1.0) for a in (3e7, -3e7, 1e6)]
     X, y = np.ones((4, D)), np.ones(4)
@@ -821,7 +853,7 @@ def clip_by_the_norm_of_the_input(guard: bool) -> Any:
                 v = x[:, None] * residuals[i] * factor
                 v = np.nan_to_num(v, posinf=0.0, neginf=0.0) / radius * 2.0**bits
                 rounded = np.trunc(v) if guard else np.rint(v)
-                sums[labels[i]] += np.clip(rounded, -(2.0**52), 2.0**52)
+                sums[labels[i]] += np.clip(rounded, -(2.0**52), 2.0**52).T
 
     return ball_dense
 
@@ -954,9 +986,9 @@ def test_smoothed_influence_is_odd_monotone_and_bounded(smoothing: float) -> Non
 
 
 @pytest.mark.parametrize("smoothing", np.geomspace(0.3, 100, 17))
-def test_polynomial_of_the_smoothed_influence(smoothing: float) -> None:
+def test_fraction_of_the_smoothed_influence(smoothing: float) -> None:
     """Within 1e-6 everywhere, and what the kernel makes of it never leaves the bound."""
-    P = np.array(catoni_polynomial(float(smoothing)))
+    fraction = np.array(catoni_fraction(float(smoothing)))
     a = np.concatenate([np.logspace(-12, 12, 2000), np.linspace(0, 10, 4000)])
     a = np.concatenate([a, -a])
     bits = 34
@@ -964,7 +996,7 @@ def test_polynomial_of_the_smoothed_influence(smoothing: float) -> None:
     steps = mean.range.steps(bits)
     assert Fraction(steps, 2**bits) <= Fraction(mean.bound)
     entries = a.copy()
-    kernels.influence(entries, kernels.CATONI, P, steps, bits)
+    kernels.influence(entries, kernels.CATONI, fraction, steps, bits)
     assert (np.abs(entries) <= steps).all()
     assert np.abs(entries / 2.0**bits - catoni_influence(a, float(smoothing))).max() < 1.01e-6
 

@@ -21,10 +21,10 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import comb, ndtr
 
 from privtail.errors import InvalidInput
-from privtail.trusted.kernels import CATONI, CLAMP, TRUNCATE
+from privtail.trusted.kernels import CATONI, CLAMP, FRACTION_DEGREE, TRUNCATE
 from privtail.trusted.sensitive import Norms
 
 
@@ -157,7 +157,7 @@ class SmoothedCatoniMean:
 
     @property
     def range(self) -> Interval:
-        coefficients = catoni_polynomial(self.smoothing)
+        coefficients = catoni_fraction(self.smoothing)
         return Interval(self.scale, CATONI, coefficients, limit=self.bound)
 
 
@@ -236,24 +236,32 @@ def catoni_influence(a: NDArray[np.float64], smoothing: float) -> NDArray[np.flo
 
 
 @cache
-def catoni_polynomial(smoothing: float) -> tuple[float, ...]:
-    """Coefficients of P, |t P(2 t^2 - 1) - E phi| < 1e-6 for t = a/sqrt(1 + a^2), lowest first.
+def catoni_fraction(smoothing: float) -> tuple[float, ...]:
+    """P and Q with |m P(m) / (1 + m Q(m)) - E phi| < 8e-7 for m = |a|, as `influence` asks.
 
-    Accuracy only: the kernel forces the result onto [-c_beta, c_beta] whatever P is.
+    Least squares of numerator - target x denominator in the basis m^k / (1 + m)^n, reweighted
+    towards the largest error, of the least degree n that is accurate enough. Accuracy only: the
+    kernel forces the result onto [-c_beta, c_beta] whatever the fraction is.
     """
-    t = np.sin(np.linspace(0, np.pi / 2, 4001))[1:-1]
-    target = catoni_influence(t / np.sqrt(1 - t * t), smoothing)
-    x = 2 * t * t - 1
-    for degree in range(15, 48, 4):
-        basis = np.polynomial.chebyshev.chebvander(x, degree)
-        fit, *_ = np.linalg.lstsq(basis * t[:, None], target, rcond=None)
-        power = np.polynomial.chebyshev.cheb2poly(fit)
-        value = np.zeros_like(t)
-        for c in power[::-1]:
-            value = value * x + c
-        if np.abs(t * value - target).max() < 1e-6:
-            return tuple(float(c) for c in power)
-    raise InvalidInput(
-        f"No polynomial reaches 1e-6 for smoothing={smoothing!r}. Values between 0.3 and 60 work; "
-        "the papers use log(1/failure_probability), 3 to 7."
-    )
+    u = np.sin(np.linspace(0, np.pi / 2, 602))[1:-1] ** 2
+    m = u / (1 - u)
+    target = catoni_influence(m, smoothing)
+    for n in range(7, FRACTION_DEGREE + 1):
+        k = np.arange(n + 1)
+        sizes = comb(n, k)
+        basis = sizes * u[:, None] ** k * (1 - u[:, None]) ** (n - k)
+        first, rest = basis[:, 0], basis[:, 1:]
+        columns = np.hstack([rest, -target[:, None] * rest])
+        weights = below = np.ones_like(u)
+        for _ in range(10):
+            w = weights / below
+            fit = np.linalg.lstsq(columns * w[:, None], target * first * w, rcond=None)[0]
+            P, Q = fit[:n] * sizes[1:], fit[n:] * sizes[1:]
+            below = first + rest @ fit[n:]
+            error = np.abs(m * np.polyval(P[::-1], m) / (1 + m * np.polyval(Q[::-1], m)) - target)
+            if error.max() < 8e-7 and (below > 0).all():
+                padding = (0.0,) * (FRACTION_DEGREE - n)
+                return (*P.tolist(), *padding, *Q.tolist(), *padding)
+            below = np.maximum(below, 1e-3)
+            weights = weights * np.sqrt(0.2 + error / error.max())
+    raise InvalidInput(f"No fraction reaches 8e-7 for smoothing={smoothing!r}.")

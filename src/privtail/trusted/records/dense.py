@@ -74,20 +74,24 @@ class DenseRows:
     ) -> None:  # fmt: skip
         """Add l2-clipped contributions to ``sums`` (blocks, d + intercept, K)."""
         margin = kernels.margin_of_safety(sums.shape[1] * sums.shape[2], bits)
+        turned = np.zeros((sums.shape[0], sums.shape[2], sums.shape[1]))
         kernels.ball_dense(
             self.X, scales, offsets, squares, valid, residuals, labels, intercept, radius, bits,
-            margin, sums,
+            margin, turned,
         )  # fmt: skip
+        sums += turned.transpose(0, 2, 1)
 
     def box_sum(
         self, scales: Doubles, offsets: Doubles, valid: NDArray[np.bool_], residuals: Doubles,
         labels: NDArray[np.int64], intercept: bool, box: Interval, bits: int, sums: Doubles,
     ) -> None:  # fmt: skip
         """Add entrywise influences to ``sums`` (blocks, d + intercept, K)."""
+        turned = np.zeros((sums.shape[0], sums.shape[2], sums.shape[1]))
         kernels.box_dense(
             self.X, scales, offsets, valid, residuals, labels, intercept, box.radius, box.kind,
-            np.array(box.coefficients), box.steps(bits), bits, sums,
+            np.array(box.coefficients), box.steps(bits), bits, turned,
         )  # fmt: skip
+        sums += turned.transpose(0, 2, 1)
 
     def transformed(self, scales: Doubles, offsets: Doubles) -> Doubles:
         """Dense rows after scaling and centring, (rows, d)."""
