@@ -41,7 +41,7 @@ def main() -> None:
         size = path.stat().st_size / 2**30
         print(f"{options.rows:,} rows x {COLUMNS} and a target, {options.format}, {size:.2f} GiB")
         command = [sys.executable, __file__, "--measure", str(path)]
-        found = subprocess.run(  # noqa: S603
+        found = subprocess.run(
             command + ["--scratch"] * options.scratch, check=True, stdout=subprocess.PIPE
         )
         report(json.loads(found.stdout))

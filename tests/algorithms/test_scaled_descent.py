@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from privtail.algorithms import ScaledDescent
+from privtail.algorithms.count_descent import CountDescent
 from privtail.domains import L1, L2, L2Ball, Unconstrained
 from privtail.errors import IncompatibleParts
 from privtail.losses import (
