@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from dataclasses import FrozenInstanceError, dataclass, fields, replace
 
@@ -175,12 +176,22 @@ def test_replace_one_pays_the_diameter_and_zero_out_the_radius(algorithm):
 @every_algorithm
 def test_the_multiplier_is_a_factor_on_every_noise(algorithm):
     problem = Problem(n=300, d=2)
-    once, twice = (algorithm.plan(m, problem) for m in (3.0, 6.0))
+    once, twice = (algorithm.plan(m, problem) for m in (300.0, 600.0))
     for a, b in zip(once, twice, strict=True):
         assert (a.sampling, a.times) == (b.sampling, b.times)
         for e, f in zip(a.events, b.events, strict=True):
             assert f.scale == pytest.approx(2 * e.scale)
             assert replace(f, scale=e.scale) == e
+
+
+@every_algorithm
+def test_more_noise_costs_less_where_some_noise_is_fixed(algorithm):
+    """Looks at the data need no less noise than a part of n, however small the multiplier."""
+    plans = [algorithm.plan(m, Problem(n=3_000, d=2)) for m in (3.0, 6.0, 300.0)]
+    for less, more in itertools.pairwise(plans):
+        events = [[e.scale for r in plan for e in r.events] for plan in (less, more)]
+        assert all(a <= b for a, b in zip(*events, strict=True))
+        assert cost(more, "replace_one").epsilon(1e-6) < cost(less, "replace_one").epsilon(1e-6)
 
 
 @every_algorithm

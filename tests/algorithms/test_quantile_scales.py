@@ -75,12 +75,12 @@ def test_every_constant_has_a_positive_scale(value):
     assert (np.abs(found.centres - clamped) <= max(abs(clamped) / 2, 2.0**-64)).all()
 
 
-def test_pooling_costs_one_vote_and_begins_when_noise_is_a_twentieth():
+def test_pooling_costs_one_vote_and_begins_when_noise_is_a_twelfth():
     scales = QuantileScales()
     problem = Problem(n=1000, d=100)
-    assert not scales.pooled(4.4, problem)
-    assert scales.pooled(5.1, problem)
-    for multiplier, votes in ((4.4, 100), (5.1, 1)):
+    assert not scales.pooled(7.4, problem)
+    assert scales.pooled(7.6, problem)
+    for multiplier, votes in ((7.4, 100), (7.6, 1)):
         event = scales.plan(multiplier, problem)[0].events[0]
         step = 2.0**problem.bits
         assert event.diameter == pytest.approx(math.sqrt(2 * votes) * step)
@@ -106,3 +106,47 @@ def test_no_noisy_histogram_raises(noise):
         found = described(counts, max(noise, 0.0), 1000, EDGES, pooled=False)
         assert (found.scales > 0).all()
         assert np.isfinite(found.centres).all()
+
+
+def far(level, n=2_000, seed=0, **options):
+    y = level + np.random.default_rng(seed).standard_t(3, n) * 20
+    found = describe(np.zeros((n, 1)), y, target=True, seed=seed, **options)
+    return y, float(found.centres[1]), float(found.scales[1]), bool(found.reliable[1])
+
+
+@pytest.mark.parametrize("level", [0.0, 1e3, -1e4, 1e5, 1e6])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_level_of_a_far_target_is_found(level, seed):
+    y, centre, scale, reliable = far(level, epsilon=0.1, seed=seed)
+    assert reliable or level == 0
+    assert abs(centre - np.median(y)) < 4 * np.std(y)
+    assert scale < 8 * np.std(y)
+
+
+def test_features_far_from_zero_get_a_scale_of_their_own():
+    X = np.random.default_rng(0).normal([1e5, 10.0, -1e6], [1.0, 1e-3, 1e2], (20_000, 3))
+    found = describe(X)
+    assert np.abs((found.centres - np.median(X, axis=0)) / X.std(axis=0)).max() < 0.5
+    assert found.resolved.all()
+    assert ((found.scales / X.std(axis=0) > 0.3) & (found.scales / X.std(axis=0) < 3)).all()
+
+
+def test_a_run_of_cells_shows_where_no_cell_does():
+    """Lognormal columns spread over many powers of two, each of them below its noise."""
+    X = np.random.default_rng(0).lognormal(0, 1.5, (2_000, 1))
+    found = describe(X, epsilon=0.05)
+    assert found.reliable.all()
+    assert 0.25 < found.centres[0] < 4.0
+    assert 0.25 < found.scales[0] < 8.0
+
+
+def test_a_column_of_which_only_zeros_show_is_known():
+    X = np.zeros((1_000, 2))
+    X[:3, 1] = 1e6  # nobody may notice three records
+    found = describe(X)
+    assert found.zeros.all()
+    rare = np.zeros((1_000, 1))
+    rare[:200] = 1e6
+    found = describe(rare, epsilon=3.0)
+    assert not found.zeros.any()
+    assert 1e5 < found.scales[0] < 1e7

@@ -12,8 +12,18 @@ from scipy import sparse
 from privtail.algorithms import ScaledDescent
 from privtail.domains import L1, L2, L2Ball, Unconstrained
 from privtail.errors import IncompatibleParts
-from privtail.losses import GeneralLoss, HuberLoss, LogisticLoss, SquaredLoss
+from privtail.losses import (
+    AbsoluteLoss,
+    GeneralLoss,
+    HuberLoss,
+    LogisticLoss,
+    PoissonLoss,
+    QuantileLoss,
+    SquaredLoss,
+)
 from privtail.trusted.accountants import cost
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
 from privtail.trusted.problem import Problem
 
 
@@ -24,21 +34,32 @@ def linear(n=20_000, d=3, seed=0, sizes=1.0, shift=0.0):
     return X, X @ w + 2.0 + rng.standard_t(2.5, n), w
 
 
-def test_the_plan_is_scales_threshold_and_steps():
+SHARES = {"scale_share": 0.1, "threshold_share": 0.05, "comparison_share": 0.02}
+
+
+def test_the_plan_is_scales_threshold_steps_and_a_comparison():
     problem = Problem(n=10_000, d=3)
-    algorithm = ScaledDescent(steps=50, scale_share=0.1, threshold_share=0.05)
-    plan = algorithm.plan(4.0, problem)
+    plan = ScaledDescent(steps=50, **SHARES).plan(4_000.0, problem)
     assert [(r.events[0].question, r.times) for r in plan] == [
         ("histogram", 1),
-        ("histogram", 2),
+        ("histogram", 3),
         ("gradient norms", 1),
         ("gradient", 50),
+        ("improvement", 1),
     ]
     # Shares of the squared Gaussian-DP parameter, in units of that of the descent.
-    mus = [cost((r,), "replace_one").mu for r in plan]
-    assert (mus[0] / mus[3]) ** 2 == pytest.approx(0.08, rel=1e-6)
-    assert (mus[1] / mus[3]) ** 2 == pytest.approx(0.02, rel=1e-6)
-    assert (mus[2] / mus[3]) ** 2 == pytest.approx(0.05, rel=1e-6)
+    mus = [cost((r,), "replace_one").mu ** 2 for r in plan]
+    assert (mus[0] + mus[1]) / mus[3] == pytest.approx(0.1, rel=1e-6)
+    assert mus[2] / mus[3] == pytest.approx(0.05, rel=1e-6)
+    assert mus[4] / mus[3] == pytest.approx(0.02, rel=1e-6)
+
+
+def test_a_large_budget_goes_to_the_steps():
+    problem = Problem(n=100_000, d=3)
+    plan = ScaledDescent(**SHARES).plan(4.0, problem)
+    mus = [cost((r,), "replace_one").mu ** 2 for r in plan]
+    assert sum(mus) < 1.001 * mus[3]
+    assert plan[-1].events[0].scale * plan[-1].events[0].unit == pytest.approx(0.01)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, math.inf])
@@ -79,6 +100,53 @@ def test_when_noise_wins_the_slopes_are_zero(watched):
         )
         risk = np.mean((X @ found[:3, 0] + found[3, 0] - y) ** 2)
         assert risk < 4 * np.var(y)
+
+
+def released(X, y, loss=None, epsilon=1.0, algorithm=None):
+    curator = Curator(
+        X, y, budget=Budget(epsilon, 1e-6), noise="simulated", random_state=0, intercept=True
+    )
+    algorithm = algorithm or ScaledDescent()
+    multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
+    return algorithm.run(curator, loss or SquaredLoss(), Unconstrained(), multiplier)
+
+
+def test_shrinking_says_so():
+    X, y, _ = linear()
+    assert released(X, y).notes == ()
+    noise = np.random.default_rng(1).normal(size=len(y))
+    for target, epsilon, note in (
+        (noise, 0.1, "do not gain"),
+        (np.full_like(y, 7.0), 1.0, "scale of the target was not found"),
+        (y[:300], 0.05, "does not rise above the noise"),
+    ):
+        result = released(X[: len(target)], target, epsilon=epsilon)
+        assert not result.w[:3].any()
+        assert len(result.notes) == 1
+        assert note in result.notes[0]
+
+
+def kinked(q):
+    return QuantileLoss(quantile=q)
+
+
+@pytest.mark.parametrize("loss", [AbsoluteLoss(), kinked(0.5), kinked(0.2), HuberLoss(threshold=1)])
+def test_losses_with_kinks(loss):
+    X, y, w = linear(n=50_000)
+    found = released(X, y, loss).w[:, 0]
+    assert np.abs(found[:3] - w).max() < 0.3
+    if loss == kinked(0.2):
+        assert np.mean(y < X @ found[:3] + found[3]) == pytest.approx(0.2, abs=0.05)
+
+
+@pytest.mark.parametrize("rate", [-1.0, 2.0, 7.0])
+def test_counts_with_an_exponential_link(rate):
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(20_000, 3)), np.array([0.5, -0.5, 0.2])
+    y = rng.poisson(np.exp(X @ w + rate)).astype(float)
+    found = released(X, y, PoissonLoss()).w[:, 0]
+    assert np.abs(found[:3] - w).max() < 0.2
+    assert abs(found[3] - rate) < 0.2
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ one safeguard of the core is taken away, and the same check finds it.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -383,6 +384,53 @@ def test_scores(blocks: int, storage: str) -> None:
                 assert not {1, -1} <= signs
 
 
+@pytest.mark.parametrize("blocks", BLOCKS)
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_improvement(blocks: int, storage: str) -> None:
+    mean = ClampedMean(0.5, blocks=blocks)
+    points = [np.full((D, 1), v) for v in (0.0, 1.0, HUGE, 1e-200)]
+    for loss in (SquaredLoss(), Wild()):
+        for t, (x_new, y_new) in enumerate(adversarial_rows(D)[::2]):
+            sets = neighbours(X0, Y0, t % N, x_new, y_new, storage)
+            for w, base in itertools.permutations(points, 2):
+                full, other, empty = (batch(*s).improvement(loss, w, base, mean) for s in sets)
+                ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
+                ratios(Pair(integers(full), integers(empty), full.sensitivity.radius))
+
+
+@pytest.mark.parametrize("blocks", BLOCKS)
+def test_improvement_attains_its_bound(blocks: int) -> None:
+    X, _, row = opposed(blocks, 1)
+    y = np.where(X[:, 0] < 0, 0.0, 9.0)
+    better, worse, gone = y.copy(), y.copy(), y.copy()
+    better[row], worse[row], gone[row] = 9.0, 0.0, math.nan
+    a, b, c = (
+        batch(np.ones_like(X), t).improvement(
+            SquaredLoss(), np.full((1, 1), 9.0), np.zeros((1, 1)), ClampedMean(0.7, blocks)
+        )
+        for t in (better, worse, gone)
+    )
+    assert min(ratios(Pair(integers(a), integers(b), a.sensitivity.diameter))) >= 0.999
+    assert min(ratios(Pair(integers(b), integers(c), a.sensitivity.radius))) >= 0.999
+
+
+def test_improvement_is_the_mean_of_clamped_gains() -> None:
+    X, y = np.arange(-3.0, 5.0)[:, None], np.ones(8)
+    w, base = np.full((1, 1), 0.5), np.zeros((1, 1))
+    answer = batch(X, y).improvement(SquaredLoss(), w, base, ClampedMean(0.3))
+    gains = 0.5 * (1.0 - (0.5 * X[:, 0] - 1) ** 2)
+    found = integers(answer)[0] * answer.sensitivity.unit
+    assert found == pytest.approx(np.clip(gains, -0.3, 0.3).mean(), abs=1e-8)
+
+
+def test_improvement_needs_a_clamped_range() -> None:
+    b, w = batch(np.ones((3, 1)), np.ones(3)), np.zeros((1, 1))
+    for mean in (ClippedMean(1.0), TruncatedMean(1.0), BoundedMean(1.0)):
+        with pytest.raises(InvalidInput, match="ClampedMean"):
+            b.improvement(SquaredLoss(), w, w, mean)
+
+
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("storage", STORAGES)
 def test_no_question_warns_of_a_record(storage: str, outputs: int) -> None:
@@ -402,6 +450,7 @@ def test_no_question_warns_of_a_record(storage: str, outputs: int) -> None:
                     ),
                 )
             b.scores(loss, [w, -w], BoundedMean(1e-9))
+            b.improvement(loss, w, -w, ClampedMean(1e-9))
             b.gradient_norms(loss, w, EDGES)
         b.moments(1e-9, target=True)
         b.histogram([0, -1], EDGES)
@@ -517,6 +566,7 @@ def everything(b: Batch) -> list[list[int]]:
     answers += [b.means(mean) for mean in MEANS]
     answers += [
         b.scores(SquaredLoss(), [w, -w], BoundedMean(2.0, blocks=3)),
+        b.improvement(SquaredLoss(), w, -w, ClampedMean(2.0, blocks=3)),
         b.moments(1.7, target=True),
         b.histogram([0, 1, -1], EDGES),
         b.histogram([0, 1, -1], EDGES, pooled=True),
@@ -755,6 +805,8 @@ def test_an_influence_that_is_only_believed_is_caught(monkeypatch: pytest.Monkey
     monkeypatch.setattr(kernels, "influence", influence)
     with pytest.raises(AssertionError, match=r"l1|l2|l-inf"):
         test_scores(1, "float64")
+    with pytest.raises(AssertionError, match=r"l1|l2|l-inf"):
+        test_improvement(1, "float64")
 
 
 def clip_by_the_norm_of_the_input(guard: bool) -> Any:

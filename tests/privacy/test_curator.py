@@ -707,7 +707,9 @@ def taped(monkeypatch: pytest.MonkeyPatch, job: Any, data: Any, played: Any) -> 
     with monkeypatch.context() as patch:
         for name in ("gaussian", "laplace", "top", "coins"):
             patch.setattr(ExactSampler, name, tape.draw(name, getattr(ExactSampler, name)))
-        for name in ("gradient", "means", "scores", "moments", "histogram", "gradient_norms"):
+        for name in (
+            "gradient", "means", "scores", "improvement", "moments", "histogram", "gradient_norms",
+        ):  # fmt: skip
             patch.setattr(Batch, name, tape.listen(name, getattr(Batch, name)))
         patch.setattr(Opening, "charge", tape.listen("charge", Opening.charge))
         patch.setattr(Curator, "open", tape.listen("open", Curator.open))

@@ -306,6 +306,7 @@ def test_a_failing_record_does_not_empty_its_block(error: Any) -> None:
 QUESTIONS = {
     "gradient": lambda batch, loss, w: batch.gradient(loss, w, MEAN),
     "scores": lambda batch, loss, w: batch.scores(loss, [w], BoundedMean(1.0)),
+    "improvement": lambda batch, loss, w: batch.improvement(loss, w, w, ClampedMean(1.0)),
     "gradient_norms": lambda batch, loss, w: batch.gradient_norms(loss, w, [1.0]),
 }
 FUNCTIONS: dict[str, Any] = {"value": lambda m, y: m, "derivative": lambda m, y: m - y}

@@ -80,7 +80,7 @@ class AcceleratedDescent:
         require(domain, *self.needs, needed_by="AcceleratedDescent")
         problem = curator.problem
         found = QuantileScales(target=self.scale_target).run(curator, multiplier)
-        standard = Standard.of(found, curator)
+        standard = Standard.of(found, curator, loss)
         reach = found.tails[: problem.d] / standard.scales
         reach = reach + np.abs(found.centres[: problem.d] - standard.centres) / standard.scales
         radius = float(np.sqrt(np.sum(np.minimum(reach, 2.0**20) ** 2) + 1))

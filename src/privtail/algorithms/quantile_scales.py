@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.algorithms.comparison import ENOUGH
 from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
@@ -22,19 +23,27 @@ _POWERS = 2.0 ** np.arange(-64, 65)
 EDGES = np.concatenate([-_POWERS[::-1], _POWERS])
 """Public edges of the first look: minus and plus 2^-64 ... 2^64. The middle cell holds zero."""
 
-WINDOW = np.linspace(-4.0, 4.0, 257)
-"""Public edges of a closer look, in spreads around the centre found so far."""
+_ZERO = len(_POWERS)
 
-TARGET_SHARE = 1 / 3
-"""Part of a look that goes to the target, whose scale and level matter most."""
+WINDOW = np.linspace(-2.0, 2.0, 65)
+"""Public edges of a closer look: the cells that held the middle half are its half."""
+
+TARGET_SHARE = 0.6
+"""Part of the budget that goes to the target, whose scale and level matter most."""
+
+ZOOM_SHARE = 0.2
+"""Part of the features' budget that all closer looks take together; the target's are equal."""
+
+POOLED = 12
+"""Noise of a cell above n over this: features share one histogram."""
+
+SURE = 5.0
+"""How many deviations above zero a run of cells must stand to be believed."""
 
 _MAGNITUDES = ("scales", "deviations", "tails")
 
 BEYOND = 2.0**1000
 """Scale of a column whose size the edges cannot tell: whatever it is, it counts for nothing."""
-
-ZOOM_SHARE = 0.2
-"""Part of the budget that all closer looks take together."""
 
 _SPREADS = (
     ((0.25, 0.75), 1.349),
@@ -55,6 +64,7 @@ class Scales:
     scales : (columns,) spreads between quantiles, in standard deviations of a Gaussian.
     deviations : (columns,) root mean squares around the centres of what was seen.
     tails : (columns,) distances from the centre to the outermost cell above its noise.
+    lows, highs : (columns,) edges of the cells that hold the quartiles.
     reliable : (columns,) whether the histogram of the column rose above its noise. Where it did
         not, the centre is 0 and the rest is that of all columns pooled (1 if nothing was seen).
     resolved : (columns,) whether the quantiles of the spread lie at least two cells apart.
@@ -64,8 +74,23 @@ class Scales:
     scales: Doubles
     deviations: Doubles
     tails: Doubles
+    lows: Doubles
+    highs: Doubles
     reliable: NDArray[np.bool_]
     resolved: NDArray[np.bool_]
+
+    @property
+    def zeros(self) -> NDArray[np.bool_]:
+        """(columns,) whether nothing but zeros showed; nobody knows how large the rest is."""
+        inside = (self.lows == EDGES[_ZERO - 1]) & (self.highs == EDGES[_ZERO])
+        return np.asarray(inside & ~self.resolved)
+
+    def window(self, fixed: int) -> tuple[Doubles, Doubles]:
+        """Middles and half widths of where to look closer; around zero for ``fixed`` columns."""
+        middles = self.lows + (self.highs - self.lows) / 2
+        middles[:fixed] = 0.0
+        halves = np.maximum(self.highs - middles, middles - self.lows)
+        return middles, np.minimum(halves, BEYOND)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,18 +100,20 @@ class QuantileScales:
     No bound is needed (ALGORITHMS 0b.11). The first look uses signed powers of two, the same for
     any data; indicators of declared categories need none (centre 0, scale 1/2). Columns that it
     does not resolve (they lie far from zero, inside one power of two) get ``zooms`` closer looks,
-    each of which cuts the spread found so far into linear cells. What stays unresolved (a column
-    that is nearly constant) keeps the spread of the first look. ``target`` includes the target
-    column. Where the noise of a cell exceeds n/20, every record votes for one column only, and all
-    columns share one scale.
+    each of which cuts the cells that hold the middle half into 32. A feature that stays unresolved
+    (it is nearly constant) keeps the spread of the first look. ``target`` includes the target
+    column, with a part of the budget of its own. Where the noise of a feature's cell exceeds n/12,
+    every record votes for one feature only, and all features share one scale. ``enough``: the first
+    look at features needs no less noise than n over this; other counts no less than n/100.
 
     **Privacy.** Per look one Gaussian release of d histograms (l2 sensitivity sqrt(2 d) under
-    replace-one) and one of the target's; together they cost what one release of
-    noise ``multiplier`` costs.
+    replace-one) and one of the target's; together they cost what one release of noise
+    ``multiplier`` costs, or less.
     """
 
     target: bool = False
-    zooms: int = 2
+    zooms: int = 3
+    enough: int = 100_000
 
     def pooled(self, multiplier: float, problem: Problem) -> bool:
         """Whether one vote per record is all that the budget can carry."""
@@ -94,103 +121,103 @@ class QuantileScales:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The first look, then the closer ones."""
-        first, zoom, zooms = self._looks(multiplier, problem)
-        if not (problem.measured or self.target):
-            return ()
-        look = Round(events=first.events(problem, len(EDGES), self.target))
-        if zooms == 0:
-            return (look,)
-        return look, Round(events=zoom.events(problem, len(WINDOW), self.target), times=zooms)
+        first, closer = self._looks(multiplier, problem)
+        look = Round(events=first.events(problem, len(EDGES)))
+        zoom = Round(events=closer.events(problem, len(WINDOW)), times=self.zooms)
+        return tuple(r for r in (look, zoom) if r.events and r.times)
 
     def run(self, curator: Curator, multiplier: float) -> Scales:
         """Release the histograms; what they describe is post-processing."""
         d = curator.problem.d
-        if not (curator.problem.measured or self.target):
+        first, closer = self._looks(multiplier, curator.problem)
+        if not first.votes and not self.target:
             return _declared(d)
-        first, zoom, zooms = self._looks(multiplier, curator.problem)
-        found = coarse = first.at(curator.everyone(), EDGES, EDGES if self.target else None)
-        for batch in curator.rounds(Everyone(), zooms):
-            centres, spreads = found.centres.copy(), found.scales
-            if curator.sparse:
-                centres[:d] = 0.0
-            curator.transform(1 / spreads[:d], -centres[:d] / spreads[:d])
-            target = centres[d] + spreads[d] * WINDOW if self.target else None
-            found = _sharpened(found, zoom.at(batch, WINDOW, target), centres)
+        found = coarse = first.at(curator.everyone(), EDGES, EDGES)
+        for batch in curator.rounds(Everyone(), self.zooms if closer.votes or self.target else 0):
+            middles, halves = found.window(d if curator.sparse else 0)
+            curator.transform(1 / halves[:d], -middles[:d] / halves[:d])
+            seen = closer.at(batch, WINDOW, middles[-1] + halves[-1] * WINDOW)
+            found = _sharpened(found, seen, middles, halves)
         curator.transform(np.ones(d))
+        known = found.resolved.copy()
+        known[d:] = True  # a step of the target's size must not jump over what is known of it
         kept = {
-            name: np.where(found.resolved, getattr(found, name), getattr(coarse, name))
+            name: np.where(known, getattr(found, name), getattr(coarse, name))
             for name in _MAGNITUDES
         }
         return replace(found, **kept)
 
-    def _looks(self, multiplier: float, problem: Problem) -> tuple[_Look, _Look, int]:
-        """First look, closer look, and how many of these: pooled and none if noise drowns a cell.
+    def _looks(self, multiplier: float, problem: Problem) -> tuple[_Look, _Look]:
+        """First and closer look.
 
-        A column that a closer look can help fills few of its cells, so that look may be noisier.
+        A feature that a closer look can help fills few of its cells, so that look may be noisier.
         """
-        share = ZOOM_SHARE if self.zooms else 0.0
-        noise = multiplier / math.sqrt(1 - share)
-        columns = len(problem.measured)
-        first = _Look.of(noise, columns, self.target, pooled=False)
-        if first.std > problem.n / 20:
-            pooled = _Look.of(multiplier, min(columns, 1), self.target, pooled=True)
-            return pooled, pooled, 0
-        ratio = math.sqrt((1 - share) * self.zooms / share) if share else 1.0
-        return first, _Look.of(ratio * noise, columns, self.target, pooled=False), self.zooms
+        n, columns = problem.n, len(problem.measured)
+        part = TARGET_SHARE if columns and self.target else float(self.target)
+
+        def std(votes: int, share: float, enough: int = ENOUGH) -> float:
+            if votes == 0 or share == 0 or multiplier == 0:
+                return 0.0
+            return max(multiplier * math.sqrt(votes / share), n / enough)
+
+        target = std(int(self.target), part / (1 + self.zooms))
+        zooms = ZOOM_SHARE if self.zooms else 0.0
+        first = std(columns, (1 - part) * (1 - zooms), self.enough)
+        if first > n / POOLED:
+            pooled = _Look(1, std(1, 1 - part), self.target, target, pooled=True)
+            return pooled, replace(pooled, votes=0)
+        closer = std(columns, (1 - part) * zooms / max(1, self.zooms))
+        one = _Look(columns, first, self.target, target)
+        return one, replace(one, std=closer)
 
 
 @dataclass(frozen=True)
 class _Look:
-    """One histogram of every feature, and one of the target, with these noises of a count."""
+    """One histogram of every feature that is measured, and one of the target.
 
+    ``std`` and ``target_std`` are the noises of a count; a record has ``votes`` for features.
+    """
+
+    votes: int
     std: float
+    target: bool
     target_std: float
-    pooled: bool
+    pooled: bool = False
 
-    @classmethod
-    def of(cls, multiplier: float, votes: int, target: bool, *, pooled: bool) -> Self:
-        """Share what a release of this multiplier costs between ``votes`` cells and the target."""
-        part = TARGET_SHARE if votes and target else float(target)
-        std = multiplier * math.sqrt(votes / (1 - part)) if votes else 0.0
-        return cls(std, multiplier / math.sqrt(part) if target else 0.0, pooled)
-
-    def features(self, d: int) -> GaussianNoise:
+    def features(self) -> GaussianNoise:
         """Noise of the features' histogram, relative to its l2 radius."""
-        return GaussianNoise(self.std if self.pooled else self.std / math.sqrt(d))
+        return GaussianNoise(self.std / math.sqrt(self.votes))
 
-    def events(self, problem: Problem, edges: int, target: bool) -> tuple[Event, ...]:
+    def events(self, problem: Problem, edges: int) -> tuple[Event, ...]:
         """The releases of one look."""
-        columns, events = len(problem.measured), []
-        if columns:
-            answer = problem.histogram(columns, edges, self.pooled)
-            events.append(self.features(columns).event(answer))
-        if target:
+        events = []
+        if self.votes:
+            answer = problem.histogram(len(problem.measured), edges, self.pooled)
+            events.append(self.features().event(answer))
+        if self.target:
             last = GaussianNoise(self.target_std)
             events.append(last.event(problem.histogram(1, edges)))
         return tuple(events)
 
-    def at(self, batch: Batch, edges: Doubles, target_edges: Doubles | None) -> Scales:
+    def at(self, batch: Batch, edges: Doubles, target_edges: Doubles) -> Scales:
         """Release and describe, in units of ``edges``; the target's cells lie at its own."""
         n, columns = batch.problem.n, batch.problem.measured
         found = _declared(batch.problem.d)
-        if columns:
-            noise = self.features(len(columns))
-            counts = batch.histogram(columns, edges, self.pooled).release(noise)
+        if self.votes:
+            counts = batch.histogram(columns, edges, self.pooled).release(self.features())
             seen = described(counts.reshape(len(columns), -1), self.std, n, edges, self.pooled)
             for field in fields(Scales):
                 getattr(found, field.name)[list(columns)] = getattr(seen, field.name)
-        if target_edges is None:
+        if not self.target:
             return found
-        noise = GaussianNoise(self.target_std)
-        last = batch.histogram((-1,), target_edges).release(noise)
+        last = batch.histogram((-1,), target_edges).release(GaussianNoise(self.target_std))
         return _joined(found, described(last[None, :], self.target_std, n, edges, False))
 
 
 def _declared(d: int) -> Scales:
     """What is public of d indicators."""
-    half, one = np.full(d, 0.5), np.ones(d)
-    known = np.ones(d, dtype=np.bool_)
-    return Scales(np.zeros(d), half, half.copy(), one, known, known.copy())
+    half, one, known = np.full(d, 0.5), np.ones(d), np.ones(d, dtype=np.bool_)
+    return Scales(np.zeros(d), half, half.copy(), one, -one, one.copy(), known, known.copy())
 
 
 def described(counts: Doubles, std: float, n: int, edges: Doubles, pooled: bool) -> Scales:
@@ -201,11 +228,12 @@ def described(counts: Doubles, std: float, n: int, edges: Doubles, pooled: bool)
     columns = len(counts)
     votes = n if pooled else n * columns
     together = _describe(counts.sum(axis=0), std * math.sqrt(columns), votes, edges)
-    fallback = (0.0, *(together or (0.0, 1.0, 1.0, 1.0, True))[1:])
+    fallback = (0.0, *together[1:4], -1.0, 1.0, True) if together else _UNSEEN
     found = [None if pooled else _describe(row, std, n, edges) for row in counts]
-    table = np.array([fallback if one is None else one for one in found]).T.copy()
+    table = np.array([one or fallback for one in found], dtype=np.float64).T.copy()
     reliable = np.array([one is not None and one[1] < BEYOND for one in found])
-    return Scales(table[0], table[1], table[2], table[3], reliable, table[4] > 0)
+    centres, scales, deviations, tails, lows, highs, resolved = table
+    return Scales(centres, scales, deviations, tails, lows, highs, reliable, resolved > 0)
 
 
 def _joined(a: Scales, b: Scales) -> Scales:
@@ -213,48 +241,69 @@ def _joined(a: Scales, b: Scales) -> Scales:
     return Scales(*(np.concatenate(pair) for pair in pairs))
 
 
-def _sharpened(found: Scales, closer: Scales, centres: Doubles) -> Scales:
-    """What is known after a closer look, given in spreads around ``centres``."""
+def _sharpened(found: Scales, closer: Scales, middles: Doubles, halves: Doubles) -> Scales:
+    """What is known after a closer look, given in units of ``halves`` around ``middles``."""
     away = found.centres != 0  # a column of zeros is known as well as it can be
     better = found.reliable & closer.reliable & ~found.resolved & away
     inside = better & (closer.tails < WINDOW[-1])
-    unit = np.where(better, found.scales, 1.0)
-    seen = {name: np.where(better, getattr(closer, name), 1.0) for name in _MAGNITUDES}
+
+    def places(name: str) -> Any:
+        return np.where(better, middles + halves * getattr(closer, name), getattr(found, name))
+
+    def sizes(name: str, where: NDArray[np.bool_]) -> Any:
+        unit = np.where(where, halves, 1.0)
+        return np.where(where, unit * getattr(closer, name), getattr(found, name))
+
     return Scales(
-        np.where(better, centres + unit * np.where(better, closer.centres, 0.0), found.centres),
-        np.where(better, unit * seen["scales"], found.scales),
-        np.where(inside, unit * seen["deviations"], found.deviations),
-        np.where(inside, unit * seen["tails"], found.tails),
-        found.reliable,
+        places("centres"), sizes("scales", better), sizes("deviations", inside),
+        sizes("tails", inside), places("lows"), places("highs"), found.reliable,
         found.resolved | (better & closer.resolved),
-    )
+    )  # fmt: skip
 
 
-def _describe(
-    counts: Doubles, std: float, n: int, edges: Doubles
-) -> tuple[float, float, float, float, bool] | None:
-    """Centre, spread, deviation, tail, resolved; None if less than half of n is above the noise."""
-    kept = _signal(counts, std, edges)
+_Description = tuple[float, float, float, float, float, float, bool]
+_UNSEEN: _Description = (0.0, 1.0, 1.0, 1.0, -1.0, 1.0, True)
+
+
+def _describe(counts: Doubles, std: float, n: int, edges: Doubles) -> _Description | None:
+    """Centre, spread, deviation, tail, low, high, resolved; None if too little shows."""
+    kept = above_noise(counts, std, n, edges)
+    if edges is EDGES and kept[_ZERO] == kept.sum() > 0:
+        rest = counts.copy()
+        rest[_ZERO] = 0.0
+        kept = kept + _run(rest, std, 0, edges)
     total = kept.sum()
-    if total < 0.5 * n or total <= 0:
+    if total <= 0:
         return None
     if 2 * max(kept[0], kept[-1]) > total:
-        return 0.0, BEYOND, BEYOND, BEYOND, True  # most of the column lies beyond the edges
+        return 0.0, BEYOND, BEYOND, BEYOND, -1.0, 1.0, True  # most lies beyond the edges
     cells = np.flatnonzero(kept)
     middles = np.array([_inside(int(cell), 0.5, edges) for cell in cells])
     _, centre = _quantile(kept, 0.5, edges)
     deviation = math.sqrt(float(kept[cells] @ (middles - centre) ** 2 / total))
     first, last = _inside(int(cells[0]), 0.0, edges), _inside(int(cells[-1]), 1.0, edges)
     tail = max(abs(first - centre), abs(last - centre)) or 1.0
+    (i, _), (j, _) = _quantile(kept, 0.25, edges), _quantile(kept, 0.75, edges)
+    low, high = edges[max(i - 1, 0)], edges[min(j, len(edges) - 1)]
     spread, resolved = 0.0, False
-    for (low, high), deviations in _SPREADS:
-        (i, a), (j, b) = _quantile(kept, low, edges), _quantile(kept, high, edges)
+    for levels, deviations in _SPREADS:
+        (i, a), (j, b) = (_quantile(kept, level, edges) for level in levels)
         resolved = j - i >= 2
         if resolved or spread == 0:
             spread = (b - a) / deviations
         if resolved:
             break
-    return centre, spread or deviation or tail, deviation or tail, tail, resolved
+    spread = spread or deviation or tail
+    return centre, spread, deviation or tail, tail, float(low), float(high), resolved
+
+
+def above_noise(counts: Doubles, std: float, n: int, edges: Doubles) -> Doubles:
+    """Counts in cells that stand out from noise of deviation ``std``; 0 elsewhere.
+
+    If less than half of n shows cell by cell, the run of cells that stands out most as a whole.
+    """
+    kept = _signal(counts, std, edges)
+    return kept if 2 * kept.sum() >= n else _run(counts, std, n, edges)
 
 
 def _signal(counts: Doubles, std: float, edges: Doubles) -> Doubles:
@@ -267,10 +316,44 @@ def _signal(counts: Doubles, std: float, edges: Doubles) -> Doubles:
     likely = counts > 2.5 * std
     runs: NDArray[np.int64] = np.cumsum(~likely, dtype=np.int64)
     if edges is EDGES:
-        zero = len(_POWERS)
-        runs[zero] += len(counts)
-        runs[zero + 1 :] += 2 * len(counts)
+        runs[_ZERO] += len(counts)
+        runs[_ZERO + 1 :] += 2 * len(counts)
     return np.where(likely & np.isin(runs, runs[counts > 6 * std]), counts, 0.0)
+
+
+def _run(counts: Doubles, std: float, n: int, edges: Doubles) -> Doubles:
+    """Counts in the run of bounded cells that stands out most from the noise; 0 elsewhere.
+
+    Among the powers of two a run lies on one side of zero, or on both (then it is one of
+    magnitudes). All are 0 if no run of a quarter of n is sure.
+    """
+    nothing = np.zeros_like(counts)
+    if std == 0:
+        return nothing
+    inner = np.arange(1, len(counts) - 1)
+    sides = [inner[:, None]]
+    if edges is EDGES:
+        above = inner[inner > _ZERO]
+        below = len(counts) - 1 - above
+        sides = [above[:, None], below[:, None], np.column_stack([above, below])]
+    best, chosen = SURE, inner[:0]
+    for cells in sides:
+        height, first, last = _most_significant(counts[cells].sum(axis=1), std, cells.shape[1], n)
+        if height > best:
+            best, chosen = height, cells[first:last].reshape(-1)
+    nothing[chosen] = np.maximum(counts[chosen], 0.0)
+    return nothing
+
+
+def _most_significant(counts: Doubles, std: float, width: int, n: int) -> tuple[float, int, int]:
+    """Height in deviations, begin and end of the run of at least n/4 that stands out most."""
+    sums = np.concatenate([[0.0], np.cumsum(counts)])
+    mass = sums[None, :] - sums[:, None]
+    lengths = np.arange(len(sums))[None, :] - np.arange(len(sums))[:, None]
+    possible = (lengths > 0) & (mass >= n / 4)
+    heights = np.where(possible, mass / (std * np.sqrt(width * np.maximum(lengths, 1))), 0.0)
+    first, last = np.unravel_index(int(heights.argmax()), heights.shape)
+    return float(heights[first, last]), int(first), int(last)
 
 
 def _quantile(counts: Doubles, level: float, edges: Doubles) -> tuple[int, float]:

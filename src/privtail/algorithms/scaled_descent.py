@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.algorithms.quantile_scales import QuantileScales
+from privtail.algorithms.comparison import ENOUGH, Comparison
+from privtail.algorithms.quantile_scales import QuantileScales, above_noise
 from privtail.algorithms.result import Result
-from privtail.algorithms.standardized import Standard
+from privtail.algorithms.standardized import Standard, without_slopes
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import AnyLoss, GeneralLoss, Loss, WeightedLoss
@@ -25,10 +26,15 @@ from privtail.trusted.sampling import Everyone
 LEVELS = 2.0 ** np.arange(-64, 65, 0.5)
 """Public edges for gradient norms."""
 
-SHRUNK = (
-    "slopes set to zero: the releases do not show that any slope helps, so the model is the "
-    "private constant. More records, a larger epsilon or fewer features may change that."
-)
+
+RARE = 400
+"""Features may be zero for nearly all records: counts of them may be as fine as n over this."""
+
+MOST_CLIPPED = 0.9
+"""However large the noise, a tenth of the records at the start is not clipped."""
+
+STEEPEST = 2.0**20
+"""A curvature beyond this (a kink, an exponential) says nothing about where the records are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,16 +42,13 @@ class ScaledDescent:
     """Full-batch clipped proximal gradient that needs to know nothing about the data.
 
     1. Centre and scale every feature (and a numeric target) by private quantiles.
-    2. Buy a clipping threshold: the ``level`` quantile of the gradient norms at the start.
+    2. Buy a clipping threshold: a quantile of the gradient norms at the start. It is ``level``, or
+       lower if noise is large beside the threshold: then bias is the lesser evil.
     3. ``steps`` clipped, noisy, full-batch proximal steps of decaying length; average of the
        second half of the iterates.
-    4. If the target's scale was not found, or the released gradients do not show that the loss
-       fell, shrink to the private constant.
-
-    Stage 4 costs nothing: the trapezoid sum of <gradient, move> along the path estimates the change
-    of the clipped loss without bias (the noise of a gradient enters its own move with the public
-    expectation -step std^2 size), with a public standard deviation of at most
-    std |path| sqrt(1.25). The slopes are kept if the estimate lies a deviation below zero.
+    4. Buy one number: does the mean loss gain from the slopes (of labels: over what their bought
+       counts predict)? If not beyond the noise, or if the
+       target's scale was not found, shrink to the private constant.
 
     Not from a paper: clipping is Abadi et al. 2016, proximal steps W19 Algorithm 1.
 
@@ -53,40 +56,41 @@ class ScaledDescent:
     ----------
     steps : gradient releases.
     level : which quantile of the starting gradient norms becomes the threshold, in (0, 1).
-    pace : first step length in units of target scale / threshold.
+    pace : first step length in units of target scale / threshold; so far a step moves at most.
     decay : step t is the first step over t^decay.
     most_noise : cap on the first step, so that noise alone walks at most this many target scales.
-    scale_target : centre and scale a numeric target too.
-    scale_share, threshold_share : parts of the descent's variance budget spent on steps 1 and 2.
+    scale_target : centre and scale a real target too, or begin at the logarithm of a count's
+        centre.
+    scale_share, threshold_share, comparison_share : parts of the descent's variance budget that
+        stages 1, 2 and 4 may spend; they take less where less is enough.
 
-    **Privacy.** Three kinds of Gaussian releases: one histogram of l2 sensitivity sqrt(2 d), one
-    of sqrt 2, ``steps`` gradients of 2 threshold/n. Exact Gaussian composition. Everything else is
-    post-processing of what was released.
+    **Privacy.** Four kinds of Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features)
+    and sqrt 2 (target or labels, gradient norms), ``steps`` gradients of 2 threshold/n, one mean of
+    values in [-1, 1]. Exact Gaussian composition. Everything else is post-processing.
 
-    **Utility.** None proved; measured in ``benchmarks/``.
+    **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
 
     steps: int = 100
     level: float = 0.9
     pace: float = 2.0
     decay: float = 0.5
-    most_noise: float = 0.3
+    most_noise: float = 1.0
     scale_target: bool = True
-    scale_share: float = 0.1
-    threshold_share: float = 0.05
+    scale_share: float = 0.6
+    threshold_share: float = 0.1
+    comparison_share: float = 0.1
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """Scales, threshold, descent."""
+        """Scales, threshold, descent, comparison."""
+        norms = self._norms(multiplier, problem).event(problem.gradient_norms(len(LEVELS)))
         descent = GaussianNoise(multiplier).event(problem.gradient(ClippedMean(1.0)))
-        norms = problem.gradient_norms(len(LEVELS))
         return compose(
-            QuantileScales(target=self.scale_target).plan(self._scales(multiplier), problem),
-            (
-                Round(events=(GaussianNoise(self._threshold(multiplier)).event(norms),)),
-                Round(events=(descent,), times=self.steps),
-            ),
+            self._looks.plan(self._scales(multiplier), problem),
+            (Round(events=(norms,)), Round(events=(descent,), times=self.steps)),
+            self._compared.plan(self._comparison(multiplier), problem),
         )
 
     def run(
@@ -100,61 +104,81 @@ class ScaledDescent:
             )
         require(domain, *self.needs, needed_by="ScaledDescent")
         problem = curator.problem
-        found = QuantileScales(target=self.scale_target).run(curator, self._scales(multiplier))  # 1
-        standard = Standard.of(found, curator)
-        unit, w = standard.unit, standard.start(problem, start)
-        domain = domain.scaled(1 / standard.scales)
-        loss = standard.loss(loss)
-        # Norms are those before class weights, which would sort the classes into clipped and not.
-        plain, heaviest = loss, 1.0
-        if isinstance(loss, WeightedLoss):
-            plain, heaviest = loss.loss, max(loss.weights)
-        threshold = heaviest * self._buy_threshold(curator, plain, w, unit, multiplier)  # 2
-        mean = ClippedMean(threshold)
-        std = multiplier * threshold / problem.n
-        walk = std * math.sqrt(float(np.sum(self._lengths**2)) * w.size)
-        # Over moves of a target scale the gradient changes by no more than twice its bound.
-        bend = min(loss.curvature, loss.lipschitz / unit)
-        longest = self.pace * unit / threshold, 1 / (2 * bend) if bend > 0 else math.inf
-        first = min(*longest, self.most_noise * unit / walk if walk > 0 else math.inf)
+        found = self._looks.run(curator, self._scales(multiplier))  # 1
+        standard = Standard.of(found, curator, loss)
+        w = begin = standard.start(problem, start)
+        domain, loss = domain.scaled(1 / standard.scales), standard.loss(loss)
+        threshold = self._threshold(curator, loss, w, standard.unit, multiplier)  # 2
+        lengths = self._lengths(loss, threshold, standard.unit, multiplier, problem)
 
-        total, move, kept = np.zeros_like(w), np.zeros_like(w), 0
-        change = moved = changes = 0.0
+        total = np.zeros_like(w)
         for t, batch in enumerate(curator.rounds(Everyone(), self.steps)):  # 3
-            g = batch.gradient(loss, w, mean).release(GaussianNoise(multiplier)).reshape(w.shape)
-            change += 0.5 * float(np.sum(g * move))
+            g = batch.gradient(loss, w, ClippedMean(threshold)).release(GaussianNoise(multiplier))
             if 2 * (t + 1) > self.steps:
-                total, changes, kept = total + w, changes + change, kept + 1
-            step = first * self._lengths[t]
-            move = domain.prox(w - step * g, step) - w
-            w = w + move
-            change += 0.5 * (float(np.sum(g * move)) + step * std**2 * w.size)
-            moved += float(np.sum(move**2))
-        notes: tuple[str, ...] = ()
-        w = total / kept if standard.seen else standard.start(problem, start)  # 4
-        if not standard.resolved or changes / kept > -std * math.sqrt(1.25 * moved):
-            w[: problem.d] = 0.0
-            notes = (SHRUNK,)
-        return Result(standard.raw(w, problem), self.steps, multiplier, unit=unit, notes=notes)
+                total += w
+            w = domain.prox(w - lengths[t] * g.reshape(w.shape), float(lengths[t]))
+        w = total / (self.steps - self.steps // 2)
 
-    @property
-    def _lengths(self) -> NDArray[np.float64]:
-        """Lengths of the steps in units of the first."""
-        return np.arange(1.0, self.steps + 1) ** -self.decay
+        constant = without_slopes(w, problem) if standard.seen else begin
+        constant, better = self._compared.run(  # 4
+            curator, loss, w, constant, standard.unit, self._comparison(multiplier)
+        )
+        doubts = standard.doubts(better)
+        return Result(
+            standard.raw(constant if doubts else w, problem), self.steps, multiplier,
+            unit=standard.unit, notes=doubts,
+        )  # fmt: skip
+
+    def _lengths(
+        self, loss: Loss, threshold: float, unit: float, multiplier: float, problem: Problem
+    ) -> NDArray[np.float64]:
+        """Lengths of the steps: as far as pace, curvature and noise allow, then decaying."""
+        decay = np.arange(1.0, self.steps + 1) ** -self.decay
+        size = problem.rows * problem.outputs
+        walk = multiplier * threshold / problem.n * math.sqrt(float(np.sum(decay**2)) * size)
+        curvature = loss.curvature if loss.curvature < STEEPEST else 0.0
+        first = self.pace * unit / threshold
+        if curvature > 0:
+            first = min(first, 1 / curvature)
+        if walk > 0:
+            first = min(first, self.most_noise * unit / walk)
+        return first * decay
 
     def _scales(self, multiplier: float) -> float:
         return multiplier / math.sqrt(2 * self.steps * self.scale_share)
 
-    def _threshold(self, multiplier: float) -> float:
-        return multiplier / math.sqrt(2 * self.steps * self.threshold_share)
+    @property
+    def _looks(self) -> QuantileScales:
+        return QuantileScales(target=self.scale_target, enough=RARE)
 
-    def _buy_threshold(
+    @property
+    def _compared(self) -> Comparison:
+        return Comparison(labels=not self.scale_target)
+
+    def _comparison(self, multiplier: float) -> float:
+        return multiplier / math.sqrt(self.steps * self.comparison_share)
+
+    def _norms(self, multiplier: float, problem: Problem) -> GaussianNoise:
+        std = multiplier / math.sqrt(2 * self.steps * self.threshold_share)
+        return GaussianNoise(max(std, problem.n / ENOUGH) if std > 0 else 0.0)
+
+    def _threshold(
         self, curator: Curator, loss: Loss, w: NDArray[np.float64], unit: float, multiplier: float
     ) -> float:
-        std = self._threshold(multiplier)
-        counts = curator.everyone().gradient_norms(loss, w, LEVELS).release(GaussianNoise(std))
-        kept = np.where(counts > 3.5 * std, counts, 0.0)
+        """A released quantile of the gradient norms; the noisier a gradient, the lower.
+
+        Class weights multiply it afterwards: they would sort the classes into clipped and not.
+        """
+        if isinstance(loss, WeightedLoss):
+            heaviest = max(loss.weights)
+            return heaviest * self._threshold(curator, loss.loss, w, unit, multiplier)
+        problem, noise = curator.problem, self._norms(multiplier, curator.problem)
+        counts = curator.everyone().gradient_norms(loss, w, LEVELS).release(noise)
+        kept = above_noise(counts, noise.multiplier, problem.n, LEVELS)
+        kept[0] = 0.0  # records without a gradient
         if kept.sum() <= 0:
-            return unit * math.sqrt(curator.problem.rows)
-        cell = int(np.searchsorted(np.cumsum(kept), self.level * kept.sum()))
+            return unit * math.sqrt(problem.rows)
+        relative = multiplier * math.sqrt(w.size) / problem.n
+        clipped = min(MOST_CLIPPED, max(1 - self.level, 4 * relative))
+        cell = int(np.searchsorted(np.cumsum(kept), (1 - clipped) * kept.sum()))
         return float(LEVELS[min(cell, len(LEVELS) - 1)])

@@ -10,10 +10,12 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
+from privtail.errors import IncompatibleParts
 from privtail.losses import AnyLoss, GeneralLoss, Loss, RelativeHuberLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, compose
@@ -21,6 +23,18 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
 Doubles = NDArray[np.float64]
+
+NO_LEVEL = (
+    "The target does not rise above the noise of its histogram: the model is the constant that it "
+    "started from."
+)
+NO_SCALE = (
+    "The scale of the target was not found: all slopes are zero, the model is a private constant."
+)
+NO_GAIN = (
+    "The records do not gain from the slopes beyond the noise: all slopes are zero, the model is a "
+    "private constant."
+)
 
 
 @dataclass(frozen=True)
@@ -44,15 +58,21 @@ class Standard:
     resolved: bool = True
 
     @classmethod
-    def of(cls, found: Scales, curator: Curator) -> Self:
-        """From released scales (d,), or (d + 1,) with the target's; sets the curator's map."""
+    def of(cls, found: Scales, curator: Curator, loss: Loss) -> Self:
+        """From released scales (d,), or (d + 1,) with the target's; sets the curator's map.
+
+        Counts keep their unit, 1; their level is the logarithm of their centre, a margin.
+        """
         d, intercept = curator.problem.d, curator.problem.intercept
-        scales, centres = found.scales[:d], found.centres[:d].copy()
+        scales = np.where(found.zeros, BEYOND, found.scales)[:d]
+        centres = found.centres[:d].copy()
         if curator.sparse or not intercept:
             centres[:] = 0.0
         curator.transform(1 / scales, -centres / scales)
         if len(found.scales) == d:
             return cls(scales, centres, 1.0, 0.0)
+        if loss.targets == "count":
+            return cls(scales, centres, 1.0, intercept * math.log(max(found.centres[d], 0.5)))
         unit = float(found.scales[d]) if found.scales[d] < BEYOND else 1.0
         seen, resolved = bool(found.reliable[d]), bool(found.resolved[d])
         return cls(scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved)
@@ -69,6 +89,14 @@ class Standard:
         w[: problem.d] *= self.scales[:, None]
         return w
 
+    def doubts(self, better: bool) -> tuple[str, ...]:
+        """Why not to trust a model that was found ``better`` than a constant or not."""
+        if not self.seen:
+            return (NO_LEVEL,)
+        if not self.resolved:
+            return (NO_SCALE,)
+        return () if better else (NO_GAIN,)
+
     def raw(self, w: Doubles, problem: Problem) -> Doubles:
         """Parameters of the raw features."""
         w = w.copy()
@@ -82,53 +110,77 @@ class Standard:
 class Standardized:
     """An algorithm on privately standardized features, with parameters in their units.
 
+    What the algorithm returns is compared with a constant, as `ScaledDescent` does.
+
     Parameters
     ----------
     make : from the public problem and the scale of a gradient's coordinate to the algorithm. What
         it releases must not depend on the scale.
     scale_target : whether a numeric target is scaled too.
-    share : variance budget of the scales, as a part of the algorithm's.
+    share, comparison_share : parts of the algorithm's variance budget that the scales and the
+        comparison may spend.
 
-    **Privacy.** `QuantileScales`, then the algorithm; one plan.
+    **Privacy.** `QuantileScales`, the algorithm, `Comparison`; one plan.
     """
 
     make: Callable[[Problem, float], Algorithm]
     scale_target: bool
-    share: float = 0.1
+    share: float = 0.6
+    comparison_share: float = 0.1
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """Scales, then the algorithm."""
+        """Scales, the algorithm, comparison."""
         plan = self.make(problem, 1.0).plan(multiplier, problem)
         scales = QuantileScales(target=self.scale_target)
-        return compose(scales.plan(self._scales(multiplier, plan), problem), plan)
+        return compose(
+            scales.plan(_priced(multiplier, plan, 2 * self.share), problem),
+            plan,
+            Comparison(labels=not self.scale_target).plan(
+                _priced(multiplier, plan, self.comparison_share), problem
+            ),
+        )
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
-        """Standardize, run, and go back to raw features."""
+        """Standardize, run, compare, and go back to raw features."""
+        if isinstance(loss, GeneralLoss):
+            raise IncompatibleParts("Standardized needs a loss of a margin.")
         require(domain, *self.needs, needed_by="Standardized")
         problem = curator.problem
         plan = self.make(problem, 1.0).plan(multiplier, problem)
         scales = QuantileScales(target=self.scale_target)
-        found = scales.run(curator, self._scales(multiplier, plan))
+        found = scales.run(curator, _priced(multiplier, plan, 2 * self.share))
         # Second moments of 1, which is what the theorems' step sizes and thresholds assume.
-        standard = Standard.of(replace(found, scales=found.deviations), curator)
+        standard = Standard.of(replace(found, scales=found.deviations), curator, loss)
+        loss, begin = standard.loss(loss), standard.start(problem, start)
         algorithm = self.make(problem, standard.unit)
-        if not isinstance(loss, GeneralLoss):
-            loss = standard.loss(loss)
-        result = algorithm.run(
-            curator, loss, domain.scaled(1 / standard.scales), multiplier,
-            standard.start(problem, start),
+        result = algorithm.run(curator, loss, domain.scaled(1 / standard.scales), multiplier, begin)
+        constant = begin if self.scale_target else without_slopes(result.w, problem)
+        constant, better = Comparison(labels=not self.scale_target).run(
+            curator, loss, result.w, constant, standard.unit,
+            _priced(multiplier, plan, self.comparison_share),
         )  # fmt: skip
-        return replace(result, w=standard.raw(result.w, problem), unit=standard.unit)
+        doubts = standard.doubts(better)
+        w = standard.raw(constant if doubts else result.w, problem)
+        return replace(result, w=w, unit=standard.unit, notes=(*result.notes, *doubts))
 
-    def _scales(self, multiplier: float, plan: Plan) -> float:
-        rounds = 0.0
-        for r in plan:
-            rate = r.sampling.rate if isinstance(r.sampling, PoissonBatches) else 1.0
-            parts = r.sampling.parts if isinstance(r.sampling, DisjointParts) else 1
-            rounds += r.times * rate**2 / parts
-        return multiplier / math.sqrt(2 * rounds * self.share)
+
+def without_slopes(w: Doubles, problem: Problem) -> Doubles:
+    """The constant model with the intercept of ``w``."""
+    constant = w.copy()
+    constant[: problem.d] = 0.0
+    return constant
+
+
+def _priced(multiplier: float, plan: Plan, share: float) -> float:
+    """Noise multiplier of one release that costs ``share`` of what ``plan`` costs."""
+    rounds = 0.0
+    for r in plan:
+        rate = r.sampling.rate if isinstance(r.sampling, PoissonBatches) else 1.0
+        parts = r.sampling.parts if isinstance(r.sampling, DisjointParts) else 1
+        rounds += r.times * rate**2 / parts
+    return multiplier / math.sqrt(rounds * share)

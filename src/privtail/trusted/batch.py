@@ -109,6 +109,29 @@ class Batch:
         sums = self._sweep(block, mean.blocks, (len(points), 1))
         return self._answer(_median(sums), answer)
 
+    def improvement(self, loss: Loss, w: ArrayLike, base: ArrayLike, mean: RobustMean) -> Sensitive:
+        """Robust mean of how much smaller the losses are at ``w`` than at ``base``.
+
+        A record whose loss is not a number at either adds 0. Sensitivity: `Problem.improvement`.
+        """
+        mean = _as_asked(mean)
+        answer = self.problem.improvement(mean)
+        self._curator.assume(callbacks.assumptions(loss))
+        points = self._parameters(w), self._parameters(base)
+        box = mean.range
+
+        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            found = [self._margins(rows, point) for point in points]
+            with np.errstate(all="ignore"):
+                here, there = (callbacks.values(loss, margins, y) for margins, _, _ in found)
+                gains = (there - here) / box.radius
+            gains[~(found[0][2] & np.isfinite(y))] = 0.0
+            limit = math.floor(2.0**self._bits)
+            kernels.influence(gains, kernels.CLAMP, np.zeros(1), limit, self._bits)
+            np.add.at(sums[:, 0, 0], labels, gains)
+
+        return self._answer(_median(self._sweep(block, mean.blocks, (1, 1))), answer)
+
     def moments(self, radius: float, target: bool = False) -> Sensitive:
         """Second moments of the rows (z, 1, y) clipped to l2 norm ``radius``.
 

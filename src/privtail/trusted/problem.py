@@ -112,6 +112,12 @@ class Problem:
             raise InvalidInput("scores need a one-signed range: use BoundedMean(bound).")
         return replace(self._mean(mean, count, "scores"), one_signed=mean.blocks == 1)
 
+    def improvement(self, mean: RobustMean) -> Sensitivity:
+        """Mean difference of the losses of two candidates, clamped to both sides; size 1."""
+        if mean.range != Interval(mean.range.radius):
+            raise InvalidInput("improvement needs a clamped range: use ClampedMean(threshold).")
+        return self._mean(mean, 1, "improvement")
+
     def moments(self, radius: float, target: bool = False) -> Sensitivity:
         """Second moments of clipped (x, 1, y): upper triangle, off-diagonals times sqrt 2.
 

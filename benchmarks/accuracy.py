@@ -1,0 +1,281 @@
+"""Accuracy of the defaults: beside the constant predictor and beside the fit without privacy.
+
+    python benchmarks/accuracy.py [SECTION ...] [--quick] [--seeds 3] [--data FOLDER]
+
+Sections: lognormal (what the documentation quotes), regimes, units, shifts, real, names.
+Every row is the median and the worst of several seeds; "ratio" is the worst over the constant
+predictor (root mean squared error, or share of wrong labels). Noise is simulated: the same law as
+exact noise, seeded and fast. ``--data`` holds the public tables that are not shipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from privtail.algorithms.names import NAMES
+from privtail.data import ADULT, adult_schema
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+
+Doubles = NDArray[np.float64]
+SLOPES = (1.0, -1.0, 0.5, -0.5, 0.25, -0.25, 1.0, -1.0, 0.5, -0.5)
+BOUND = 2.0
+"""No fit may be this many times worse than the constant predictor."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem split into train and test, a budget and an algorithm."""
+
+    name: str
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+    epsilon: float
+    delta: float = 1e-6
+    algorithm: str = "auto"
+    classes: tuple[Any, ...] | None = None
+    categories: dict[str, list[str]] | None = None
+    reference: bool = True
+
+    def wrong(self, prediction: Any) -> float:
+        """Root mean squared error, or share of wrong labels."""
+        if self.classes is None:
+            return math.sqrt(np.mean((prediction - self.y_test) ** 2))
+        return float(np.mean(prediction != self.y_test))
+
+    def ours(self, seed: int) -> float:
+        """Test error of our default."""
+        options: dict[str, Any] = {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "algorithm": self.algorithm,
+            "categories": self.categories,
+            "noise": "simulated",
+            "random_state": seed,
+        }
+        model: Any = DPLinearRegression(**options)
+        if self.classes is not None:
+            model = DPLogisticRegression(classes=list(self.classes), **options)
+        return self.wrong(model.fit(self.X, self.y).predict(self.X_test))
+
+    def constant(self) -> float:
+        """Test error of the training mean, or of the most frequent training label."""
+        if self.classes is None:
+            return self.wrong(np.mean(self.y))
+        values, counts = np.unique(self.y, return_counts=True)
+        return self.wrong(values[counts.argmax()])
+
+    def without_privacy(self) -> float:
+        """Test error of scikit-learn on the raw numbers."""
+        if not self.reference:
+            return math.nan
+        if self.classes is None:
+            return self.wrong(LinearRegression().fit(self.X, self.y).predict(self.X_test))
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+        return self.wrong(model.fit(self.X, self.y).predict(self.X_test))
+
+
+def lognormal(n: int, d: int, *, labels: bool = False, seed: int = 0) -> tuple[Any, Any, Any, Any]:
+    """Lognormal features and noise, ten slopes; train (n) and test (100,000)."""
+    rng = np.random.default_rng(seed)
+    w = np.zeros(d)
+    w[: len(SLOPES)] = SLOPES
+    parts: list[Any] = []
+    for rows in (n, 100_000):
+        X = rng.lognormal(0, 1.5, (rows, d))
+        y = X @ w + 1 + rng.lognormal(0, 1.5, rows) - math.exp(1.125)
+        parts += [X, (y > 0).astype(int) if labels else y]
+    return tuple(parts)  # type: ignore[return-value]
+
+
+def quoted(quick: bool) -> Iterator[Case]:
+    """The problem of the documentation: n = 100,000, d = 10."""
+    for labels in (False, True):
+        problem = lognormal(100_000, 10, labels=labels)
+        for epsilon in (0.1,) if quick else (0.05, 0.1, 0.5, 1.0):
+            name = f"{'labels' if labels else 'numbers'} n=100000 d=10"
+            yield Case(name, *problem, epsilon, 1e-5, classes=(0, 1) if labels else None)
+
+
+def regimes(quick: bool) -> Iterator[Case]:
+    """From few rows of many features to many rows of few."""
+    for labels in (False, True):
+        for d in (10, 100):
+            for n in (1_000, 10_000) if quick else (1_000, 10_000, 100_000):
+                problem = lognormal(n, d, labels=labels)
+                for epsilon in (0.05, 0.1, 0.5, 1.0):
+                    name = f"{'labels' if labels else 'numbers'} n={n} d={d}"
+                    classes = (0, 1) if labels else None
+                    yield Case(name, *problem, epsilon, min(1e-5, 1 / n**1.5), classes=classes)
+
+
+def units(quick: bool) -> Iterator[Case]:
+    """A feature, all features or the target in other units."""
+    factors = (1e-6, 1e6) if quick else (1e-6, 1e-3, 1e3, 1e6)
+    for n in (1_000, 10_000):
+        X, y, X_test, y_test = lognormal(n, 10)
+        one, every = np.eye(10)[0], np.ones(10)
+        for factor in factors:
+            for name, sizes, size in (
+                ("a feature", 1 + (factor - 1) * one, 1.0),
+                ("features", factor * every, 1.0),
+                ("target", every, factor),
+            ):
+                for epsilon in (0.05, 0.1, 1.0):
+                    yield Case(
+                        f"{name} x {factor:g} n={n}",
+                        X * sizes, size * y, X_test * sizes, size * y_test, epsilon,
+                    )  # fmt: skip
+
+
+def shifts(quick: bool) -> Iterator[Case]:
+    """The target or the features far from zero."""
+    for n in (2_000, 20_000):
+        X, y, X_test, y_test = lognormal(n, 10)
+        for far in (1e3, 1e5) if quick else (1e2, 1e3, 1e4, 1e5, 1e6):
+            for epsilon in (0.05, 0.1, 0.5, 1.0):
+                yield Case(f"target + {far:g} n={n}", X, y + far, X_test, y_test + far, epsilon)
+                yield Case(f"features + {far:g} n={n}", X + far, y, X_test + far, y_test, epsilon)
+
+
+def real(data: Path, quick: bool) -> Iterator[Case]:
+    """Tables of people, comments, articles and forests."""
+    for problem in _tables(data):
+        for epsilon in (0.1, 1.0) if quick else (0.05, 0.1, 0.5, 1.0, 3.0):
+            yield replace(problem, epsilon=epsilon)
+
+
+def names(data: Path, quick: bool) -> Iterator[Case]:
+    """The published algorithms by name on the same tables, the lognormal problem and a shift."""
+    X, y, X_test, y_test = lognormal(2_000, 10)
+    cases = [
+        *(case for case in _tables(data) if case.categories is None),
+        Case("numbers n=2000 d=10", X, y, X_test, y_test, 1.0),
+        Case("target + 1000 n=2000", X, y + 1000, X_test, y_test + 1000, 1.0),
+    ]
+    for name in NAMES:
+        for case in cases:
+            for epsilon in (0.1,) if quick else (0.1, 1.0):
+                yield replace(
+                    case, name=f"{case.name} {name}", algorithm=name, epsilon=epsilon,
+                    reference=False,
+                )  # fmt: skip
+
+
+def _tables(data: Path) -> Iterator[Case]:
+    yield _adult()
+    for name, file, target, drop, read in TABLES:
+        path = data / file
+        if not path.exists():
+            print(f"skipped {name}: there is no {file} in --data")
+            continue
+        table = pq.read_table(path).to_pandas()
+        y = read(table[target].to_numpy())
+        X = table.drop(columns=[target, *drop]).to_numpy(np.float64)
+        order = np.random.default_rng(0).permutation(len(y))
+        train, test = order[: 2 * len(y) // 3], order[2 * len(y) // 3 :]
+        classes = tuple(np.unique(y).tolist()) if y.dtype.kind in "bi" else None
+        yield Case(
+            f"{name} {len(train)}x{X.shape[1]}", X[train], y[train], X[test], y[test], 1.0,
+            classes=classes, reference=len(train) < 100_000,
+        )  # fmt: skip
+
+
+def _adult() -> Case:
+    schema, table = adult_schema(), pq.read_table(ADULT).to_pandas()
+    train, test = (table[table["split"] == part] for part in ("train", "test"))
+    columns = [*schema["numeric"], *schema["categories"]]
+    return Case(
+        f"adult {len(train)}", train[columns], train["income"].to_numpy(), test[columns],
+        test["income"].to_numpy(), 1.0, classes=tuple(schema["classes"]),
+        categories=schema["categories"], reference=False,
+    )  # fmt: skip
+
+
+def _numbers(y: Any) -> Doubles:
+    return np.asarray(y, dtype=np.float64)
+
+
+TABLES: tuple[tuple[str, str, str, list[str], Callable[[Any], Any]], ...] = (
+    ("blog", "blogfeedback/blogfeedback.parquet", "target", ["split"], _numbers),
+    ("news", "online_news_popularity/onp_full_14feat.parquet", "shares", [], _numbers),
+    (
+        "wide news", "online_news_popularity/onp_59feat_partial.parquet", "shares",
+        ["row", "part"], _numbers,
+    ),
+    (
+        "popular news", "online_news_popularity/onp_full_14feat.parquet", "shares", [],
+        lambda y: (y > 1400).astype(int),
+    ),
+    ("forest 2/rest", "covertype/covertype_397k.parquet", "Cover_Type", [],
+     lambda y: (y == 2).astype(int)),
+    ("crops", "winnipeg_subset/winnipeg_subset_3901.parquet", "label", ["src"],
+     lambda y: y.astype(int)),
+)  # fmt: skip
+
+
+def measure(case: Case, seeds: int) -> float:
+    """Print a row; return the worst seed over the constant predictor."""
+    constant, reference = case.constant(), case.without_privacy()
+    begun = time.perf_counter()
+    ours = [case.ours(seed) for seed in range(seeds)]
+    seconds = (time.perf_counter() - begun) / seeds
+    ratio = max(ours) / constant
+    print(
+        f"{case.name:<44} {case.epsilon:>5g} {np.median(ours):>11.5g} {max(ours):>11.5g} "
+        f"{constant:>11.5g} {reference:>11.5g} {ratio:>7.3f}{'!' if ratio > BOUND else ' '} "
+        f"{seconds:>6.2f}",
+        flush=True,
+    )
+    return ratio
+
+
+def main() -> None:
+    """Measure the sections that were asked for, all by default."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    sections = ("lognormal", "regimes", "units", "shifts", "real", "names")
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(sections))
+    parser.add_argument("--quick", action="store_true", help="fewer rows, one minute or two")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("PRIVTAIL_DATA", "data")))
+    asked = parser.parse_args()
+    if unknown := set(asked.sections) - set(sections):
+        parser.error(f"unknown section {min(unknown)!r}; there are {', '.join(sections)}")
+    cases: dict[str, Callable[[], Iterator[Case]]] = {
+        "lognormal": lambda: quoted(asked.quick),
+        "regimes": lambda: regimes(asked.quick),
+        "units": lambda: units(asked.quick),
+        "shifts": lambda: shifts(asked.quick),
+        "real": lambda: real(asked.data, asked.quick),
+        "names": lambda: names(asked.data, asked.quick),
+    }
+    worst, where = 0.0, ""
+    for section in asked.sections or sections:
+        print(
+            f"\n{section:<44} {'eps':>5} {'median':>11} {'worst seed':>11} {'constant':>11} "
+            f"{'no privacy':>11} {'ratio':>8} {'s':>6}"
+        )
+        for case in cases[section]():
+            ratio = measure(case, asked.seeds)
+            if ratio > worst:
+                worst, where = ratio, f"{case.name}, epsilon {case.epsilon:g}"
+    print(f"\nworst ratio to the constant predictor: {worst:.3f} ({where})")
+
+
+if __name__ == "__main__":
+    main()
