@@ -18,6 +18,9 @@ from privtail.trusted.problem import Problem
 ENOUGH = 100
 """A mean over the records whose noise is its range over this decides all that matters here."""
 
+COUNTED = 0.5
+"""Gains of counts are clamped to this part of the mean count."""
+
 Doubles = NDArray[np.float64]
 
 
@@ -25,8 +28,8 @@ Doubles = NDArray[np.float64]
 class Comparison:
     """Keep a model if it lowers the mean loss of a constant by more than ``deviations`` of noise.
 
-    A record's gain is clamped to the loss of a margin that is off by one scale of the target (to
-    1 for labels and counts): neither the slopes' noise nor a few outlying records decide. Where
+    A record's gain is clamped to the loss of a margin that is off by one scale of the target (to 1
+    for labels, COUNTED for counts): neither noise of slopes nor a few outlying records decide. Where
     ``targets`` are labels, how often each occurs is bought first, since a trained intercept is too
     noisy for a constant.
 
@@ -87,7 +90,9 @@ def _log_odds(counts: Doubles, loss: Loss, problem: Problem) -> Doubles:
 
 
 def _loss_of_one(loss: Loss, unit: float) -> float:
-    """Loss of a real target that a margin misses by ``unit``; 1 for other targets."""
+    """Loss of a real target that a margin misses by ``unit``; 1 for labels, COUNTED for counts."""
+    if loss.targets == "count":
+        return COUNTED
     if loss.targets != "real":
         return 1.0
     missed, hit = loss.values(np.array([[unit], [0.0]]), np.zeros(2))

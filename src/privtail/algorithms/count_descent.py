@@ -81,11 +81,12 @@ class CountDescent:
 
 
 def _described(counts: NDArray[np.float64], std: float, n: int) -> tuple[float, float]:
-    """Mean, and the end of the highest cell that is seen; both at least what noise can hide."""
+    """Mean, and the largest expected count that the highest cell seen allows: l + 3 sqrt(l)."""
     kept = np.where(counts > 3.5 * std, counts, 0.0)
     seen = np.flatnonzero(kept)
     middles = np.concatenate([[0.0], POWERS, POWERS[-1:]])
     mean = float(kept @ middles) / max(float(kept.sum()), 1.0)
-    mean = mean or max(std, 1.0) / n
+    hidden = 3.5 * std / n
+    mean = mean or max(hidden / 2, 1 / n)
     top = EDGES[min(int(seen[-1]), len(EDGES) - 1)] if len(seen) else mean
-    return mean, max(float(top), 2 * mean)
+    return mean, max((math.sqrt(float(top) + 9 / 4) - 3 / 2) ** 2, 2 * mean + hidden)
