@@ -29,9 +29,9 @@ class Comparison:
     """Keep a model if it lowers the mean loss of a constant by more than ``deviations`` of noise.
 
     A record's gain is clamped to the loss of a margin that is off by one scale of the target (to 1
-    for labels, COUNTED for counts): neither noise of slopes nor a few outlying records decide. Where
-    ``targets`` are labels, how often each occurs is bought first, since a trained intercept is too
-    noisy for a constant.
+    for labels, COUNTED for counts): neither noise of slopes nor a few outlying records decide.
+    Where ``targets`` are labels, how often each occurs is bought first, since a trained intercept
+    is too noisy for a constant.
 
     **Privacy.** One Gaussian release of a mean of values in [-1, 1], and one of a histogram of the
     labels; ``multiplier`` is the noise of the first in units of 1/n; the second has half of it, in

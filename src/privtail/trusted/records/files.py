@@ -395,11 +395,12 @@ class TableFile:
     def _text(self, what: str, mend: str, cli: str) -> InvalidInput:
         """A refusal of text; every file that could hold decimal commas gets advice on them."""
         if self._delimiter:
-            points = (
+            mend += (
                 " Numbers with decimal commas or thousands separators: write the file again, with "
                 'pandas.read_csv(..., decimal=",", thousands=".").'
             )
-            mend, cli = mend + points, cli + points
+        if self._delimiter == ";":
+            cli += f" If these are decimal commas: sed 's/,/./g' {self.path} > points.csv"
         return InvalidInput(what, mend, cli=cli)
 
     # ---------------------------------------------------------------- columns
