@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import sklearn
 from scipy import sparse
@@ -469,3 +470,25 @@ def test_the_table_of_models(name):
     assert set(first) <= set(names)
     with pytest.raises(TypeError, match="positional"):
         kind(*range(8))
+
+
+def test_a_file_is_fitted_on_by_the_names_of_its_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = {
+        "age": rng.normal(size=500), "job": rng.choice(["cook", "clerk"], 500),
+        "person": rng.integers(0, 100, 500),
+    }  # fmt: skip
+    y = frame["age"] + (frame["job"] == "cook")
+    pq.write_table(pa.table({**frame, "cost": y}), tmp_path / "t.parquet")
+    table = privtail.open_table(tmp_path / "t.parquet", categories={"job": ["clerk", "cook"]})
+    options = {"epsilon": 3.0, "noise": "simulated", "random_state": 0, "max_rows": 9}
+    streamed = DPRidge(**options).fit(table, "cost", groups="person")
+    columns = {"age": frame["age"], "job": frame["job"]}
+    held = DPRidge(categories={"job": ["clerk", "cook"]}, **options)
+    held.fit(columns, y, groups=frame["person"])
+    assert (streamed.coef_ == held.coef_).all()
+    assert list(streamed.feature_names_in_) == ["age", "job"]
+    assert (streamed.predict(columns) == held.predict(columns)).all()
+    assert (streamed.predict(table) == held.predict(columns)).all()
+    with pytest.raises(InvalidInput, match="'wages'"):
+        DPRidge(**options).fit(table, "cost", groups="wages")

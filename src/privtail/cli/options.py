@@ -114,12 +114,9 @@ class Persons:
         """Whose the rows of this file are: arguments for the core, none without --groups."""
         if self.groups is None:
             return {}
-        from privtail.trusted.tables import TableFile
+        from privtail.trusted.tables import person_ids
 
-        table = TableFile(data)
-        table.require([self.groups], "of persons")
-        ids = table.columns([], {self.groups: None})[self.groups]
-        return {"groups": ids, "max_rows": self.max_rows}
+        return {"groups": person_ids(data, self.groups), "max_rows": self.max_rows}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ from privtail.trusted.ledger import Ledger
 from privtail.trusted.mechanisms.noise import LaplaceNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.refusals import as_plain_numbers
-from privtail.trusted.tables import feature_blocks
+from privtail.trusted.tables import TableFile, column_blocks, feature_blocks, person_ids
 
 
 @dataclass(eq=False, repr=False)
@@ -60,7 +60,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     random_state : seed of public choices, and of simulated noise; a whole number or None.
     ledger : a shared `Ledger` that every fit is charged to, or the path of an existing one.
     verbose : 1 shows progress on stderr.
-    categories : column -> declared categories, for data frames; one-hot encoded in the core.
+    categories : column -> declared categories, for data frames and files; one-hot encoded in the
+        core.
     max_rows : with ``fit(X, y, groups)``: how many rows of one person count.
     count_invalid : part of epsilon that buys `n_invalid_`, a noisy count of the rows that counted
         as zero; 0 buys nothing.
@@ -194,7 +195,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} requires y to be passed, but the target y is None: "
                 "fit(X, y)."
             )
-        X = self._remembered(X)
+        if isinstance(X, TableFile) and isinstance(groups, str):
+            X, groups = X.without(groups), person_ids(X.path, groups)
+        X = self._remembered(X, y)
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected: use y.ravel().",
@@ -247,12 +250,16 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise InvalidInput(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
 
-    def _remembered(self, X: Any) -> Any:
-        """Renew ``n_features_in_`` and ``feature_names_in_`` from what is public of X."""
+    def _remembered(self, X: Any, y: Any) -> Any:
+        """Renew what is known of the columns from what is public of X."""
+        self.categories_ = dict(self.categories or {})
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
             raise InvalidInput("Complex data not supported: records must be real numbers.")
-        if isinstance(X, Mapping) or _is_arrow(X):
-            names = _names(X)
+        if isinstance(X, Mapping | TableFile) or _is_arrow(X):
+            if isinstance(X, TableFile):
+                X = X.declaring(self.categories_)
+                self.categories_ = dict(X.categories)
+            names = _names(X, y)
             self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
         else:
             validate_data(self, X, skip_check_array=True)
@@ -321,7 +328,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _encoded(self, X: Any) -> Any:
         """Features to predict with: as they are, or with declared categories encoded."""
         check_is_fitted(self)
-        if not (self.categories or isinstance(X, Mapping) or _is_arrow(X)):
+        if isinstance(X, TableFile):
+            return self._read(X)
+        if not (self.categories_ or isinstance(X, Mapping) or _is_arrow(X)):
             if getattr(X, "ndim", 2) != 2:
                 raise InvalidInput(
                     "predict needs two dimensions (rows, features). Reshape your data: "
@@ -343,7 +352,22 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         else:
             validate_data(self, X, reset=False, skip_check_array=True)
         columns = {name: X[name] for name in names}
-        return np.vstack(list(feature_blocks(columns, self.categories or {})))
+        return np.vstack(list(feature_blocks(columns, self.categories_)))
+
+    def _read(self, table: TableFile) -> NDArray[np.float64]:
+        """The features of a file; its other columns are left out."""
+        known = [str(name) for name in self.feature_names_in_]
+        table.require(known, "that the model was fitted on")
+        numbers = [name for name in known if name not in self.categories_]
+        return np.vstack(
+            [
+                block
+                for columns in column_blocks(table, numbers, self.categories_)
+                for block in feature_blocks(
+                    {name: columns[name] for name in known}, self.categories_
+                )
+            ]
+        )
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         """Scores (rows, K) = X coef^T + intercept, dense or sparse."""
@@ -392,7 +416,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         """Fit on X (n, d) and y (n,); charges the ledger once.
 
         ``groups`` (n,) says whose row it is: then a person is protected, of whom ``max_rows`` rows
-        count.
+        count. For X from `privtail.open_table`, y and groups may name columns.
         """
         loss = self._loss()
         curator = self._curate(X, y, groups, unknown)
@@ -428,7 +452,9 @@ def _is_arrow(X: Any) -> bool:
     return hasattr(X, "column_names")
 
 
-def _names(X: Any) -> list[str]:
+def _names(X: Any, target: Any = None) -> list[str]:
+    if isinstance(X, TableFile):
+        return list(X.features(target if isinstance(target, str) else None))
     names = X if isinstance(X, Mapping) else getattr(X, "column_names", None) or X.columns
     return [str(name) for name in names]
 

@@ -20,8 +20,15 @@ from privtail.trusted.records.files import Label, TableFile, typed_labels, whole
 from privtail.trusted.records.tables import Table
 
 __all__ = [
-    "Label", "TableFile", "column_blocks", "feature_blocks", "open_table", "typed_labels", "whole",
-]  # fmt: skip
+    "Label",
+    "TableFile",
+    "column_blocks",
+    "feature_blocks",
+    "open_table",
+    "person_ids",
+    "typed_labels",
+    "whole",
+]
 
 _BLOCK_ROWS = 8192
 
@@ -63,6 +70,19 @@ def open_table(
     15
     """
     return TableFile(path, categories=categories, numeric=numeric, drop=drop, scratch=scratch)
+
+
+def person_ids(path: str | Path, column: str) -> NDArray[Any]:
+    """Whose each row of a file is, (rows,), from a column that is read whole.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such column.
+    """
+    file = TableFile(path)
+    file.require([column], "of persons")
+    return file.columns([], {column: None})[column]
 
 
 def feature_blocks(

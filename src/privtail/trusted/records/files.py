@@ -107,14 +107,16 @@ class TableFile:
 
     def declaring(self, categories: Declarations) -> TableFile:
         """The same file with more categories."""
-        if not categories:
-            return self
+        return self._with({**self.categories, **categories}, self._drop) if categories else self
+
+    def without(self, name: str) -> TableFile:
+        """The same file with one column less."""
+        self.require([name], "to be left out")
+        return self._with(self.categories, self._drop | {name})
+
+    def _with(self, categories: Declarations, drop: Collection[str]) -> TableFile:
         return TableFile(
-            self.path,
-            categories={**self.categories, **categories},
-            numeric=self._numeric,
-            drop=self._drop,
-            scratch=self.scratch,
+            self.path, categories=categories, numeric=self._numeric, drop=drop, scratch=self.scratch
         )
 
     def copy(self, key: Any, make: Callable[[Path], Any]) -> Any:
