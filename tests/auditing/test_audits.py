@@ -298,7 +298,7 @@ class Eavesdropper:
             direction = np.zeros(sensitivity.size)
             direction[0], direction[-1] = -step, step
             direction /= 2
-        elif sensitivity.question == "gradient norms":
+        elif sensitivity.question in ("gradient norms", "improvement"):
             return
         else:
             direction = np.full(sensitivity.size, sensitivity.radius.l2 / math.sqrt(grid.size))
@@ -321,7 +321,9 @@ def overheard(monkeypatch: pytest.MonkeyPatch) -> Eavesdropper:
 
 ALGORITHMS = {
     "ProximalGradient": ProximalGradient(steps=5, step_size=0.1, threshold=1.0),
-    "ScaledDescent": ScaledDescent(steps=6, targets="binary"),
+    "ScaledDescent": ScaledDescent(
+        steps=6, targets="binary", scale_share=0.01, threshold_share=0.01, comparison_share=0.01
+    ),
 }
 BUDGET = Budget(1.5, 0.05)
 
