@@ -110,7 +110,8 @@ class ScaledDescent:
         w = begin = standard.start(problem, start)
         domain = domain.scaled(1 / standard.scales)
         threshold = self._threshold(curator, loss, w, standard.unit, multiplier)  # 2
-        lengths = self._lengths(loss, threshold, standard.unit, multiplier, problem)
+        std = GaussianNoise(multiplier).event(problem.gradient(ClippedMean(threshold))).std
+        lengths = self._lengths(loss, threshold, standard.unit, std, w.size)
 
         total = np.zeros_like(w)
         for t, batch in enumerate(curator.rounds(Everyone(), self.steps)):  # 3
@@ -127,16 +128,15 @@ class ScaledDescent:
         doubts = standard.doubts(better)
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
-            unit=standard.unit, scales=standard.scales, notes=doubts,
+            unit=standard.unit, scales=standard.scales,
+            noise=0.0 if doubts else self._noise(lengths * std) / standard.unit, notes=doubts,
         )  # fmt: skip
 
     def _lengths(
-        self, loss: Loss, threshold: float, unit: float, multiplier: float, problem: Problem
+        self, loss: Loss, threshold: float, unit: float, std: float, size: int
     ) -> NDArray[np.float64]:
         """Lengths of the steps: as far as pace, curvature and noise allow, then decaying."""
         decay = np.arange(1.0, self.steps + 1) ** -self.decay
-        size = problem.rows * problem.outputs
-        std = GaussianNoise(multiplier).event(problem.gradient(ClippedMean(threshold))).std
         walk = std * math.sqrt(float(np.sum(decay**2)) * size)
         # Over moves of a target scale the gradient changes by no more than twice its bound.
         curvature = loss.curvature if loss.curvature < STEEPEST else math.inf
@@ -147,6 +147,16 @@ class ScaledDescent:
         if walk > 0:
             first = min(first, self.most_noise * unit / walk)
         return first * decay
+
+    def _noise(self, steps: NDArray[np.float64]) -> float:
+        """Deviation of the averaged iterates if step t adds noise of deviation ``steps[t]``.
+
+        A step on a convex loss brings two paths no further apart, so what a step adds never grows.
+        It is in those of the averaged iterates that come after it.
+        """
+        first = self.steps // 2
+        after = self.steps - 1 - np.maximum(np.arange(self.steps), first - 1)
+        return float(np.linalg.norm(steps * after / (self.steps - first)))
 
     def _scales(self, multiplier: float) -> float:
         return multiplier / math.sqrt(2 * self.steps * self.scale_share)

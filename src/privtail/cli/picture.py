@@ -88,8 +88,8 @@ class Coefficients:
         marks = [-t for t in reversed(ticks)] + [0, *ticks]
         axes.set_xticks(marks, [f"{t:,}" for t in marks], fontsize=8)
         axes.set_xlabel(
-            "coefficient in standard deviations of its expected noise (bar: ± 2);\n"
-            "clipping and early stopping, which noise bars do not show, may move it more"
+            "coefficient in standard deviations of the noise of its gradients (bar: ± 2);\n"
+            "clipping, early stopping and bought scales, which bars do not show, may move it more"
         )
         axes.set_title(self._summary(len(order)), loc="left", fontsize=10)
         axes.spines[["top", "right", "left"]].set_visible(False)

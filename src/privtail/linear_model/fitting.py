@@ -38,7 +38,13 @@ from privtail.trusted.ledger import Ledger
 from privtail.trusted.mechanisms.noise import LaplaceNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.refusals import as_plain_numbers
-from privtail.trusted.tables import TableFile, column_blocks, feature_blocks, person_ids
+from privtail.trusted.tables import (
+    TableFile,
+    column_blocks,
+    feature_blocks,
+    person_ids,
+    require_categories,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -252,6 +258,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _remembered(self, X: Any, y: Any) -> Any:
         """Renew what is known of the columns from what is public of X."""
+        require_categories(self.categories)
         self.categories_ = dict(self.categories or {})
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
             raise InvalidInput("Complex data not supported: records must be real numbers.")
@@ -319,7 +326,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         result = algorithm.run(curator, loss, domain, multiplier)
         self.n_iter_ = result.steps
         scales = np.ones(curator.problem.d) if result.scales is None else result.scales
-        self.coef_noise_ = self.plan_.noise_error / self._bend * result.unit / scales
+        noise = self.plan_.noise_error / self._bend if result.noise is None else result.noise
+        self.coef_noise_ = noise * result.unit / scales
         self.privacy_: Statement = state(curator, result.notes)
         return result
 

@@ -23,8 +23,9 @@ class DPLinearRegression(PrivateRegressor):
     Attributes
     ----------
     coef_ : (d,) slopes. intercept_ : float. n_iter_, n_features_in_ : int.
-    coef_noise_ : (d,) what noise alone is expected to add to each, as a standard deviation: a guide
-        from public numbers and released scales, for features without correlation.
+    coef_noise_ : (d,) what the noise of the gradients adds to each, as a standard deviation: by the
+        default at most this (for a convex loss), by a named algorithm a guide for features without
+        correlation. Clipping, early stopping and the noise of bought scales are not in it.
     feature_names_in_ : names, if the columns had any.
     privacy_ : the `Statement` of what was spent, on what, under which assumptions.
     plan_ : the `FitPlan` of the releases.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.trusted.records.files import Label, TableFile, typed_labels, whole
-from privtail.trusted.records.tables import Table
+from privtail.trusted.records.tables import Table, require_categories
 
 __all__ = [
     "Label",
@@ -26,6 +26,7 @@ __all__ = [
     "feature_blocks",
     "open_table",
     "person_ids",
+    "require_categories",
     "typed_labels",
     "whole",
 ]
