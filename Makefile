@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench bench-peers lock clean
+.PHONY: help demo test check lint bench bench-peers accuracy lock clean
 
 VENV = .venv
 PY = $(VENV)/bin/python
@@ -33,14 +33,15 @@ SELF = $(VENV)/installed-privtail-$(HERE)
 $(shell "$(PY)" -c 'import pip' >/dev/null 2>&1 || rm -f "$(READY)")
 
 help:
-	@echo 'make demo   a private model of real data, its statement and a picture, in demo/'
-	@echo 'make test   the fast tests'
-	@echo 'make check  format, lint, types, and the slow statistical audits'
-	@echo 'make lint   the first three of these alone'
-	@echo 'make bench  speed and memory, beside the plain gradient and the limits we set ourselves'
-	@echo '           (make bench-peers: accuracy and seconds beside diffprivlib and Opacus)'
-	@echo 'make lock   regenerate requirements/*.txt from pyproject.toml'
-	@echo 'make clean  remove .venv, demo/ and caches'
+	@echo 'make demo        a private model of real data, its statement and a picture, in demo/'
+	@echo 'make test        the fast tests'
+	@echo 'make check       format, lint, types, and the slow statistical audits'
+	@echo 'make lint        the first three of these alone'
+	@echo 'make bench       speed and memory, beside the plain gradient and the limits we set ourselves'
+	@echo 'make bench-peers accuracy and seconds beside diffprivlib and Opacus'
+	@echo 'make accuracy    the defaults beside a constant and the fit without privacy'
+	@echo 'make lock        regenerate requirements/*.txt from pyproject.toml'
+	@echo 'make clean       remove .venv, demo/ and caches'
 	@echo
 	@echo 'Another Python:  make clean, then  make test PYTHON=/path/to/python3.12'
 
@@ -65,9 +66,12 @@ lint: $(DEV) $(SELF)
 	[ -z "$$failed" ] || { echo "make lint: failed:$$failed" >&2; exit 1; }
 
 bench: $(DEV) $(SELF)
-	@for name in gradients fit memory; do \
+	@for name in gradients fit memory files; do \
 	  PYTHONDONTWRITEBYTECODE=1 "$(PY)" benchmarks/$$name.py || exit 1; echo; \
 	done
+
+accuracy: $(DEV) $(SELF)
+	@PYTHONDONTWRITEBYTECODE=1 "$(PY)" -W ignore benchmarks/accuracy.py --quick
 
 # The peers need an older scikit-learn: they get an environment of their own, outside the tree.
 PEERS = $(or $(TMPDIR),/tmp)/privtail-peers
