@@ -88,7 +88,7 @@ class Coefficients:
         marks = [-t for t in reversed(ticks)] + [0, *ticks]
         axes.set_xticks(marks, [f"{t:,}" for t in marks], fontsize=8)
         axes.set_xlabel(
-            "coefficient in standard deviations of the noise of its gradients (bar: ± 2);\n"
+            "coefficient in standard deviations, at most, of its gradients' noise (bar: ± 2);\n"
             "clipping, early stopping and bought scales, which bars do not show, may move it more"
         )
         axes.set_title(self._summary(len(order)), loc="left", fontsize=10)

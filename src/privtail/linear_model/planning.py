@@ -117,9 +117,10 @@ class FitPlan:
             f"noise error  {self.noise_error:.3g} of a target scale per feature scale",
             "releases",
         ]
+        protected = "row" if p.max_rows == 1 else "person"
         for r in self.releases:
             for e in r.events:
-                noise = f"noise {e.scale / e.radius:.3g} x what one row adds"
+                noise = f"noise {e.scale / e.radius:.3g} x what one {protected} adds"
                 lines.append(
                     f"  {e.question:<15} {r.times:>6,} x {e.coordinates:,} numbers, "
                     f"{noise if e.scale else 'no noise'}"
