@@ -26,6 +26,7 @@ from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 from privtail.losses import CustomLoss, GeneralLoss, LogisticLoss, SquaredLoss
 from privtail.mean import private_mean
 from privtail.statement import state
+from privtail.trusted.batch import FeatureMap
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round
@@ -35,11 +36,14 @@ from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import as_records
+from privtail.trusted.records import Stream, as_records, opened
+from privtail.trusted.records.arrow import distinct
 from privtail.trusted.records.files import TableFile
-from privtail.trusted.records.targets import Labels, Numbers
+from privtail.trusted.records.persons import Persons
+from privtail.trusted.records.targets import Labels, Numbers, canonical_label
 from privtail.trusted.sampling import DisjointParts
 from privtail.trusted.sensitive import Norms
+from privtail.trusted.tables import person_ids
 
 pandas = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -608,3 +612,142 @@ def test_a_refusal_is_free(name: str) -> None:
     with pytest.raises((InvalidInput, IncompatibleParts)):
         REFUSED[name](epsilon=0.5, ledger=ledger)
     assert ledger.entries() == ()
+
+
+@dataclass(frozen=True)
+class _Range:
+    range: Any
+    blocks: int = 1
+
+
+@pytest.mark.parametrize("limit", [0.25, 1.0])
+def test_scores_stay_in_the_range_whose_sensitivity_is_billed(limit: float) -> None:
+    """A range with a limit below 1 was billed for that limit, and the losses went up to 1."""
+    mean, x, y = _Range(Interval(1.0, limit=limit, one_signed=True)), np.ones((3, 1)), np.ones(3)
+    problem, exact = Problem(n=3, d=1), GaussianNoise(0.0)
+    answer = problem.scores(1, mean)
+    curator = Curator(x * 1e308, y, budget=Budget(math.inf), random_state=0)
+    curator.open((Round(events=(exact.event(answer),)),))
+    (found,) = curator.everyone().scores(SquaredLoss(), [[[1.0]]], mean).release(exact)
+    assert found == limit
+    assert answer.radius.l2 * answer.unit * 3 == pytest.approx(limit)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"kind": 2},
+        {"kind": 2, "coefficients": (0.0,) * 23},
+        {"kind": 3},
+        {"limit": 2.0},
+        {"limit": math.nan},
+        {"limit": 0.0},
+    ],
+)
+def test_no_interval_lets_a_kernel_read_beyond_its_coefficients(odd: Any) -> None:
+    with pytest.raises(InvalidInput, match="An Interval needs"):
+        Interval(1.0, **odd)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_a_full_dictionary_takes_a_missing_cell(kind: str, tmp_path: Any) -> None:
+    """The place of a missing cell did not fit the indices of a dictionary: an error of one cell."""
+    names = [f"v{i}" for i in range(128 if kind == "int8" else 256)]
+    cells = [0, None, 1] * 200
+    column = pa.DictionaryArray.from_arrays(pa.array(cells, kind), pa.array(names))
+    file = tmp_path / "a.arrow"
+    with pa.OSFile(str(file), "wb") as sink:
+        table = pa.table({"x": np.ones(600), "label": column})
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    counts = _counts_of(file)
+    assert counts == {"v0": 200, "v1": 200}
+
+
+def _counts_of(path: Any) -> dict[Any, int]:
+    """How often each label of the column ``label`` occurs, summed over the windows."""
+    stream = Stream(TableFile(path), "label")
+    counts: dict[Any, int] = {}
+    for window in stream.windows(stream.target(())):
+        part = window.open()[1]
+        assert isinstance(part, Labels)
+        for label, count in part.counts().items():
+            counts[label] = counts.get(label, 0) + count
+    return counts
+
+
+@pytest.mark.parametrize("cell", [2**62, -(2**62), None, 0])
+@pytest.mark.parametrize("kind", ["timestamp[us]", "date64[ms]", "time64[ns]"])
+def test_a_date_out_of_range_is_a_label_like_others(cell: Any, kind: str, tmp_path: Any) -> None:
+    """A year that Python has no date for raised OverflowError, after the charge."""
+    typed = {"timestamp[us]": pa.timestamp("us"), "date64[ms]": pa.date64()}
+    column = pa.array([0, 0, cell], typed.get(kind, pa.time64("ns")))
+    file = tmp_path / "a.arrow"
+    with pa.OSFile(str(file), "wb") as sink:
+        table = pa.table({"x": np.ones(3), "label": column})
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    assert sum(_counts_of(file).values()) == (2 if cell is None else 3)
+
+
+@pytest.mark.parametrize("others", [1, 9])
+def test_the_size_of_a_dictionary_decides_no_label(others: int) -> None:
+    """Decimals of a dictionary were numbers or text, as the dictionary was large or small."""
+    values = pa.array([Decimal(i) for i in range(others)], pa.decimal128(9, 2))
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 0, 0], "int32"), values)
+    found = distinct(column)
+    assert canonical_label(found.values[found.positions[0]]) == 0
+
+
+def test_bytes_that_are_no_text_are_labels_in_memory() -> None:
+    cells = pa.array([b"a", b"\xff", None], pa.binary())
+    assert Labels(cells, 3).counts() == {"a": 1, "\ufffd": 1}
+
+
+_ALIKE = {
+    "beyond doubles": pa.array([2**53 + 1, 2**53] * 3, pa.int64()),
+    "unsigned": pa.array([2**64 - 1, 2**64 - 2] * 3, pa.uint64()),
+    "decimals": pa.array([Decimal(2**53 + 1), Decimal(2**53)] * 3, pa.decimal128(30, 2)),
+    "no UTF-8": pa.array([b"J\xfcrgen", b"J\xf6rgen"] * 3, pa.binary()).cast(
+        pa.string(), safe=False
+    ),
+}
+
+
+@pytest.mark.parametrize("container", ["file", "arrow", "dictionary"])
+@pytest.mark.parametrize("name", _ALIKE)
+def test_two_persons_are_never_taken_for_one(name: str, container: str, tmp_path: Any) -> None:
+    """Ids of a file became doubles, and bytes U+FFFD: the seats of one hung on the other's rows."""
+    ids = _ALIKE[name]
+    if container == "file":
+        pq.write_table(pa.table({"id": ids}), tmp_path / "a.parquet")
+        groups = person_ids(tmp_path / "a.parquet", "id")
+    else:
+        groups = ids if container == "arrow" else ids.dictionary_encode()
+    seats, leaders = Persons(groups, 6).seats(np.arange(6), 2)
+    assert seats.tolist() == [0, 1, 2, 3]
+    assert leaders.tolist() == [0, 1, 0, 1]
+
+
+def test_bytes_are_ids_as_they_are() -> None:
+    ids = np.array([b"\xff", b"\xfe", b"\xff", None], dtype=object)
+    seats, leaders = Persons(ids, 4).seats(np.arange(4), 1)
+    assert (seats.tolist(), leaders.tolist()) == ([0, 1], [0, 1])
+
+
+def test_a_scratch_copy_is_that_of_its_classes(tmp_path: Any) -> None:
+    """0 == False: the copy made for numbers was handed out for truths, all rows undeclared."""
+    file = tmp_path / "a.csv"
+    file.write_text("x,y\n" + "1.5,true\n2.5,false\n" * 8)
+    table = TableFile(file, scratch=tmp_path)
+    for classes, least in (([0, 1], -1), ([False, True], 0)):
+        targets = opened(table, "y", classes, None)[1]
+        assert isinstance(targets, Labels)
+        assert targets.codes(slice(None)).min() == least
+
+
+def test_the_feature_map_is_set_by_transform_alone() -> None:
+    """Kernels read it unchecked; `transform` checks its shape."""
+    curator = curate(np.ones((4, 9)))
+    with pytest.raises(AttributeError):
+        curator.map = FeatureMap(np.ones(1), np.zeros(1))  # type: ignore[misc]

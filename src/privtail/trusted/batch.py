@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,7 +91,7 @@ class Batch:
         return self._answer(_median(sums), self.problem.means(mean))
 
     def scores(self, loss: Loss, candidates: Sequence[ArrayLike], mean: RobustMean) -> Sensitive:
-        """Robust mean of the losses at each candidate w, forced into [0, bound].
+        """Robust mean of the losses at each candidate w, forced onto the range of ``mean``.
 
         Sensitivity: `Problem.scores`; one-signed, so a record's absence lowers all scores.
         """
@@ -99,7 +99,7 @@ class Batch:
         answer = self.problem.scores(len(candidates), mean)
         self._curator.assume(callbacks.assumptions(loss))
         points = [self._parameters(w) for w in candidates]
-        box = mean.range
+        box = cast(Interval, mean.range)
 
         def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             for c, w in enumerate(points):
@@ -107,7 +107,7 @@ class Batch:
                 with np.errstate(all="ignore"):
                     values = callbacks.values(loss, margins, y) / box.radius
                 values[~(valid & np.isfinite(y))] = 0.0
-                limit = math.floor(2.0**self._bits)
+                limit = box.steps(self._bits)
                 kernels.influence(values, kernels.CLAMP, np.zeros(1), limit, self._bits)
                 np.add.at(sums[:, c, 0], labels, np.maximum(values, 0.0))
 
@@ -123,7 +123,7 @@ class Batch:
         answer = self.problem.improvement(mean)
         self._curator.assume(callbacks.assumptions(loss))
         points = self._parameters(w), self._parameters(base)
-        box = mean.range
+        box = cast(Interval, mean.range)
 
         def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             found = [self._margins(rows, point) for point in points]
@@ -131,7 +131,7 @@ class Batch:
                 here, there = (callbacks.values(loss, margins, y) for margins, _, _ in found)
                 gains = (there - here) / box.radius
             gains[~(found[0][2] & np.isfinite(y))] = 0.0
-            limit = math.floor(2.0**self._bits)
+            limit = box.steps(self._bits)
             kernels.influence(gains, kernels.CLAMP, np.zeros(1), limit, self._bits)
             np.add.at(sums[:, 0, 0], labels, gains)
 

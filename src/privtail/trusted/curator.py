@@ -143,7 +143,7 @@ class Curator:
         self._cursor: list[tuple[Round, int]] = []
         self._current: Opening | None = None
         self._done = 0
-        self.map = FeatureMap(np.ones(d), np.zeros(d))
+        self._map = FeatureMap(np.ones(d), np.zeros(d))
 
     # ---------------------------------------------------------------- budget
 
@@ -213,6 +213,11 @@ class Curator:
         return self._problem
 
     @property
+    def map(self) -> FeatureMap:
+        """The public feature map of all later questions; see `transform`."""
+        return self._map
+
+    @property
     def sparse(self) -> bool:
         """Whether the records are CSR, which cannot be centred."""
         return self._records.sparse
@@ -275,7 +280,7 @@ class Curator:
             raise InvalidInput("scales must be positive and finite, offsets finite.")
         if self._records.sparse and o.any():
             raise InvalidInput("Sparse records cannot be centred; use offsets=None.")
-        self.map = FeatureMap(s, o)
+        self._map = FeatureMap(s, o)
 
     def declare(self, classes: Sequence[Any]) -> None:
         """Code the targets by these (declared or released) classes."""

@@ -42,13 +42,33 @@ class Ball:
 
 @dataclass(frozen=True)
 class Interval:
-    """Entries in [-limit, limit] x ``radius`` (or [0, limit] when ``one_signed``)."""
+    """Entries in [-limit, limit] x ``radius`` (or [0, limit] when ``one_signed``).
+
+    The kernels sum integers up to 2^b as doubles and read the coefficients unchecked, so another
+    limit, kind or number of coefficients is refused here.
+
+    Parameters
+    ----------
+    radius : unit of the entries.
+    kind : influence function of `kernels`.
+    coefficients : of the smoothed influence, as `catoni_fraction` gives them.
+    limit : in units of ``radius``, in (0, 1].
+    one_signed : whether the entries are not negative.
+    """
 
     radius: float
     kind: int = CLAMP
     coefficients: tuple[float, ...] = (0.0,)
     limit: float = 1.0
     one_signed: bool = False
+
+    def __post_init__(self) -> None:
+        known = self.kind in (CLAMP, TRUNCATE, CATONI) and 0 < self.limit <= 1
+        if not known or (self.kind == CATONI and len(self.coefficients) != 2 * FRACTION_DEGREE):
+            raise InvalidInput(
+                "An Interval needs a known kind of influence, a limit in (0, 1], and the "
+                "coefficients of catoni_fraction() for the smoothed one."
+            )
 
     def steps(self, bits: int) -> int:
         """The largest integer an entry can become: ``limit`` rounded down to the grid."""

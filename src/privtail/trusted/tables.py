@@ -83,7 +83,7 @@ def person_ids(path: str | Path, column: str) -> NDArray[Any]:
     """
     file = TableFile(path)
     file.require([column], "of persons")
-    return file.columns([], {column: None})[column]
+    return file.ids(column)
 
 
 def feature_blocks(

@@ -68,7 +68,7 @@ def _from_file(
     if file.scratch is None:
         return stream, targets
     table, copied = file.copy(
-        (column, None if classes is None else tuple(classes)),
+        (column, None if classes is None else tuple(map(repr, classes))),
         lambda folder: stream.scratch(folder, targets),
     )
     return table, targets if copied is None or targets is None else targets.like(copied)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from privtail.errors import InvalidInput
-from privtail.trusted.records.arrow import arrow_doubles, arrow_objects
+from privtail.trusted.records.arrow import arrow_doubles, arrow_ids, arrow_objects
 
 _BOOLEAN, _SINGLE = np.dtype(np.bool_), np.dtype(np.float32)
 _NAMED = {
@@ -46,6 +46,11 @@ def as_labels(values: Any) -> NDArray[Any]:
         return arrow_objects(values)
     typed = isinstance(getattr(values, "dtype", None), np.dtype)
     return _array(values) if typed else _array(values, object)
+
+
+def as_ids(values: Any) -> NDArray[Any]:
+    """Labels to compare only: text of Arrow comes as its bytes, valid or not."""
+    return arrow_ids(values) if _room(values) == "pyarrow" else as_labels(values)
 
 
 def element_type(values: Any) -> np.dtype[Any] | None:

@@ -74,14 +74,23 @@ def arrow_doubles(column: Any) -> NDArray[Any]:
 
 
 def arrow_objects(column: Any) -> NDArray[Any]:
-    """Text, numbers and booleans as Python objects, None where null; anything else as text."""
+    """Text, numbers, bytes and booleans as Python objects, None where null; others as text."""
+    import pyarrow as pa
+
+    column = decoded(column)
+    if not (is_plain(column.type) or is_bytes(column.type)):
+        column = column.cast(pa.string())
+    return np.fromiter(column.to_pylist(), dtype=object, count=len(column))
+
+
+def arrow_ids(column: Any) -> NDArray[Any]:
+    """As `arrow_objects`, but text as its bytes, so that different cells stay different."""
     import pyarrow as pa
     import pyarrow.types as kind
 
-    column = decoded(column)
-    if not (is_text(column.type) or is_number(column.type) or kind.is_boolean(column.type)):
-        column = column.cast(pa.string())
-    return np.fromiter(column.to_pylist(), dtype=object, count=len(column))
+    if kind.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return arrow_objects(column.cast(pa.large_binary()) if is_text(column.type) else column)
 
 
 def numbers(column: Any) -> NDArray[np.float64]:
@@ -111,25 +120,42 @@ def text_numbers(column: Any) -> NDArray[np.float64]:
 
 
 def distinct(column: Any) -> Distinct:
-    """A plain array of numbers, booleans or text by its distinct values."""
+    """A plain array of labels by its distinct values, each as `arrow_objects` has it."""
     import pyarrow as pa
     import pyarrow.types as kind
 
-    if kind.is_dictionary(column.type) and len(column.dictionary) > len(column):
+    if kind.is_dictionary(column.type) and (
+        len(column.dictionary) > len(column) or kind.is_decimal(column.type.value_type)
+    ):
         column = column.dictionary_decode()
     if kind.is_decimal(column.type):
         column = column.cast(pa.float64(), safe=False)
     if not kind.is_dictionary(column.type):
         view = str(column.type) == "string_view"
         column = (column.cast(pa.large_string()) if view else column).dictionary_encode()
-    values = decoded(column.dictionary).to_pylist()
-    positions = column.indices.fill_null(len(values)) if column.null_count else column.indices
+    values = arrow_objects(column.dictionary)
+    # The place of a missing cell may be beyond the type of a full dictionary's indices.
+    positions = column.indices.cast(pa.int64()).fill_null(len(values))
     return Distinct([*values, None], positions.to_numpy())
 
 
 def is_text(arrow: Any) -> bool:
     """Whether an Arrow type is text."""
     return str(arrow) in ("string", "large_string", "string_view")
+
+
+def is_plain(arrow: Any) -> bool:
+    """Whether an Arrow type is text, a number or Boolean."""
+    return is_text(arrow) or is_number(arrow) or str(arrow) == "bool"
+
+
+def is_bytes(arrow: Any) -> bool:
+    """Whether an Arrow type is bytes."""
+    import pyarrow.types as kind
+
+    return bool(
+        kind.is_binary(arrow) or kind.is_large_binary(arrow) or kind.is_fixed_size_binary(arrow)
+    )
 
 
 def is_number(arrow: Any) -> bool:

@@ -31,9 +31,11 @@ from privtail.trusted.events import Plan
 from privtail.trusted.records.arrow import (
     Distinct,
     arrow_doubles,
+    arrow_ids,
     decoded,
     distinct,
     is_number,
+    is_plain,
     is_text,
     numbers,
     text_numbers,
@@ -216,6 +218,24 @@ class TableFile:
             for name in wanted
         }
 
+    def ids(self, name: str) -> NDArray[Any]:
+        """Cells to compare, never to compute with: different ones stay different, None if missing.
+
+        Raises
+        ------
+        InvalidInput
+            If the column holds neither numbers, nor text, nor Booleans.
+        """
+        import pyarrow as pa
+
+        if self._delimiter:
+            return self.columns([], {name: None})[name]
+        if not is_plain(self._type(name)):
+            raise self._unusable(name, self._type(name))
+        self.require_rows()
+        with self._refusing():
+            return arrow_ids(pa.Table.from_batches(self._format.batches([name], ()))[name])
+
     # ---------------------------------------------------------------- sizes
 
     @property
@@ -335,7 +355,9 @@ class TableFile:
 
     def element(self, name: str) -> np.dtype[Any]:
         """The public type of a column of labels, as NumPy would hold it."""
-        if self._delimiter or self._is_text(name) or "decimal" in str(self._type(name)):
+        if self._delimiter or not (self._is_truth(name) or self._is_number(name)):
+            return np.dtype(object)
+        if "decimal" in str(self._type(name)):
             return np.dtype(object)
         element: np.dtype[Any] = np.dtype(self._type(name).to_pandas_dtype())
         return element

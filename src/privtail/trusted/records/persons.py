@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
-from privtail.trusted.records.arrays import as_labels
-from privtail.trusted.records.targets import distinct
+from privtail.trusted.records.arrays import as_ids
+from privtail.trusted.records.targets import canonical_label, distinct
 
 Integers = NDArray[np.int64]
 
@@ -24,10 +24,13 @@ class Persons:
     person's positions alone. So when the rows and the id of one person are exchanged for those of
     a person who has no row elsewhere, in the same positions, nothing changes; when they are
     emptied, that person's seats vanish and all others stay.
+
+    That needs different ids to stay different: were two persons taken for one, the seats of one
+    would depend on the other. So ids are never rounded to doubles, and bytes are not decoded.
     """
 
     def __init__(self, groups: Any, n: int) -> None:
-        array = as_labels(groups)
+        array = as_ids(groups)
         if array.shape != (n,):
             raise InvalidInput(
                 f"groups needs one person id per row, shape ({n},); got shape {array.shape}."
@@ -40,7 +43,7 @@ class Persons:
         ``priority`` is a public permutation of the n positions: a person's rows of lowest priority
         count, and the lowest of all speaks for the person wherever persons are sampled.
         """
-        ids, person = distinct(self._groups)
+        ids, person = distinct(self._groups, _identity)
         missing = np.array([v is None or v != v for v in ids])  # noqa: PLR0124  NaN
         order = np.lexsort((priority, person))
         sorted_persons = person[order]
@@ -53,3 +56,8 @@ class Persons:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private records cannot be pickled.")
+
+
+def _identity(cell: Any) -> Any:
+    """A canonical label, but bytes as they are."""
+    return cell if isinstance(cell, bytes) else canonical_label(cell)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -72,10 +73,12 @@ def canonical_label(value: Any) -> Any:
         return None
 
 
-def distinct(cells: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
+def distinct(
+    cells: NDArray[Any], canonical: Callable[[Any], Any] = canonical_label
+) -> tuple[list[Any], NDArray[np.int64]]:
     """Distinct values and, for each cell, the position of its value among them; private.
 
-    Values of objects are canonical labels; those of a typed array are its own.
+    Values of objects are ``canonical``; those of a typed array are its own.
     """
     if cells.dtype.kind in "fiubUS":
         values, inverse = np.unique(cells, return_inverse=True)
@@ -84,7 +87,7 @@ def distinct(cells: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
     objects = cells.tolist()
     # Text is canonical already; the same positions come out of the long way.
     plain = set(map(type, objects)) <= {str, type(None)}
-    labels = objects if plain else map(canonical_label, objects)
+    labels = objects if plain else map(canonical, objects)
     inverse = np.fromiter(
         (positions.setdefault(v, len(positions)) for v in labels), np.int64, len(cells)
     )
