@@ -38,6 +38,9 @@ ZOOM_SHARE = 0.2
 POOLED = 12
 """Noise of a cell above n over this: features share one histogram."""
 
+SHARP = 12
+"""A target whose counts have noise n over this is found wherever it lies."""
+
 SURE = 5.0
 """How many deviations above zero a run of cells must stand to be believed."""
 
@@ -120,6 +123,13 @@ class QuantileScales:
     def of(cls, targets: Targets, enough: int = 100_000) -> Self:
         """With the target's column where it holds real numbers."""
         return cls(target=targets == "real", enough=enough)
+
+    def sharp(self, problem: Problem) -> float:
+        """The largest noise multiplier at which every look at the target is `SHARP`."""
+        if not self.target:
+            return math.inf
+        part = TARGET_SHARE if problem.measured else 1.0
+        return problem.n / problem.max_rows / SHARP * math.sqrt(part / (1 + self.zooms))
 
     def pooled(self, multiplier: float, problem: Problem) -> bool:
         """Whether one vote per record is all that the budget can carry."""

@@ -33,6 +33,9 @@ RARE = 400
 MOST_CLIPPED = 0.9
 """However large the noise, a tenth of the records at the start is not clipped."""
 
+LARGEST_SHARE = 6.0
+"""Part of the descent's variance budget for the scales, where too little would find nothing."""
+
 STEEPEST = 2.0**20
 """A curvature beyond this (a kink, an exponential) says nothing about where the records are."""
 
@@ -88,7 +91,7 @@ class ScaledDescent:
         norms = self._norms(multiplier, problem).event(problem.gradient_norms(len(LEVELS)))
         descent = GaussianNoise(multiplier).event(problem.gradient(ClippedMean(1.0)))
         return compose(
-            self._looks.plan(self._scales(multiplier), problem),
+            self._looks.plan(self._scales(multiplier, problem), problem),
             (Round(events=(norms,)), Round(events=(descent,), times=self.steps)),
             self._compared.plan(self._comparison(multiplier), problem),
         )
@@ -104,7 +107,7 @@ class ScaledDescent:
             )
         require(domain, *self.needs, needed_by="ScaledDescent")
         problem = curator.problem
-        found = self._looks.run(curator, self._scales(multiplier))  # 1
+        found = self._looks.run(curator, self._scales(multiplier, problem))  # 1
         standard = Standard.of(found, curator)
         loss = standard.loss(loss)
         w = begin = standard.start(problem, start)
@@ -158,8 +161,13 @@ class ScaledDescent:
         after = self.steps - 1 - np.maximum(np.arange(self.steps), first - 1)
         return float(np.linalg.norm(steps * after / (self.steps - first)))
 
-    def _scales(self, multiplier: float) -> float:
-        return multiplier / math.sqrt(2 * self.steps * self.scale_share)
+    def _scales(self, multiplier: float, problem: Problem) -> float:
+        """Noise of the looks: the usual share, or more where that would not find the target."""
+        usual, least = (
+            multiplier / math.sqrt(2 * self.steps * share)
+            for share in (self.scale_share, LARGEST_SHARE)
+        )
+        return max(least, min(usual, self._looks.sharp(problem)))
 
     @property
     def _looks(self) -> QuantileScales:
