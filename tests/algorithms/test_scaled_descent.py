@@ -40,7 +40,7 @@ SHARES = {"scale_share": 0.1, "threshold_share": 0.05, "comparison_share": 0.02}
 
 def test_the_plan_is_scales_threshold_steps_and_a_comparison():
     problem = Problem(n=10_000, d=3)
-    plan = ScaledDescent(steps=50, **SHARES).plan(4_000.0, problem)
+    plan = ScaledDescent(steps=50, **SHARES).plan(1_000.0, problem)
     assert [(r.events[0].question, r.times) for r in plan] == [
         ("histogram", 1),
         ("histogram", 3),
@@ -53,6 +53,16 @@ def test_the_plan_is_scales_threshold_steps_and_a_comparison():
     assert (mus[0] + mus[1]) / mus[3] == pytest.approx(0.1, rel=1e-6)
     assert mus[2] / mus[3] == pytest.approx(0.05, rel=1e-6)
     assert mus[4] / mus[3] == pytest.approx(0.02, rel=1e-6)
+
+
+def test_a_small_budget_finds_the_target_first():
+    problem = Problem(n=10_000, d=3)
+    for multiplier, noise in ((1_000.0, 816.5), (1_100.0, 833.3), (3_000.0, 833.3)):
+        plan = ScaledDescent(steps=50, **SHARES).plan(multiplier, problem)
+        assert [r.events[-1].std for r in plan[:2]] == pytest.approx([noise] * 2, rel=1e-3)
+    plan = ScaledDescent(steps=50, **SHARES).plan(1e6, problem)
+    mus = [cost((r,), "replace_one").mu ** 2 for r in plan]
+    assert (mus[0] + mus[1]) / mus[3] == pytest.approx(6.0, rel=1e-6)
 
 
 def test_a_large_budget_goes_to_the_steps():
