@@ -10,6 +10,7 @@ import os
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,15 +24,31 @@ import scipy.sparse as sp
 from privtail.algorithms import ProximalGradient
 from privtail.errors import IncompatibleParts, InvalidInput, NotPlanned
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
-from privtail.losses import CustomLoss, GeneralLoss, LogisticLoss, SquaredLoss
+from privtail.losses import (
+    CustomLoss,
+    GeneralLoss,
+    LogisticLoss,
+    MultinomialLoss,
+    PoissonLoss,
+    SquaredLoss,
+    WeightedLoss,
+)
 from privtail.mean import private_mean
 from privtail.statement import state
+from privtail.trusted import batch as batch_module
 from privtail.trusted.batch import FeatureMap
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.means import Ball, BoundedMean, ClampedMean, ClippedMean, Interval
+from privtail.trusted.means import (
+    Ball,
+    BoundedMean,
+    ClampedMean,
+    ClippedMean,
+    Interval,
+    SmoothedCatoniMean,
+)
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.selection import NoisyTopK
@@ -751,3 +768,120 @@ def test_the_feature_map_is_set_by_transform_alone() -> None:
     curator = curate(np.ones((4, 9)))
     with pytest.raises(AttributeError):
         curator.map = FeatureMap(np.ones(1), np.zeros(1))  # type: ignore[misc]
+
+
+def _columns_of(cells: list[int | None]) -> dict[str, Any]:
+    polars = pytest.importorskip("polars")
+    categories = sorted({cell for cell in cells if cell is not None})
+    return {
+        "polars": polars.Series(cells, dtype=polars.UInt64),
+        "category": pandas.Series(pandas.Categorical(cells, categories=categories)),
+        "categorical": pandas.Categorical(cells, categories=categories),
+        "nullable": pandas.Series(cells, dtype="UInt64"),
+        "arrow": pa.array(cells, pa.uint64()),
+    }
+
+
+@pytest.mark.parametrize("name", _columns_of([1]))
+def test_a_missing_cell_leaves_the_others_whole(name: str) -> None:
+    """One null turned all ids and labels into doubles: those beyond 2^53 became others."""
+    cells = [2**64 - 1, None, 2**64 - 2, 2**64 - 1, 2**64 - 2]
+    column = _columns_of(cells)[name]
+    seats, leaders = Persons(column, 5).seats(np.arange(5), 5)
+    assert (seats.tolist(), leaders.tolist()) == ([0, 2, 3, 4], [0, 2, 0, 2])
+    assert Labels(column, 5).counts() == {2**64 - 1: 2, 2**64 - 2: 2}
+
+
+_EXTREMES = [0.0, 5e-324, 1e-160, 1.0, -3.0, 1e77, 1e154, -1e308, 1.79e308, math.inf, math.nan]
+_HEAVY_LOSSES: list[Any] = [
+    SquaredLoss(),
+    LogisticLoss(),
+    PoissonLoss(),
+    MultinomialLoss(classes=3),
+    WeightedLoss(loss=LogisticLoss(), weights=(1e-300, 1e300)),
+    CustomLoss(value=lambda m, y: 1e308 * m * m, derivative=lambda m, y: m / y),
+]
+
+
+def _questions(loss: Any, p: int) -> dict[str, Callable[[Any], Any]]:
+    w, far, zero = (np.full((p, loss.outputs), v) for v in (0.5, 1e200, 0.0))
+    cuts = [1e-320, 1.0, 1e300]
+    return {
+        "clipped": lambda b: b.gradient(loss, far, ClippedMean(1e-200)),
+        "clamped": lambda b: b.gradient(loss, w, ClampedMean(1e300)),
+        "Catoni": lambda b: b.gradient(loss, w, SmoothedCatoniMean(1.0, 1.0)),
+        "scores": lambda b: b.scores(loss, [w, far, zero], BoundedMean(1e-300)),
+        "improvement": lambda b: b.improvement(loss, far, zero, ClampedMean(1e308)),
+        "small improvement": lambda b: b.improvement(loss, w, far, ClampedMean(1e-320)),
+        "moments": lambda b: b.moments(1e-200, target=True),
+        "histogram": lambda b: b.histogram((0, -1), [-1e308, 0.0, 1e-320]),
+        "votes": lambda b: b.histogram((0, 1), [0.0], pooled=True),
+        "norms": lambda b: b.gradient_norms(loss, w, cuts),
+        "invalid": lambda b: b.invalid_rows(),
+    }
+
+
+@pytest.mark.parametrize("loss", _HEAVY_LOSSES, ids=lambda loss: loss.name)
+def test_every_answer_is_a_sum_of_bounded_records(
+    loss: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each record alone, all others missing: within the bounds, and the same bits as in company."""
+    rng, n, d = np.random.default_rng(0), 14, 9
+    x, y = rng.choice(_EXTREMES, (n, d)), rng.choice([0, 1, 2, *_EXTREMES], n)
+    x[::2] = rng.normal(size=(n // 2, d))
+
+    def ask(who: Any, question: Any) -> tuple[list[int], Any]:
+        missing = ~np.isin(np.arange(n), who)
+        seen_x, seen_y = x.copy(), y.copy()
+        seen_x[missing], seen_y[missing] = math.nan, math.nan
+        curator = Curator(
+            seen_x, seen_y, budget=Budget(math.inf), random_state=0, intercept=True,
+            outputs=loss.outputs,
+        )  # fmt: skip
+        curator.open((Round(events=()),))
+        curator.transform(np.full(d, 1.5), np.full(d, 0.25))
+        answer = question(curator.everyone())
+        return answer._value.tolist(), answer.sensitivity
+
+    for name, question in _questions(loss, d + 1).items():
+        whole, bound = ask(np.arange(n), question)
+        nobody = np.array(ask([], question)[0])
+        alone = [np.array(ask([i], question)[0]) - nobody for i in range(n)]
+        for change in ([int(v) for v in one] for one in alone):
+            assert sum(map(abs, change)) <= bound.radius.l1, name
+            assert sum(v * v for v in change) <= bound.radius.l2**2 * (1 + 1e-15), name
+            assert max(map(abs, change)) <= bound.radius.linf, name
+        assert (nobody + sum(alone)).tolist() == whole, name
+        monkeypatch.setattr(batch_module, "BLOCK_ROWS", 3)
+        for threads in ("1", "3"):
+            monkeypatch.setenv("PRIVTAIL_THREADS", threads)
+            assert ask(np.arange(n), question)[0] == whole, name
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize("where", ["work", "source"])
+def test_a_sweep_that_fails_gives_nothing_and_closes_its_source(
+    where: str, error: Any, threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRIVTAIL_THREADS", threads)
+    closed = []
+
+    def shares() -> Any:
+        try:
+            for i in range(50):
+                if (where, i) == ("source", 20):
+                    raise error
+                yield i
+        finally:
+            closed.append(True)
+
+    def work(share: Any) -> Any:
+        if (where, share) == ("work", 20):
+            raise error
+        return np.ones(1, np.int64)
+
+    with pytest.raises(error):
+        batch_module._added(work, shares(), (1,))
+    assert closed == [True]

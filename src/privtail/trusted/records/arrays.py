@@ -40,11 +40,20 @@ def as_numbers(values: Any) -> NDArray[Any]:
 
 
 def as_labels(values: Any) -> NDArray[Any]:
-    """An array of labels; lists and columns that can miss cells become Python objects."""
+    """An array of labels; lists and columns that can miss cells become Python objects.
+
+    Whole numbers stay whole: polars and categories of pandas would write all of them as doubles as
+    soon as one cell is missing.
+    """
     _refuse_masked(values)
+    dtype = getattr(values, "dtype", None)
     if _room(values) == "pyarrow":
         return arrow_objects(values)
-    typed = isinstance(getattr(values, "dtype", None), np.dtype)
+    if _room(values) == "polars" and dtype is not None and dtype.is_numeric():
+        return np.fromiter(values.to_list(), dtype=object, count=len(values))
+    if str(dtype) == "category":
+        values = values.astype(object)
+    typed = isinstance(dtype, np.dtype)
     return _array(values) if typed else _array(values, object)
 
 
