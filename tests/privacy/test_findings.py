@@ -672,13 +672,17 @@ def test_a_full_dictionary_takes_a_missing_cell(kind: str, tmp_path: Any) -> Non
     names = [f"v{i}" for i in range(128 if kind == "int8" else 256)]
     cells = [0, None, 1] * 200
     column = pa.DictionaryArray.from_arrays(pa.array(cells, kind), pa.array(names))
-    file = tmp_path / "a.arrow"
-    with pa.OSFile(str(file), "wb") as sink:
-        table = pa.table({"x": np.ones(600), "label": column})
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
+    file = _arrow_file(tmp_path, column)
     counts = _counts_of(file)
     assert counts == {"v0": 200, "v1": 200}
+
+
+def _arrow_file(folder: Any, labels: Any) -> Any:
+    """An Arrow file of one feature and these labels."""
+    table = pa.table({"x": np.ones(len(labels)), "label": labels})
+    with pa.ipc.new_file(str(folder / "a.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    return folder / "a.arrow"
 
 
 def _counts_of(path: Any) -> dict[Any, int]:
@@ -699,11 +703,7 @@ def test_a_date_out_of_range_is_a_label_like_others(cell: Any, kind: str, tmp_pa
     """A year that Python has no date for raised OverflowError, after the charge."""
     typed = {"timestamp[us]": pa.timestamp("us"), "date64[ms]": pa.date64()}
     column = pa.array([0, 0, cell], typed.get(kind, pa.time64("ns")))
-    file = tmp_path / "a.arrow"
-    with pa.OSFile(str(file), "wb") as sink:
-        table = pa.table({"x": np.ones(3), "label": column})
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
+    file = _arrow_file(tmp_path, column)
     assert sum(_counts_of(file).values()) == (2 if cell is None else 3)
 
 
@@ -716,9 +716,17 @@ def test_the_size_of_a_dictionary_decides_no_label(others: int) -> None:
     assert canonical_label(found.values[found.positions[0]]) == 0
 
 
-def test_bytes_that_are_no_text_are_labels_in_memory() -> None:
-    cells = pa.array([b"a", b"\xff", None], pa.binary())
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view()], ids=str)
+def test_bytes_that_are_no_text_are_labels(kind: Any, tmp_path: Any) -> None:
+    cells = pa.array([b"a", b"\xff", None], pa.binary()).cast(kind)
     assert Labels(cells, 3).counts() == {"a": 1, "\ufffd": 1}
+    assert _counts_of(_arrow_file(tmp_path, cells)) == {"a": 1, "\ufffd": 1}
+
+
+def test_lists_are_no_labels_and_that_is_said_before_the_charge(tmp_path: Any) -> None:
+    file = _arrow_file(tmp_path, pa.array([[1], [2]]))
+    with pytest.raises(InvalidInput, match="not numbers or text"):
+        Stream(TableFile(file), "label").target(())
 
 
 _ALIKE = {

@@ -151,11 +151,7 @@ def is_plain(arrow: Any) -> bool:
 
 def is_bytes(arrow: Any) -> bool:
     """Whether an Arrow type is bytes."""
-    import pyarrow.types as kind
-
-    return bool(
-        kind.is_binary(arrow) or kind.is_large_binary(arrow) or kind.is_fixed_size_binary(arrow)
-    )
+    return str(arrow).startswith(("binary", "large_binary", "fixed_size_binary"))
 
 
 def is_number(arrow: Any) -> bool:

@@ -354,7 +354,18 @@ class TableFile:
         return typed_labels(name, declared, np.empty(0, np.float64 if numeric else object))
 
     def element(self, name: str) -> np.dtype[Any]:
-        """The public type of a column of labels, as NumPy would hold it."""
+        """The public type of a column of labels, as NumPy would hold it.
+
+        Raises
+        ------
+        InvalidInput
+            If its cells are no labels, such as lists; now, since a fit would fail after the charge.
+        """
+        import pyarrow.types as kind
+
+        found = self._type(name)
+        if kind.is_nested(found) or kind.is_run_end_encoded(found):
+            raise self._unusable(name, found)
         if self._delimiter or not (self._is_truth(name) or self._is_number(name)):
             return np.dtype(object)
         if "decimal" in str(self._type(name)):
