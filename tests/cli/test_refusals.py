@@ -200,3 +200,22 @@ def test_an_exhausted_budget_says_what_would_fit(shell, table):
     assert 0.29 < float(fits[1]) <= 0.31
     assert len(fits[1]) <= 8
     shell(*words, fits[1], "--delta", "1e-6")
+
+
+def test_a_budget_without_delta_is_asked_about(shell):
+    error = shell.refused("budget", "b.jsonl", "--epsilon", 3)
+    assert error.endswith("privtail budget b.jsonl --epsilon 3 --delta 1e-5")
+    assert "left" in shell("budget", "b.jsonl", "--epsilon", 3, "--delta", 0).stdout
+
+
+def test_advice_on_an_exhausted_delta_promises_no_fit(shell, table):
+    shell("budget", "b.jsonl", "--epsilon", 1, "--delta", 0)
+    words = ("mean", "claims.csv", "--column", "days", "--ledger", "b.jsonl", "--epsilon", 1)
+    error = shell.refused(*words, code=3)
+    assert "Nothing that needs a delta can be fitted" in error
+    assert "What would fit" not in error
+
+
+def test_a_model_does_not_go_to_a_file_called_minus(shell, table):
+    error = shell.refused("fit", "claims.csv", *NUMBERS, "--out", "-")
+    assert "--out model.json" in error

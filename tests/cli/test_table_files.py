@@ -119,3 +119,19 @@ def test_a_file_shows_and_pickles_nothing(shell):
     for take in (pickle.dumps, copy.copy):
         with pytest.raises(NotReleased):
             take(file)
+
+
+@pytest.mark.parametrize("text", ["x,y\r1,2\r3,4\r", 'x,"y\n' + "1,2\n" * 60_000])
+def test_a_header_that_cannot_be_read_is_refused(shell, text):
+    (shell.folder / "t.csv").write_text(text, newline="")
+    error = shell.refused("mean", "t.csv", "--column", "x", "--epsilon", 1)
+    assert error.startswith("Error. The first line of t.csv cannot be read")
+
+
+def test_advice_quotes_names_with_spaces(shell):
+    (shell.folder / "my file.csv").write_text("a b;when;y\n1,5;2024-01-01;2\n")
+    fit = ("fit", "my file.csv", "--target", "y", "--model", "linear", "--epsilon", 1)
+    error = shell.refused(*fit)
+    assert "--categories 'a b'=a,b,c" in error
+    assert "--drop 'a b'" in error
+    assert "'my file.csv' > points.csv" in error

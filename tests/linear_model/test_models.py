@@ -47,6 +47,7 @@ from privtail.linear_model import (
     DPGeneralizedLinearEstimator,
     DPHuberRegressor,
     DPLADRegressor,
+    DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
     DPQuantileRegressor,
@@ -492,3 +493,28 @@ def test_a_file_is_fitted_on_by_the_names_of_its_columns(tmp_path):
     assert (streamed.predict(table) == held.predict(columns)).all()
     with pytest.raises(InvalidInput, match="'wages'"):
         DPRidge(**options).fit(table, "cost", groups="wages")
+
+
+@pytest.mark.parametrize("categories", [["job"], {"job": []}])
+def test_categories_that_say_nothing_are_refused_before_a_charge(categories):
+    frame = pd.DataFrame({"age": [1.0, 2.0], "job": ["cook", "clerk"]})
+    ledger = Ledger(epsilon=1.0, delta=1e-6)
+    with pytest.raises(InvalidInput, match="categories"):
+        DPLinearRegression(categories=categories, ledger=ledger).fit(frame, [1.0, 2.0])
+    assert ledger.remaining == (1.0, 1e-6)
+
+
+def test_columns_of_one_name_are_refused():
+    with pytest.raises(InvalidInput, match="distinct"):
+        DPLinearRegression().fit(pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), [1.0])
+
+
+def test_a_plan_needs_whole_numbers():
+    with pytest.raises(InvalidInput, match="n must be a whole number"):
+        DPLinearRegression().plan(1e5, 3)
+
+
+def test_a_weight_of_no_declared_class_is_refused():
+    model = DPLogisticRegression(classes=["no", "yes"], class_weight={"Yes": 2.0})
+    with pytest.raises(InvalidInput, match="class_weight names the label 'Yes'"):
+        model.fit([[0.0], [1.0]], ["no", "yes"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,6 +10,7 @@ import typer
 
 from privtail.cli.console import show
 from privtail.cli.options import opened_ledger
+from privtail.errors import InvalidInput
 
 
 def budget(
@@ -43,6 +45,11 @@ def budget(
     if epsilon is None and delta is None:
         ledger = opened_ledger(file)
     else:
+        if epsilon is not None and epsilon < math.inf and delta is None and not file.exists():
+            raise InvalidInput(
+                "Say how much δ may be spent in all, since most fits need some and a budget cannot "
+                f"be changed: privtail budget {file} --epsilon {epsilon:g} --delta 1e-5"
+            )
         ledger = Ledger(
             file, epsilon=epsilon, delta=delta, neighbours=neighbours, composition=composition
         )

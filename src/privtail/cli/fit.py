@@ -70,6 +70,8 @@ def fit(
     from privtail.model import Model, require_writable
 
     budget, account = promise.budget, promise.account
+    if str(out) == "-":
+        raise InvalidInput("A model goes into a file: --out model.json. Its statement is printed.")
     for file in (out, plot):
         if file is not None:
             require_writable(file, overwrite=output.force)

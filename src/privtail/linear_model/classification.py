@@ -132,6 +132,12 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         declared = list(self.classes)
         if len(declared) < 2:
             raise InvalidInput("A classifier needs at least two classes.")
+        weights = self.class_weight if isinstance(self.class_weight, Mapping) else {}
+        unknown = [label for label in weights if label not in declared]
+        if unknown:
+            raise InvalidInput(
+                f"class_weight names the label {unknown[0]!r}, which classes does not."
+            )
         self._declared_weights(declared)
         return declared
 

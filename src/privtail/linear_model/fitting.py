@@ -24,7 +24,7 @@ from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.result import Result
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, require
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, require_whole
 from privtail.linear_model.planning import FitPlan
 from privtail.losses import AnyLoss, Targets
 from privtail.model import LARGEST_LOG, Link
@@ -106,6 +106,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         ------
         InvalidInput, BudgetExceeded, UnsupportedAccounting
         """
+        require_whole("n", n, 1)
+        require_whole("d", d, 1)
+        require_whole("indicators", indicators, 0)
         declared = tuple(range(indicators))
         return self._planned(
             Problem(
@@ -255,6 +258,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 )
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise InvalidInput(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
+        if self.categories is not None and not isinstance(self.categories, Mapping):
+            raise InvalidInput(
+                "categories must map a column to its list of values, for example "
+                'categories={"city": ["Rome", "Oslo"]}.'
+            )
 
     def _remembered(self, X: Any, y: Any) -> Any:
         """Renew what is known of the columns from what is public of X."""
@@ -269,6 +277,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             names = _names(X, y)
             self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
         else:
+            columns = list(getattr(X, "columns", ()))
+            if len(set(columns)) != len(columns):
+                raise InvalidInput("Column names must be distinct.")
             validate_data(self, X, skip_check_array=True)
             if hasattr(X, "iloc") and not any(isinstance(name, str) for name in X.columns):
                 X = X.rename(columns=str)

@@ -323,9 +323,11 @@ class Ledger:
             f"{terms.epsilon!r}, delta={terms.delta!r} this ledger has epsilon={epsilon!r}, "
             f"delta={delta!r} left. {unread} Spent budget never comes back."
         )
-        if epsilon <= 0:
+        if epsilon <= 0 or delta <= 0 < entry.delta:
             return BudgetExceeded(
-                what, "Nothing can be fitted any more unless the owner grants a new budget."
+                what,
+                f"Nothing {'' if epsilon <= 0 else 'that needs a delta '}can be fitted any more "
+                "unless the owner grants a new budget.",
             )
         law = "" if terms.composition == "basic" else ", with Gaussian noise"
         return BudgetExceeded(

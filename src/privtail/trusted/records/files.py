@@ -16,6 +16,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -385,7 +386,7 @@ class TableFile:
             raise self._text(
                 f"Column {name!r} of {self.path} holds text, and numbers are needed.",
                 f'{mend} {marks} numeric=["{name}"].'.strip(),
-                f"{cli} {marks} --numeric {name}.".strip(),
+                f"{cli} {marks} --numeric {shlex.quote(name)}.".strip(),
             )
         if not (self._is_text(name) or self._is_number(name) or self._is_truth(name)):
             raise self._unusable(name, self._type(name))
@@ -418,13 +419,14 @@ class TableFile:
         one, several = names[0], len(names) > 1
         start = f"Columns {', '.join(map(repr, names))}" if several else f"Column {one!r}"
         drops = "a cell that is no number drops its row"
+        typed = shlex.quote(one)
         return self._text(
             f"{start} of {self.path} {'hold' if several else 'holds'} text.",
             f'Declare categories={{"{one}": ["a", "b"]}}, or numeric=["{one}"] ({drops}), or '
             f'drop=["{one}"].',
             f"{'Of each, declare the' if several else 'Declare its'} categories (--categories "
-            f"{one}=a,b,c), or that it is numeric (--numeric {one}: {drops}), or leave it out "
-            f"(--drop {one}).",
+            f"{typed}=a,b,c), or that it is numeric (--numeric {typed}: {drops}), or leave it out "
+            f"(--drop {typed}).",
         )
 
     def _text(self, what: str, mend: str, cli: str) -> InvalidInput:
@@ -435,7 +437,8 @@ class TableFile:
                 'pandas.read_csv(..., decimal=",", thousands=".").'
             )
         if self._delimiter == ";":
-            cli += f" If these are decimal commas: sed 's/,/./g' {self.path} > points.csv"
+            typed = shlex.quote(str(self.path))
+            cli += f" If these are decimal commas: sed 's/,/./g' {typed} > points.csv"
         return InvalidInput(what, mend, cli=cli)
 
     # ---------------------------------------------------------------- columns
@@ -482,7 +485,7 @@ class TableFile:
             f"Column {name!r} of {self.path} holds {what}, not numbers or text. Turn it into one "
             "of these, or leave it out:",
             f'drop=["{name}"].',
-            cli=f"--drop {name}",
+            cli=f"--drop {shlex.quote(name)}",
         )
 
     # ---------------------------------------------------------------- files
@@ -539,7 +542,11 @@ class TableFile:
             raise self._malformed("UTF8") from None
         line = text.lstrip("\r\n").split("\n", 1)[0]
         delimiter = max(",;\t", key=line.count)
-        names = tuple(next(csv.reader(io.StringIO(text.lstrip("\r\n")), delimiter=delimiter), ()))
+        try:
+            rows = csv.reader(io.StringIO(text.lstrip("\r\n")), delimiter=delimiter)
+            names = tuple(next(rows, ()))
+        except csv.Error:
+            raise self._malformed("header") from None
         if not names:
             raise InvalidInput(f"{self.path} is empty.")
         if "" in names:
@@ -571,7 +578,12 @@ class TableFile:
         if "UTF8" in reason:
             return InvalidInput(
                 f"{self.path} is not UTF-8 text. Convert it, for example: iconv -f latin1 -t utf8 "
-                f"'{self.path}' > utf8.csv"
+                f"{shlex.quote(str(self.path))} > utf8.csv"
+            )
+        if reason == "header":
+            return InvalidInput(
+                f"The first line of {self.path} cannot be read: a quote is not closed, or lines "
+                "end as on an old Mac. Write the file again, with lines that end in \\n."
             )
         if self._delimiter:
             return InvalidInput(

@@ -113,3 +113,5 @@ def require_categories(categories: Any) -> None:
             "categories must map a column to its list of values, for example "
             'categories={"city": ["Rome", "Oslo"]}.'
         )
+    if categories is not None and any(len(listed) == 0 for listed in categories.values()):
+        raise InvalidInput("categories needs at least one value for every column that it names.")
