@@ -10,6 +10,8 @@ operations that are known exactly for it, and no others; an algorithm says what 
 - ``project(w)``: the nearest point of a set;
 - ``minimize_linear(g)``: a point of a bounded set where ⟨g, w⟩ is least;
 - ``corners(d, outputs)``: the vertices of a polytope, shape (corners, d, outputs);
+- ``axes(d, outputs)``: the length of vertices that all lie on the axes, and whether their
+  negatives are vertices too;
 - ``diameter(d, outputs)``: the largest ℓ2 distance of two points of a set.
 """
 
@@ -341,6 +343,9 @@ class L1Ball:
         positive = _axes(self.radius / self._weights.entries(d, outputs))
         return np.concatenate([positive, -positive])
 
+    def axes(self, d: int, outputs: int = 1) -> tuple[float, bool]:
+        return _one_length(self.radius / self._weights.entries(d, outputs)), True
+
     def diameter(self, d: int, outputs: int = 1) -> float:
         return 2 * self.radius / float(np.min(self._weights.entries(d, outputs)))
 
@@ -461,6 +466,9 @@ class Simplex:
 
     def corners(self, d: int, outputs: int = 1) -> Array:
         return _axes(self.radius / self._weights.entries(d, outputs))
+
+    def axes(self, d: int, outputs: int = 1) -> tuple[float, bool]:
+        return _one_length(self.radius / self._weights.entries(d, outputs)), False
 
     def diameter(self, d: int, outputs: int = 1) -> float:
         lengths = np.sort((self.radius / self._weights.entries(d, outputs)).reshape(-1))
@@ -620,6 +628,15 @@ def _norm(x: Array) -> float:
     if top == 0 or not math.isfinite(top):
         return top
     return top * float(np.sqrt(np.sum(np.square(x / top))))
+
+
+def _one_length(lengths: Array) -> float:
+    if np.ptp(lengths) > 0:
+        raise IncompatibleParts(
+            "The corners of this domain have different lengths, because its features were scaled. "
+            "Scale the records instead, with Curator.transform."
+        )
+    return float(lengths.reshape(-1)[0])
 
 
 def _axes(lengths: Array) -> Array:

@@ -20,12 +20,16 @@ from scipy import stats
 from privtail.algorithms import (
     TABLE,
     CatoniDescent,
+    FrankWolfe,
+    FrankWolfeCorners,
     MedianOfMeansDescent,
+    MirrorDescent,
     ProximalGradient,
     ScaledDescent,
     StochasticProximalGradient,
 )
-from privtail.domains import L2, Unconstrained
+from privtail.algorithms.bregman import PNorm
+from privtail.domains import L2, L1Ball, Unconstrained
 from privtail.errors import (
     BudgetExceeded,
     InvalidInput,
@@ -706,9 +710,11 @@ def taped(monkeypatch: pytest.MonkeyPatch, job: Any, data: Any, played: Any) -> 
         return job(*data), tape
 
 
-def algorithm_job(algorithm: Any, loss: Any, domain: Any = None, multiplier: float = 5.0) -> Any:
+def algorithm_job(
+    algorithm: Any, loss: Any, domain: Any = None, multiplier: float = 5.0, intercept: bool = True
+) -> Any:
     def job(x: Any, y: Any) -> Any:
-        curator = Curator(x, y, budget=Budget(1e5, 1e-6), random_state=1, intercept=True)
+        curator = Curator(x, y, budget=Budget(1e5, 1e-6), random_state=1, intercept=intercept)
         curator.open(algorithm.plan(multiplier, curator.problem))
         result = algorithm.run(curator, loss, domain or Unconstrained(), multiplier)
         assert curator._cursor == [], "the plan was not used up"
@@ -738,6 +744,7 @@ def estimator_job(model: Any, code: bool = False) -> Any:
     return job
 
 
+BALL = L1Ball(radius=2.0)
 SPGD = StochasticProximalGradient
 JOBS: dict[str, Any] = {
     "CatoniDescent": algorithm_job(
@@ -767,6 +774,17 @@ JOBS: dict[str, Any] = {
     "ScaledDescent": algorithm_job(ScaledDescent(steps=4), SquaredLoss()),
     "ScaledDescent by record": algorithm_job(
         ScaledDescent(steps=3), CustomLoss(value=lambda m, y: m, derivative=lambda m, y: m - y)
+    ),
+    "FrankWolfe": algorithm_job(
+        FrankWolfe(steps=4, step_size=0.3, threshold=1.0), SquaredLoss(), BALL, intercept=False
+    ),
+    "MirrorDescent": algorithm_job(
+        MirrorDescent(steps=4, step_size=0.3, threshold=1.0, geometry=PNorm(1.5)), SquaredLoss(),
+        BALL, intercept=False,
+    ),
+    "FrankWolfeCorners": algorithm_job(
+        FrankWolfeCorners(steps=4, step_size=0.3, threshold=1.0), SquaredLoss(), BALL,
+        intercept=False,
     ),
     **{f"private_mean {method}": mean_job(method) for method in METHODS},
     "private_mean blocks": mean_job("clamped", blocks=3),

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from privtail.algorithms.catoni_descent import CatoniDescent
+from privtail.algorithms.frank_wolfe import FrankWolfe
+from privtail.algorithms.frank_wolfe_corners import FrankWolfeCorners
 from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
+from privtail.algorithms.mirror_descent import MirrorDescent
 from privtail.algorithms.names import NAMES
 from privtail.algorithms.proximal_gradient import ProximalGradient
 from privtail.algorithms.result import Result
@@ -59,13 +62,28 @@ TABLE: tuple[Row, ...] = (
         "median-of-means-descent", "Tao, Wu, Cheng, Wang 2022", "Algorithms 2 and 3",
         MedianOfMeansDescent, "moments of order 1 + v of the gradient", "one Gaussian gradient",
     ),
+    Row(
+        "frank-wolfe", "Wang, Xu 2019", "Algorithm 2", FrankWolfe,
+        "a typical gradient norm", "one Gaussian gradient",
+    ),
+    Row(
+        "mirror-descent", "Wang, Xu 2019", "Algorithm 3", MirrorDescent,
+        "a typical gradient norm", "one Gaussian gradient",
+    ),
+    Row(
+        "frank-wolfe-corners", "Wang, Xu 2019", "Algorithm 4", FrankWolfeCorners,
+        "an interval that holds gradient coordinates", "one noisy maximum",
+    ),
 )  # fmt: skip
 
 __all__ = [
     "NAMES",
     "TABLE",
     "CatoniDescent",
+    "FrankWolfe",
+    "FrankWolfeCorners",
     "MedianOfMeansDescent",
+    "MirrorDescent",
     "ProximalGradient",
     "Result",
     "Row",
