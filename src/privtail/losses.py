@@ -385,6 +385,39 @@ class GeneralLoss:
         return out
 
 
+def truncated(loss: AnyLoss, bound: float) -> GeneralLoss:
+    """Return ``loss`` on records whose features and target are truncated to [-bound, bound].
+
+    A number a becomes sign(a) min(|a|, bound). The parameters may have a last row for an
+    intercept, which multiplies 1. `InvalidInput` refuses a loss that is no function of margins.
+    """
+    _check_threshold(bound)
+    if isinstance(loss, GeneralLoss):
+        raise InvalidInput(f"The loss {loss.name!r} has no margins that could be truncated.")
+    of_margins = loss
+
+    def margins(w: Array, X: Array, y: Array) -> tuple[Array, Array, Array]:
+        x = np.ones((len(X), len(w)))
+        np.clip(X, -bound, bound, out=x[:, : X.shape[1]])
+        products = np.zeros((len(x), w.shape[1]))
+        for j in range(len(w)):  # in a fixed order, row by row
+            products += x[:, j : j + 1] * w[j]
+        return x, products, np.clip(y, -bound, bound)
+
+    def value(w: Array, X: Array, y: Array) -> Array:
+        _, products, target = margins(w, X, y)
+        return of_margins.values(products, target)
+
+    def gradient(w: Array, X: Array, y: Array) -> Array:
+        x, products, target = margins(w, X, y)
+        return x[:, :, None] * of_margins.derivatives(products, target)[:, None, :]
+
+    return GeneralLoss(
+        value=value, gradient=gradient, trusted_rowwise=True, name=f"truncated {loss.name}",
+        targets=loss.targets, convex=loss.convex,
+    )  # fmt: skip
+
+
 def _check_threshold(threshold: float) -> None:
     if not 0 < threshold < math.inf:
         raise InvalidInput(f"threshold must be positive and finite, got {threshold!r}.")
