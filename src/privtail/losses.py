@@ -388,13 +388,14 @@ class GeneralLoss:
 def truncated(loss: AnyLoss, bound: float) -> GeneralLoss:
     """Return ``loss`` on records whose features and target are truncated to [-bound, bound].
 
-    A number a becomes sign(a) min(|a|, bound). The parameters may have a last row for an
-    intercept, which multiplies 1. `InvalidInput` refuses a loss that is no function of margins.
+    A number a becomes sign(a) min(|a|, bound); classes stay. The parameters may have a last row for
+    an intercept, which multiplies 1. `InvalidInput` refuses a loss that is no function of margins.
     """
     _check_threshold(bound)
     if isinstance(loss, GeneralLoss):
         raise InvalidInput(f"The loss {loss.name!r} has no margins that could be truncated.")
     of_margins = loss
+    largest = bound if loss.targets in ("real", "count") else math.inf
 
     def margins(w: Array, X: Array, y: Array) -> tuple[Array, Array, Array]:
         x = np.ones((len(X), len(w)))
@@ -402,7 +403,7 @@ def truncated(loss: AnyLoss, bound: float) -> GeneralLoss:
         products = np.zeros((len(x), w.shape[1]))
         for j in range(len(w)):  # in a fixed order, row by row
             products += x[:, j : j + 1] * w[j]
-        return x, products, np.clip(y, -bound, bound)
+        return x, products, np.clip(y, -largest, largest)
 
     def value(w: Array, X: Array, y: Array) -> Array:
         _, products, target = margins(w, X, y)

@@ -17,7 +17,7 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.samplers import SimulatedSampler
-from privtail.trusted.mechanisms.selection import NoisyTopK
+from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyTopK
 from privtail.trusted.opening import Opening
 from privtail.trusted.sampling import Sampling
 
@@ -83,6 +83,14 @@ def watched(monkeypatch) -> Watched:
         seen.noise.append(drawn * sensitivity.unit)
         return out
 
+    def watch_maximum(self, value, sensitivity, sampler):
+        drawn = np.zeros(value.shape)
+        if self.multiplier:
+            scale = self.multiplier * sensitivity.radius.linf
+            drawn = sampler.laplace(np.zeros_like(value), scale)
+        seen.noise.append(drawn * sensitivity.unit)
+        return int(np.argmax(value + drawn))
+
     def watch_laplace(self, value, sensitivity, sampler):
         out = laplace(self, value, sensitivity, sampler)
         seen.noise.append(out - value * sensitivity.unit)
@@ -110,6 +118,7 @@ def watched(monkeypatch) -> Watched:
 
     monkeypatch.setattr(GaussianNoise, "release", watch_release)
     monkeypatch.setattr(LaplaceNoise, "release", watch_laplace)
+    monkeypatch.setattr(LaplaceMax, "release", watch_maximum)
     monkeypatch.setattr(NoisyTopK, "release", watch_choose)
     monkeypatch.setattr(SimulatedSampler, "top", watch_top)
     monkeypatch.setattr(Curator, "_batch", watch_batch)

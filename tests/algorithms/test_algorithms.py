@@ -17,11 +17,17 @@ from privtail.algorithms import (
     CatoniDescent,
     FrankWolfe,
     FrankWolfeCorners,
+    HeavyTailedFrankWolfe,
+    LaplacePeeling,
     MedianOfMeansDescent,
     MirrorDescent,
+    OneShotPeeling,
     ProximalGradient,
     ScaledDescent,
+    SparsePeeling,
     StochasticProximalGradient,
+    TruncatedLasso,
+    TruncatedSparseRegression,
 )
 from privtail.domains import L1, L2Ball, Unconstrained
 from privtail.errors import BudgetExceeded, IncompatibleParts, UnsupportedAccounting
@@ -29,7 +35,7 @@ from privtail.trusted.accountants import cost
 from privtail.trusted.budget import NEIGHBOURS
 from privtail.trusted.events import Round, plan_to_json
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.means import ClampedMean, ClippedMean, SmoothedCatoniMean
+from privtail.trusted.means import ClampedMean, ClippedMean, SmoothedCatoniMean, TruncatedMean
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
@@ -59,6 +65,22 @@ EXAMPLES = {
     "frank-wolfe": [FrankWolfe(steps=5, step_size=0.1, threshold=1.0)],
     "mirror-descent": [MirrorDescent(steps=5, step_size=0.1, threshold=1.0)],
     "frank-wolfe-corners": [FrankWolfeCorners(steps=5, step_size=0.1, threshold=1.0)],
+    "heavy-tailed-frank-wolfe": [HeavyTailedFrankWolfe(steps=4, scale=2.0)],
+    "truncated-lasso": [TruncatedLasso(steps=4, truncation=2.0)],
+    "truncated-sparse-regression": [
+        TruncatedSparseRegression(steps=4, step_size=0.1, truncation=2.0, sparsity=1)
+    ],
+    "smoothed-peeling": [
+        SparsePeeling.smoothed(steps=4, step_size=0.1, scale=2.0, sparsity=1),
+    ],
+    "sparse-peeling": [
+        SparsePeeling(
+            mean=TruncatedMean(1.0), steps=4, step_size=0.1, peeling=OneShotPeeling(sparsity=1)
+        ),
+        SparsePeeling(
+            mean=TruncatedMean(1.0), steps=4, step_size=0.1, peeling=LaplacePeeling(sparsity=1)
+        ),
+    ],
 }
 """At least one algorithm of every row; a new row needs one here."""
 

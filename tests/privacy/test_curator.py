@@ -22,14 +22,20 @@ from privtail.algorithms import (
     CatoniDescent,
     FrankWolfe,
     FrankWolfeCorners,
+    HeavyTailedFrankWolfe,
+    LaplacePeeling,
     MedianOfMeansDescent,
     MirrorDescent,
+    OneShotPeeling,
     ProximalGradient,
     ScaledDescent,
+    SparsePeeling,
     StochasticProximalGradient,
+    TruncatedLasso,
+    TruncatedSparseRegression,
 )
 from privtail.algorithms.bregman import PNorm
-from privtail.domains import L2, L1Ball, Unconstrained
+from privtail.domains import L2, L1Ball, L2Ball, Unconstrained
 from privtail.errors import (
     BudgetExceeded,
     InvalidInput,
@@ -785,6 +791,29 @@ JOBS: dict[str, Any] = {
     "FrankWolfeCorners": algorithm_job(
         FrankWolfeCorners(steps=4, step_size=0.3, threshold=1.0), SquaredLoss(), BALL,
         intercept=False,
+    ),
+    "HeavyTailedFrankWolfe": algorithm_job(
+        HeavyTailedFrankWolfe(steps=3, scale=2.0), SquaredLoss(), BALL, intercept=False
+    ),
+    "TruncatedLasso": algorithm_job(
+        TruncatedLasso(steps=3, truncation=2.0, radius=2.0), SquaredLoss(), BALL, intercept=False
+    ),
+    "TruncatedSparseRegression": algorithm_job(
+        TruncatedSparseRegression(steps=3, step_size=0.1, truncation=2.0, sparsity=1),
+        SquaredLoss(), L2Ball(radius=1.0), intercept=False,
+    ),
+    "SparsePeeling one shot": algorithm_job(
+        SparsePeeling(
+            mean=TruncatedMean(1.0), steps=3, step_size=0.1, peeling=OneShotPeeling(sparsity=2)
+        ),
+        SquaredLoss(),
+    ),
+    "SparsePeeling Laplace": algorithm_job(
+        SparsePeeling(
+            mean=SmoothedCatoniMean(2.0, 1.0), steps=3, step_size=0.1,
+            peeling=LaplacePeeling(sparsity=2),
+        ),
+        SquaredLoss(),
     ),
     **{f"private_mean {method}": mean_job(method) for method in METHODS},
     "private_mean blocks": mean_job("clamped", blocks=3),

@@ -7,13 +7,18 @@ from typing import NamedTuple
 from privtail.algorithms.catoni_descent import CatoniDescent
 from privtail.algorithms.frank_wolfe import FrankWolfe
 from privtail.algorithms.frank_wolfe_corners import FrankWolfeCorners
+from privtail.algorithms.heavy_tailed_frank_wolfe import HeavyTailedFrankWolfe
 from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
 from privtail.algorithms.mirror_descent import MirrorDescent
 from privtail.algorithms.names import NAMES
+from privtail.algorithms.peeling import LaplacePeeling, OneShotPeeling
 from privtail.algorithms.proximal_gradient import ProximalGradient
 from privtail.algorithms.result import Result
 from privtail.algorithms.scaled_descent import ScaledDescent
+from privtail.algorithms.sparse_peeling import SparsePeeling
 from privtail.algorithms.stochastic_proximal_gradient import StochasticProximalGradient
+from privtail.algorithms.truncated_lasso import TruncatedLasso
+from privtail.algorithms.truncated_sparse_regression import TruncatedSparseRegression
 
 
 class Row(NamedTuple):
@@ -74,6 +79,28 @@ TABLE: tuple[Row, ...] = (
         "frank-wolfe-corners", "Wang, Xu 2019", "Algorithm 4", FrankWolfeCorners,
         "an interval that holds gradient coordinates", "one noisy maximum",
     ),
+    Row(
+        "heavy-tailed-frank-wolfe", "Hu, Ni, Xiao, Wang 2022", "HTDP-FW", HeavyTailedFrankWolfe,
+        "second moments of the gradient", "one noisy maximum",
+    ),
+    Row(
+        "truncated-lasso", "Hu, Ni, Xiao, Wang 2022", "HTP-LASSO", TruncatedLasso,
+        "an interval that holds features and target", "one noisy maximum",
+    ),
+    Row(
+        "truncated-sparse-regression", "Hu, Ni, Xiao, Wang 2022", "sparse linear regression",
+        TruncatedSparseRegression, "an interval that holds features and target; the sparsity",
+        "one noisy top s, s Gaussian values",
+    ),
+    Row(
+        "smoothed-peeling", "Hu, Ni, Xiao, Wang 2022", "sparse optimization", SparsePeeling,
+        "second moments of the gradient; the sparsity", "one noisy top s, s Gaussian values",
+    ),
+    Row(
+        "sparse-peeling", "Tao, Wu, Cheng, Wang 2022", "Algorithms 4 and 5", SparsePeeling,
+        "moments of order 1 + v of the gradient; the sparsity",
+        "one noisy top s, s Gaussian values",
+    ),
 )  # fmt: skip
 
 __all__ = [
@@ -82,11 +109,17 @@ __all__ = [
     "CatoniDescent",
     "FrankWolfe",
     "FrankWolfeCorners",
+    "HeavyTailedFrankWolfe",
+    "LaplacePeeling",
     "MedianOfMeansDescent",
     "MirrorDescent",
+    "OneShotPeeling",
     "ProximalGradient",
     "Result",
     "Row",
     "ScaledDescent",
+    "SparsePeeling",
     "StochasticProximalGradient",
+    "TruncatedLasso",
+    "TruncatedSparseRegression",
 ]
