@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.losses import LOSSES, AnyLoss, CustomLoss, GeneralLoss, Loss
+from privtail.losses import LOSSES, AnyLoss, CustomLoss, GeneralLoss, LogTruncatedLoss, Loss
 
 Doubles = NDArray[np.float64]
 
-BUILT_IN = frozenset(type(loss) for loss in LOSSES)
+BUILT_IN = frozenset([*(type(loss) for loss in LOSSES), LogTruncatedLoss])
 
 
 def assumptions(loss: AnyLoss) -> tuple[str, ...]:
