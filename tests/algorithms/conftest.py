@@ -10,8 +10,9 @@ import pytest
 from scipy import sparse
 from scipy.special import expit, softmax
 
+from privtail.algorithms import NetSearch
 from privtail.domains import L1Ball, Slopes, Unconstrained
-from privtail.losses import LogisticLoss, MultinomialLoss, SquaredLoss
+from privtail.losses import AbsoluteLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event
@@ -49,6 +50,8 @@ class Watched:
         self, algorithm, X, y, loss, *, domain=None, intercept=False, epsilon=1.0, delta=1e-5,
         neighbours="replace_one", seed=0, start=None, ledger=None,
     ) -> np.ndarray:  # fmt: skip
+        if isinstance(algorithm, NetSearch):
+            loss = AbsoluteLoss()
         outputs = loss.outputs
         domain = suited(algorithm) if domain is None else domain
         intercept = intercept and fits(algorithm, Slopes(domain=domain))

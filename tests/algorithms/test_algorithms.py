@@ -21,6 +21,7 @@ from privtail.algorithms import (
     LaplacePeeling,
     MedianOfMeansDescent,
     MirrorDescent,
+    NetSearch,
     OneShotPeeling,
     ProximalGradient,
     ScaledDescent,
@@ -81,6 +82,7 @@ EXAMPLES = {
             mean=TruncatedMean(1.0), steps=4, step_size=0.1, peeling=LaplacePeeling(sparsity=1)
         ),
     ],
+    "net-search": [NetSearch(points=57, scale=0.3), NetSearch(points=4, scale=0.3, order=1.3)],
 }
 """At least one algorithm of every row; a new row needs one here."""
 
@@ -207,6 +209,7 @@ def test_replace_one_pays_the_diameter_and_zero_out_the_radius(algorithm):
             if event.question == "gradient" and laws(algorithm) == {"gaussian"}:
                 assert event.scale == pytest.approx(2.0 * event.radius)
             factor = math.sqrt(2) if event.question in ("histogram", "gradient norms") else 2.0
+            factor = 1.0 if event.question == "scores" else factor
             assert event.diameter == pytest.approx(factor * event.radius, rel=1e-6)
 
 
@@ -281,7 +284,8 @@ def test_multinomial(watched, make_problem, algorithm):
         algorithm = replace(algorithm, scale_target=False)
     X, y, loss = make_problem("multinomial", 300, 2)
     w = watched.fit(algorithm, X, y, loss, intercept=True)
-    assert w.shape == (watched.curator.problem.rows, 3)
+    outputs = 1 if isinstance(algorithm, NetSearch) else 3
+    assert w.shape == (watched.curator.problem.rows, outputs)
 
 
 @dataclass(frozen=True)

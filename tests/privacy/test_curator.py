@@ -26,6 +26,7 @@ from privtail.algorithms import (
     LaplacePeeling,
     MedianOfMeansDescent,
     MirrorDescent,
+    NetSearch,
     OneShotPeeling,
     ProximalGradient,
     ScaledDescent,
@@ -44,7 +45,7 @@ from privtail.errors import (
     PrivtailError,
 )
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
-from privtail.losses import CustomLoss, GeneralLoss, LogisticLoss, SquaredLoss
+from privtail.losses import AbsoluteLoss, CustomLoss, GeneralLoss, LogisticLoss, SquaredLoss
 from privtail.mean import METHODS, private_mean
 from privtail.trusted import batch as batch_module
 from privtail.trusted.accountants import cost
@@ -814,6 +815,9 @@ JOBS: dict[str, Any] = {
             peeling=LaplacePeeling(sparsity=2),
         ),
         SquaredLoss(),
+    ),
+    "NetSearch": algorithm_job(
+        NetSearch(points=60, scale=0.3), AbsoluteLoss(), BALL, intercept=False
     ),
     **{f"private_mean {method}": mean_job(method) for method in METHODS},
     "private_mean blocks": mean_job("clamped", blocks=3),

@@ -11,6 +11,7 @@ from privtail.algorithms.heavy_tailed_frank_wolfe import HeavyTailedFrankWolfe
 from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
 from privtail.algorithms.mirror_descent import MirrorDescent
 from privtail.algorithms.names import NAMES
+from privtail.algorithms.net_search import NetSearch
 from privtail.algorithms.peeling import LaplacePeeling, OneShotPeeling
 from privtail.algorithms.proximal_gradient import ProximalGradient
 from privtail.algorithms.result import Result
@@ -101,6 +102,11 @@ TABLE: tuple[Row, ...] = (
         "moments of order 1 + v of the gradient; the sparsity",
         "one noisy top s, s Gaussian values",
     ),
+    Row(
+        "net-search", "Wang, Xu (l1-norm regression)", "Algorithms 1 and 2", NetSearch,
+        "moments of order theta of the features; a bounded set that holds the model",
+        "one noisy maximum in all",
+    ),
 )  # fmt: skip
 
 __all__ = [
@@ -113,6 +119,7 @@ __all__ = [
     "LaplacePeeling",
     "MedianOfMeansDescent",
     "MirrorDescent",
+    "NetSearch",
     "OneShotPeeling",
     "ProximalGradient",
     "Result",

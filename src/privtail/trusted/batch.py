@@ -102,11 +102,11 @@ class Batch:
             for first in range(0, len(points), TILE):
                 tile = points[first : first + TILE]
                 margins, _, valid = self._margins(rows, np.hstack(tile))
-                margins = margins.reshape(-1, outputs)
+                margins, targets = margins.reshape(-1, outputs), np.repeat(y, len(tile))
                 with np.errstate(all="ignore"):
-                    values = callbacks.values(loss, margins, np.repeat(y, len(tile))) / box.radius
+                    values = callbacks.values(loss, margins, targets) / box.radius
                 kernels.influence(values, kernels.CLAMP, np.zeros(1), limit, self._bits)
-                scores = np.maximum(values, 0.0, out=values).reshape(len(y), len(tile))
+                scores = np.maximum(values, 0.0).reshape(len(y), len(tile))
                 scores[~(valid & np.isfinite(y))] = 0.0
                 _add(sums[:, first : first + TILE, 0], labels, scores)
 
@@ -345,7 +345,7 @@ def _median(sums: Integers) -> Integers:
 
 
 def _add(sums: Doubles, labels: Integers, entries: Doubles) -> None:
-    """Add every row of ``entries`` to the row of ``sums`` (blocks, columns) that its label names."""
+    """Add every row of ``entries`` to the row of ``sums`` (blocks, columns) of its label."""
     if len(sums) == 1:
         sums[0] += entries.sum(axis=0)
     else:
