@@ -22,8 +22,10 @@ from privtail.algorithms import (
     MedianOfMeansDescent,
     MirrorDescent,
     NetSearch,
+    NoisyDescent,
     OneShotPeeling,
     ProximalGradient,
+    RandomRoundDescent,
     ScaledDescent,
     SparsePeeling,
     StochasticProximalGradient,
@@ -83,6 +85,8 @@ EXAMPLES = {
         ),
     ],
     "net-search": [NetSearch(points=57, scale=0.3), NetSearch(points=4, scale=0.3, order=1.3)],
+    "noisy-descent": [NoisyDescent(steps=5, step_size=0.1, threshold=1.0)],
+    "random-round-descent": [RandomRoundDescent(records=10, steps=5, step_size=0.1, threshold=1.0)],
 }
 """At least one algorithm of every row; a new row needs one here."""
 

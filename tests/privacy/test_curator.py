@@ -27,8 +27,10 @@ from privtail.algorithms import (
     MedianOfMeansDescent,
     MirrorDescent,
     NetSearch,
+    NoisyDescent,
     OneShotPeeling,
     ProximalGradient,
+    RandomRoundDescent,
     ScaledDescent,
     SparsePeeling,
     StochasticProximalGradient,
@@ -818,6 +820,12 @@ JOBS: dict[str, Any] = {
     ),
     "NetSearch": algorithm_job(
         NetSearch(points=60, scale=0.3), AbsoluteLoss(), BALL, intercept=False
+    ),
+    "NoisyDescent": algorithm_job(
+        NoisyDescent(steps=4, step_size=0.1, threshold=1.0), SquaredLoss()
+    ),
+    "RandomRoundDescent": algorithm_job(
+        RandomRoundDescent(records=4, steps=5, step_size=0.1, threshold=1.0), SquaredLoss()
     ),
     **{f"private_mean {method}": mean_job(method) for method in METHODS},
     "private_mean blocks": mean_job("clamped", blocks=3),

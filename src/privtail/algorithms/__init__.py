@@ -12,8 +12,10 @@ from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
 from privtail.algorithms.mirror_descent import MirrorDescent
 from privtail.algorithms.names import NAMES
 from privtail.algorithms.net_search import NetSearch
+from privtail.algorithms.noisy_descent import NoisyDescent
 from privtail.algorithms.peeling import LaplacePeeling, OneShotPeeling
 from privtail.algorithms.proximal_gradient import ProximalGradient
+from privtail.algorithms.random_round_descent import RandomRoundDescent
 from privtail.algorithms.result import Result
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.algorithms.sparse_peeling import SparsePeeling
@@ -107,6 +109,14 @@ TABLE: tuple[Row, ...] = (
         "moments of order theta of the features; a bounded set that holds the model",
         "one noisy maximum in all",
     ),
+    Row(
+        "noisy-descent", "Wang, Ye, Xu 2017", "DP-GD", NoisyDescent,
+        "a typical gradient norm", "one Gaussian gradient",
+    ),
+    Row(
+        "random-round-descent", "Zhang, Zheng, Mou, Wang 2017", "RRPSGD", RandomRoundDescent,
+        "a typical gradient norm", "one Poisson-subsampled Gaussian gradient",
+    ),
 )  # fmt: skip
 
 __all__ = [
@@ -120,8 +130,10 @@ __all__ = [
     "MedianOfMeansDescent",
     "MirrorDescent",
     "NetSearch",
+    "NoisyDescent",
     "OneShotPeeling",
     "ProximalGradient",
+    "RandomRoundDescent",
     "Result",
     "Row",
     "ScaledDescent",
