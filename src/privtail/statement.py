@@ -636,6 +636,7 @@ def _weight(r: Round, event: Event, neighbours: Neighbours) -> float:
     if not change or not times:
         return 0.0
     ratio = rate * change / event.scale if event.scale else math.inf
+    ratio *= 2 if event.law == "laplace_max" else 1  # its scores move against each other
     return times * event.picks * ratio * ratio
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from privtail.algorithms import NetSearch
-from privtail.algorithms.net_search import MOST_POINTS
 from privtail.domains import Box, L1Ball, L2Ball, Unconstrained
 from privtail.errors import IncompatibleParts, InvalidInput
 from privtail.losses import AbsoluteLoss, LogTruncatedLoss, SquaredLoss
@@ -187,17 +186,19 @@ def test_the_price_of_random_points(rng):
 
 
 def test_nets_that_do_not_fit_are_refused_with_numbers():
-    budget = Budget(1.0)
+    budget, n = Budget(1.0), 100_000
     with pytest.raises(InvalidInput, match=r"2\.16e\+17 points in 3 .* GB .* hours .* spacing="):
-        NetSearch.from_theory(100_000, 3, budget, moment=1.0)
-    spacing = 6 / MOST_POINTS ** (1 / 3) * 1.01
-    found = NetSearch.from_theory(100_000, 3, budget, moment=1.0, spacing=spacing)
-    assert MOST_POINTS * 0.9 < found.points <= MOST_POINTS
-    found.plan(1.0, Problem(n=100_000, d=3))
-    with pytest.raises(InvalidInput, match="take points=2097152"):
-        NetSearch(points=MOST_POINTS + 1, scale=1.0).plan(1.0, Problem(n=1000, d=3))
-    with pytest.raises(InvalidInput, match="take points=6000"):
-        NetSearch(points=10_000, scale=1.0).plan(1.0, Problem(n=10**9, d=3))
+        NetSearch.from_theory(n, 3, budget, moment=1.0)
+    spacing = 6 / 2e6 ** (1 / 3)
+    found = NetSearch.from_theory(n, 3, budget, moment=1.0, spacing=spacing)
+    assert found.points == pytest.approx(2e6, rel=1e-3)
+    found.plan(1.0, Problem(n=n, d=3))
+    for points, n, d in ((3_000_000, 1000, 3), (100_000, 1000, 1000), (10_000, 10**9, 3)):
+        search = NetSearch(points=points, scale=1.0)
+        with pytest.raises(InvalidInput, match=f"for {n} records.*take points=") as refusal:
+            search.plan(1.0, Problem(n=n, d=d))
+        instead = int(str(refusal.value).split("points=")[1].split()[0])
+        NetSearch(points=instead, scale=1.0).plan(1.0, Problem(n=n, d=d))
 
 
 def test_what_does_not_fit_is_refused(watched, make_problem):

@@ -24,9 +24,9 @@ from privtail.trusted.sampling import Everyone
 LATTICE_DIMENSIONS = 3
 """Up to here a net is a lattice, above it is random."""
 
-MOST_POINTS = 2**21
-MOST_PAIRS = 6 * 10**12
-"""Limits of a net, and of its points times records: about 1 GB, and four hours on two cores."""
+MOST_GIGABYTES = 1.0
+MOST_HOURS = 4.0
+"""Limits of a search, in memory and on two cores."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class NetSearch:
     points leave, to an inner point of a ball of radius R and with probability 1 - eta, R
     (log(1/eta)/N)^(1/d): .35 R for 1e5 points in ten dimensions at eta = .05, up to twice that at
     the border. The risk grows by tau times that distance. A 1/n-net has (3 Delta n)^d points; what
-    is more than `MOST_POINTS`, or `MOST_PAIRS` with the records, is refused.
+    needs more than `MOST_GIGABYTES` or `MOST_HOURS` is refused.
 
     **Deviations from the paper.** The printed exponent has no 2, and is exactly 2 eps-DP; its
     sensitivity is given as 2 log(theta)/(n iota) in one place and half of it, which is right, in
@@ -98,7 +98,8 @@ class NetSearch:
         logs = math.log(n) * math.log(1 / failure_probability) * (d if moment_of == "norm" else 1)
         scale = (logs / (n * budget.epsilon)) ** (1 / order) / moment
         points = max(1.0, 3 * diameter / zeta) ** d
-        _require_room(points, n, d, f"spacing={3 * diameter / _most(n) ** (1 / d):.2g}")
+        least = 3 * diameter / _most(n, d) ** (1 / d)
+        _require_room(points, n, d, f"spacing={least:.3g} or more")
         return cls(points=math.ceil(points), scale=scale, order=order)
 
     @property
@@ -119,7 +120,8 @@ class NetSearch:
         InvalidInput
             If the net fits neither memory nor time.
         """
-        _require_room(self.points, problem.n, problem.d, f"points={math.floor(_most(problem.n))}")
+        n, d = problem.n, problem.d
+        _require_room(self.points, n, d, f"points={math.floor(_most(n, d))} or less")
         event = NoisyMax(multiplier).event(problem.scores(self.points, self.mean))
         return (Round(sampling=Everyone(), events=(event,)),)
 
@@ -146,15 +148,23 @@ class NetSearch:
         return np.asarray(points[:, :, None])
 
 
-def _most(n: int) -> float:
-    return min(float(MOST_POINTS), MOST_PAIRS / n)
+def _gigabytes(points: float, d: int) -> float:
+    return points * (400 + 24 * d) / 1e9
+
+
+def _hours(points: float, n: int, d: int) -> float:
+    return points * n * (2 + d / 6) * 1e-9 / 3600
+
+
+def _most(n: int, d: int) -> float:
+    return min(MOST_GIGABYTES / _gigabytes(1, d), MOST_HOURS / _hours(1, n, d))
 
 
 def _require_room(points: float, n: int, d: int, instead: str) -> None:
-    if points > _most(n):
-        gigabytes, hours = points * 500 / 1e9, points * n * 2.5e-9 / 3600
+    if points > _most(n, d):
         raise InvalidInput(
-            f"A net of {points:.3g} points in {d} dimensions needs about {gigabytes:.2g} GB and, "
-            f"for {n} records, {hours:.2g} hours on two cores. At most {_most(n):.3g} are allowed: "
-            f"take {instead}."
+            f"A net of {points:.3g} points in {d} dimensions needs about "
+            f"{_gigabytes(points, d):.2g} GB and, for {n} records, {_hours(points, n, d):.2g} "
+            f"hours on two cores. At most {MOST_GIGABYTES:g} GB and {MOST_HOURS:g} hours are "
+            f"allowed: take {instead}."
         )
