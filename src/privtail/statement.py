@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from privtail.errors import InvalidInput, PrivtailError
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import NEIGHBOURS, Neighbours
-from privtail.trusted.events import Event, Law, Plan, Round, plan_from_json, plan_to_json
+from privtail.trusted.events import LAWS, Event, Plan, Round, plan_from_json, plan_to_json
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
 
 if TYPE_CHECKING:
@@ -474,7 +474,7 @@ def nonsense(plan: Plan) -> Iterable[str]:
 
 def _wrong(event: Event) -> Iterable[str]:
     """What is wrong with one release."""
-    if event.law not in get_args(Law):
+    if event.law not in LAWS:
         yield f"the law {event.law!r} is unknown"
     for name in ("scale", "radius", "diameter", "delta", "unit"):
         if not 0 <= getattr(event, name) < math.inf:

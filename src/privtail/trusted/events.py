@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from privtail.errors import InvalidInput, require_whole
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
 
 Law = Literal["gaussian", "laplace", "noisy_max", "laplace_max", "labels"]
+LAWS: tuple[Law, ...] = get_args(Law)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import get_args
 
 from privtail.errors import InvalidInput, UnsupportedAccounting
 from privtail.trusted.accounting.curves import ULP, ApproximateDP, Grid, decimal, rounded_up, up
 from privtail.trusted.accounting.loss import BoundedLoss, SampledGaussian
 from privtail.trusted.budget import NEIGHBOURS, Neighbours
-from privtail.trusted.events import Event, Law, Plan, Round
+from privtail.trusted.events import LAWS, Event, Plan, Round
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
 # A weaker release is billed as this ratio of sensitivity to noise: dearer than it is.
@@ -196,5 +195,5 @@ def _check(event: Event) -> None:
             "A planned event has a scale, sensitivity, delta or count that is negative or not "
             f"finite: {event!r}. An unbounded range has no sensitivity; bound the contributions."
         )
-    if event.law not in get_args(Law):
+    if event.law not in LAWS:
         raise UnsupportedAccounting(f"No privacy theorem is known to us for the law {event.law!r}.")
