@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from privtail.errors import InvalidInput, PrivtailError
 from privtail.trusted.accountants import Cost, cost
-from privtail.trusted.budget import NEIGHBOURS, Neighbours
+from privtail.trusted.budget import NEIGHBOURS, ROW, Neighbours
 from privtail.trusted.events import LAWS, Event, Plan, Round, plan_from_json, plan_to_json
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
 
@@ -71,6 +71,7 @@ def state(curator: Curator) -> Statement:
         noise=curator.noise,
         seeded_public_choices=curator.seeded,
         label=curator.label,
+        unit=curator.unit,
         assumptions=curator.assumptions,
     )
 
@@ -107,7 +108,7 @@ class Statement:
     noise: Noise = "exact"
     seeded_public_choices: bool = False
     label: str = "fit"
-    unit: str = "one row"
+    unit: str = ROW
     assumptions: tuple[str, ...] = ()
     outside: tuple[str, ...] = OUTSIDE
     versions: tuple[tuple[str, str], ...] = field(default_factory=installed_versions)
@@ -244,8 +245,8 @@ class Statement:
     def facts(self) -> tuple[tuple[str, str], ...]:
         """What the page says above the table, as (name, text)."""
         relation = {
-            "replace_one": f"{self.unit} replaced by any other, n known",
-            "zero_out": f"{self.unit} emptied or filled (add or remove), n known",
+            "replace_one": f"{self.unit}: replaced by any other, n known",
+            "zero_out": f"{self.unit}: emptied or filled (add or remove), n known",
         }[self.neighbours]
         parameters = [("μ", self.mu), ("ρ", self.rho)]
         known = [f"{name} = {_rounded(value)}" for name, value in parameters if value is not None]

@@ -20,7 +20,7 @@ import pytest
 
 import privtail
 from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
-from privtail.trusted import ledger as module
+from privtail.trusted import journal as module
 from privtail.trusted.events import Event, Plan, Round, plan_to_json
 from privtail.trusted.ledger import Ledger
 
@@ -228,6 +228,18 @@ def test_a_coarse_grid_is_no_gaussian_dp(scale):
 def test_neighbours_do_not_mix():
     with pytest.raises(UnsupportedAccounting, match="neighbours='replace_one'"):
         reserve(Ledger(epsilon=1.0), neighbours="zero_out")
+
+
+@pytest.mark.parametrize(("first", "second"), [("row", "person"), ("person", "row")])
+def test_rows_and_persons_do_not_mix(path, first, second):
+    for ledger in (Ledger(epsilon=1.0), Ledger(path, epsilon=1.0)):
+        reserve(ledger, unit=first)
+        with pytest.raises(UnsupportedAccounting, match=f"one {first} loses"):
+            reserve(ledger, unit=second)
+        reserve(ledger, unit=first)
+        assert [e.unit for e in ledger.entries()] == [first, first]
+    with pytest.raises(InvalidInput, match="unit"):
+        reserve(Ledger(epsilon=1.0), unit="family")
 
 
 @pytest.mark.parametrize("composition", ["basic", "zcdp", "gdp"])
@@ -650,12 +662,13 @@ def test_threads_do_not_overspend(where, path, no_fsync):
 
 RACE = """
 import os, sys, time
-import privtail.trusted.ledger as module
+import privtail.trusted.journal as module
+from privtail.trusted.ledger import Ledger
 from privtail.errors import BudgetExceeded, PrivtailError
 if sys.argv[4] == "sabotaged":
     module.fcntl.flock = lambda *_: None
     module._read = lambda fd, read=module._read: (read(fd), time.sleep(0.05))[0]
-ledger = module.Ledger(sys.argv[1])
+ledger = Ledger(sys.argv[1])
 print("ready", flush=True)
 patience = time.monotonic() + 60
 while not os.path.exists(sys.argv[2]) and time.monotonic() < patience:

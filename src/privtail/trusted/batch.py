@@ -176,21 +176,38 @@ class Batch:
         answer = self.problem.gradient_norms(len(cuts))
         return self._answer(counts.reshape(-1) << self._bits, answer)
 
+    def invalid_rows(self) -> Sensitive:
+        """How many rows count as zero: a number that is not finite, or an undeclared label.
+
+        One number; the target counts if there is one. Rows that do not count anyway (beyond
+        ``max_rows``, or without an id) are left out. Sensitivity: `Problem.invalid_rows`.
+        """
+        zero = np.zeros((self.problem.d, 1))
+        target = self._curator._targets is not None
+
+        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            map_ = self._curator.map
+            _, _, valid = rows.margins(map_.scales, map_.offsets, zero, np.zeros(1))
+            sums[0, 0] += np.count_nonzero(~(valid & np.isfinite(y)))
+
+        count = self._sweep(block, 1, (1,), target)
+        return self._answer(count.reshape(-1) << self._bits, self.problem.invalid_rows())
+
     def labels(self, epsilon: float, delta: float) -> list[Any]:
         """The labels that occur often enough, sorted; charged even when there is none.
 
-        `StabilityHistogram` has the proof. Replacing a record moves two counts by one:
-        epsilon-DP on the labels that both data sets hold. A label held by one record alone passes
-        with probability at most delta, and only one such label can be on either side.
+        `StabilityHistogram` has the proof, for one row and for a person with several.
         """
         targets = self._curator._targets
         if not isinstance(targets, Labels):
             raise InvalidInput("labels() needs a target of labels.")
-        if not isinstance(self._ids, slice):
+        if self._ids is not self._curator._kept:
             raise InvalidInput("Ask for labels in a round of Everyone.")
-        mechanism = StabilityHistogram(epsilon, delta)
+        mechanism = StabilityHistogram(epsilon, delta, self.problem.max_rows)
         sampler = self._opening.charge(mechanism.event())
-        return targets.restored(mechanism.release(targets.counts(), sampler))
+        found = targets.restored(mechanism.release(targets.counts(self._ids), sampler))
+        self._opening.released()
+        return found
 
     # ---------------------------------------------------------------- inside
 

@@ -1,0 +1,150 @@
+"""What a ledger promises in total, what it writes down of a plan, and sums of decimals."""
+
+from __future__ import annotations
+
+import functools
+import math
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from privtail.errors import InvalidInput
+from privtail.trusted.budget import Budget, Neighbours
+
+Composition = Literal["basic", "zcdp", "gdp"]
+Unit = Literal["row", "person"]
+Amount = Fraction | float  # a float only when infinite
+
+SLACK_SHARE = Fraction(1, 100)
+"""Part of delta for plans that a theorem describes but for a small probability."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a ledger promises in total; fixed for ever when it is made."""
+
+    epsilon: float
+    delta: float = 0.0
+    neighbours: Neighbours = "replace_one"
+    composition: Composition = "basic"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _number("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", _number("delta", self.delta))
+        Budget(self.epsilon, self.delta, self.neighbours)
+        if self.composition not in ("basic", "zcdp", "gdp"):
+            raise InvalidInput(
+                f"composition must be 'basic', 'zcdp' or 'gdp', got {self.composition!r}."
+            )
+        if self.composition != "basic" and (self.delta == 0 or math.isinf(self.epsilon)):
+            raise InvalidInput(
+                f"composition={self.composition!r} needs a finite epsilon and a delta above 0, for "
+                f"example epsilon=1.0, delta=1e-6; got {self.epsilon!r}, {self.delta!r}. "
+                "composition='basic' takes both."
+            )
+
+    @functools.cached_property
+    def limits(self) -> tuple[Amount, Amount]:
+        """Largest sums of losses and of slacks."""
+        loss, delta = decimal(self.epsilon), decimal(self.delta)
+        if self.composition == "basic":
+            return loss, delta
+        from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
+
+        curve = {"zcdp": ZeroConcentratedDP, "gdp": GaussianDP}[self.composition]
+        target = self.delta * (1 - float(SLACK_SHARE)) * (1 - 1e-12)
+        largest = _largest(lambda x: curve(x).delta(self.epsilon) <= target)
+        power = 2 if self.composition == "gdp" else 1
+        return Fraction(largest) ** power, delta * SLACK_SHARE
+
+    def __str__(self) -> str:
+        return (
+            f"ε = {self.epsilon:.6g}, δ = {self.delta:.6g}, {self.neighbours.replace('_', '-')} "
+            f"neighbours, {self.composition} composition"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One reserved plan.
+
+    Attributes
+    ----------
+    number : 1 for the first plan of the ledger.
+    label : what was fitted.
+    epsilon, delta, mu, rho : its cost; mu and rho where the theorem applies.
+    slack : probability that mu (or rho) does not describe the plan.
+    neighbours : the relation of the cost.
+    plan : its rounds, as JSON.
+    time, pid : when, in UTC, and by which process; for the reader only.
+    unit : whose neighbours: those of one row, or of one person with several.
+    """
+
+    number: int
+    label: str
+    epsilon: float
+    delta: float
+    mu: float | None
+    rho: float | None
+    slack: float
+    neighbours: Neighbours
+    plan: list[dict[str, Any]]
+    time: str
+    pid: int
+    unit: Unit = "row"
+
+    def __post_init__(self) -> None:
+        if self.unit not in ("row", "person"):
+            raise InvalidInput(f"unit must be 'row' or 'person', got {self.unit!r}.")
+        _require_line("label", self.label)
+        _require_line("time", self.time)
+        for name in ("epsilon", "delta", "mu", "rho", "slack"):
+            value = getattr(self, name)
+            if value is not None or name not in ("mu", "rho"):
+                object.__setattr__(self, name, _number(name, value))
+        if self.delta >= 1:
+            raise InvalidInput(f"delta must lie in [0, 1), got {self.delta!r}.")
+
+
+def _require_line(name: str, value: object) -> None:
+    if not isinstance(value, str) or not value.isprintable():
+        raise InvalidInput(f"{name} must be one line of printable text, got {value!r}.")
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidInput(f"{name} must be a number, got {value!r}.")
+    number = float(value)
+    if not number >= 0:
+        raise InvalidInput(f"{name} must not be negative or NaN, got {value!r}.")
+    return number
+
+
+def decimal(x: float) -> Amount:
+    """The decimal number that ``repr`` shows."""
+    return Fraction(repr(x)) if math.isfinite(x) else x
+
+
+def float_above(x: Amount) -> float:
+    """The least double whose decimal is not below x."""
+    nearest = float(x)
+    return nearest if decimal(nearest) >= x else math.nextafter(nearest, math.inf)
+
+
+def float_below(x: Amount) -> float:
+    """The largest double whose decimal is not above x."""
+    nearest = float(x)
+    return nearest if decimal(nearest) <= x else math.nextafter(nearest, 0.0)
+
+
+def _largest(admitted: Callable[[float], bool]) -> float:
+    """The largest double, up to one part in 10^12 and rounded down, that is admitted."""
+    low, high = 0.0, 1.0
+    while admitted(high):
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high and high > 1e-300:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if admitted(middle) else (low, middle)
+    return low

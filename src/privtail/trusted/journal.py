@@ -1,0 +1,291 @@
+"""Where a ledger is kept: in memory, or in a locked, append-only, hash-chained file.
+
+A file is one JSON line per plan behind a header. A line is appended under an exclusive lock and is
+on the disk before it counts, so a crash can waste budget but never hides a release. A line that a
+crash tore was never confirmed to anybody and is cut off before the next one. Every line ends with
+the SHA-256 of itself and names that of the line before it. This shows editing and reordering, not
+forgery: whoever can write the file can rewrite it from its beginning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from privtail.errors import InvalidInput
+from privtail.trusted.entries import Entry, Terms
+
+if sys.platform != "win32":
+    import fcntl
+
+_Made = TypeVar("_Made")
+
+_HEAD = b'{"format": "privtail-ledger", "version": 1, '
+_SEAL = ', "sha256": "%s"}'
+_SEAL_LENGTH = len(_SEAL) - 2 + 64
+
+
+class Pages(Protocol):
+    """Exclusive or shared sight of all entries, and a way to append one."""
+
+    @contextmanager
+    def open(self, *, write: bool) -> Iterator[tuple[list[Entry], Callable[[Entry], None]]]: ...
+
+
+class Memory:
+    """Entries in the memory of one process, which alone may add to them."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._lock, self._pid = threading.Lock(), os.getpid()
+
+    @contextmanager
+    def open(self, *, write: bool) -> Iterator[tuple[list[Entry], Callable[[Entry], None]]]:
+        if write and os.getpid() != self._pid:
+            raise InvalidInput(
+                "A ledger in memory cannot be charged from a forked process: its parent would not "
+                "see it. Use a file: Ledger('budget.jsonl', epsilon=..., delta=...)."
+            )
+        with self._lock:
+            yield list(self._entries), self._entries.append
+
+
+@dataclass(frozen=True)
+class _Page:
+    """The complete lines of a ledger file."""
+
+    terms: Terms
+    entries: list[Entry]
+    seals: list[str]
+    size: int
+
+
+class File:
+    """Entries in a file that processes share.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be read, locked, written or trusted; the message says which line.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if sys.platform == "win32":
+            raise InvalidInput(
+                "A ledger file needs fcntl.flock, which Windows does not have. Use a ledger in "
+                "memory: Ledger(epsilon=..., delta=...), or WSL."
+            )
+        self._path = path
+        self._seen = (0, "")
+
+    def begin(self, asked: dict[str, Any]) -> Terms:
+        """Read the header, or write it if there is none; refuse other terms than the file's."""
+        wanted = Terms(**asked) if "epsilon" in asked else None
+        with self._locked(write=wanted is not None, create=wanted is not None) as fd:
+            data = _read(fd)
+            if _is_torn_header(data):
+                if wanted is None:
+                    raise InvalidInput(f"{self._path} is empty. {_how_to_start(self._path)}")
+                os.ftruncate(fd, 0)
+                self._write(fd, _header(wanted)[0])
+                _sync_directory(self._path.parent)
+                return wanted
+            found = self._parse(data).terms
+        for name, value in asked.items():
+            if value != getattr(found, name):
+                raise InvalidInput(
+                    f"{self._path} has {name}={getattr(found, name)!r}, and {name}={value!r} was "
+                    f"asked for. Open it with Ledger({str(self._path)!r}) alone; a budget cannot "
+                    "be changed."
+                )
+        return found
+
+    @contextmanager
+    def open(self, *, write: bool) -> Iterator[tuple[list[Entry], Callable[[Entry], None]]]:
+        with self._locked(write=write) as fd:
+            page = self._parse(_read(fd))
+
+            def append(entry: Entry) -> None:
+                os.ftruncate(fd, page.size)  # a torn line was confirmed to nobody
+                line, seal = _sealed({"previous": page.seals[-1], **_encoded(asdict(entry))})
+                self._write(fd, line)
+                self._seen = (len(page.seals), seal)
+
+            yield page.entries, append
+
+    @contextmanager
+    def _locked(self, *, write: bool, create: bool = False) -> Iterator[int]:
+        fd = self._descriptor(write=write, create=create)
+        try:
+            yield fd
+        finally:
+            # Said aloud: a process forked meanwhile holds a copy of the descriptor.
+            fcntl.flock(fd, fcntl.LOCK_UN)
+            os.close(fd)
+
+    def _descriptor(self, *, write: bool, create: bool) -> int:
+        flags = os.O_RDWR | os.O_APPEND if write else os.O_RDONLY
+        flags |= os.O_CLOEXEC | os.O_NONBLOCK | (os.O_CREAT if create else 0)
+        while True:
+            try:
+                fd = os.open(self._path, flags, 0o666)
+            except OSError as error:
+                raise self._unusable(error, write=write) from None
+            try:
+                if self._lock(fd, write=write):
+                    return fd
+                os.close(fd)
+            except OSError as error:
+                os.close(fd)
+                raise self._unusable(error, write=write) from None
+            except BaseException:
+                os.close(fd)
+                raise
+
+    def _lock(self, fd: int, *, write: bool) -> bool:
+        """Wait for the lock; False if the name was given to another file meanwhile."""
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise InvalidInput(f"{self._path} is not a file, so it cannot be a ledger.")
+        fcntl.flock(fd, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
+        return self._path.exists() and os.path.samestat(os.fstat(fd), self._path.stat())
+
+    def _parse(self, data: bytes) -> _Page:
+        *lines, tail = data.split(b"\n")
+        if not lines or not lines[0].startswith(_HEAD):
+            raise InvalidInput(
+                f"{self._path} is not a privtail ledger of version 1. Choose another path; nothing "
+                "was written to it."
+            )
+        opened = [self._opened(number, line) for number, line in enumerate(lines, 1)]
+        entries: list[Entry] = []
+        for i, (content, _) in enumerate(opened[1:], 1):
+            if content.pop("previous", None) != opened[i - 1][1] or content.get("number") != i:
+                raise self._broken(i + 1, "does not follow the line before it")
+            entries.append(self._made(i + 1, Entry, content))
+        header = {f.name: opened[0][0].get(f.name) for f in fields(Terms)}
+        terms = self._made(1, Terms, header)
+        seals = [seal for _, seal in opened]
+        count, seal = self._seen
+        if count >= len(seals) or (seal and seals[count] != seal):
+            raise self._broken(count + 1, "has been removed since this process read it")
+        self._seen = (len(seals) - 1, seals[-1])
+        return _Page(terms, entries, seals, len(data) - len(tail))
+
+    def _opened(self, number: int, line: bytes) -> tuple[dict[str, Any], str]:
+        try:
+            return _opened(line)
+        except (ValueError, AttributeError, RecursionError):
+            raise self._broken(number, "was altered or damaged") from None
+
+    def _made(self, number: int, kind: type[_Made], content: dict[str, Any]) -> _Made:
+        try:
+            return kind(**content)
+        except (TypeError, ValueError):
+            raise self._broken(number, "was altered or damaged") from None
+
+    def _write(self, fd: int, line: bytes) -> None:
+        try:
+            while line:
+                line = line[os.write(fd, line) :]
+            _sync(fd)
+        except OSError as error:
+            raise InvalidInput(
+                f"Could not write to the ledger {self._path}: {error.strerror}. Nothing was read "
+                "from the records. Make room, or mend the disk, and fit again."
+            ) from None
+
+    def _broken(self, number: int, what: str) -> InvalidInput:
+        return InvalidInput(
+            f"Line {number} of the ledger {self._path} {what}: an entry was edited, deleted or "
+            "reordered, so what was spent is not known. Restore the file from a backup; only the "
+            "owner of the data can grant a new budget."
+        )
+
+    def _unusable(self, error: OSError, *, write: bool) -> InvalidInput:
+        path = self._path
+        if isinstance(error, FileNotFoundError):
+            if path.parent.is_dir():
+                return InvalidInput(f"There is no ledger at {path}. {_how_to_start(path)}")
+            return InvalidInput(
+                f"The folder {path.parent} does not exist. Make it first: mkdir -p '{path.parent}'."
+            )
+        if isinstance(error, IsADirectoryError | NotADirectoryError):
+            return InvalidInput(f"{path} is not a file. Give a file name, like 'budget.jsonl'.")
+        if isinstance(error, PermissionError):
+            what, mode = ("write", "u+rw") if write else ("read", "u+r")
+            return InvalidInput(
+                f"No permission to {what} the ledger {path}. Ask its owner, or: chmod {mode} "
+                f"'{path}' (and w on its folder to start a new one)."
+            )
+        return InvalidInput(
+            f"The ledger {path} cannot be opened or locked: {error.strerror}. Put it on a local, "
+            "writable disk."
+        )
+
+
+def _is_torn_header(data: bytes) -> bool:
+    """Whether a file was being made when its maker died; its budget was confirmed to nobody."""
+    begun = _HEAD.startswith(data) or data.startswith(_HEAD)
+    return begun and b"\n" not in data and len(data) < 512
+
+
+def _how_to_start(path: Path) -> str:
+    return f"To start one: Ledger({path.name!r}, epsilon=1.0, delta=1e-6)."
+
+
+def _read(fd: int) -> bytes:
+    os.lseek(fd, 0, os.SEEK_SET)
+    return b"".join(iter(lambda: os.read(fd, 1 << 20), b""))
+
+
+def _sync(fd: int) -> None:
+    """Bytes on the disk itself; macOS needs another word for that."""
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is None:
+        os.fsync(fd)
+    else:
+        fcntl.fcntl(fd, full)
+
+
+def _sync_directory(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _header(terms: Terms) -> tuple[bytes, str]:
+    budget = {f.name: getattr(terms, f.name) for f in fields(terms)}
+    return _sealed({"format": "privtail-ledger", "version": 1, **_encoded(budget)})
+
+
+def _sealed(content: dict[str, Any]) -> tuple[bytes, str]:
+    """A line that ends with the SHA-256 of what is before it."""
+    body = json.dumps(content, allow_nan=False)
+    seal = hashlib.sha256(body.encode()).hexdigest()
+    return f"{body[:-1]}{_SEAL % seal}\n".encode(), seal
+
+
+def _opened(line: bytes) -> tuple[dict[str, Any], str]:
+    """Inverse of `_sealed` without the line end; ValueError if the seal does not fit."""
+    body, seal = line[:-_SEAL_LENGTH] + b"}", line[-_SEAL_LENGTH:].decode()[-66:-2]
+    if hashlib.sha256(body).hexdigest() != seal or not line.endswith((_SEAL % seal).encode()):
+        raise ValueError
+    content = json.loads(body)
+    return {k: math.inf if v == "inf" and k != "label" else v for k, v in content.items()}, seal
+
+
+def _encoded(content: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity."""
+    return {k: "inf" if v == math.inf else v for k, v in content.items()}
