@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from privtail.errors import InvalidInput, PrivtailError
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import NEIGHBOURS, ROW, Neighbours
-from privtail.trusted.events import Event, Plan, Round, plan_from_json, plan_to_json
+from privtail.trusted.events import LAWS, Event, Plan, Round, plan_from_json, plan_to_json
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
 
 if TYPE_CHECKING:
@@ -482,7 +482,7 @@ def nonsense(plan: Plan) -> Iterable[str]:
 
 def _wrong(event: Event) -> Iterable[str]:
     """What is wrong with one release."""
-    if event.law not in ("gaussian", "laplace", "noisy_max", "labels"):
+    if event.law not in LAWS:
         yield f"the law {event.law!r} is unknown"
     for name in ("scale", "radius", "diameter", "delta", "unit"):
         unclipped = name == "unit" and event.unit == math.inf and event.scale == 0
@@ -640,6 +640,7 @@ def _weight(r: Round, event: Event, neighbours: Neighbours) -> float:
     if not change or not times:
         return 0.0
     ratio = rate * change / event.scale if event.scale else math.inf
+    ratio *= 2 if event.law == "laplace_max" else 1  # its scores move against each other
     return times * event.picks * ratio * ratio
 
 

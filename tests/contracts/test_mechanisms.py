@@ -23,7 +23,7 @@ from privtail.trusted.events import Round
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
-from privtail.trusted.mechanisms.selection import NoisyMax, NoisyTopK
+from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyMax, NoisyTopK
 from privtail.trusted.records.targets import Labels, canonical_label
 from privtail.trusted.sensitive import Norms, Sensitivity
 
@@ -190,6 +190,69 @@ def test_laplace_noisy_max_would_be_rejected() -> None:
     assert order_test(found, peeled(scores, scale, 1)) < ALPHA
 
 
+def laplace_choice(scores: np.ndarray, scale: float) -> np.ndarray:
+    """Probability that each score plus discrete Laplace noise is the first of the largest."""
+    k, p = laplace_law(scale)
+    low, high = int(scores.min() + k[0]), int(scores.max() + k[-1])
+    support = np.arange(low, high + 1)
+    below = []  # P(score + noise < v) and P(<= v)
+    mass = []
+    for s in scores:
+        law = np.zeros(len(support))
+        law[int(s) + k - low] = p
+        mass.append(law)
+        total = np.cumsum(law)
+        below.append((np.concatenate([[0.0], total[:-1]]), total))
+    chances = []
+    for j in range(len(scores)):
+        wins = mass[j].copy()
+        for i, (strictly, weakly) in enumerate(below):
+            if i != j:
+                wins *= strictly if i < j else weakly
+        chances.append(wins.sum())
+    return np.array(chances)
+
+
+def test_a_laplace_maximum_has_its_law() -> None:
+    """Exact and simulated noise, ALPHA each; ties go to the first."""
+    scores, scale = np.array([0, 3, 2, -1], dtype=np.int64), 2.5
+    law = laplace_choice(scores, scale)
+    assert law.sum() == pytest.approx(1.0)
+    s = a_sensitivity(radius=1.0, diameter=2.0)
+    for sampler in (ExactSampler(), SimulatedSampler(5)):
+        draws = [LaplaceMax(scale).release(scores, s, sampler) for _ in range(6_000)]
+        found = np.bincount(draws, minlength=4)
+        assert stats.chisquare(found, law * 6_000).pvalue > ALPHA
+        for factor in WRONG:
+            wrong = laplace_choice(scores, scale * factor)
+            assert stats.chisquare(found, wrong * 6_000).pvalue < ALPHA
+
+
+@pytest.mark.parametrize("scale", [2.5, 7.0])
+def test_a_laplace_maximum_costs_what_is_billed(scale: float) -> None:
+    """Exact laws on neighbours; half the noise, and half the bill, are caught."""
+    from privtail.trusted.accountants import cost
+
+    s = a_sensitivity(size=3, radius=1.0, diameter=2.0)
+    event = LaplaceMax(scale).event(s)
+    assert event.law == "laplace_max"
+    epsilon = cost((Round(events=(event,)),), "replace_one").epsilon(0.0)
+    assert epsilon == pytest.approx(2 * event.diameter / scale)
+    start = np.array([4, 0, -2])
+    worst = halved = 0.0
+    for change in itertools.product((-2, 0, 2), repeat=3):
+        for base in (start, start[::-1], 3 * start):
+            pair = base, base + np.array(change)
+            p, q = (laplace_choice(v, scale) for v in pair)
+            worst = max(worst, float(np.abs(np.log(p / q)).max()))
+            p, q = (laplace_choice(v, scale / 2) for v in pair)
+            halved = max(halved, float(np.abs(np.log(p / q)).max()))
+    assert 0.9 * epsilon < worst <= epsilon * (1 + 1e-9)
+    assert halved > epsilon
+    one_sided = cost((Round(events=(event,)),), "zero_out").epsilon(0.0)
+    assert one_sided == pytest.approx(epsilon / 2)
+
+
 @SAMPLERS
 @pytest.mark.parametrize("rate", [0.01, 0.3, 0.9999])
 def test_coins(sampler: Any, rate: float) -> None:
@@ -220,6 +283,7 @@ MECHANISMS = {
     "laplace": (LaplaceNoise, "l1"),
     "noisy_max": (NoisyMax, "linf"),
     "top": (lambda m: NoisyTopK(m, 3), "linf"),
+    "laplace_max": (LaplaceMax, "linf"),
 }
 
 

@@ -5,12 +5,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from privtail.algorithms.catoni_descent import CatoniDescent
+from privtail.algorithms.frank_wolfe import FrankWolfe
+from privtail.algorithms.frank_wolfe_corners import FrankWolfeCorners
+from privtail.algorithms.heavy_tailed_frank_wolfe import HeavyTailedFrankWolfe
 from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
+from privtail.algorithms.mirror_descent import MirrorDescent
 from privtail.algorithms.names import NAMES
+from privtail.algorithms.net_search import NetSearch
+from privtail.algorithms.noisy_descent import NoisyDescent
+from privtail.algorithms.peeling import LaplacePeeling, OneShotPeeling
 from privtail.algorithms.proximal_gradient import ProximalGradient
+from privtail.algorithms.random_round_descent import RandomRoundDescent
 from privtail.algorithms.result import Result
 from privtail.algorithms.scaled_descent import ScaledDescent
+from privtail.algorithms.sparse_peeling import SparsePeeling
 from privtail.algorithms.stochastic_proximal_gradient import StochasticProximalGradient
+from privtail.algorithms.truncated_lasso import TruncatedLasso
+from privtail.algorithms.truncated_sparse_regression import TruncatedSparseRegression
 
 
 class Row(NamedTuple):
@@ -59,16 +70,75 @@ TABLE: tuple[Row, ...] = (
         "median-of-means-descent", "Tao, Wu, Cheng, Wang 2022", "Algorithms 2 and 3",
         MedianOfMeansDescent, "moments of order 1 + v of the gradient", "one Gaussian gradient",
     ),
+    Row(
+        "frank-wolfe", "Wang, Xu 2019", "Algorithm 2", FrankWolfe,
+        "a typical gradient norm", "one Gaussian gradient",
+    ),
+    Row(
+        "mirror-descent", "Wang, Xu 2019", "Algorithm 3", MirrorDescent,
+        "a typical gradient norm", "one Gaussian gradient",
+    ),
+    Row(
+        "frank-wolfe-corners", "Wang, Xu 2019", "Algorithm 4", FrankWolfeCorners,
+        "an interval that holds gradient coordinates", "one noisy maximum",
+    ),
+    Row(
+        "heavy-tailed-frank-wolfe", "Hu, Ni, Xiao, Wang 2022", "HTDP-FW", HeavyTailedFrankWolfe,
+        "second moments of the gradient", "one noisy maximum",
+    ),
+    Row(
+        "truncated-lasso", "Hu, Ni, Xiao, Wang 2022", "HTP-LASSO", TruncatedLasso,
+        "an interval that holds features and target", "one noisy maximum",
+    ),
+    Row(
+        "truncated-sparse-regression", "Hu, Ni, Xiao, Wang 2022", "sparse linear regression",
+        TruncatedSparseRegression, "an interval that holds features and target; the sparsity",
+        "one noisy top s, s Gaussian values",
+    ),
+    Row(
+        "smoothed-peeling", "Hu, Ni, Xiao, Wang 2022", "sparse optimization", SparsePeeling,
+        "second moments of the gradient; the sparsity", "one noisy top s, s Gaussian values",
+    ),
+    Row(
+        "sparse-peeling", "Tao, Wu, Cheng, Wang 2022", "Algorithms 4 and 5", SparsePeeling,
+        "moments of order 1 + v of the gradient; the sparsity",
+        "one noisy top s, s Gaussian values",
+    ),
+    Row(
+        "net-search", "Wang, Xu (l1-norm regression)", "Algorithms 1 and 2", NetSearch,
+        "moments of order theta of the features; a bounded set that holds the model",
+        "one noisy maximum in all",
+    ),
+    Row(
+        "noisy-descent", "Wang, Ye, Xu 2017", "DP-GD", NoisyDescent,
+        "a typical gradient norm", "one Gaussian gradient",
+    ),
+    Row(
+        "random-round-descent", "Zhang, Zheng, Mou, Wang 2017", "RRPSGD", RandomRoundDescent,
+        "a typical gradient norm", "one Poisson-subsampled Gaussian gradient",
+    ),
 )  # fmt: skip
 
 __all__ = [
     "NAMES",
     "TABLE",
     "CatoniDescent",
+    "FrankWolfe",
+    "FrankWolfeCorners",
+    "HeavyTailedFrankWolfe",
+    "LaplacePeeling",
     "MedianOfMeansDescent",
+    "MirrorDescent",
+    "NetSearch",
+    "NoisyDescent",
+    "OneShotPeeling",
     "ProximalGradient",
+    "RandomRoundDescent",
     "Result",
     "Row",
     "ScaledDescent",
+    "SparsePeeling",
     "StochasticProximalGradient",
+    "TruncatedLasso",
+    "TruncatedSparseRegression",
 ]

@@ -7,13 +7,16 @@ from collections.abc import Callable
 
 from privtail.algorithms.catoni_descent import CatoniDescent
 from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
+from privtail.algorithms.peeling import OneShotPeeling
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.proximal_gradient import ProximalGradient
+from privtail.algorithms.sparse_peeling import SparsePeeling
 from privtail.algorithms.standardized import Standardized
 from privtail.algorithms.stochastic_proximal_gradient import StochasticProximalGradient
 from privtail.errors import InvalidInput
 from privtail.losses import Targets
 from privtail.trusted.budget import Budget
+from privtail.trusted.means import TruncatedMean
 from privtail.trusted.problem import Problem
 
 Maker = Callable[[Problem, float, Budget, float], Algorithm]
@@ -63,6 +66,13 @@ def _median(problem: Problem, unit: float, budget: Budget, curvature: float) -> 
     )
 
 
+def _peeling(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+    return SparsePeeling(
+        mean=TruncatedMean(2 * unit), steps=8, step_size=1 / (2 * curvature),
+        peeling=OneShotPeeling(sparsity=min(10, problem.d)),
+    )  # fmt: skip
+
+
 def _batch(problem: Problem) -> int:
     return max(1, math.ceil(problem.n / BATCHES))
 
@@ -74,6 +84,7 @@ NAMES: dict[str, Maker] = {
     "kamath-spgd": _kamath,
     "holland-spgd": _holland,
     "median-of-means-descent": _median,
+    "sparse-peeling": _peeling,
 }
 """Names that the estimators' ``algorithm`` takes, besides ``"auto"``."""
 

@@ -163,7 +163,8 @@ def cost(plan: Plan, neighbours: Neighbours) -> Cost:
     (attained by randomised response). A Gumbel noisy max whose score changes lie in an interval of
     length G is an exponential mechanism of bounded range eta = G / scale (Durfee and Rogers 2019;
     Dong, Durfee, Rogers 2020), hence eta-DP and eta^2/8-zCDP (Cesar and Rogers 2021; Hoeffding's
-    lemma) per pick. A deal of disjoint parts costs what its most used part costs. All releases of
+    lemma) per pick; a maximum under discrete Laplace noise is G / scale-DP and billed like Laplace
+    noise. A deal of disjoint parts costs what its most used part costs. All releases of
     a Poisson batch are one event: Gaussians with ratios z_i merge into (sum z_i^-2)^(-1/2); other
     laws of total loss epsilon become log(1 + q (e^epsilon - 1)) with q times their delta (Balle,
     Barthe, Gaboardi 2018; under replace-one their advanced joint convexity needs

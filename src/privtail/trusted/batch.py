@@ -35,6 +35,8 @@ Integers = NDArray[np.int64]
 Ids = slice | Integers
 _Share = tuple[Window, Ids]
 BLOCK_ROWS = 4096
+TILE = 32
+"""Candidates that are scored in one go."""
 
 
 def threads() -> int:
@@ -98,18 +100,20 @@ class Batch:
         mean = _as_asked(mean)
         answer = self.problem.scores(len(candidates), mean)
         self._curator.assume(callbacks.assumptions(loss))
-        points = [self._parameters(w) for w in candidates]
-        box = mean.range
+        points, outputs = [self._parameters(w) for w in candidates], self.problem.outputs
+        box, limit = mean.range, math.floor(2.0**self._bits)
 
         def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            for c, w in enumerate(points):
-                margins, _, valid = self._margins(rows, w)
+            for first in range(0, len(points), TILE):
+                tile = points[first : first + TILE]
+                margins, _, valid = self._margins(rows, np.hstack(tile))
+                margins, targets = margins.reshape(-1, outputs), np.repeat(y, len(tile))
                 with np.errstate(all="ignore"):
-                    values = callbacks.values(loss, margins, y) / box.radius
-                values[~(valid & np.isfinite(y))] = 0.0
-                limit = math.floor(2.0**self._bits)
+                    values = callbacks.values(loss, margins, targets) / box.radius
                 kernels.influence(values, kernels.CLAMP, np.zeros(1), limit, self._bits)
-                np.add.at(sums[:, c, 0], labels, np.maximum(values, 0.0))
+                scores = np.maximum(values, 0.0).reshape(len(y), len(tile))
+                scores[~(valid & np.isfinite(y))] = 0.0
+                _add(sums[:, first : first + TILE, 0], labels, scores)
 
         sums = self._sweep(block, mean.blocks, (len(points), 1))
         return self._answer(_median(sums), answer)
@@ -452,6 +456,14 @@ def _median(sums: Integers) -> Integers:
     k = len(flat)
     middle: Integers = flat[k // 2] if k % 2 else flat[k // 2 - 1] + flat[k // 2]
     return middle
+
+
+def _add(sums: Doubles, labels: Integers, entries: Doubles) -> None:
+    """Add every row of ``entries`` to the row of ``sums`` (blocks, columns) of its label."""
+    if len(sums) == 1:
+        sums[0] += entries.sum(axis=0)
+    else:
+        np.add.at(sums, labels, entries)
 
 
 def _ascending(edges: ArrayLike) -> Doubles:

@@ -22,6 +22,7 @@ from privtail.losses import (
     AnyLoss,
     CustomLoss,
     GeneralLoss,
+    LogTruncatedLoss,
     Loss,
     RelativeHuberLoss,
     WeightedLoss,
@@ -29,7 +30,9 @@ from privtail.losses import (
 
 Doubles = NDArray[np.float64]
 
-BUILT_IN = frozenset({*(type(loss) for loss in LOSSES), RelativeHuberLoss, WeightedLoss})
+BUILT_IN = frozenset(
+    {*(type(loss) for loss in LOSSES), LogTruncatedLoss, RelativeHuberLoss, WeightedLoss}
+)
 
 
 def assumptions(loss: AnyLoss) -> tuple[str, ...]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from privtail.errors import InvalidInput, require_whole
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
 
-Law = Literal["gaussian", "laplace", "noisy_max", "labels"]
+Law = Literal["gaussian", "laplace", "noisy_max", "laplace_max", "labels"]
+LAWS: tuple[Law, ...] = get_args(Law)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +25,12 @@ class Event:
     ----------
     law : ``gaussian`` (discrete Gaussian of parameter ``scale`` on every coordinate),
         ``laplace`` (discrete Laplace), ``noisy_max`` (the ``picks`` largest of the scores plus
-        Gumbel noise), ``labels`` (a stability histogram: discrete Laplace, then a threshold that
+        Gumbel noise), ``laplace_max`` (the largest of the scores plus discrete Laplace noise),
+        ``labels`` (a stability histogram: discrete Laplace, then a threshold that
         fails with probability ``delta``).
     scale : noise parameter in grid units: s (Gaussian), b (Laplace, Gumbel). 0 means no noise.
     radius, diameter : sensitivity in grid units under ``zero_out`` and ``replace_one``, in the
-        norm of the law: l2 (gaussian), l1 (laplace, labels), l-infinity (noisy_max).
+        norm of the law: l2 (gaussian), l1 (laplace, labels), l-infinity (noisy_max, laplace_max).
     coordinates : number of noise draws.
     picks : how many indices a noisy max releases.
     one_signed : every record's contribution to every score has one sign, so under ``zero_out``

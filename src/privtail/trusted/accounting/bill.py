@@ -11,7 +11,7 @@ from privtail.errors import InvalidInput, UnsupportedAccounting
 from privtail.trusted.accounting.curves import ULP, ApproximateDP, Grid, decimal, rounded_up, up
 from privtail.trusted.accounting.loss import BoundedLoss, SampledGaussian
 from privtail.trusted.budget import NEIGHBOURS, Neighbours
-from privtail.trusted.events import Event, Plan, Round
+from privtail.trusted.events import LAWS, Event, Plan, Round
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
 # A weaker release is billed as this ratio of sensitivity to noise: dearer than it is.
@@ -130,7 +130,9 @@ def _sensitivity(event: Event, neighbours: Neighbours) -> float:
 def _loss(event: Event, neighbours: Neighbours) -> Fraction:
     """Pure epsilon of one pick of a law that is not Gaussian."""
     change = Fraction(_sensitivity(event, neighbours))
-    if event.law == "noisy_max" and not (event.one_signed and neighbours == "zero_out"):
+    if event.law in ("noisy_max", "laplace_max") and not (
+        event.one_signed and neighbours == "zero_out"
+    ):
         change *= 2
     return change / Fraction(event.scale)
 
@@ -193,5 +195,5 @@ def _check(event: Event) -> None:
             "A planned event has a scale, sensitivity, delta or count that is negative or not "
             f"finite: {event!r}. An unbounded range has no sensitivity; bound the contributions."
         )
-    if event.law not in ("gaussian", "laplace", "noisy_max", "labels"):
+    if event.law not in LAWS:
         raise UnsupportedAccounting(f"No privacy theorem is known to us for the law {event.law!r}.")

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
-from privtail.trusted.mechanisms.selection import NoisyMax, NoisyTopK
+from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyMax, NoisyTopK
 
-MECHANISMS: tuple[type, ...] = (GaussianNoise, LaplaceNoise, NoisyMax, NoisyTopK)
+MECHANISMS: tuple[type, ...] = (GaussianNoise, LaplaceNoise, NoisyMax, NoisyTopK, LaplaceMax)
