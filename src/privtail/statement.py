@@ -21,8 +21,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from privtail.errors import InvalidInput, PrivtailError
 from privtail.trusted.accountants import Cost, cost
+from privtail.trusted.accounting.smooth import lognormal_rho
 from privtail.trusted.budget import NEIGHBOURS, Neighbours
-from privtail.trusted.events import Event, Plan, Round, plan_from_json, plan_to_json
+from privtail.trusted.events import (
+    LAWS,
+    SMOOTH,
+    Event,
+    Plan,
+    Round,
+    plan_from_json,
+    plan_to_json,
+)
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
 
 if TYPE_CHECKING:
@@ -268,7 +277,8 @@ class Statement:
         """The releases, under a header. ``share`` is a guide to where the budget went.
 
         Noise is shown as its standard deviation: in released units, over the zero-out sensitivity
-        (``z``), over the replace-one sensitivity.
+        (``z``), over the replace-one sensitivity. Where it follows a smooth sensitivity S, it is
+        in units of S, which is private.
         """
         rows = [(r, e) for r in self.plan for e in r.events]
         weights = [_weight(r, e, self.neighbours) for r, e in rows]
@@ -474,9 +484,9 @@ def nonsense(plan: Plan) -> Iterable[str]:
 
 def _wrong(event: Event) -> Iterable[str]:
     """What is wrong with one release."""
-    if event.law not in ("gaussian", "laplace", "noisy_max", "labels"):
+    if event.law not in LAWS:
         yield f"the law {event.law!r} is unknown"
-    for name in ("scale", "radius", "diameter", "delta", "unit"):
+    for name in ("scale", "radius", "diameter", "delta", "smoothness", "spread", "unit"):
         if not 0 <= getattr(event, name) < math.inf:
             yield f"{name} must be finite and not negative, not {getattr(event, name)!r}"
             return
@@ -484,8 +494,15 @@ def _wrong(event: Event) -> Iterable[str]:
         yield "radius and unit must be positive"
     elif not 1 - _TOLERANCE <= event.diameter / event.radius <= 2 + _TOLERANCE:
         yield f"diameter {event.diameter!r} must be one to two times radius {event.radius!r}"
-    if event.delta >= 1 or (event.scale and (event.delta > 0) != (event.law == "labels")):
+    fails = event.law in ("labels", "smooth_gaussian")
+    if event.delta >= 1 or (event.scale and (event.delta > 0) != fails):
         yield f"delta {event.delta!r} does not fit the law {event.law!r}"
+    if event.law not in SMOOTH and event.smoothness:
+        yield f"the law {event.law!r} has no smoothness"
+    if event.scale and (event.spread > 0) != (event.law == "laplace_lognormal"):
+        yield f"spread {event.spread!r} does not fit the law {event.law!r}"
+    if event.law in SMOOTH and (event.radius, event.diameter) != (1, 1):
+        yield f"the law {event.law!r} has radius and diameter 1"
     if event.coordinates < 1:
         yield f"coordinates must be at least 1, not {event.coordinates}"
     elif not 1 <= event.picks <= (event.coordinates if event.law == "noisy_max" else 1):
@@ -621,7 +638,12 @@ def _rounded(x: float) -> str:
 
 def _std(event: Event) -> float:
     """Standard deviation of the noise, in grid units."""
-    spread = {"gaussian": 1.0, "noisy_max": math.pi / math.sqrt(6)}.get(event.law, math.sqrt(2))
+    spread = {
+        "gaussian": 1.0,
+        "smooth_gaussian": 1.0,
+        "noisy_max": math.pi / math.sqrt(6),
+        "laplace_lognormal": math.sqrt(2) * math.exp(event.spread**2),
+    }.get(event.law, math.sqrt(2))
     return spread * event.scale
 
 
@@ -635,6 +657,8 @@ def _weight(r: Round, event: Event, neighbours: Neighbours) -> float:
     change = event.diameter if neighbours == "replace_one" else event.radius
     if not change or not times:
         return 0.0
+    if event.law == "laplace_lognormal" and event.scale:
+        return 2 * times * event.coordinates * lognormal_rho(event)
     ratio = rate * change / event.scale if event.scale else math.inf
     return times * event.picks * ratio * ratio
 
@@ -652,6 +676,8 @@ def _row(r: Round, event: Event, share: str) -> tuple[str, ...]:
     law = f"{event.law}, top {event.picks}" if event.picks > 1 else event.law
     ratios = [_rounded(std / s) if s else "-" for s in (event.radius, event.diameter)]
     noise = _rounded(std * event.unit) if event.scale else "none"
+    if event.scale and event.law in SMOOTH:
+        noise = f"{_rounded(std)} × S"
     return (
         event.question or "-",
         law.replace("_", " "),

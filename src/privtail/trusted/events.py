@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from privtail.errors import InvalidInput, require_whole
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
 
-Law = Literal["gaussian", "laplace", "noisy_max", "labels"]
+Law = Literal[
+    "gaussian", "laplace", "noisy_max", "labels", "laplace_lognormal", "smooth_gaussian"
+]  # fmt: skip
+LAWS: tuple[Law, ...] = get_args(Law)
+SMOOTH: tuple[Law, ...] = ("laplace_lognormal", "smooth_gaussian")
+"""Laws whose noise follows a smooth sensitivity, which is private and 1 in their events."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,15 +29,22 @@ class Event:
     law : ``gaussian`` (discrete Gaussian of parameter ``scale`` on every coordinate),
         ``laplace`` (discrete Laplace), ``noisy_max`` (the ``picks`` largest of the scores plus
         Gumbel noise), ``labels`` (a stability histogram: discrete Laplace, then a threshold that
-        fails with probability ``delta``).
-    scale : noise parameter in grid units: s (Gaussian), b (Laplace, Gumbel). 0 means no noise.
+        fails with probability ``delta``); with noise in proportion to a smooth sensitivity
+        ``laplace_lognormal`` (X e^(``spread`` Y), X Laplace, Y normal; every coordinate has a
+        sensitivity of its own) and ``smooth_gaussian`` (one sensitivity for the whole vector,
+        whose loss is bounded but for probability ``delta``).
+    scale : noise parameter in grid units: s (Gaussian), b (Laplace, Gumbel). 0 means no noise. In
+        units of the smooth sensitivity where there is one.
     radius, diameter : sensitivity in grid units under ``zero_out`` and ``replace_one``, in the
-        norm of the law: l2 (gaussian), l1 (laplace, labels), l-infinity (noisy_max).
+        norm of the law: l2 (gaussian), l1 (laplace, labels), l-infinity (noisy_max); 1 where it is
+        smooth.
     coordinates : number of noise draws.
     picks : how many indices a noisy max releases.
     one_signed : every record's contribution to every score has one sign, so under ``zero_out``
         all scores move the same way (the range of a score change is ``radius``, not twice it).
-    delta : failure probability of ``labels``.
+    delta : failure probability of ``labels`` and ``smooth_gaussian``.
+    smoothness : log of the largest factor by which one record moves a smooth sensitivity.
+    spread : standard deviation of the logarithm of ``laplace_lognormal`` noise.
     unit : released value = grid value times ``unit``; only for the reader.
     question : what was asked of the records; only for the reader.
     """
@@ -45,6 +57,8 @@ class Event:
     picks: int = 1
     one_signed: bool = False
     delta: float = 0.0
+    smoothness: float = 0.0
+    spread: float = 0.0
     unit: float = 1.0
     question: str = ""
 
