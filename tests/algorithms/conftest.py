@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from privtail.losses import LogisticLoss, MultinomialLoss, SquaredLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event
+from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
 from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.opening import Opening
 from privtail.trusted.sampling import Sampling
 
@@ -77,6 +79,19 @@ def watched(monkeypatch) -> Watched:
         seen.charged[-1][1].append(event)
         return charge(self, event)
 
+    def watch_smooth(kind):
+        original = kind.release
+
+        def release(self, values, public, sampler):
+            out = original(self, values, public, sampler)
+            silent = original(replace(self, multiplier=0.0), values, public, sampler)
+            seen.noise.append(out - silent)
+            return out
+
+        monkeypatch.setattr(kind, "release", release)
+
+    watch_smooth(TrimmedMean)
+    watch_smooth(SampleAndAggregate)
     monkeypatch.setattr(GaussianNoise, "release", watch_release)
     monkeypatch.setattr(Curator, "_batch", watch_batch)
     monkeypatch.setattr(Curator, "uniform", watch_uniform)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from privtail.algorithms.aggregated_minimizer import AggregatedMinimizer
 from privtail.algorithms.catoni_descent import CatoniDescent
 from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
 from privtail.algorithms.names import NAMES
@@ -11,6 +12,7 @@ from privtail.algorithms.proximal_gradient import ProximalGradient
 from privtail.algorithms.result import Result
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.algorithms.stochastic_proximal_gradient import StochasticProximalGradient
+from privtail.algorithms.trimmed_descent import TrimmedDescent
 
 
 class Row(NamedTuple):
@@ -59,11 +61,22 @@ TABLE: tuple[Row, ...] = (
         "median-of-means-descent", "Tao, Wu, Cheng, Wang 2022", "Algorithms 2 and 3",
         MedianOfMeansDescent, "moments of order 1 + v of the gradient", "one Gaussian gradient",
     ),
+    Row(
+        "trimmed-descent", "Wang, Xiao, Devadas, Xu 2020", "Algorithms 2 and 3", TrimmedDescent,
+        "an interval that holds the mean gradient's coordinates",
+        "one trimmed mean per coordinate, in zCDP",
+    ),
+    Row(
+        "sample-and-aggregate", "Wang, Xiao, Devadas, Xu 2020", "Algorithm 1", AggregatedMinimizer,
+        "a ball that holds the minimizer; many records",
+        "one aggregated point in all, (epsilon, delta)-DP",
+    ),
 )  # fmt: skip
 
 __all__ = [
     "NAMES",
     "TABLE",
+    "AggregatedMinimizer",
     "CatoniDescent",
     "MedianOfMeansDescent",
     "ProximalGradient",
@@ -71,4 +84,5 @@ __all__ = [
     "Row",
     "ScaledDescent",
     "StochasticProximalGradient",
+    "TrimmedDescent",
 ]

@@ -50,8 +50,8 @@ class TrimmedDescent:
     the sub-exponential parameter and the conditioning left out (its proof is disputed, see
     ALGORITHMS 1f). A trimmed mean of a skewed gradient is not its mean: a bias remains.
 
-    **Deviations from the paper.** The scale of line 1 of Algorithm 2, max((x_(n) - x_(1))/(n - 2 m),
-    e^(-m t)(b - a)), is not t-smooth and so not private: on 1000 zeros against 999 zeros and one
+    **Deviations from the paper.** Line 1 of Algorithm 2 has the scale max((x_(n) - x_(1))/(n - 2m),
+    e^(-m t)(b - a)): not t-smooth, and so not private: on 1000 zeros against 999 zeros and one
     huge value it changes by far more than e^t. Here the exact t-smooth sensitivity of the trimmed
     mean of values forced onto [a, b]. Line 3's noise sinh(Y) with t = eps^2/16, s = eps/4 becomes
     Laplace log-normal with its optimal sigma, which a small epsilon per call needs: for sinh(Y) t

@@ -25,7 +25,9 @@ Doubles = NDArray[np.float64]
 PartFunction = Callable[..., Any]
 """From the rows of a part, and their targets if there are any, to a point."""
 
-PURE_PART = "The aggregated function keeps no state between parts, and neither prints nor warns."
+PURE_PART = (
+    "The answer of the aggregated function depends on its part alone; it neither prints nor warns."
+)
 
 BUILT_IN = frozenset(type(loss) for loss in LOSSES)
 
