@@ -19,11 +19,13 @@ from scipy import stats
 
 from privtail.algorithms import (
     TABLE,
+    AggregatedMinimizer,
     CatoniDescent,
     MedianOfMeansDescent,
     ProximalGradient,
     ScaledDescent,
     StochasticProximalGradient,
+    TrimmedDescent,
 )
 from privtail.domains import L2, Unconstrained
 from privtail.errors import (
@@ -696,9 +698,14 @@ class Tape:
 def taped(monkeypatch: pytest.MonkeyPatch, job: Any, data: Any, played: Any) -> tuple[Any, Tape]:
     tape = Tape(played)
     with monkeypatch.context() as patch:
-        for name in ("gaussian", "laplace", "top", "coins"):
+        for name in (
+            "gaussian", "laplace", "top", "coins", "scaled_laplace_lognormal", "scaled_normal"
+        ):  # fmt: skip
             patch.setattr(ExactSampler, name, tape.draw(name, getattr(ExactSampler, name)))
-        for name in ("gradient", "means", "scores", "moments", "histogram", "gradient_norms"):
+        for name in (
+            "gradient", "means", "scores", "moments", "histogram", "gradient_norms", "trimmed",
+            "aggregate",
+        ):  # fmt: skip
             patch.setattr(Batch, name, tape.listen(name, getattr(Batch, name)))
         patch.setattr(Opening, "charge", tape.listen("charge", Opening.charge))
         patch.setattr(Curator, "open", tape.listen("open", Curator.open))
@@ -763,6 +770,12 @@ JOBS: dict[str, Any] = {
             steps=4, step_size=0.1, threshold=1.0, blocks=3, sampling=DisjointParts(4)
         ),
         SquaredLoss(),
+    ),
+    "TrimmedDescent": algorithm_job(
+        TrimmedDescent(steps=3, step_size=0.1, low=-2.0, high=2.0), SquaredLoss()
+    ),
+    "AggregatedMinimizer": algorithm_job(
+        AggregatedMinimizer(blocks=9, radius=3.0, smoothness=0.5, delta=1e-7), SquaredLoss()
     ),
     "ScaledDescent": algorithm_job(ScaledDescent(steps=4), SquaredLoss()),
     "ScaledDescent by record": algorithm_job(
