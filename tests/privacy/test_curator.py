@@ -811,6 +811,10 @@ def test_equal_releases_on_neighbouring_data_give_equal_everything(
     name: str, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make = sp.csr_matrix if storage == "csr" else np.asarray
+    if (name, storage) == ("private_mean coinpress", "csr"):
+        with pytest.raises(InvalidInput, match="sparse"):
+            JOBS[name](make(X), Y)
+        return
     reference, tape = taped(monkeypatch, JOBS[name], (make(X), Y), None)
     assert tape.drawn
     assert [c for c in tape.calls if c[0] == "charge"]
