@@ -269,9 +269,13 @@ class Statement:
             ("records", f"n = {self.n} (public)"),
             ("promised", f"ε = {_shown(self.epsilon)}, δ = {_shown(self.delta)}"),
             ("spent", "; ".join([spent, *known, self.accountant])),
-            ("noise", _NOISES[self.noise]),
+            ("noise", _NOISES[self.noise] + self._rounding()),
             ("public choices", choices if self.seeded_public_choices else "fresh"),
         )
+
+    def _rounding(self) -> str:
+        smooth = any(e.law in SMOOTH for r in self.plan for e in r.events)
+        return "; correctly rounded where its size is private" if smooth else ""
 
     def table(self) -> tuple[tuple[str, ...], ...]:
         """The releases, under a header. ``share`` is a guide to where the budget went.

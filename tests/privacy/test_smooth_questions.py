@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -73,7 +74,7 @@ def test_trimmed_means_of_columns() -> None:
     assert batch.trimmed_means(mechanism) == pytest.approx(naive(X, 5), abs=1e-8)
 
 
-@pytest.mark.parametrize("storage", ["dense", "csr", "fortran", "float32"])
+@pytest.mark.parametrize("storage", ["dense", "csr", "fortran", "float32", "frame"])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_trimmed_gradients(storage: str, intercept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in blocks of 7 rows and one coordinate at a time."""
@@ -83,6 +84,7 @@ def test_trimmed_gradients(storage: str, intercept: bool, monkeypatch: pytest.Mo
     rows = np.column_stack([X, np.ones(len(X))]) if intercept else X
     expected = naive(rows * (rows @ w - y[:, None]), 5)
     stored = {
+        "frame": lambda x: pd.DataFrame(x, columns=list("abc")),
         "csr": sparse.csr_matrix, "fortran": np.asfortranarray, "float32": np.float32,
     }.get(storage, np.asarray)(X)  # fmt: skip
     for small in (False, True):
@@ -363,6 +365,7 @@ def test_a_statement_is_verified_from_its_events(mechanism: Any) -> None:
     assert statement.private
     page = statement.to_text()
     assert "× S" in page
+    assert "correctly rounded where its size is private" in page
     content = json.loads(json.dumps(statement.to_json()))
     assert Statement.from_json(content) == statement
     assert verify(content).ok
