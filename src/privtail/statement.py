@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from privtail.errors import InvalidInput, PrivtailError
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.accounting.smooth import lognormal_rho
-from privtail.trusted.budget import NEIGHBOURS, Neighbours
+from privtail.trusted.budget import NEIGHBOURS, ROW, Neighbours
 from privtail.trusted.events import (
     LAWS,
     SMOOTH,
@@ -80,6 +80,7 @@ def state(curator: Curator) -> Statement:
         noise=curator.noise,
         seeded_public_choices=curator.seeded,
         label=curator.label,
+        unit=curator.unit,
         assumptions=curator.assumptions,
     )
 
@@ -116,7 +117,7 @@ class Statement:
     noise: Noise = "exact"
     seeded_public_choices: bool = False
     label: str = "fit"
-    unit: str = "one row"
+    unit: str = ROW
     assumptions: tuple[str, ...] = ()
     outside: tuple[str, ...] = OUTSIDE
     versions: tuple[tuple[str, str], ...] = field(default_factory=installed_versions)
@@ -253,8 +254,8 @@ class Statement:
     def facts(self) -> tuple[tuple[str, str], ...]:
         """What the page says above the table, as (name, text)."""
         relation = {
-            "replace_one": f"{self.unit} replaced by any other, n known",
-            "zero_out": f"{self.unit} emptied or filled (add or remove), n known",
+            "replace_one": f"{self.unit}: replaced by any other, n known",
+            "zero_out": f"{self.unit}: emptied or filled (add or remove), n known",
         }[self.neighbours]
         parameters = [("μ", self.mu), ("ρ", self.rho)]
         known = [f"{name} = {_rounded(value)}" for name, value in parameters if value is not None]
@@ -505,8 +506,8 @@ def _wrong(event: Event) -> Iterable[str]:
         yield f"the law {event.law!r} has no smoothness"
     if event.scale and (event.spread > 0) != (event.law == "laplace_lognormal"):
         yield f"spread {event.spread!r} does not fit the law {event.law!r}"
-    if event.law in SMOOTH and (event.radius, event.diameter) != (1, 1):
-        yield f"the law {event.law!r} has radius and diameter 1"
+    if event.law in SMOOTH and not 1 <= event.radius == event.diameter:
+        yield f"the law {event.law!r} has one radius and diameter, the rows of a unit"
     if event.coordinates < 1:
         yield f"coordinates must be at least 1, not {event.coordinates}"
     elif not 1 <= event.picks <= (event.coordinates if event.law == "noisy_max" else 1):

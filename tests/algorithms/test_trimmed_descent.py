@@ -158,7 +158,7 @@ def test_it_beats_its_printed_noise_by_orders_of_magnitude():
     mechanism = algorithm.mechanism(multiplier, problem)
     x = np.random.default_rng(0).standard_t(2.5, problem.n)
     grid = mechanism.on_grid(x, problem.bits)
-    weights = decay(mechanism.t, mechanism.trim, problem.bits)
+    weights = decay(mechanism.t(problem), mechanism.trim, problem.bits)
     _, size = trimmed_sum(grid, mechanism.trim, 2**problem.bits, weights)
     event = mechanism.event(problem, 10)
     std = size * event.unit * event.scale * math.sqrt(2) * math.exp(event.spread**2)

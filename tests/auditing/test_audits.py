@@ -5,7 +5,7 @@ half of the draws and measures it on the other. With Clopper and Pearson's bound
 probability under one data set and q above that under the other, epsilon >= log((p - delta) / q)
 holds but for a chance of ALPHA. Claims are the whole curve of the accountant, at DELTAS.
 
-Every honest audit must stay below its claim (false-alarm chance: ALPHA for each of 14 comparisons,
+Every honest audit must stay below its claim (false-alarm chance: ALPHA for each of 16 comparisons,
 with OS randomness where noise is exact, none where it is seeded), and reach a stated part of it,
 so that it has the power to notice. Every sabotaged twin must be caught by the same audit.
 """
@@ -31,7 +31,7 @@ from privtail.trusted.accountants import Cost, calibrate, cost
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
-from privtail.trusted.means import Ball
+from privtail.trusted.means import Ball, ClampedMean
 from privtail.trusted.mechanisms import aggregate, trimmed
 from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
@@ -39,6 +39,7 @@ from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
 from privtail.trusted.mechanisms.selection import NoisyMax
 from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.problem import Problem
+from privtail.trusted.records.persons import Persons
 from privtail.trusted.sampling import PoissonBatches
 from privtail.trusted.sensitive import Norms, Sensitivity
 
@@ -556,3 +557,55 @@ def test_the_printed_sensitivity_of_an_aggregate_is_caught(monkeypatch: pytest.M
     monkeypatch.setattr(aggregate, "centre_of_attention", printed)
     verdict = audit(*aggregated_draws("stretched", beta=0.3))
     assert verdict.caught, verdict
+
+
+# Persons with several rows, with exact noise
+
+
+def person_release(neighbours: Neighbours, rows: int = 4) -> tuple[Draws, Plan]:
+    """Column means of tables that differ in one person; the plan of one release.
+
+    The person holds twice as many huge rows as count; opposite ones, or none, on the other side.
+    """
+    x = np.zeros((100, 1))
+    groups = np.arange(len(x)).astype(object)
+    groups[5 : 5 + 2 * rows] = "anna"
+    noise, mean, values = GaussianNoise(2.0), ClampedMean(1.0), []
+    for sign in (1.0, -1.0 if neighbours == "replace_one" else math.nan):
+        x[5 : 5 + 2 * rows] = sign * HUGE
+        curator = Curator(
+            x.copy(), groups=groups, max_rows=rows, budget=BUDGET, noise="simulated", random_state=0
+        )
+        curator.open((Round(events=()),))
+        answer = curator.everyone().means(mean)
+        values.append(np.full(COPIES, answer._value[0]))
+    one = answer.sensitivity
+    released = [noise.release(v, one, ExactSampler()) for v in values]
+    return (released[0], released[1]), (Round(events=(noise.event(one),)),)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbours", ["replace_one", "zero_out"])
+def test_a_person_with_many_rows(neighbours: Neighbours) -> None:
+    draws, plan = person_release(neighbours)
+    verdict = audit(draws, cost(plan, neighbours))
+    assert not verdict.caught, verdict
+    assert verdict.share > 0.5, verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbours", ["replace_one", "zero_out"])
+def test_the_noise_of_one_row_is_caught(
+    neighbours: Neighbours, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Norms, "times", lambda self, factor: self)
+    draws, plan = person_release(neighbours)
+    assert audit(draws, cost(plan, neighbours)).caught
+
+
+@pytest.mark.slow
+def test_all_rows_of_a_person_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Persons.seats
+    monkeypatch.setattr(Persons, "seats", lambda self, order, rows: honest(self, order, 10**6))
+    draws, plan = person_release("replace_one")
+    assert audit(draws, cost(plan, "replace_one")).caught

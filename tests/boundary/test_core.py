@@ -17,7 +17,7 @@ TRUSTED = SOURCE / "trusted"
 PRIVATE = {
     "_value", "_sensitivity", "_opening", "_records", "_targets", "_sampler", "_ledger", "_plan",
     "_cursor", "_current", "_public", "_deals", "_X", "_y", "_codes", "_parts", "_curator", "_ids",
-    "_sweep", "_batch", "_with", "_events", "_next",
+    "_sweep", "_batch", "_with", "_events", "_next", "_groups", "_persons", "_kept", "_leaders",
 }  # fmt: skip
 """Attributes of the core that hold records, noise, or the right to release."""
 
@@ -41,11 +41,12 @@ ROOMS = {
     "compilation": set(),
     "data": set(),
     "errors": set(),
+    "progress": set(),
     "privtail": set(),
 }  # fmt: skip
-"""Which room may import which; errors, compilation and the version are everybody's."""
+"""Which room may import which; COMMON rooms are everybody's."""
 
-COMMON = {"errors", "compilation", "privtail", "data"}
+COMMON = {"errors", "compilation", "privtail", "data", "progress"}
 NO_NOUN = {"utils", "util", "base", "common", "helpers", "helper", "misc", "tools"}
 GUARANTEED = ("kernels", "means", "sensitive", "curator", "opening", "ledger", "mechanisms")
 

@@ -230,6 +230,18 @@ def test_neighbours_do_not_mix():
         reserve(Ledger(epsilon=1.0), neighbours="zero_out")
 
 
+@pytest.mark.parametrize(("first", "second"), [("row", "person"), ("person", "row")])
+def test_rows_and_persons_do_not_mix(path, first, second):
+    for ledger in (Ledger(epsilon=1.0), Ledger(path, epsilon=1.0)):
+        reserve(ledger, unit=first)
+        with pytest.raises(UnsupportedAccounting, match=f"one {first} loses"):
+            reserve(ledger, unit=second)
+        reserve(ledger, unit=first)
+        assert [e.unit for e in ledger.entries()] == [first, first]
+    with pytest.raises(InvalidInput, match="unit"):
+        reserve(Ledger(epsilon=1.0), unit="family")
+
+
 @pytest.mark.parametrize("composition", ["basic", "zcdp", "gdp"])
 def test_no_privacy_on_a_private_ledger(composition):
     ledger = Ledger(epsilon=1.0, delta=1e-6, composition=composition)

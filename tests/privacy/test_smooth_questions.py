@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from privtail.errors import IncompatibleParts, InvalidInput, NotPlanned
 from privtail.losses import GeneralLoss, LogisticLoss, SquaredLoss
 from privtail.statement import Statement, state, verify
 from privtail.trusted import batch as batch_module
+from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
@@ -25,6 +27,7 @@ from privtail.trusted.mechanisms.aggregate import SampleAndAggregate, centre_of_
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.registry import MECHANISMS, SMOOTH_MECHANISMS
 from privtail.trusted.mechanisms.trimmed import TrimmedMean, decay, trimmed_sum
+from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
 HOSTILE = (1e308, -1e308, 1.7e308, 5e-324, math.nan, math.inf, -math.inf, 0.0, -0.0)
@@ -135,7 +138,7 @@ def test_one_record_moves_a_trimmed_sum_by_no_more_than_its_sensitivity(
     for a, b in ((X, y), (other, target)):
         batch = opened(mechanism, a, b, size=2, budget=Budget(50.0, 1e-3))
         batch.trimmed(SquaredLoss(), np.array([[1e3], [-2.0]]), mechanism)
-    weights = decay(mechanism.t, 5, batch.problem.bits)
+    weights = decay(mechanism.t(batch.problem), 5, batch.problem.bits)
     for one, two in zip(*grids, strict=True):
         assert one.min() >= 0
         assert max(one.max(), two.max()) <= 2**batch.problem.bits
@@ -144,7 +147,7 @@ def test_one_record_moves_a_trimmed_sum_by_no_more_than_its_sensitivity(
             trimmed_sum(c.copy(), 5, 2**batch.problem.bits, weights) for c in (one, two)
         )
         assert abs(f - g) <= min(s, t)
-        assert abs(math.log(s / t)) <= mechanism.t
+        assert abs(math.log(s / t)) <= mechanism.t(batch.problem)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -172,10 +175,12 @@ def test_trimmed_noise_is_the_sensitivity_that_is_billed() -> None:
     found = batch.trimmed_means(mechanism)
     bits = batch.problem.bits
     grid = mechanism.on_grid(x, bits)
-    total, size = trimmed_sum(grid, 20, 2**bits, decay(mechanism.t, 20, bits))
+    total, size = trimmed_sum(grid, 20, 2**bits, decay(mechanism.t(batch.problem), 20, bits))
     step = 40.0 / 2**bits / 60
     noise = np.abs((found + 20.0) / step - total)
-    assert np.median(noise) / (size * mechanism.scale * math.log(2)) == pytest.approx(1, abs=0.08)
+    assert np.median(noise) / (
+        size * mechanism.scale(batch.problem) * math.log(2)
+    ) == pytest.approx(1, abs=0.08)
 
 
 # --- aggregated functions ----------------------------------------------------------------------
@@ -313,8 +318,7 @@ def test_a_mechanism_opens_its_own_question_only() -> None:
         batch.aggregate(lambda x: x[0], np.zeros(2), trimmed)
 
     class Cheaper(TrimmedMean):
-        @property
-        def scale(self) -> float:
+        def scale(self, problem: Any) -> float:
             return 0.0
 
     with pytest.raises(IncompatibleParts):
@@ -409,6 +413,42 @@ def test_ledgers_charge_what_they_have_a_theorem_for(composition: Any, tmp_path:
     if composition == "zcdp":
         with pytest.raises(Exception, match="slack"):
             charge(aggregated(12.0, blocks=151, smoothness=0.01, delta=1.9e-6), 1)
+
+
+# --- persons -----------------------------------------------------------------------------------
+
+
+def test_several_rows_of_a_person_cost_the_square_of_their_number() -> None:
+    """The same multiplier costs the same; the noise is larger, and t smaller, by max_rows."""
+    mechanism = trimmed_mean(3.0)
+    one, four = (Problem(n=200, d=2, max_rows=m) for m in (1, 4))
+    bills = [cost((Round(events=(mechanism.event(p, 2),)),), "replace_one") for p in (one, four)]
+    assert bills[1].rho == pytest.approx(bills[0].rho)
+    assert mechanism.scale(four) == pytest.approx(4 * mechanism.scale(one))
+    assert mechanism.t(four) == pytest.approx(mechanism.t(one) / 4)
+    row = replace(mechanism.event(four, 2), radius=1.0, diameter=1.0)
+    each = cost((Round(events=(row,)),), "replace_one").rho
+    assert bills[1].rho == pytest.approx(16 * each)
+    with pytest.raises(InvalidInput, match="max_rows=1"):
+        aggregated(3.0).event(four, 1)
+
+
+def test_rows_that_do_not_count_are_not_read() -> None:
+    X, _ = records(40, 1)
+    X += 1.0
+    groups = np.repeat(np.arange(10), 4)
+    mechanism = trimmed_mean(trim=0)
+    batch = opened(mechanism, X, size=1, groups=groups, max_rows=2)
+    (found,) = batch.trimmed_means(mechanism)
+    assert abs(found - np.clip(X, -3, 3).mean() / 2) < 0.5
+    seen: list[np.ndarray] = []
+    single = aggregated()
+    batch = opened(single, X, size=1, groups=groups, max_rows=1)
+    batch.aggregate(lambda x: seen.append(x.copy()) or x.mean(), 0.0, single)
+    rows = np.concatenate(seen)[:, 0]
+    assert len(rows) == 10
+    owners = [groups[np.flatnonzero(X[:, 0] == v)[0]] for v in rows]
+    assert sorted(owners) == list(range(10))
 
 
 def test_exact_noise_of_both() -> None:

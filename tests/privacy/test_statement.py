@@ -93,7 +93,7 @@ def test_a_private_fit(name, neighbours):
     given = statement(PLANS[name], neighbours=neighbours)
     near = neighbours.replace("_", "-")
     assert given.headline == (
-        f"(ε = 1, δ = 1e-06)-differentially private for one row, {near} neighbours"
+        f"(ε = 1, δ = 1e-06)-differentially private for one row, not one person, {near} neighbours"
     )
     assert str(given).splitlines()[0] == given.headline
     assert given.spent == cost(given.plan, neighbours).epsilon(1e-6) <= 1
@@ -142,7 +142,7 @@ def test_the_page_tells_everything():
     text = str(given)
     for part in (
         "DPLogisticRegression",
-        "one row replaced by any other",
+        "one row, not one person: replaced by any other",
         "n = 30162 (public)",
         "ρ = ",
         "exact: OpenDP",

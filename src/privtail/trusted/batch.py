@@ -176,20 +176,37 @@ class Batch:
         answer = self.problem.gradient_norms(len(cuts))
         return self._answer(counts.reshape(-1) << self._bits, answer)
 
+    def invalid_rows(self) -> Sensitive:
+        """How many rows count as zero: a number that is not finite, or an undeclared label.
+
+        One number; the target counts if there is one. Rows that do not count anyway (beyond
+        ``max_rows``, or without an id) are left out. Sensitivity: `Problem.invalid_rows`.
+        """
+        zero = np.zeros((self.problem.d, 1))
+        target = self._curator._targets is not None
+
+        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            map_ = self._curator.map
+            _, _, valid = rows.margins(map_.scales, map_.offsets, zero, np.zeros(1))
+            sums[0, 0] += np.count_nonzero(~(valid & np.isfinite(y)))
+
+        count = self._sweep(block, 1, (1,), target)
+        return self._answer(count.reshape(-1) << self._bits, self.problem.invalid_rows())
+
     def labels(self, epsilon: float, delta: float) -> list[Any]:
         """The labels that occur often enough, sorted; charged even when there is none.
 
-        `StabilityHistogram` has the proof. Replacing a record moves two counts by one:
-        epsilon-DP on the labels that both data sets hold. A label held by one record alone passes
-        with probability at most delta, and only one such label can be on either side.
+        `StabilityHistogram` has the proof, for one row and for a person with several.
         """
         targets = self._curator._targets
         if not isinstance(targets, Labels):
             raise InvalidInput("labels() needs a target of labels.")
         self._require_everyone("labels")
-        mechanism = StabilityHistogram(epsilon, delta)
+        mechanism = StabilityHistogram(epsilon, delta, self.problem.max_rows)
         sampler = self._opening.charge(mechanism.event())
-        return targets.restored(mechanism.release(targets.counts(), sampler))
+        found = targets.restored(mechanism.release(targets.counts(self._ids), sampler))
+        self._opening.released()
+        return found
 
     def trimmed(self, loss: AnyLoss, w: ArrayLike, mechanism: TrimmedMean) -> Doubles:
         """Released trimmed means of the records' gradients at w, flattened row-major.
@@ -250,7 +267,9 @@ class Batch:
             callbacks.on_part(function, x, y, point.size) for x, y in self._parts(mechanism.blocks)
         ]
         points = mechanism.on_grid(np.array(values), point.reshape(-1))
-        return mechanism.release(points, point.reshape(-1), sampler).reshape(point.shape)
+        found = mechanism.release(points, point.reshape(-1), sampler).reshape(point.shape)
+        self._opening.released()
+        return found
 
     # ---------------------------------------------------------------- inside
 
@@ -326,11 +345,11 @@ class Batch:
         self._require_everyone("trimmed means")
         sampler = self._opening.charge(mechanism.event(self.problem, size))
         n = self.problem.n
-        ids = np.arange(n)
+        ids, nothing = np.arange(n), np.zeros(1)
         released = []
         for first in range(0, size, max(1, COLUMN_BYTES // (8 * n))):
             part = slice(first, min(size, first + max(1, COLUMN_BYTES // (8 * n))))
-            columns = np.zeros((part.stop - part.start, n), np.int64)
+            columns = np.full((part.stop - part.start, n), mechanism.on_grid(nothing, self._bits))
 
             def block(
                 rows: Rows, y: Doubles, places: Integers, sums: Doubles,
@@ -341,10 +360,11 @@ class Batch:
 
             self._sweep(block, 1, (1,), targets, ids)
             released.append(mechanism.release(columns, self.problem, sampler))
+        self._opening.released()
         return np.concatenate(released)
 
     def _parts(self, blocks: int) -> Iterator[tuple[Doubles, Doubles | None]]:
-        """Rows and targets of one block after the other; sweeps once for every PART_BYTES."""
+        """Valid rows and targets of one block after the other; a sweep for every PART_BYTES."""
         curator, n, d = self._curator, self.problem.n, self.problem.d
         deal, target = curator.blocks(blocks), curator._targets is not None
         places = np.empty(n, np.int64)
@@ -355,7 +375,7 @@ class Batch:
         for first in range(0, blocks, at_once):
             last = min(blocks, first + at_once)
             begin, end = int(ends[first]), int(ends[last])
-            kept = np.empty((end - begin, d + 1))
+            kept = np.full((end - begin, d + 1), np.nan)
 
             def block(
                 rows: Rows, y: Doubles, seen: Integers, sums: Doubles,
@@ -373,7 +393,7 @@ class Batch:
                 yield part[:, :d], part[:, d] if target else None
 
     def _require_everyone(self, what: str) -> None:
-        if not isinstance(self._ids, slice):
+        if self._ids is not self._curator._kept:
             raise InvalidInput(f"Ask for {what} in a round of Everyone: no theorem covers others.")
 
     def _finite(self, loss: AnyLoss, w: Doubles, mean: RobustMean) -> RobustMean:

@@ -12,6 +12,14 @@ from privtail.errors import InvalidInput
 Neighbours = Literal["replace_one", "zero_out"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace_one", "zero_out")
 
+ROW = "one row, not one person"
+"""What is protected without ``groups``."""
+
+
+def person(max_rows: int) -> str:
+    """What is protected with ``groups``."""
+    return f"one person, with at most {max_rows} row{'s' if max_rows > 1 else ''} counted"
+
 
 @dataclass(frozen=True)
 class Budget:

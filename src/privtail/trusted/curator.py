@@ -11,6 +11,25 @@ is in its docstring) after its event was matched with the reserved plan. Record 
 positions; blocks, parts and batches are dealt by id; n, and every divisor, is public. A user's
 callback sees fresh read-only copies; its output is forced onto the declared range and whatever it
 raises counts as 0.
+
+One person, several rows (``groups``). Two tables of n positions are neighbours if they agree
+everywhere but in the positions P that hold one person's rows, however many; there the other table
+holds rows of one other person, who has no row elsewhere (replace-one), or empty slots without an id
+(zero-out). So neighbours agree on which positions belong together: that partition is public
+structure like n, and neither it nor the number of somebody's rows is hidden; ids, rows and, under
+zero-out, whether somebody is in the table at all, are. (A person who took the id of somebody else
+in the table would change whose rows count; such tables are no neighbours.)
+
+At most ``max_rows`` rows of every person count: those whose positions come first in a public random
+order. `Persons.seats` decides that from P alone, so the same positions count in both tables, no
+other person's do or do not because of this one, and at most ``max_rows`` contributions differ:
+`Problem` has the bound for every answer. Rows that do not count are not read.
+
+Rounds sample persons. Coins and parts are drawn for positions, and the first of a person's
+positions decides for all of them: in a Poisson batch every person is in with probability ``rate``,
+independently, with all the rows that count, so the theorem is that for one unit of ``max_rows``
+times the sensitivity, compared with itself absent or exchanged; a deal of disjoint parts has each
+person in one part. Divisors stay n, n rate and n / parts. Blocks are dealt by position.
 """
 
 from __future__ import annotations
@@ -25,18 +44,26 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail import progress
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned, NotReleased, require_whole
 from privtail.trusted.accountants import calibrate, cost
 from privtail.trusted.batch import BLOCK_ROWS, Batch, FeatureMap, Ids
-from privtail.trusted.budget import Budget
+from privtail.trusted.budget import ROW, Budget, person
 from privtail.trusted.events import Plan, Round, plan_to_json
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler, SimulatedSampler
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import as_records
+from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.targets import Labels, Numbers
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
+
+PERSONS = (
+    "An id stands for one person: nobody has two, and no two share one.",
+    "Which rows belong together is public, like n; whose they are and what they hold is not.",
+)
+"""On what a promise for persons rests."""
 
 
 class Curator:
@@ -55,6 +82,9 @@ class Curator:
     outputs : K, columns of w.
     classes : declared labels, in order; None for a numeric target; ``()`` for labels still to buy.
     categories : column -> declared categories, for data frames and mappings.
+    groups : (n,) person ids, numbers or text: the promise is then for one person with all rows,
+        not for one row. A missing id belongs to nobody, and its row never counts.
+    max_rows : how many rows of one person count, with ``groups``. Noise grows with it.
     label : what the ledger and the statement call this fit.
 
     Raises
@@ -76,6 +106,8 @@ class Curator:
         outputs: int = 1,
         classes: Sequence[Any] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
+        groups: Any = None,
+        max_rows: int | None = None,
         label: str = "fit",
         assumptions: Sequence[str] = (),
     ) -> None:
@@ -83,8 +115,14 @@ class Curator:
             raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
         self._records = as_records(X, categories)
         n, d = self._records.n, self._records.d
+        self._persons = _persons(groups, max_rows, n)
         self._problem = Problem(
-            n=n, d=d, outputs=outputs, intercept=intercept, indicators=self._records.indicators
+            n=n,
+            d=d,
+            outputs=outputs,
+            intercept=intercept,
+            indicators=self._records.indicators,
+            max_rows=1 if max_rows is None else max_rows,
         )
         self._targets: Numbers | Labels | None = None
         if y is not None:
@@ -93,17 +131,23 @@ class Curator:
             self._targets.declare(tuple(classes))
         self._budget, self._ledger = budget, ledger
         self.label, self.assumptions = label, tuple(assumptions)
+        self._unit = ROW if max_rows is None else person(max_rows)
+        if max_rows is not None:
+            self.assume(PERSONS)
         public, simulated = np.random.SeedSequence(random_state).spawn(2)
         self._sampler: Sampler = ExactSampler() if noise == "exact" else SimulatedSampler(simulated)
         self.seeded = random_state is not None
         self._public = np.random.default_rng(public)
         self._deals: dict[int, NDArray[np.int64]] = {}
         self._parts: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._kept: Ids = slice(0, n)
+        self._leaders: Ids = slice(0, n)
         self._lock = threading.Lock()
         self._plan: Plan | None = None
         self._process = os.getpid()
         self._cursor: list[tuple[Round, int]] = []
         self._current: Opening | None = None
+        self._done = 0
         self.map = FeatureMap(np.ones(d), np.zeros(d))
 
     # ---------------------------------------------------------------- budget
@@ -148,6 +192,7 @@ class Curator:
                     rho=bill.rho,
                     neighbours=self.budget.neighbours,
                     plan=plan_to_json(plan),
+                    unit="row" if self.unit == ROW else "person",
                 )
             self._plan, self._process = plan, os.getpid()
             self._cursor = [(r, 0) for r in plan if r.times > 0]
@@ -161,6 +206,11 @@ class Curator:
     def budget(self) -> Budget:
         """What this fit may cost."""
         return self._budget
+
+    @property
+    def unit(self) -> str:
+        """What is protected: one row, or one person with all rows."""
+        return self._unit
 
     @property
     def problem(self) -> Problem:
@@ -259,8 +309,8 @@ class Curator:
     def _batch(self, sampling: Sampling) -> Batch:
         if self._process != os.getpid():
             raise NotPlanned("A forked process cannot release what its parent has paid for.")
+        self._close()
         with self._lock:
-            self._close()
             if not self._cursor:
                 raise NotPlanned("No round is left in the plan; compose() one that announces it.")
             planned, used = self._cursor[0]
@@ -270,27 +320,59 @@ class Curator:
                 self._cursor.pop(0)
             else:
                 self._cursor[0] = (planned, used + 1)
-            self._current = Opening(planned.events, self._sampler)
+            self._current = Opening(planned.events, self._sampler, self._finished)
             ids = self._seen(sampling, used)
             return Batch(self, self.problem.sampled(sampling), ids, self._current)
 
     def _seen(self, sampling: Sampling, used: int) -> Ids:
         """Ids of a round's next batch. One planned Round of parts is one deal."""
         n = self.problem.n
+        if self._persons is not None:
+            order = self._public.permutation(n)
+            self._kept, self._leaders = self._persons.seats(order, self.problem.max_rows)
+            self._persons = None
         if isinstance(sampling, PoissonBatches):
-            return np.flatnonzero(self._sampler.coins(n, sampling.rate))
+            return self._led(self._sampler.coins(n, sampling.rate))
         if isinstance(sampling, DisjointParts):
             if used == 0:
                 self._parts = self._public.permutation(n) % sampling.parts
-            return np.flatnonzero(self._parts == used % sampling.parts)
-        return slice(0, n)
+            return self._led(self._parts == used % sampling.parts)
+        return self._kept
+
+    def _led(self, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The rows that count of every person whose first position is chosen."""
+        seats = np.flatnonzero(chosen[self._leaders])
+        return seats if isinstance(self._kept, slice) else self._kept[seats]
 
     def _close(self) -> None:
         if self._current is not None:
             self._current.close()
+
+    def _finished(self) -> None:
+        with self._lock:
+            self._done += 1
+            done = self._done
+        progress.report(done, sum(r.times for r in self.plan))
 
     def __repr__(self) -> str:
         return f"Curator({self._records!r}, {self.budget})"
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("A curator holds private records and cannot be pickled or copied.")
+
+
+def _persons(groups: Any, max_rows: Any, n: int) -> Persons | None:
+    if groups is None and max_rows is None:
+        return None
+    if groups is None:
+        raise InvalidInput(
+            f"max_rows={max_rows!r} bounds the rows of one person, and nobody said whose row is "
+            "whose. Pass groups= as well: one person id per row."
+        )
+    if max_rows is None:
+        raise InvalidInput(
+            "groups needs max_rows: how many rows of one person may count, for example max_rows=5. "
+            "Noise grows with it; further rows of a person are left out."
+        )
+    require_whole("max_rows", max_rows, 1)
+    return Persons(groups, n)

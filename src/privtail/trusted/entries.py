@@ -14,6 +14,7 @@ from privtail.errors import InvalidInput
 from privtail.trusted.budget import Budget, Neighbours
 
 Composition = Literal["basic", "zcdp", "gdp"]
+Unit = Literal["row", "person"]
 Amount = Fraction | float  # a float only when infinite
 
 SLACK_SHARE = Fraction(1, 100)
@@ -78,6 +79,7 @@ class Entry:
     neighbours : the relation of the cost.
     plan : its rounds, as JSON.
     time, pid : when, in UTC, and by which process; for the reader only.
+    unit : whose neighbours: those of one row, or of one person with several.
     """
 
     number: int
@@ -91,8 +93,11 @@ class Entry:
     plan: list[dict[str, Any]]
     time: str
     pid: int
+    unit: Unit = "row"
 
     def __post_init__(self) -> None:
+        if self.unit not in ("row", "person"):
+            raise InvalidInput(f"unit must be 'row' or 'person', got {self.unit!r}.")
         _require_line("label", self.label)
         _require_line("time", self.time)
         for name in ("epsilon", "delta", "mu", "rho", "slack"):

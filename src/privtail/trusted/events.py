@@ -17,7 +17,7 @@ Law = Literal[
 ]  # fmt: skip
 LAWS: tuple[Law, ...] = get_args(Law)
 SMOOTH: tuple[Law, ...] = ("laplace_lognormal", "smooth_gaussian")
-"""Laws whose noise follows a smooth sensitivity, which is private and 1 in their events."""
+"""Laws whose noise follows a smooth sensitivity, which is private."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,8 @@ class Event:
     scale : noise parameter in grid units: s (Gaussian), b (Laplace, Gumbel). 0 means no noise. In
         units of the smooth sensitivity where there is one.
     radius, diameter : sensitivity in grid units under ``zero_out`` and ``replace_one``, in the
-        norm of the law: l2 (gaussian), l1 (laplace, labels), l-infinity (noisy_max); 1 where it is
-        smooth.
+        norm of the law: l2 (gaussian), l1 (laplace, labels), l-infinity (noisy_max); where it
+        is smooth, the rows of one unit of privacy.
     coordinates : number of noise draws.
     picks : how many indices a noisy max releases.
     one_signed : every record's contribution to every score has one sign, so under ``zero_out``

@@ -48,6 +48,7 @@ from privtail.trusted.entries import (
     Composition,
     Entry,
     Terms,
+    Unit,
     decimal,
     float_above,
     float_below,
@@ -131,6 +132,7 @@ class Ledger:
         plan: list[dict[str, Any]],
         mu: float | None = None,
         rho: float | None = None,
+        unit: Unit = "row",
     ) -> Reservation:
         """Charge a plan, before any of its releases. Nothing is ever refunded.
 
@@ -141,13 +143,14 @@ class Ledger:
         neighbours : relation of that cost.
         plan : the plan, by `plan_to_json`.
         mu, rho : its Gaussian-DP and zCDP parameters, None where there is none.
+        unit : whether that relation is about one row or about one person with several.
 
         Raises
         ------
         BudgetExceeded
             If too little is left. Nothing has been read from the records.
         UnsupportedAccounting
-            If this ledger's composition has no theorem for the plan.
+            If this ledger's composition has no theorem for the plan, or it counts another unit.
         InvalidInput
             If a number cannot be used, or the file cannot be read, trusted or written.
         """
@@ -163,9 +166,16 @@ class Ledger:
             plan=plan,
             time=datetime.now(UTC).isoformat(timespec="seconds"),
             pid=os.getpid(),
+            unit=unit,
         )
         self._require_theorem(entry)
         with self._pages.open(write=True) as (entries, append):
+            if entries and entries[0].unit != unit:
+                raise UnsupportedAccounting(
+                    f"This ledger counts what one {entries[0].unit} loses and {label} is stated "
+                    f"for one {unit}; their epsilons do not add. Fit every time with groups= and "
+                    "max_rows=, or never, or keep a second ledger."
+                )
             losses, slacks = self._total([*entries, entry])
             most, slackest = self.terms.limits
             if losses > most or slacks > slackest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -20,11 +21,19 @@ class Opening:
     ----------------
     Every planned event is matched at most once: in this process (a lock), in its children (none:
     after a fork nothing can be released), and never after the batch has been closed.
+
+    ``finished`` is called once: when the last planned release was made, or the batch is closed.
     """
 
-    def __init__(self, events: tuple[Event, ...], sampler: Sampler) -> None:
+    def __init__(
+        self,
+        events: tuple[Event, ...],
+        sampler: Sampler,
+        finished: Callable[[], None] = lambda: None,
+    ) -> None:
         self._events, self._next, self._sampler = events, 0, sampler
         self._open, self._process = True, os.getpid()
+        self._finished: Callable[[], None] | None = finished
         self._lock = threading.Lock()
 
     def charge(self, event: Event) -> Sampler:
@@ -52,10 +61,22 @@ class Opening:
             self._next += 1
             return self._sampler
 
+    def released(self) -> None:
+        """Note that a release that was charged has been made."""
+        if self._next == len(self._events):
+            self._finish()
+
     def close(self) -> None:
         """Nothing can be released from this batch any more."""
         with self._lock:
             self._open = False
+        self._finish()
+
+    def _finish(self) -> None:
+        with self._lock:
+            finished, self._finished = self._finished, None
+        if finished is not None:
+            finished()
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("The right to release cannot be pickled or copied.")

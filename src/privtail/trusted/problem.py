@@ -2,12 +2,28 @@
 
 An algorithm plans with a `Problem` before any record is read; a `Batch` answers the same questions
 with values, and both use the sensitivities computed here.
+
+Formal guarantee
+----------------
+Every answer is a function of the contributions c_1 .. c_n of the n positions, c_i a function of the
+record at i alone, and every method below bounds in l1, l2 and l-infinity how far the answer moves
+when one contribution is exchanged for any other (diameter) or for nothing (radius), whatever the
+others are. When one person's rows change and at most m = ``max_rows`` of their positions count,
+the same ones before and after (`Curator` says why), at most m contributions change. Exchange them
+one after the other: each step is a change of one contribution, so by the triangle inequality the
+answer moves by at most m times as far. This needs nothing of the answer but the bound for one row:
+it holds for sums, for medians of block sums whichever blocks the m rows were dealt to, for clipped
+second moments, for histograms, and for pooled ones, in which a position votes for its own column.
+Where the emptying of a record moves all coordinates in one direction, so does every step, and so do
+m of them: one-signed answers stay one-signed. Largest magnitudes do not grow: there are still n
+positions.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from privtail.errors import IncompatibleParts, InvalidInput, require_whole
 from privtail.trusted.means import Ball, Interval, RobustMean
@@ -33,6 +49,8 @@ class Problem:
     ----------
     expected : how many records a batch is expected to hold; the public divisor of every mean.
     indicators : columns that are 0 or 1 by declaration, because they encode a category.
+    max_rows : how many rows of one person count; 1 protects a row. Every sensitivity is
+        ``max_rows`` times that of one row.
     """
 
     n: int
@@ -41,6 +59,7 @@ class Problem:
     intercept: bool = False
     expected: float = 0.0
     indicators: tuple[int, ...] = ()
+    max_rows: int = 1
 
     def __post_init__(self) -> None:
         if self.n < 1 or self.d < 1 or self.outputs < 1:
@@ -48,6 +67,7 @@ class Problem:
                 f"A problem needs at least one record, feature and output; got n={self.n}, "
                 f"d={self.d}, outputs={self.outputs}."
             )
+        require_whole("max_rows", self.max_rows, 1)
         if self.expected == 0.0:
             object.__setattr__(self, "expected", float(self.n))
 
@@ -102,7 +122,7 @@ class Problem:
             raise InvalidInput(f"radius must be positive and finite, got {radius!r}.")
         size = _triangle(self.rows + target)
         R = 2.0**self.bits
-        return Sensitivity(
+        return self._answer(
             size=size,
             unit=radius * radius / R / self.expected,
             radius=Norms(math.inf, R, R),
@@ -119,7 +139,7 @@ class Problem:
         votes = 1 if pooled else columns
         step = 2.0**self.bits
         diagonal = math.nextafter(math.sqrt(2 * votes) * step, math.inf)
-        return Sensitivity(
+        return self._answer(
             size=columns * (edges + 1),
             unit=2.0**-self.bits,
             radius=Norms(votes * step, math.inf, step),
@@ -133,6 +153,30 @@ class Problem:
         """Counts of gradient norms in ``edges`` + 1 cells."""
         return replace(self.histogram(1, edges), question="gradient norms")
 
+    def invalid_rows(self) -> Sensitivity:
+        """How many rows count as zero, size 1.
+
+        A record adds 0 or 1, so replacing it moves the count by at most 1, and so does emptying
+        it, whether an empty slot is taken as nothing (0) or as a row of missing numbers (1).
+        """
+        step = 2.0**self.bits
+        one = Norms(step, step, step)
+        return self._answer(
+            size=1,
+            unit=2.0**-self.bits,
+            radius=one,
+            diameter=one,
+            magnitude=self.n * 2**self.bits,
+            one_signed=True,
+            question="invalid rows",
+        )
+
+    def _answer(self, *, radius: Norms, diameter: Norms, **others: Any) -> Sensitivity:
+        """Bounds for one row, made bounds for one person."""
+        return Sensitivity(
+            radius=radius.times(self.max_rows), diameter=diameter.times(self.max_rows), **others
+        )
+
     def _mean(self, mean: RobustMean, size: int, question: str) -> Sensitivity:
         require_whole("blocks", mean.blocks, 1)
         if mean.blocks > self.n:
@@ -145,7 +189,7 @@ class Problem:
         radius, diameter = contribution.norms(size, self.bits)
         middle = 2 - mean.blocks % 2  # block sums that the median averages, kept as their sum
         largest = 2**self.bits if isinstance(contribution, Ball) else contribution.steps(self.bits)
-        return Sensitivity(
+        return self._answer(
             size=size,
             unit=contribution.radius * 2.0**-self.bits * mean.blocks / middle / self.expected,
             radius=radius,

@@ -1,4 +1,8 @@
-"""Which records a round sees. Who sees what is decided by record id, never by content."""
+"""Which records a round sees. Who sees what is decided by record id, never by content.
+
+Where rows belong to persons (`Curator`, groups), a person's rows are seen together or not at all:
+read "person" for "record" below.
+"""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
@@ -45,6 +46,13 @@ def _up(x: float) -> float:
     return x if exact else math.nextafter(x * (1 + 2**-50), math.inf)
 
 
+def _times(x: float, factor: int) -> float:
+    """The product, rounded up."""
+    product = x * factor
+    exact = math.isinf(product) or Fraction(product) >= Fraction(x) * factor
+    return product if exact else math.nextafter(product, math.inf)
+
+
 @dataclass(frozen=True)
 class Norms:
     """Upper bounds on the l1, l2 and l-infinity norm of a change, in grid units."""
@@ -52,6 +60,10 @@ class Norms:
     l1: float
     l2: float
     linf: float
+
+    def times(self, factor: int) -> Norms:
+        """Bounds on ``factor`` such changes, one after the other (triangle inequality)."""
+        return Norms(*(_times(x, factor) for x in (self.l1, self.l2, self.linf)))
 
     def tightened(self, size: int) -> Norms:
         """The least bounds that follow from these for a vector of ``size`` coordinates."""
@@ -71,7 +83,8 @@ class Sensitivity:
     ----------
     size : number of coordinates.
     unit : real value of one grid step.
-    radius, diameter : bounds on the change under ``zero_out`` and ``replace_one``.
+    radius, diameter : bounds on the change under ``zero_out`` and ``replace_one`` of the unit of
+        privacy: one row, or one person.
     magnitude : the largest absolute integer that any data could produce.
     one_signed : every record moves all coordinates in one direction.
     question : what was asked, for the statement.
@@ -235,7 +248,9 @@ class Sensitive:
             names = ", ".join(known.__name__ for known in MECHANISMS)
             raise IncompatibleParts(f"A sensitive value is opened by one of {names} only.")
         sampler = self._opening.charge(mechanism.event(self.sensitivity))
-        return mechanism.release(self._value, self.sensitivity, sampler)
+        answer = mechanism.release(self._value, self.sensitivity, sampler)
+        self._opening.released()
+        return answer
 
     def __repr__(self) -> str:
         s = self.sensitivity

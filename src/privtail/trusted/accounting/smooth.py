@@ -35,11 +35,12 @@ def lognormal_rho(event: Event) -> float:
     e^(2 sigma^2)/e^(sigma^2/2). A move by S is b = e^(3 sigma^2/2)/c times S: pure b-DP, hence
     b^2/2-zCDP. Stretching: e^t Z = X e^(sigma (Y + t/sigma)) is post-processing of a normal moved
     by a = t/sigma: a^2/2-zCDP. Both: the triangle inequality of Renyi divergences, with its free
-    order at k = 1 + a/b, gives D_alpha <= alpha (a + b)^2/2.
+    order at k = 1 + a/b, gives D_alpha <= alpha (a + b)^2/2. A unit of ``radius`` rows costs
+    radius^2 times that (group privacy of zCDP).
     """
     stretched = event.smoothness / event.spread if event.spread else math.inf
     moved = math.exp(1.5 * event.spread**2) / event.scale
-    return up(up(stretched + up(moved)) ** 2 / 2)
+    return up(up(max(event.radius, event.diameter) * up(stretched + up(moved))) ** 2 / 2)
 
 
 def smooth_gaussian_loss(event: Event) -> float:
@@ -52,7 +53,7 @@ def smooth_gaussian_loss(event: Event) -> float:
     e^epsilon_1 (e^epsilon_2 R(A) + delta_2) + delta_1, so every split of delta into delta_1 +
     e^epsilon_1 delta_2 proves epsilon_1 + epsilon_2; the least of some splits is returned.
     """
-    if not 0 < event.delta < 1:
+    if not 0 < event.delta < 1 or (event.radius, event.diameter) != (1, 1):
         return math.inf
     centre = GaussianDP(up(1 / event.scale))
     best = math.inf

@@ -85,6 +85,11 @@ class SampleAndAggregate:
 
     def event(self, problem: Problem, size: int) -> Event:
         """The bill of one aggregated point of ``size`` coordinates."""
+        if problem.max_rows > 1:
+            raise InvalidInput(
+                "Sample and aggregate protects one row: several rows of a person would be in "
+                "several parts. Use groups with max_rows=1."
+            )
         needed = blocks_needed(size, self.smoothness)
         if self.blocks < needed:
             raise InvalidInput(

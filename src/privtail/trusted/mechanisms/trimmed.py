@@ -28,7 +28,8 @@ class TrimmedMean:
 
     Parameters
     ----------
-    multiplier : 1/epsilon of one coordinate, which costs epsilon^2/2 in zCDP.
+    multiplier : 1/epsilon of one coordinate, which costs epsilon^2/2 in zCDP; for all rows of a
+        person that count.
     trim : m, how many values are left out at either end; 2 m < n.
     low, high : a, b: public bounds, onto which values are forced. Every record has a value: 0,
         forced onto [a, b], where there is none.
@@ -51,6 +52,8 @@ class TrimmedMean:
     taken off t before S is computed. Noise S/s X e^(sigma Y) costs what `lognormal_rho` proves,
     whatever sigma, and is added to the sum exactly before it is rounded to the grid. Neither S nor
     a bound that depends on it is released. Replacing a value by 0 (``zero_out``) is a replacement.
+    Rows that do not count have the value 0. A person's ``max_rows`` rows are that many replacements
+    one after the other, and cost the square of their number (Bun and Steinke 2016).
     """
 
     multiplier: float
@@ -69,16 +72,15 @@ class TrimmedMean:
         if not 0 < self.smoothness < 1:
             raise InvalidInput(f"smoothness must lie in (0, 1), got {self.smoothness!r}.")
 
-    @property
-    def t(self) -> float:
+    def t(self, problem: Problem) -> float:
         """The smoothness of S that is paid for."""
-        return self.smoothness / self.multiplier if self.multiplier else 0.0
+        return self.smoothness / self._noise(problem) if self.multiplier else 0.0
 
-    @property
-    def scale(self) -> float:
-        """1/s with s = exp(-3 sigma^2/2) (epsilon - t/sigma); 0 without privacy."""
+    def scale(self, problem: Problem) -> float:
+        """1/s with s = exp(-3 sigma^2/2) (epsilon - t/sigma) of a row; 0 without privacy."""
         spread = best_spread(self.smoothness)
-        return float(self.multiplier * math.exp(1.5 * spread**2) / (1 - self.smoothness / spread))
+        bent = math.exp(1.5 * spread**2) / (1 - self.smoothness / spread)
+        return float(self._noise(problem) * bent)
 
     def event(self, problem: Problem, size: int) -> Event:
         """The bill of ``size`` trimmed means."""
@@ -87,18 +89,18 @@ class TrimmedMean:
                 f"Trimming {self.trim} of {problem.n} records at both ends leaves none. "
                 f"Use trim={problem.n // 10}."
             )
-        if self.multiplier and self.t <= 2 * ROUNDING:
+        if self.multiplier and self.t(problem) <= 2 * ROUNDING:
             raise InvalidInput(
                 "The budget of one trimmed mean is too small for floating point. Raise epsilon, or "
                 "take fewer steps."
             )
         return Event(
             law="laplace_lognormal",
-            scale=self.scale,
-            radius=1.0,
-            diameter=1.0,
+            scale=self.scale(problem),
+            radius=float(problem.max_rows),
+            diameter=float(problem.max_rows),
             coordinates=size,
-            smoothness=self.t,
+            smoothness=self.t(problem),
             spread=best_spread(self.smoothness) if self.multiplier else 0.0,
             unit=self._step(problem),
             question="trimmed means",
@@ -113,15 +115,19 @@ class TrimmedMean:
 
     def release(self, columns: Integers, problem: Problem, sampler: Sampler) -> Doubles:
         """Trimmed means (size,) of grid steps (size, n), sorted in place, in real units."""
-        weights = decay(self.t, self.trim, problem.bits)
+        weights = decay(self.t(problem), self.trim, problem.bits)
         sums = np.zeros(len(columns), np.int64)
         sizes = np.zeros(len(columns))
         for j, values in enumerate(columns):
             sums[j], sizes[j] = trimmed_sum(values, self.trim, 2**problem.bits, weights)
         if self.multiplier:
             spread = best_spread(self.smoothness)
-            sums = sampler.scaled_laplace_lognormal(sums, sizes, self.scale, spread)
+            sums = sampler.scaled_laplace_lognormal(sums, sizes, self.scale(problem), spread)
         return np.asarray(self.low + sums * self._step(problem), dtype=np.float64)
+
+    def _noise(self, problem: Problem) -> float:
+        """1/epsilon of a row, such that a person's rows together cost 1/multiplier."""
+        return self.multiplier * problem.max_rows
 
     def _step(self, problem: Problem) -> float:
         return (self.high - self.low) * 2.0**-problem.bits / (problem.n - 2 * self.trim)

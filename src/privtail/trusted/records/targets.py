@@ -63,6 +63,25 @@ def canonical_label(value: Any) -> Any:
         return None
 
 
+def distinct(cells: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
+    """Distinct values and, for each cell, the position of its value among them; private.
+
+    Values of objects are canonical labels; those of a typed array are its own.
+    """
+    if cells.dtype.kind in "fiubUS":
+        values, inverse = np.unique(cells, return_inverse=True)
+        return list(values), inverse.astype(np.int64)
+    positions: dict[Any, int] = {}
+    objects = cells.tolist()
+    # Text is canonical already; the same positions come out of the long way.
+    plain = set(map(type, objects)) <= {str, type(None)}
+    labels = objects if plain else map(canonical_label, objects)
+    inverse = np.fromiter(
+        (positions.setdefault(v, len(positions)) for v in labels), np.int64, len(cells)
+    )
+    return list(positions), inverse
+
+
 class Labels:
     """A categorical target. Labels outside the declared classes drop their row."""
 
@@ -98,29 +117,18 @@ class Labels:
             return canonical_label(element.type(declared))
         return canonical_label(declared)
 
-    def counts(self) -> Counter[Any]:
-        """How often each canonical label occurs; private."""
+    def counts(self, ids: slice | NDArray[np.int64] = slice(None)) -> Counter[Any]:
+        """How often each canonical label occurs among these ids, where it does; private."""
         values, inverse = self._distinct()
+        seen = np.bincount(inverse[ids], minlength=len(values))
         counts: Counter[Any] = Counter()
-        for value, count in zip(values, np.bincount(inverse, minlength=len(values)), strict=True):
-            counts[canonical_label(value)] += int(count)
+        for position in np.flatnonzero(seen):
+            counts[canonical_label(values[position])] += int(seen[position])
         counts.pop(None, None)
         return counts
 
     def _distinct(self) -> tuple[list[Any], NDArray[np.int64]]:
-        """Distinct raw values and, for each row, the position of its value among them."""
-        if self._y.dtype.kind in "fiubUS":
-            values, inverse = np.unique(self._y, return_inverse=True)
-            return list(values), inverse.astype(np.int64)
-        positions: dict[Any, int] = {}
-        cells = self._y.tolist()
-        # Text is canonical already; the same positions come out of the long way.
-        plain = set(map(type, cells)) <= {str, type(None)}
-        labels = cells if plain else map(canonical_label, cells)
-        inverse = np.fromiter(
-            (positions.setdefault(v, len(positions)) for v in labels), np.int64, len(self._y)
-        )
-        return list(positions), inverse
+        return distinct(self._y)
 
     def rows(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float64]:
         """Codes of these ids; NaN where the label is not declared."""
