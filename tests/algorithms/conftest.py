@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,11 @@ from privtail.losses import AbsoluteLoss, LogisticLoss, MultinomialLoss, Squared
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event
+from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.samplers import SimulatedSampler
 from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyTopK
+from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.opening import Opening
 from privtail.trusted.sampling import Sampling
 
@@ -119,6 +121,19 @@ def watched(monkeypatch) -> Watched:
         seen.charged[-1][1].append(event)
         return charge(self, event)
 
+    def watch_smooth(kind):
+        original = kind.release
+
+        def release(self, values, public, sampler):
+            out = original(self, values, public, sampler)
+            silent = original(replace(self, multiplier=0.0), values, public, sampler)
+            seen.noise.append(out - silent)
+            return out
+
+        monkeypatch.setattr(kind, "release", release)
+
+    watch_smooth(TrimmedMean)
+    watch_smooth(SampleAndAggregate)
     monkeypatch.setattr(GaussianNoise, "release", watch_release)
     monkeypatch.setattr(LaplaceNoise, "release", watch_laplace)
     monkeypatch.setattr(LaplaceMax, "release", watch_maximum)

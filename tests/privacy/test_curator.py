@@ -19,6 +19,7 @@ from scipy import stats
 
 from privtail.algorithms import (
     TABLE,
+    AggregatedMinimizer,
     CatoniDescent,
     FrankWolfe,
     FrankWolfeCorners,
@@ -34,6 +35,7 @@ from privtail.algorithms import (
     ScaledDescent,
     SparsePeeling,
     StochasticProximalGradient,
+    TrimmedDescent,
     TruncatedLasso,
     TruncatedSparseRegression,
 )
@@ -718,10 +720,13 @@ class Tape:
 def taped(monkeypatch: pytest.MonkeyPatch, job: Any, data: Any, played: Any) -> tuple[Any, Tape]:
     tape = Tape(played)
     with monkeypatch.context() as patch:
-        for name in ("gaussian", "laplace", "top", "coins"):
+        for name in (
+            "gaussian", "laplace", "top", "coins", "scaled_laplace_lognormal", "scaled_normal"
+        ):  # fmt: skip
             patch.setattr(ExactSampler, name, tape.draw(name, getattr(ExactSampler, name)))
         for name in (
             "gradient", "means", "scores", "improvement", "moments", "histogram", "gradient_norms",
+            "trimmed", "aggregate",
         ):  # fmt: skip
             patch.setattr(Batch, name, tape.listen(name, getattr(Batch, name)))
         patch.setattr(Opening, "charge", tape.listen("charge", Opening.charge))
@@ -790,6 +795,12 @@ JOBS: dict[str, Any] = {
             steps=4, step_size=0.1, threshold=1.0, blocks=3, sampling=DisjointParts(4)
         ),
         SquaredLoss(),
+    ),
+    "TrimmedDescent": algorithm_job(
+        TrimmedDescent(steps=3, step_size=0.1, low=-2.0, high=2.0), SquaredLoss()
+    ),
+    "AggregatedMinimizer": algorithm_job(
+        AggregatedMinimizer(blocks=9, radius=3.0, smoothness=0.5, delta=1e-7), SquaredLoss()
     ),
     "ScaledDescent": algorithm_job(ScaledDescent(steps=4), SquaredLoss()),
     "ScaledDescent by record": algorithm_job(
@@ -887,6 +898,10 @@ def test_equal_releases_on_neighbouring_data_give_equal_everything(
     name: str, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make = sp.csr_matrix if storage == "csr" else np.asarray
+    if (name, storage) == ("private_mean coinpress", "csr"):
+        with pytest.raises(InvalidInput, match="sparse"):
+            JOBS[name](make(X), Y)
+        return
     reference, tape = taped(monkeypatch, JOBS[name], (make(X), Y), None)
     assert tape.drawn
     assert [c for c in tape.calls if c[0] == "charge"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from privtail.algorithms.aggregated_minimizer import AggregatedMinimizer
 from privtail.algorithms.catoni_descent import CatoniDescent
 from privtail.algorithms.frank_wolfe import FrankWolfe
 from privtail.algorithms.frank_wolfe_corners import FrankWolfeCorners
@@ -20,6 +21,7 @@ from privtail.algorithms.result import Result
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.algorithms.sparse_peeling import SparsePeeling
 from privtail.algorithms.stochastic_proximal_gradient import StochasticProximalGradient
+from privtail.algorithms.trimmed_descent import TrimmedDescent
 from privtail.algorithms.truncated_lasso import TruncatedLasso
 from privtail.algorithms.truncated_sparse_regression import TruncatedSparseRegression
 
@@ -117,11 +119,22 @@ TABLE: tuple[Row, ...] = (
         "random-round-descent", "Zhang, Zheng, Mou, Wang 2017", "RRPSGD", RandomRoundDescent,
         "a typical gradient norm", "one Poisson-subsampled Gaussian gradient",
     ),
+    Row(
+        "trimmed-descent", "Wang, Xiao, Devadas, Xu 2020", "Algorithms 2 and 3", TrimmedDescent,
+        "an interval that holds the mean gradient's coordinates",
+        "one trimmed mean per coordinate, in zCDP",
+    ),
+    Row(
+        "sample-and-aggregate", "Wang, Xiao, Devadas, Xu 2020", "Algorithm 1", AggregatedMinimizer,
+        "a ball that holds the minimizer; many records",
+        "one aggregated point in all, (epsilon, delta)-DP",
+    ),
 )  # fmt: skip
 
 __all__ = [
     "NAMES",
     "TABLE",
+    "AggregatedMinimizer",
     "CatoniDescent",
     "FrankWolfe",
     "FrankWolfeCorners",
@@ -139,6 +152,7 @@ __all__ = [
     "ScaledDescent",
     "SparsePeeling",
     "StochasticProximalGradient",
+    "TrimmedDescent",
     "TruncatedLasso",
     "TruncatedSparseRegression",
 ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
+from privtail.algorithms.aggregated_minimizer import AggregatedMinimizer
 from privtail.algorithms.catoni_descent import CatoniDescent
 from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
 from privtail.algorithms.peeling import OneShotPeeling
@@ -13,6 +15,7 @@ from privtail.algorithms.proximal_gradient import ProximalGradient
 from privtail.algorithms.sparse_peeling import SparsePeeling
 from privtail.algorithms.standardized import Standardized
 from privtail.algorithms.stochastic_proximal_gradient import StochasticProximalGradient
+from privtail.algorithms.trimmed_descent import TrimmedDescent
 from privtail.errors import InvalidInput
 from privtail.losses import Targets
 from privtail.trusted.budget import Budget
@@ -73,6 +76,19 @@ def _peeling(problem: Problem, unit: float, budget: Budget, curvature: float) ->
     )  # fmt: skip
 
 
+def _trimmed(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+    return TrimmedDescent(
+        steps=30, step_size=1 / (3 * curvature), low=-10 * unit, high=10 * unit, smoothness=0.3
+    )
+
+
+def _aggregated(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+    # Half of the budget's delta stays with the scales.
+    half = replace(budget, delta=budget.delta / 2)
+    parameters = problem.rows * problem.outputs
+    return AggregatedMinimizer.from_theory(problem.n, parameters, half, radius=10 * unit)
+
+
 def _batch(problem: Problem) -> int:
     return max(1, math.ceil(problem.n / BATCHES))
 
@@ -85,6 +101,8 @@ NAMES: dict[str, Maker] = {
     "holland-spgd": _holland,
     "median-of-means-descent": _median,
     "sparse-peeling": _peeling,
+    "trimmed-descent": _trimmed,
+    "sample-and-aggregate": _aggregated,
 }
 """Names that the estimators' ``algorithm`` takes, besides ``"auto"``."""
 

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.errors import InvalidInput, NotReleased
+from privtail.errors import IncompatibleParts, InvalidInput, NotReleased
 from privtail.losses import AnyLoss, GeneralLoss, Loss
 from privtail.trusted import callbacks, kernels
 from privtail.trusted.means import Ball, ClippedMean, Interval, RobustMean
+from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
 from privtail.trusted.mechanisms.labels import StabilityHistogram
+from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import DenseRows, Rows, Stream, Window
@@ -37,6 +39,8 @@ _Share = tuple[Window, Ids]
 BLOCK_ROWS = 4096
 TILE = 32
 """Candidates that are scored in one go."""
+COLUMN_BYTES = PART_BYTES = 2**28
+"""Memory for the values that a trimmed mean sorts, and for the parts of an aggregate."""
 
 
 def threads() -> int:
@@ -229,8 +233,7 @@ class Batch:
         targets = self._curator._targets
         if not isinstance(targets, Labels):
             raise InvalidInput("labels() needs a target of labels.")
-        if self._ids is not self._curator._kept:
-            raise InvalidInput("Ask for labels in a round of Everyone.")
+        self._require_everyone("labels")
         mechanism = StabilityHistogram(epsilon, delta, self.problem.max_rows)
         sampler = self._opening.charge(mechanism.event())
         counts: Counter[Any] = Counter()
@@ -239,6 +242,69 @@ class Batch:
             if isinstance(part, Labels):
                 counts.update(part.counts(_moved(_within(self._ids, window), window.start)))
         found = targets.restored(mechanism.release(counts, sampler))
+        self._opening.released()
+        return found
+
+    def trimmed(self, loss: AnyLoss, w: ArrayLike, mechanism: TrimmedMean) -> Doubles:
+        """Released trimmed means of the records' gradients at w, flattened row-major.
+
+        A record brings one value per coordinate, a function of it alone; `TrimmedMean` has the
+        proof. Takes 8 n bytes of memory per coordinate, and one sweep for every 2^28 bytes.
+        """
+        w = self._parameters(w)
+        self._curator.assume(callbacks.assumptions(loss))
+        width, outputs = w.shape
+
+        def values(rows: Rows, y: Doubles) -> Doubles:
+            if isinstance(loss, GeneralLoss):
+                x = rows.transformed(self._curator.map.scales, self._curator.map.offsets)
+                return callbacks.gradients(loss, w, x, y)
+            margins, _, valid = self._margins(rows, w)
+            residuals = callbacks.derivatives(loss, margins, y)
+            z = rows.transformed(self._curator.map.scales, self._curator.map.offsets)
+            if self.problem.intercept:
+                z = np.hstack([z, np.ones((len(rows), 1))])
+            with np.errstate(all="ignore"):
+                gradients = z[:, :, None] * residuals[:, None, :]
+            gradients[~(valid & np.isfinite(y))] = 0.0
+            return gradients.reshape(len(rows), width * outputs)
+
+        return self._trimmed(mechanism, w.size, values, targets=True)
+
+    def trimmed_means(self, mechanism: TrimmedMean) -> Doubles:
+        """Released trimmed means of the mapped columns, (d,); like `trimmed`."""
+        map_ = self._curator.map
+
+        def values(rows: Rows, y: Doubles) -> Doubles:
+            z = rows.transformed(map_.scales, map_.offsets)
+            z[~np.isfinite(z).all(axis=1)] = 0.0
+            return z
+
+        return self._trimmed(mechanism, self.problem.d, values, targets=False)
+
+    def aggregate(
+        self, function: callbacks.PartFunction, fallback: ArrayLike, mechanism: SampleAndAggregate
+    ) -> Doubles:
+        """The released centre of a function's values on disjoint parts, shape of ``fallback``.
+
+        ``function(x)``, or ``function(x, y)`` where there is a target, sees the mapped rows of one
+        part as a read-only copy; rows with a missing number are left out, and labels are their
+        codes. Where it raises, or returns another number of values or a value that is not finite,
+        the part says ``fallback``, a public point. `SampleAndAggregate` has the proof.
+        """
+        if type(mechanism) is not SampleAndAggregate:
+            raise IncompatibleParts("A function on parts is released by SampleAndAggregate only.")
+        point = np.array(fallback, dtype=np.float64)
+        if not (point.size and np.isfinite(point).all()):
+            raise InvalidInput("fallback must be a public point of finite numbers.")
+        self._require_everyone("an aggregated function")
+        self._curator.assume((callbacks.PURE_PART,))
+        sampler = self._opening.charge(mechanism.event(self.problem, point.size))
+        values = [
+            callbacks.on_part(function, x, y, point.size) for x, y in self._parts(mechanism.blocks)
+        ]
+        points = mechanism.on_grid(np.array(values), point.reshape(-1))
+        found = mechanism.release(points, point.reshape(-1), sampler).reshape(point.shape)
         self._opening.released()
         return found
 
@@ -303,6 +369,69 @@ class Batch:
             _contribute(flat, plain, squares, valid, ones, labels, False, range_, self._bits, view)
 
         return block
+
+    def _trimmed(
+        self,
+        mechanism: TrimmedMean,
+        size: int,
+        values: Callable[[Rows, Doubles], Doubles],
+        targets: bool,
+    ) -> Doubles:
+        if type(mechanism) is not TrimmedMean:
+            raise IncompatibleParts("A trimmed mean is released by TrimmedMean only.")
+        self._require_everyone("trimmed means")
+        sampler = self._opening.charge(mechanism.event(self.problem, size))
+        n = self.problem.n
+        ids, nothing = np.arange(n), np.zeros(1)
+        released = []
+        for first in range(0, size, max(1, COLUMN_BYTES // (8 * n))):
+            part = slice(first, min(size, first + max(1, COLUMN_BYTES // (8 * n))))
+            columns = np.full((part.stop - part.start, n), mechanism.on_grid(nothing, self._bits))
+
+            def block(
+                rows: Rows, y: Doubles, places: Integers, sums: Doubles,
+                columns: Integers = columns, part: slice = part,
+            ) -> None:  # fmt: skip
+                grid = mechanism.on_grid(values(rows, y)[:, part], self._bits)
+                columns[:, places] = grid.T
+
+            self._sweep(block, 1, (1,), targets, ids)
+            released.append(mechanism.release(columns, self.problem, sampler))
+        self._opening.released()
+        return np.concatenate(released)
+
+    def _parts(self, blocks: int) -> Iterator[tuple[Doubles, Doubles | None]]:
+        """Valid rows and targets of one block after the other; a sweep for every PART_BYTES."""
+        curator, n, d = self._curator, self.problem.n, self.problem.d
+        deal, target = curator.blocks(blocks), curator._targets is not None
+        places = np.empty(n, np.int64)
+        places[np.argsort(deal, kind="stable")] = np.arange(n)
+        ends = np.concatenate([[0], np.cumsum(np.bincount(deal, minlength=blocks))])
+        ids = np.arange(n)
+        at_once = max(1, PART_BYTES * blocks // (8 * n * (d + 1)))
+        for first in range(0, blocks, at_once):
+            last = min(blocks, first + at_once)
+            begin, end = int(ends[first]), int(ends[last])
+            kept = np.full((end - begin, d + 1), np.nan)
+
+            def block(
+                rows: Rows, y: Doubles, seen: Integers, sums: Doubles,
+                kept: Doubles = kept, begin: int = begin, end: int = end,
+            ) -> None:  # fmt: skip
+                z = rows.transformed(curator.map.scales, curator.map.offsets)
+                at = places[seen]
+                wanted = (at >= begin) & (at < end)
+                kept[at[wanted] - begin] = np.column_stack([z, y])[wanted]
+
+            self._sweep(block, 1, (1,), target, ids)
+            for b in range(first, last):
+                part = kept[ends[b] - begin : ends[b + 1] - begin]
+                part = part[np.isfinite(part).all(axis=1)]
+                yield part[:, :d], part[:, d] if target else None
+
+    def _require_everyone(self, what: str) -> None:
+        if self._ids is not self._curator._kept:
+            raise InvalidInput(f"Ask for {what} in a round of Everyone: no theorem covers others.")
 
     def _finite(self, loss: AnyLoss, w: Doubles, mean: RobustMean) -> RobustMean:
         """Without privacy an infinite clipping threshold becomes the largest gradient norm."""
