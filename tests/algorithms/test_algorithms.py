@@ -12,6 +12,7 @@ import pytest
 from scipy import sparse
 from scipy.special import expit
 
+from privtail import open_table
 from privtail.algorithms import (
     NAMES,
     TABLE,
@@ -35,14 +36,17 @@ from privtail.algorithms import (
     TruncatedLasso,
     TruncatedSparseRegression,
 )
+from privtail.algorithms.names import OBJECTS
 from privtail.domains import L1, L2Ball, Unconstrained
 from privtail.errors import BudgetExceeded, IncompatibleParts, UnsupportedAccounting
+from privtail.trusted import batch as batch_module
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import NEIGHBOURS
 from privtail.trusted.events import SMOOTH, Round, plan_to_json
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.means import ClampedMean, ClippedMean, SmoothedCatoniMean, TruncatedMean
 from privtail.trusted.problem import Problem
+from privtail.trusted.records import formats
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
 EXAMPLES = {
@@ -103,6 +107,13 @@ EXAMPLES = {
 LARGE = {"sample-and-aggregate"}
 """Cannot run on a few hundred records: held to the same in files of their own."""
 
+STREAMED = {
+    "sample-and-aggregate": [
+        AggregatedMinimizer(blocks=900, radius=3.0, smoothness=0.02, delta=5e-6, iterations=5)
+    ],
+}
+"""Larger examples of those that need more records."""
+
 ALL = [(row.name, a) for row in TABLE if row.name not in LARGE for a in EXAMPLES[row.name]]
 every_algorithm = pytest.mark.parametrize(
     "algorithm", [a for _, a in ALL], ids=[f"{name}-{i}" for i, (name, _) in enumerate(ALL)]
@@ -111,7 +122,8 @@ every_algorithm = pytest.mark.parametrize(
 
 def test_the_table_is_a_table():
     assert [row.name for row in TABLE] == list(EXAMPLES)
-    assert {"auto", *NAMES} <= set(EXAMPLES)
+    assert {"auto", *NAMES, *OBJECTS} == set(EXAMPLES)
+    assert not set(NAMES) & set(OBJECTS)
     for row in TABLE:
         assert all(isinstance(example, row.algorithm) for example in EXAMPLES[row.name])
         assert all(isinstance(cell, str) for cell in (row.name, row.paper, row.box, row.must_know))
@@ -276,6 +288,35 @@ def test_sparse_records_give_what_dense_ones_give(watched, make_problem, algorit
         for storage in (X, sparse.csr_matrix(X))
     )
     assert np.abs(dense - csr).max() < 1e-6
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_streamed_file_gives_the_bits_of_memory(
+    watched, make_problem, name, neighbours, tmp_path, monkeypatch
+):
+    """Whatever the windows; and the passes are those that were announced."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    X, y, loss = make_problem("squared", 3_000 if name in LARGE else 700, 3)
+    columns = {f"x{j}": column for j, column in enumerate(X.T)}
+    parquet.write_table(arrow.table({**columns, "y": y}), tmp_path / "t.parquet", row_group_size=90)
+    monkeypatch.setattr(formats, "WINDOW_ROWS", 64)
+    monkeypatch.setattr(formats, "KEPT_BYTES", 20_000)
+    monkeypatch.setattr(batch_module, "BLOCK_ROWS", 50)
+    for algorithm in STREAMED.get(name, EXAMPLES[name]):
+        file, passes = open_table(tmp_path / "t.parquet"), []
+        batches = file._format.batches
+        monkeypatch.setattr(
+            file._format, "batches", lambda *a, b=batches, p=passes: (p.append(1), b(*a))[1]
+        )
+        memory = watched.fit(algorithm, X, y, loss, neighbours=neighbours, intercept=True)
+        streamed = watched.fit(algorithm, file, "y", loss, neighbours=neighbours, intercept=True)
+        assert np.array_equal(memory, streamed)
+        plan = watched.curator.plan
+        if len({e.law for r in plan for e in r.events}) > 1:  # a support and its values
+            assert len(passes) <= file.passes(plan)
+        else:
+            assert len(passes) == file.passes(plan)
 
 
 @every_algorithm

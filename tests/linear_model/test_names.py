@@ -65,6 +65,7 @@ def test_what_does_not_exist_or_fit_is_refused_before_the_charge(table):
     for arguments in (
         {"algorithm": "catoni_descent"},
         {"algorithm": 7},
+        {"algorithm": "frank-wolfe"},
         {"algorithm": "clipped-spgd", "delta": 0.0},
         {"algorithm": "clipped-spgd", "epsilon": math.inf},
     ):

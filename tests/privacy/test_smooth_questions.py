@@ -28,6 +28,7 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.registry import MECHANISMS, SMOOTH_MECHANISMS
 from privtail.trusted.mechanisms.trimmed import TrimmedMean, decay, trimmed_sum
 from privtail.trusted.problem import Problem
+from privtail.trusted.records import formats
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
 HOSTILE = (1e308, -1e308, 1.7e308, 5e-324, math.nan, math.inf, -math.inf, 0.0, -0.0)
@@ -93,7 +94,7 @@ def test_trimmed_gradients(storage: str, intercept: bool, monkeypatch: pytest.Mo
     for small in (False, True):
         if small:
             monkeypatch.setattr(batch_module, "BLOCK_ROWS", 7)
-            monkeypatch.setattr(batch_module, "COLUMN_BYTES", 1)
+            monkeypatch.setattr(formats, "KEPT_BYTES", 1)
         batch = opened(mechanism, stored, y, size=len(w), intercept=intercept)
         found = batch.trimmed(SquaredLoss(), w, mechanism)
         assert found == pytest.approx(expected, abs=1e-7)
@@ -193,7 +194,7 @@ def test_parts_are_a_deal_of_the_valid_rows(
 ) -> None:
     if small:
         monkeypatch.setattr(batch_module, "BLOCK_ROWS", 7)
-        monkeypatch.setattr(batch_module, "PART_BYTES", 100)
+        monkeypatch.setattr(formats, "KEPT_BYTES", 100)
     X, y = records(50)
     X[3, 1], y[9] = math.nan, math.inf
     seen = []

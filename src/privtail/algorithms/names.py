@@ -106,6 +106,22 @@ NAMES: dict[str, Maker] = {
 }
 """Names that the estimators' ``algorithm`` takes, besides ``"auto"``."""
 
+_BOUNDED = "it searches a bounded set, and no estimator has one"
+_BASELINE = "it is a baseline: its step size and gradient bound have no default"
+OBJECTS: dict[str, str] = {
+    "frank-wolfe": _BOUNDED,
+    "mirror-descent": "it needs a mirror map that suits its set",
+    "frank-wolfe-corners": _BOUNDED,
+    "heavy-tailed-frank-wolfe": _BOUNDED,
+    "truncated-lasso": _BOUNDED,
+    "truncated-sparse-regression": "it needs an interval that holds the target",
+    "smoothed-peeling": 'it is "sparse-peeling" with another mean',
+    "net-search": _BOUNDED,
+    "noisy-descent": _BASELINE,
+    "random-round-descent": _BASELINE,
+}
+"""Published algorithms that run as objects only, and why."""
+
 
 def named(name: str, budget: Budget, curvature: float, *, targets: Targets) -> Standardized:
     """The algorithm called ``name``, for a loss of this curvature.
@@ -115,6 +131,13 @@ def named(name: str, budget: Budget, curvature: float, *, targets: Targets) -> S
     InvalidInput
         For an unknown name, or a budget that its presets cannot use.
     """
+    if name in OBJECTS:
+        raise InvalidInput(
+            f"The algorithm {name!r} does not run by name: {OBJECTS[name]}.",
+            "Run it on a Curator, as an object of privtail.algorithms; by name there are: auto, "
+            f"{', '.join(NAMES)}.",
+            cli="To see those that do: privtail algorithms",
+        )
     if name not in NAMES:
         raise InvalidInput(
             f"There is no algorithm {name!r}. There are: auto, {', '.join(NAMES)}.",

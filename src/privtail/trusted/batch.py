@@ -25,7 +25,7 @@ from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import DenseRows, Rows, Stream, Window
+from privtail.trusted.records import DenseRows, Rows, Stream, Window, formats
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.sensitive import Sensitive, Sensitivity
 
@@ -39,8 +39,6 @@ _Share = tuple[Window, Ids]
 BLOCK_ROWS = 4096
 TILE = 32
 """Candidates that are scored in one go."""
-COLUMN_BYTES = PART_BYTES = 2**28
-"""Memory for the values that a trimmed mean sorts, and for the parts of an aggregate."""
 
 
 def threads() -> int:
@@ -249,7 +247,7 @@ class Batch:
         """Released trimmed means of the records' gradients at w, flattened row-major.
 
         A record brings one value per coordinate, a function of it alone; `TrimmedMean` has the
-        proof. Takes 8 n bytes of memory per coordinate, and one sweep for every 2^28 bytes.
+        proof. Takes 8 n bytes of memory per coordinate, and one sweep for every `KEPT_BYTES`.
         """
         w = self._parameters(w)
         self._curator.assume(callbacks.assumptions(loss))
@@ -384,8 +382,7 @@ class Batch:
         n = self.problem.n
         ids, nothing = np.arange(n), np.zeros(1)
         released = []
-        for first in range(0, size, max(1, COLUMN_BYTES // (8 * n))):
-            part = slice(first, min(size, first + max(1, COLUMN_BYTES // (8 * n))))
+        for part in _split(size, formats.sweeps(n, size)):
             columns = np.full((part.stop - part.start, n), mechanism.on_grid(nothing, self._bits))
 
             def block(
@@ -401,17 +398,15 @@ class Batch:
         return np.concatenate(released)
 
     def _parts(self, blocks: int) -> Iterator[tuple[Doubles, Doubles | None]]:
-        """Valid rows and targets of one block after the other; a sweep for every PART_BYTES."""
+        """Valid rows and targets of one block after the other; a sweep for every `KEPT_BYTES`."""
         curator, n, d = self._curator, self.problem.n, self.problem.d
         deal, target = curator.blocks(blocks), curator._targets is not None
         places = np.empty(n, np.int64)
         places[np.argsort(deal, kind="stable")] = np.arange(n)
         ends = np.concatenate([[0], np.cumsum(np.bincount(deal, minlength=blocks))])
         ids = np.arange(n)
-        at_once = max(1, PART_BYTES * blocks // (8 * n * (d + 1)))
-        for first in range(0, blocks, at_once):
-            last = min(blocks, first + at_once)
-            begin, end = int(ends[first]), int(ends[last])
+        for group in _split(blocks, formats.sweeps(n, d + 1)):
+            begin, end = int(ends[group.start]), int(ends[group.stop])
             kept = np.full((end - begin, d + 1), np.nan)
 
             def block(
@@ -424,7 +419,7 @@ class Batch:
                 kept[at[wanted] - begin] = np.column_stack([z, y])[wanted]
 
             self._sweep(block, 1, (1,), target, ids)
-            for b in range(first, last):
+            for b in range(group.start, group.stop):
                 part = kept[ends[b] - begin : ends[b + 1] - begin]
                 part = part[np.isfinite(part).all(axis=1)]
                 yield part[:, :d], part[:, d] if target else None
@@ -551,6 +546,12 @@ def _pieces(ids: Ids) -> Iterator[Ids]:
     for start in range(first, stop, BLOCK_ROWS):
         part = slice(start, min(start + BLOCK_ROWS, stop))
         yield part if isinstance(ids, slice) else ids[part]
+
+
+def _split(size: int, parts: int) -> Iterator[slice]:
+    """0 .. size - 1 in at most ``parts`` runs of about one length."""
+    ends = [size * k // min(size, parts) for k in range(min(size, parts) + 1)]
+    return (slice(*pair) for pair in itertools.pairwise(ends))
 
 
 def _within(ids: Ids, window: Window) -> Ids:
