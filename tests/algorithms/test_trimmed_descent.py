@@ -157,7 +157,7 @@ def test_it_beats_its_printed_noise_by_orders_of_magnitude():
     multiplier = calibrate(lambda m: algorithm.plan(m, problem), Budget(1.0, 1e-5))
     mechanism = algorithm.mechanism(multiplier, problem)
     x = np.random.default_rng(0).standard_t(2.5, problem.n)
-    grid = mechanism.on_grid(x, problem.bits)
+    grid = mechanism.on_grid(x[:, None], problem.bits)[0]
     weights = decay(mechanism.t(problem), mechanism.trim, problem.bits)
     _, size = trimmed_sum(grid, mechanism.trim, 2**problem.bits, weights)
     event = mechanism.event(problem, 10)

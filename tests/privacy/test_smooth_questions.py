@@ -175,7 +175,7 @@ def test_trimmed_noise_is_the_sensitivity_that_is_billed() -> None:
     batch = opened(mechanism, np.tile(x[:, None], 4000), size=4000, budget=Budget(1e6, 1e-3))
     found = batch.trimmed_means(mechanism)
     bits = batch.problem.bits
-    grid = mechanism.on_grid(x, bits)
+    grid = mechanism.on_grid(x[:, None], bits)[0]
     total, size = trimmed_sum(grid, 20, 2**bits, decay(mechanism.t(batch.problem), 20, bits))
     step = 40.0 / 2**bits / 60
     noise = np.abs((found + 20.0) / step - total)

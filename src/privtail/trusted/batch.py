@@ -37,6 +37,8 @@ Integers = NDArray[np.int64]
 Ids = slice | Integers
 _Share = tuple[Window, Ids]
 BLOCK_ROWS = 4096
+NARROW = 2**16
+"""Numbers that a block holds at least where none is summed."""
 TILE = 32
 """Candidates that are scored in one go."""
 
@@ -380,19 +382,21 @@ class Batch:
         self._require_everyone("trimmed means")
         sampler = self._opening.charge(mechanism.event(self.problem, size))
         n = self.problem.n
-        ids, nothing = np.arange(n), np.zeros(1)
+        ids = np.arange(n)
+        nothing = mechanism.on_grid(np.zeros((1, 1)), self._bits)[0, 0]
         released = []
         for part in _split(size, formats.sweeps(n, size)):
-            columns = np.full((part.stop - part.start, n), mechanism.on_grid(nothing, self._bits))
+            columns = np.full((part.stop - part.start, n), nothing)
 
             def block(
                 rows: Rows, y: Doubles, places: Integers, sums: Doubles,
                 columns: Integers = columns, part: slice = part,
             ) -> None:  # fmt: skip
-                grid = mechanism.on_grid(values(rows, y)[:, part], self._bits)
-                columns[:, places] = grid.T
+                run = len(places) == places[-1] + 1 - places[0]
+                there = slice(places[0], places[-1] + 1) if run else places
+                columns[:, there] = mechanism.on_grid(values(rows, y)[:, part], self._bits)
 
-            self._sweep(block, 1, (1,), targets, ids)
+            self._sweep(block, 1, (1,), targets, ids, max(BLOCK_ROWS, NARROW // self.problem.d))
             released.append(mechanism.release(columns, self.problem, sampler))
         self._opening.released()
         return np.concatenate(released)
@@ -459,8 +463,10 @@ class Batch:
         shape: tuple[int, ...],
         targets: bool = True,
         labels: Integers | None = None,
+        rows_at_once: int | None = None,
     ) -> Integers:
         """Exact int64 sums (blocks, *shape): blocks of rows on threads, then added."""
+        at_once = rows_at_once or BLOCK_ROWS
         curator = self._curator
         if targets and curator._targets is None:
             raise InvalidInput("This question needs a target y.")
@@ -470,7 +476,7 @@ class Batch:
             window, ids = share
             records, source = window.open()
             total = np.zeros((blocks, *shape), dtype=np.int64)
-            for part in _pieces(ids):
+            for part in _pieces(ids, at_once):
                 here = _moved(part, window.start)
                 rows = records.rows(here)
                 y = source.rows(here) if source and targets else np.zeros(len(rows))
@@ -483,9 +489,9 @@ class Batch:
                 total += sums.astype(np.int64)
             return total
 
-        return _added(one, self._shares(targets), (blocks, *shape))
+        return _added(one, self._shares(targets, at_once), (blocks, *shape))
 
-    def _shares(self, targets: bool) -> Generator[_Share]:
+    def _shares(self, targets: bool, rows: int) -> Generator[_Share]:
         """What one thread sweeps at a time: a window of a file, or a block of what is in memory."""
         curator = self._curator
         for window in curator._windows(curator._targets if targets else None):
@@ -493,7 +499,7 @@ class Batch:
             if isinstance(curator._records, Stream):
                 yield window, ids
             else:
-                yield from ((window, part) for part in _pieces(ids))
+                yield from ((window, part) for part in _pieces(ids, rows))
 
     def __repr__(self) -> str:
         return f"Batch({self.problem})"
@@ -540,11 +546,11 @@ def _added(
     return total
 
 
-def _pieces(ids: Ids) -> Iterator[Ids]:
-    """The same ids, in blocks of `BLOCK_ROWS`."""
+def _pieces(ids: Ids, rows: int) -> Iterator[Ids]:
+    """The same ids, in blocks of ``rows``."""
     first, stop = (ids.start, ids.stop) if isinstance(ids, slice) else (0, len(ids))
-    for start in range(first, stop, BLOCK_ROWS):
-        part = slice(start, min(start + BLOCK_ROWS, stop))
+    for start in range(first, stop, rows):
+        part = slice(start, min(start + rows, stop))
         yield part if isinstance(ids, slice) else ids[part]
 
 

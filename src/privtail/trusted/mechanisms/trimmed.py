@@ -107,11 +107,13 @@ class TrimmedMean:
         )
 
     def on_grid(self, values: Doubles, bits: int) -> Integers:
-        """Values as grid steps 0 .. 2^bits above ``low``; what is no number counts as 0."""
-        with np.errstate(all="ignore"):
-            x = np.clip(np.nan_to_num(values, nan=0.0), self.low, self.high)
-            steps = np.rint((x - self.low) / (self.high - self.low) * 2.0**bits)
-        return np.clip(steps, 0, 2.0**bits).astype(np.int64)
+        """Values (rows, size) as grid steps 0 .. 2^bits above ``low``, (size, rows).
+
+        What is no number counts as 0.
+        """
+        columns = np.empty(values.shape[::-1], np.int64)
+        grid_steps(values, self.low, self.high, 2.0**bits, columns)
+        return columns
 
     def release(self, columns: Integers, problem: Problem, sampler: Sampler) -> Doubles:
         """Trimmed means (size,) of grid steps (size, n), sorted in place, in real units."""
@@ -167,6 +169,17 @@ def trimmed_sum(values: Integers, trim: int, top: int, weights: Doubles) -> tupl
     low = np.concatenate([[0], values[: m + 1]])
     high = np.concatenate([values[n - m - 1 :], [top]])
     return total, max(1.0, smooth_sensitivity(low, high, weights))
+
+
+@compiled
+def grid_steps(values: Doubles, low: float, high: float, top: float, columns: Integers) -> None:
+    """columns[j, i] = values[i, j] forced onto [low, high], in ``top`` steps of it."""
+    width = high - low
+    for j in range(values.shape[1]):
+        for i in range(values.shape[0]):
+            x = 0.0 if np.isnan(values[i, j]) else values[i, j]
+            x = min(max(x, low), high)
+            columns[j, i] = np.int64(min(max(np.rint((x - low) / width * top), 0.0), top))
 
 
 @compiled
