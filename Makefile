@@ -66,7 +66,7 @@ lint: $(DEV) $(SELF)
 	[ -z "$$failed" ] || { echo "make lint: failed:$$failed" >&2; exit 1; }
 
 bench: $(DEV) $(SELF)
-	@for name in gradients fit memory files; do \
+	@for name in gradients fit memory files algorithms; do \
 	  PYTHONDONTWRITEBYTECODE=1 "$(PY)" benchmarks/$$name.py || exit 1; echo; \
 	done
 

@@ -10,6 +10,12 @@ operations that are known exactly for it, and no others; an algorithm says what 
 - ``project(w)``: the nearest point of a set;
 - ``minimize_linear(g)``: a point of a bounded set where ⟨g, w⟩ is least;
 - ``corners(d, outputs)``: the vertices of a polytope, shape (corners, d, outputs);
+- ``axes(d, outputs)``: the length of vertices that all lie on the axes, and whether their
+  negatives are vertices too;
+- ``net(points, d)``: at most this many points of a bounded set, one row each, on a lattice that
+  comes within ``spacing`` of every point of the set;
+- ``scatter(uniforms)``: points spread uniformly over a bounded set, one per row of uniform numbers
+  in (0, 1), shape (points, d + 1);
 - ``diameter(d, outputs)``: the largest ℓ2 distance of two points of a set.
 """
 
@@ -17,7 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -295,6 +301,23 @@ class L2Ball:
         direction *= -self.radius / (norm / top)
         return np.asarray(direction / c)
 
+    def net(self, points: int, d: int) -> Net:
+        c = self._weights.entries(d, 1)[:, 0]
+
+        def excess(q: Array) -> Array:
+            return np.asarray((np.linalg.norm(q * c, axis=1) - self.radius) / np.max(c))
+
+        return _lattice(points, -self.radius / c, self.radius / c, excess, self.project)
+
+    def scatter(self, uniforms: Array) -> Array:
+        from scipy.special import ndtri  # here, so that importing domains stays fast
+
+        directions: Array = ndtri(uniforms[:, :-1])
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        c = self._weights.entries(directions.shape[1], 1)[:, 0]
+        depths = uniforms[:, -1:] ** (1 / directions.shape[1])
+        return np.asarray(self.radius * depths * directions / c)
+
     def diameter(self, d: int, outputs: int = 1) -> float:
         return 2 * self.radius / float(np.min(self._weights.entries(d, outputs)))
 
@@ -340,6 +363,23 @@ class L1Ball:
     def corners(self, d: int, outputs: int = 1) -> Array:
         positive = _axes(self.radius / self._weights.entries(d, outputs))
         return np.concatenate([positive, -positive])
+
+    def axes(self, d: int, outputs: int = 1) -> tuple[float, bool]:
+        return _one_length(self.radius / self._weights.entries(d, outputs)), True
+
+    def net(self, points: int, d: int) -> Net:
+        c = self._weights.entries(d, 1)[:, 0]
+
+        def excess(q: Array) -> Array:
+            return np.asarray((np.abs(q) @ c - self.radius) / np.linalg.norm(c))
+
+        return _lattice(points, -self.radius / c, self.radius / c, excess, self.project)
+
+    def scatter(self, uniforms: Array) -> Array:
+        u, rest = uniforms[:, :-1], -np.log(uniforms[:, -1:])
+        laplace = np.sign(u - 0.5) * -np.log(2 * np.minimum(u, 1 - u))
+        share = laplace / (np.sum(np.abs(laplace), axis=1, keepdims=True) + rest)
+        return np.asarray(self.radius * share / self._weights.entries(u.shape[1], 1)[:, 0])
 
     def diameter(self, d: int, outputs: int = 1) -> float:
         return 2 * self.radius / float(np.min(self._weights.entries(d, outputs)))
@@ -402,6 +442,19 @@ class Box:
         high_or_low = (np.arange(2**size)[:, None] >> np.arange(size)) & 1
         return np.where(high_or_low.reshape(-1, d, outputs), high, low)
 
+    def net(self, points: int, d: int) -> Net:
+        low, high = (
+            np.broadcast_to(end, (d, 1))[:, 0] for end in self._finite_ends(np.empty((d, 1)))
+        )
+        return _lattice(points, low, high, lambda q: np.zeros(len(q)), self.project)
+
+    def scatter(self, uniforms: Array) -> Array:
+        d = uniforms.shape[1] - 1
+        low, high = (
+            np.broadcast_to(end, (d, 1))[:, 0] for end in self._finite_ends(np.empty((d, 1)))
+        )
+        return np.asarray(low + (high - low) * uniforms[:, :-1])
+
     def diameter(self, d: int, outputs: int = 1) -> float:
         low, high = self._ends(np.empty((d, outputs)))
         return _norm(np.broadcast_to(high - low, (d, outputs)))
@@ -462,12 +515,53 @@ class Simplex:
     def corners(self, d: int, outputs: int = 1) -> Array:
         return _axes(self.radius / self._weights.entries(d, outputs))
 
+    def axes(self, d: int, outputs: int = 1) -> tuple[float, bool]:
+        return _one_length(self.radius / self._weights.entries(d, outputs)), False
+
     def diameter(self, d: int, outputs: int = 1) -> float:
         lengths = np.sort((self.radius / self._weights.entries(d, outputs)).reshape(-1))
         return float(np.hypot(*lengths[-2:])) if lengths.size > 1 else 0.0
 
     def scaled(self, scales: ArrayLike) -> Simplex:
         return Simplex(radius=self.radius, _weights=self._weights.times(scales))
+
+
+class Net(NamedTuple):
+    """Points of a set, (count, d); every point of the set has one of them within ``spacing``."""
+
+    points: Array
+    spacing: float
+
+
+def _lattice(
+    most: int, low: Array, high: Array, excess: Callable[[Array], Array],
+    project: Callable[[Array], Array],
+) -> Net:  # fmt: skip
+    """The finest lattice of at most ``most`` cells that covers the set, centres projected onto it.
+
+    A cell may be left out if ``excess``, a lower bound on the distance of its centre from the set,
+    is more than half its diagonal. The projection brings no point of the set further away.
+    """
+    if most < 1:
+        raise InvalidInput(f"A net needs at least one point, got {most!r}.")
+
+    def cells(sides: int) -> tuple[Array, Array, float]:
+        width = (high - low) / sides
+        axes = [end + size * (np.arange(sides) + 0.5) for end, size in zip(low, width, strict=True)]
+        centres = np.stack([axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        beyond, spacing = excess(centres), _norm(width) / 2
+        near = beyond <= spacing
+        return centres[near], beyond[near], spacing
+
+    few = math.floor(most ** (1 / len(low)) + 1e-9)
+    many = 2 * few + 2  # the cube around a ball of three dimensions has up to 1.9^3 times its size
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (middle, many) if len(cells(middle)[0]) <= most else (few, middle)
+    points, beyond, spacing = cells(few)
+    for i in np.flatnonzero(beyond > 0):
+        points[i] = project(points[i])
+    return Net(points, spacing)
 
 
 # --- Two at once -----------------------------------------------------------------------------
@@ -637,6 +731,15 @@ def _norm(x: Array) -> float:
     if top == 0 or not math.isfinite(top):
         return top
     return top * float(np.sqrt(np.sum(np.square(x / top))))
+
+
+def _one_length(lengths: Array) -> float:
+    if np.ptp(lengths) > 0:
+        raise IncompatibleParts(
+            "The corners of this domain have different lengths, because its features were scaled. "
+            "Scale the records instead, with Curator.transform."
+        )
+    return float(lengths.reshape(-1)[0])
 
 
 def _axes(lengths: Array) -> Array:

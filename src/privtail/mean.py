@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.algorithms.coin_press import CoinPress
+from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
 from privtail.algorithms.quantile_scales import QuantileScales, Scales
 from privtail.errors import InvalidInput
 from privtail.statement import Statement, state
@@ -27,8 +29,10 @@ from privtail.trusted.means import (
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
-Method = Literal["clipped", "clamped", "truncated", "catoni"]
-METHODS: tuple[Method, ...] = ("clipped", "clamped", "truncated", "catoni")
+Method = Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"]
+METHODS: tuple[Method, ...] = get_args(Method)
+GROUPS = 15
+"""Groups of ``"ksu"``, if there are that many records."""
 SCALE_SHARE = 0.15
 """Part of the squared Gaussian-DP parameter that buys centre and scale."""
 
@@ -66,7 +70,7 @@ def private_mean(
     method: Method = "clipped",
     threshold: float | None = None,
     centre: ArrayLike | None = None,
-    blocks: int = 1,
+    blocks: int | None = None,
     smoothing: float = 3.0,
     neighbours: Neighbours = "replace_one",
     noise: Literal["exact", "simulated"] = "exact",
@@ -85,13 +89,19 @@ def private_mean(
     x : (n,) or (n, d) numbers, CSR, or a data frame. Rows with a non-finite number contribute
         nothing: they count as rows at the centre.
     epsilon, delta, neighbours : the budget.
-    method : ``"clipped"`` (l2 norm of the row), ``"clamped"`` (entries; with ``blocks`` > 1 the
-        median of means of X23 Algorithm 3), ``"truncated"`` (entries beyond count as 0, T22
-        Algorithm 1; with ``blocks`` > 1 T22 Algorithm 3), ``"catoni"`` (Holland 2019, W20 (12)).
-    threshold : in the units of ``x``, around ``centre``; skips the private scales.
-        `truncation_threshold` gives the paper's for known moments.
+    method : ``"clipped"`` (l2 norm of the row: Kamath, Singhal, Ullman 2020, Algorithm 4),
+        ``"clamped"`` (entries; with ``blocks`` > 1 the median of means of X23 Algorithm 3 and of
+        Kamath, Liu, Zhang 2022, theorem 5.2), ``"truncated"`` (entries beyond count as 0, T22
+        Algorithm 1; with ``blocks`` > 1 T22 Algorithm 3), ``"catoni"`` (Holland 2019, W20 (12);
+        Kamath, Liu, Zhang 2022, theorem 5.4), ``"ksu"`` (median of noisy means of groups: Kamath,
+        Singhal, Ullman 2020, Algorithm 2), ``"coinpress"`` (Biswas et al. 2020). All find a coarse
+        range first, then the mean.
+    threshold : in the units of ``x``, around ``centre``; skips the private scales. With
+        ``"coinpress"`` it bounds the deviation of every column, and half the distance of its mean
+        from the centre. `truncation_threshold`, `median_of_means_threshold` and
+        `projection_threshold` give those of the papers for known moments.
     centre : public point (number or (d,)) that a given ``threshold`` is measured from; 0 if None.
-    blocks : number of groups whose median is taken.
+    blocks : number of groups whose median is taken; None for 15 with ``"ksu"``, else 1.
     smoothing : beta of the Catoni mean.
     noise, random_state, ledger : as in the estimators.
     groups, max_rows : whose a row is, (n,), and how many rows of one person count; then persons
@@ -130,7 +140,14 @@ def private_mean(
         groups=groups,
         max_rows=max_rows,
     )
-    fit = _Mean(method, threshold, _centre(centre, threshold, curator), blocks, smoothing)
+    if method == "coinpress" and (curator.sparse or blocks not in (None, 1)):
+        raise InvalidInput(
+            "CoinPress centres the records again and again, which sparse ones do not allow, and "
+            "has no blocks. Use method='clipped'."
+        )
+    groups = min(GROUPS, curator.problem.n) if method == "ksu" else 1
+    groups = groups if blocks is None else blocks
+    fit = _Mean(method, threshold, _centre(centre, threshold, curator), groups, smoothing)
     multiplier = curator.calibrate(lambda m: fit.plan(m, curator.problem))
     value, std, reliable = fit.run(curator, multiplier)
     if vector:
@@ -148,6 +165,33 @@ def truncation_threshold(
     """
     denominator = math.log(1 / failure_probability) * math.sqrt(math.log(1.25 / delta))
     return float((moment * n * epsilon / denominator) ** (1 / (1 + order)))
+
+
+def median_of_means_threshold(
+    n: int, d: int, epsilon: float, delta: float, *, moment: float, order: float = 1.0,
+    failure_probability: float = 0.05,
+) -> tuple[float, int]:  # fmt: skip
+    """Threshold tau and groups m of T22 Algorithm 3 for (1 + order)-th moments <= ``moment``.
+
+    m = 4 log(2 d/xi), and the tau that balances the two terms of theorem 3 that depend on it:
+    u/tau^v = tau (sqrt(d) + sqrt(log(1/xi))) log(d/xi) sqrt(log(1/delta))/(eps n).
+    """
+    xi = failure_probability
+    noise = (math.sqrt(d) + math.sqrt(math.log(1 / xi))) * math.log(d / xi)
+    noise *= math.sqrt(math.log(1 / delta))
+    threshold = (moment * n * epsilon / noise) ** (1 / (1 + order))
+    return float(threshold), min(n, max(1, round(4 * math.log(2 * d / xi))))
+
+
+def projection_threshold(n: int, d: int, rho: float, *, order: float = 2.0) -> float:
+    """Radius 4 sqrt(d)/alpha^(1/(k-1)) of Kamath, Singhal, Ullman 2020, k = ``order``.
+
+    For k-th central moments of at most 1, with the error alpha that n records allow: n =
+    d/(sqrt(rho) alpha^(k/(k-1))), the term of privacy. For ``"clipped"``.
+    """
+    if not order > 1:
+        raise InvalidInput(f"order must be above 1, got {order!r}.")
+    return float(4 * math.sqrt(d) * max(1.0, n * math.sqrt(rho) / d) ** (1 / order))
 
 
 def _as_columns(x: Any) -> tuple[bool, Any]:
@@ -197,8 +241,12 @@ class _Mean:
     smoothing: float
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        answer = problem.means(self._mean(1.0))
-        last = (Round(events=(GaussianNoise(multiplier).event(answer),)),)
+        stage = self._stage()
+        if stage is not None:
+            last = stage.plan(multiplier, problem)
+        else:
+            answer = problem.means(self._mean(1.0))
+            last = (Round(events=(GaussianNoise(multiplier).event(answer),)),)
         if self.threshold is not None:
             return last
         return compose(QuantileScales().plan(self._scales(multiplier), problem), last)
@@ -216,11 +264,20 @@ class _Mean:
                 found = _around_zero(found)
             centres, reliable = found.centres, found.reliable
             scales, threshold = self._reach(found, multiplier / curator.problem.n)
+        stage = self._stage()
+        if stage is not None:
+            return (*stage.run(curator, multiplier, scales * threshold, centres), reliable)
         curator.transform(1 / scales, -centres / scales)
         answer = curator.everyone().means(self._mean(threshold))
         std = multiplier * answer.sensitivity.radius.l2 * answer.sensitivity.unit
         z = answer.release(GaussianNoise(multiplier))
         return centres + scales * z, std * scales, reliable
+
+    def _stage(self) -> CoinPress | MedianOfNoisyMeans | None:
+        """What finds the mean in the coarse range, where it is more than one release."""
+        if self.method == "coinpress":
+            return CoinPress()
+        return MedianOfNoisyMeans(groups=self.blocks) if self.method == "ksu" else None
 
     def _reach(self, found: Scales, noise: float) -> tuple[NDArray[np.float64], float]:
         """Scales and threshold; ``noise`` is the noise of a mean whose threshold is 1, d = 1."""
@@ -233,7 +290,7 @@ class _Mean:
             slope = max(noise * math.sqrt(d) * catoni_bound(self.smoothing), 1e-12)
             wide = math.sqrt((1 + 1 / self.smoothing) / (2 * slope))
             return found.deviations * wide, 1.0
-        return found.tails, 1.0
+        return found.deviations if self.method == "coinpress" else found.tails, 1.0
 
     def _scales(self, multiplier: float) -> float:
         return multiplier * math.sqrt((1 - SCALE_SHARE) / (2 * SCALE_SHARE))

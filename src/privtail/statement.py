@@ -21,8 +21,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from privtail.errors import InvalidInput, PrivtailError
 from privtail.trusted.accountants import Cost, cost
+from privtail.trusted.accounting.smooth import lognormal_rho
 from privtail.trusted.budget import NEIGHBOURS, ROW, Neighbours
-from privtail.trusted.events import Event, Plan, Round, plan_from_json, plan_to_json
+from privtail.trusted.events import (
+    LAWS,
+    SMOOTH,
+    Event,
+    Plan,
+    Round,
+    plan_from_json,
+    plan_to_json,
+)
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
 
 if TYPE_CHECKING:
@@ -266,15 +275,20 @@ class Statement:
             ("records", f"n = {self.n} (public)"),
             ("promised", f"ε = {_shown(self.epsilon)}, δ = {_shown(self.delta)}"),
             ("spent", "; ".join([spent, *known, self.accountant])),
-            ("noise", _NOISES[self.noise]),
+            ("noise", _NOISES[self.noise] + self._rounding()),
             ("public choices", choices if self.seeded_public_choices else "fresh"),
         )
+
+    def _rounding(self) -> str:
+        smooth = any(e.law in SMOOTH for r in self.plan for e in r.events)
+        return "; correctly rounded where its size is private" if smooth else ""
 
     def table(self) -> tuple[tuple[str, ...], ...]:
         """The releases, under a header. ``share`` is a guide to where the budget went.
 
         Noise is shown as its standard deviation: in released units, over the zero-out sensitivity
-        (``z``), over the replace-one sensitivity.
+        (``z``), over the replace-one sensitivity. Where it follows a smooth sensitivity S, it is
+        in units of S, which is private.
         """
         rows = [(r, e) for r in self.plan for e in r.events]
         weights = [_weight(r, e, self.neighbours) for r, e in rows]
@@ -482,9 +496,9 @@ def nonsense(plan: Plan) -> Iterable[str]:
 
 def _wrong(event: Event) -> Iterable[str]:
     """What is wrong with one release."""
-    if event.law not in ("gaussian", "laplace", "noisy_max", "labels"):
+    if event.law not in LAWS:
         yield f"the law {event.law!r} is unknown"
-    for name in ("scale", "radius", "diameter", "delta", "unit"):
+    for name in ("scale", "radius", "diameter", "delta", "smoothness", "spread", "unit"):
         unclipped = name == "unit" and event.unit == math.inf and event.scale == 0
         if not (0 <= getattr(event, name) < math.inf or unclipped):
             yield f"{name} must be finite and not negative, not {getattr(event, name)!r}"
@@ -493,8 +507,15 @@ def _wrong(event: Event) -> Iterable[str]:
         yield "radius and unit must be positive"
     elif not 1 - _TOLERANCE <= event.diameter / event.radius <= 2 + _TOLERANCE:
         yield f"diameter {event.diameter!r} must be one to two times radius {event.radius!r}"
-    if event.delta >= 1 or (event.scale and (event.delta > 0) != (event.law == "labels")):
+    fails = event.law in ("labels", "smooth_gaussian")
+    if event.delta >= 1 or (event.scale and (event.delta > 0) != fails):
         yield f"delta {event.delta!r} does not fit the law {event.law!r}"
+    if event.law not in SMOOTH and event.smoothness:
+        yield f"the law {event.law!r} has no smoothness"
+    if event.scale and (event.spread > 0) != (event.law == "laplace_lognormal"):
+        yield f"spread {event.spread!r} does not fit the law {event.law!r}"
+    if event.law in SMOOTH and not 1 <= event.radius == event.diameter:
+        yield f"the law {event.law!r} has one radius and diameter, the rows of a unit"
     if event.coordinates < 1:
         yield f"coordinates must be at least 1, not {event.coordinates}"
     elif not 1 <= event.picks <= (event.coordinates if event.law == "noisy_max" else 1):
@@ -639,7 +660,10 @@ def _weight(r: Round, event: Event, neighbours: Neighbours) -> float:
     change = event.diameter if neighbours == "replace_one" else event.radius
     if not change or not times:
         return 0.0
+    if event.law == "laplace_lognormal" and event.scale:
+        return 2 * times * event.coordinates * lognormal_rho(event)
     ratio = rate * change / event.scale if event.scale else math.inf
+    ratio *= 2 if event.law == "laplace_max" else 1  # its scores move against each other
     return times * event.picks * ratio * ratio
 
 
@@ -653,10 +677,10 @@ def _sampled(sampling: Sampling) -> str:
 
 def _row(r: Round, event: Event, share: str) -> tuple[str, ...]:
     law = f"{event.law}, top {event.picks}" if event.picks > 1 else event.law
-    ratios = [
-        _rounded(event.std / event.unit / s) if s else "-" for s in (event.radius, event.diameter)
-    ]
+    ratios = [_rounded(event.deviation / s) if s else "-" for s in (event.radius, event.diameter)]
     noise = _rounded(event.std) if event.scale else "none"
+    if event.scale and event.law in SMOOTH:
+        noise = f"{_rounded(event.deviation)} × S"
     return (
         event.question or "-",
         law.replace("_", " "),

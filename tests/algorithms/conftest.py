@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +10,29 @@ import pytest
 from scipy import sparse
 from scipy.special import expit, softmax
 
-from privtail.domains import Slopes, Unconstrained
-from privtail.losses import LogisticLoss, MultinomialLoss, SquaredLoss
+from privtail.algorithms import NetSearch
+from privtail.domains import L1Ball, Slopes, Unconstrained
+from privtail.losses import AbsoluteLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event
-from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
+from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
+from privtail.trusted.mechanisms.samplers import SimulatedSampler
+from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyTopK
+from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.opening import Opening
 from privtail.trusted.sampling import Sampling
+
+
+def fits(algorithm, domain) -> bool:
+    """Whether the domain has what the algorithm needs."""
+    return all(hasattr(domain, name) for name in algorithm.needs)
+
+
+def suited(algorithm):
+    """No domain, or one that the algorithm needs."""
+    return next(d for d in (Unconstrained(), L1Ball(radius=2.0)) if fits(algorithm, d))
 
 
 @dataclass
@@ -37,13 +52,16 @@ class Watched:
         self, algorithm, X, y, loss, *, domain=None, intercept=False, epsilon=1.0, delta=1e-5,
         neighbours="replace_one", seed=0, start=None, ledger=None,
     ) -> np.ndarray:  # fmt: skip
+        if isinstance(algorithm, NetSearch):
+            loss = AbsoluteLoss()
         outputs = loss.outputs
+        domain = suited(algorithm) if domain is None else domain
+        intercept = intercept and fits(algorithm, Slopes(domain=domain))
         self.curator = Curator(
             X, y, budget=Budget(epsilon, delta, neighbours), noise="simulated", random_state=seed,
             intercept=intercept, outputs=outputs, ledger=ledger,
             classes={"real": None, "binary": [0, 1]}.get(loss.targets, range(outputs)),
         )  # fmt: skip
-        domain = Unconstrained() if domain is None else domain
         domain = Slopes(domain=domain) if intercept else domain
         self.multiplier = self.curator.calibrate(lambda m: algorithm.plan(m, self.curator.problem))
         self.result = algorithm.run(self.curator, loss, domain, self.multiplier, start)
@@ -56,6 +74,32 @@ def watched(monkeypatch) -> Watched:
     seen = Watched()
     release, batch = GaussianNoise.release, Curator._batch
     uniform, charge = Curator.uniform, Opening.charge
+    gumbels, choose, laplace = [], NoisyTopK.release, LaplaceNoise.release
+
+    def watch_top(self, values, scale, count):
+        """`SimulatedSampler.top`, and what it drew."""
+        gumbels.append(self._rng.gumbel(0.0, scale, values.shape))
+        return np.argsort(-(values + gumbels[-1]), kind="stable")[:count]
+
+    def watch_choose(self, value, sensitivity, sampler):
+        gumbels.clear()
+        out = choose(self, value, sensitivity, sampler)
+        drawn = gumbels[0] if gumbels else np.zeros(value.shape)
+        seen.noise.append(drawn * sensitivity.unit)
+        return out
+
+    def watch_maximum(self, value, sensitivity, sampler):
+        drawn = np.zeros(value.shape)
+        if self.multiplier:
+            scale = self.multiplier * sensitivity.radius.linf
+            drawn = sampler.laplace(np.zeros_like(value), scale)
+        seen.noise.append(drawn * sensitivity.unit)
+        return int(np.argmax(value + drawn))
+
+    def watch_laplace(self, value, sensitivity, sampler):
+        out = laplace(self, value, sensitivity, sampler)
+        seen.noise.append(out - value * sensitivity.unit)
+        return out
 
     def watch_release(self, value, sensitivity, sampler):
         out = release(self, value, sensitivity, sampler)
@@ -77,7 +121,24 @@ def watched(monkeypatch) -> Watched:
         seen.charged[-1][1].append(event)
         return charge(self, event)
 
+    def watch_smooth(kind):
+        original = kind.release
+
+        def release(self, values, public, sampler):
+            out = original(self, values, public, sampler)
+            silent = original(replace(self, multiplier=0.0), values, public, sampler)
+            seen.noise.append(out - silent)
+            return out
+
+        monkeypatch.setattr(kind, "release", release)
+
+    watch_smooth(TrimmedMean)
+    watch_smooth(SampleAndAggregate)
     monkeypatch.setattr(GaussianNoise, "release", watch_release)
+    monkeypatch.setattr(LaplaceNoise, "release", watch_laplace)
+    monkeypatch.setattr(LaplaceMax, "release", watch_maximum)
+    monkeypatch.setattr(NoisyTopK, "release", watch_choose)
+    monkeypatch.setattr(SimulatedSampler, "top", watch_top)
     monkeypatch.setattr(Curator, "_batch", watch_batch)
     monkeypatch.setattr(Curator, "uniform", watch_uniform)
     monkeypatch.setattr(Opening, "charge", watch_charge)

@@ -203,3 +203,26 @@ def test_a_smoothing_that_has_no_polynomial_is_refused_from_public_numbers():
     algorithm = CatoniDescent(steps=1, step_size=0.1, scale=1.0, smoothing=0.01)
     with pytest.raises(InvalidInput, match="smoothing"):
         algorithm.plan(1.0, Problem(n=10, d=1))
+
+
+@pytest.mark.parametrize("batch", [None, 20])
+def test_the_baseline_is_the_same_code_without_noise(
+    watched, make_problem, gradient, catoni, batch
+):
+    """Holland 2019, RGD and stochastic: lemma 3's scale and smoothing, epsilon = inf."""
+    X, y, loss = make_problem("squared", 60, 2)
+    algorithm = CatoniDescent.holland(
+        60, steps=3, second_moment=2.0, curvature=5.0, batch=batch, failure_probability=0.1
+    )
+    m = batch or 60
+    assert algorithm.scale == pytest.approx(math.sqrt(m * 2.0 / (2 * math.log(10))))
+    assert algorithm.smoothing == pytest.approx(2 * math.log(10))
+    w = watched.fit(algorithm, X, y, loss, epsilon=math.inf)
+    expected = box(
+        gradient, catoni, "squared", X, y, T=3, eta=0.2, s=algorithm.scale,
+        beta=algorithm.smoothing, project=lambda v: v, noise=[np.zeros((2, 1))] * 3,
+        batches=watched.batches, m=m,
+    )  # fmt: skip
+    assert np.abs(w - expected).max() < 1e-5
+    assert watched.curator.noise == "none"
+    assert not any(np.any(z) for z in watched.noise)

@@ -10,13 +10,22 @@ import pytest
 from scipy import sparse
 
 from privtail import Ledger, private_mean
+from privtail.algorithms.coin_press import CoinPress
 from privtail.errors import BudgetExceeded, InvalidInput
-from privtail.mean import METHODS, truncation_threshold
+from privtail.mean import (
+    METHODS,
+    median_of_means_threshold,
+    projection_threshold,
+    truncation_threshold,
+)
+from privtail.trusted.accountants import cost
+from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.means import catoni_bound
 
 SIMULATED = {"noise": "simulated", "random_state": 1}
 every_method = pytest.mark.parametrize("method", METHODS)
+every_sparse_method = pytest.mark.parametrize("method", [m for m in METHODS if m != "coinpress"])
 
 
 @pytest.fixture
@@ -73,6 +82,116 @@ def test_clipped_rows(watched):
     for row in x - [0.1, 0.2, 0.3]:
         expected += row / max(1.0, np.linalg.norm(row) / 1.5) / 50
     assert np.abs(found.value - (expected + [0.1, 0.2, 0.3] + watched.noise[0])).max() < 1e-6
+
+
+@pytest.mark.parametrize(("groups", "n"), [(1, 50), (5, 63), (8, 64)])
+def test_kamath_singhal_ullman(watched, groups, n):
+    """Algorithm 2: the median of group means that are noisy already; groups cost what one costs."""
+    x = np.random.default_rng(2).standard_t(2.5, (n, 3)) + 1.0
+    found = private_mean(
+        x, epsilon=5.0, method="ksu", blocks=groups, threshold=1.3, centre=0.5, **SIMULATED
+    )
+    assert sorted(np.concatenate(watched.batches)) == list(range(n))
+    noisy = []
+    for group, z in zip(watched.batches, watched.noise, strict=True):
+        values = np.clip((x[group] - 0.5) / 1.3, -1, 1)
+        noisy.append(values.sum(axis=0) * groups / n + z)
+    assert found.value == pytest.approx(0.5 + 1.3 * np.median(noisy, axis=0), abs=1e-6)
+    once = private_mean(x, epsilon=5.0, method="clamped", threshold=1.3, **SIMULATED)
+    plan = found.privacy_.plan
+    assert cost(plan, "replace_one").mu == pytest.approx(once.privacy_.cost.mu, rel=1e-4)
+    assert watched.stds[0] * 1.3 == pytest.approx(groups * once.noise_std[0], rel=1e-3)
+
+
+def test_noise_before_the_median_is_less_than_noise_after_it():
+    x = np.random.default_rng(2).standard_t(2.5, 20_000)
+    arguments = {"epsilon": 0.5, "threshold": 10.0, "blocks": 15}
+    before, after = (
+        [
+            float(private_mean(x, method=method, noise="simulated", random_state=seed, **arguments))
+            for seed in range(40)
+        ]
+        for method in ("ksu", "clamped")
+    )
+    assert np.std(before) < 0.5 * np.std(after)
+
+
+@pytest.mark.parametrize("d", [1, 4])
+def test_coinpress(watched, d):
+    """MVM with a gamma for deviations of 1: clip, noise, re-centre, three times."""
+    n, R = 400, 3.0
+    x = np.random.default_rng(2).standard_t(3, (n, d)) + 4.0
+    found = private_mean(x, epsilon=5.0, method="coinpress", threshold=R, centre=2.0, **SIMULATED)
+    length = math.sqrt(d + 2 * math.sqrt(d * math.log(100)) + 2 * math.log(100))
+    z, c, r = (x - 2.0) / R, np.zeros(d), 2 * math.sqrt(d)
+    total = cost(found.privacy_.plan, "replace_one").mu
+    for share, noise in zip((0.1, 0.2, 0.7), watched.noise, strict=True):
+        m = 2 / total / math.sqrt(share)
+        gamma = max(length, math.sqrt(d / (4 * m * math.sqrt(d) / n)))
+        B = r + gamma
+        shifted = z - c
+        shifted *= np.minimum(1, B / np.linalg.norm(shifted, axis=1))[:, None]
+        sd = m * B / n  # the paper's 2 B/(n sqrt(2 rho)) with mu = 2/m
+        c = c + shifted.mean(axis=0) + noise
+        r = math.sqrt(1 / n + sd**2) * length + d / (4 * gamma)
+    assert found.value == pytest.approx(2.0 + R * c, abs=1e-5)
+    assert found.noise_std == pytest.approx(np.full(d, R * sd), rel=1e-5)
+
+
+def test_coinpress_is_refused_where_it_cannot_centre_and_costs_nothing():
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    x = np.ones((100, 2))
+    for wrong in ({"x": sparse.csr_matrix(x)}, {"blocks": 3}):
+        with pytest.raises(InvalidInput, match="clipped"):
+            private_mean(
+                **({"x": x, "epsilon": 0.5, "method": "coinpress", "ledger": ledger} | wrong)
+            )
+    assert ledger.entries() == ()
+
+
+def test_a_wide_prior_costs_coinpress_little():
+    """Its point: the last ball is small however large the first one was."""
+    x = np.random.default_rng(2).normal(3.0, 1.0, (50_000, 1))
+    stds = {}
+    for radius in (5.0, 500.0):
+        curator = Curator(x, budget=Budget(1.0, 1e-6), noise="simulated", random_state=1)
+        press = CoinPress(radius=radius)
+        multiplier = curator.calibrate(lambda m, p=press, c=curator: p.plan(m, c.problem))
+        mean, stds[radius] = press.run(curator, multiplier, np.ones(1), np.zeros(1))
+        assert abs(mean[0] - 3.0) < 4 * stds[radius][0] + 0.02
+    assert stds[500.0] < 1.5 * stds[5.0]
+    clipped = private_mean(x, epsilon=1.0, method="clipped", threshold=500.0, **SIMULATED)
+    assert stds[500.0] < 0.2 * clipped.noise_std
+
+
+def test_the_threshold_of_theorem_3():
+    """T22 Algorithm 3: m = 4 log(2 d/xi) and the tau at which both terms are equal."""
+    n, d, u, v, epsilon, delta, xi = 50_000, 5, 3.0, 0.5, 0.5, 1e-5, 0.01
+    tau, m = median_of_means_threshold(
+        n, d, epsilon, delta, moment=u, order=v, failure_probability=xi
+    )
+    assert m == round(4 * math.log(2 * d / xi))
+    noise = tau * (math.sqrt(d) + math.sqrt(math.log(1 / xi))) * math.log(d / xi)
+    noise *= math.sqrt(math.log(1 / delta)) / (epsilon * n)
+    assert u / tau**v == pytest.approx(noise)
+    x = np.random.default_rng(0).standard_t(1.8, (n, d))
+    found = private_mean(
+        x, epsilon=epsilon, delta=delta, method="truncated", threshold=tau, blocks=m, **SIMULATED
+    )
+    assert np.isfinite(found.value).all()
+    assert median_of_means_threshold(3, 1, 1.0, 1e-5, moment=1.0)[1] == 3
+
+
+@pytest.mark.parametrize("k", [2.0, 4.0])
+def test_the_radius_of_kamath_singhal_ullman(k):
+    """4 sqrt(d)/alpha^(1/(k-1)) at the alpha with n = d/(sqrt(rho) alpha^(k/(k-1)))."""
+    n, d, rho = 100_000, 6, 0.03
+    alpha = (d / (math.sqrt(rho) * n)) ** ((k - 1) / k)
+    expected = 4 * math.sqrt(d) / alpha ** (1 / (k - 1))
+    assert projection_threshold(n, d, rho, order=k) == pytest.approx(expected)
+    assert projection_threshold(1, 50, 1e-4) == 4 * math.sqrt(50)
+    with pytest.raises(InvalidInput):
+        projection_threshold(n, d, rho, order=1.0)
 
 
 def test_the_threshold_of_t22():
@@ -137,7 +256,8 @@ def test_the_stated_noise_is_the_noise(method, watched):
     sizes = np.logspace(-2, 2, 8)
     x = np.random.default_rng(3).normal(size=(20_000, 8)) * sizes
     found = private_mean(x, epsilon=1.0, method=method, threshold=5.0, **SIMULATED)
-    assert found.noise_std == pytest.approx(np.full(8, watched.stds[-1]))
+    unit = {"ksu": 5 * math.sqrt(math.pi / 2 / (14 + math.pi / 2)), "coinpress": 5}.get(method, 1)
+    assert found.noise_std == pytest.approx(np.full(8, unit * watched.stds[-1]))
     found = private_mean(x, epsilon=5.0, method=method, **SIMULATED)
     assert found.reliable.all()
     assert np.ptp(np.log(found.noise_std / sizes)) < math.log(8)
@@ -205,7 +325,7 @@ def test_containers_agree(method):
         assert np.ravel(again.value) == pytest.approx([one.value])
 
 
-@every_method
+@every_sparse_method
 def test_sparse_columns_around_zero(method):
     rng = np.random.default_rng(6)
     x = rng.normal(size=(4_000, 3)) * (rng.random((4_000, 3)) < 0.6)
@@ -216,7 +336,7 @@ def test_sparse_columns_around_zero(method):
     assert np.abs(csr.value - dense.value).max() < 0.1
 
 
-@every_method
+@every_sparse_method
 def test_sparse_columns_far_from_zero(method):
     x = np.random.default_rng(6).normal(100.0, 1.0, (4_000, 1))
     found = private_mean(sparse.csr_matrix(x), epsilon=1.0, method=method, **SIMULATED)

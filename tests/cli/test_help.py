@@ -122,10 +122,14 @@ def test_the_list_of_algorithms(shell):
     from privtail.algorithms import NAMES, TABLE
 
     said = shell("algorithms").stdout
-    for name in NAMES:
-        assert re.search(rf"^{name}$", said, flags=re.MULTILINE)
     for row in TABLE:
-        assert row.algorithm.__name__ in said
+        entry = re.search(rf"^{row.name}\n((?:  .*\n)+)", said, flags=re.MULTILINE)
+        assert entry is not None
+        for fact in (row.algorithm.__name__, row.must_know, row.cost, row.privacy):
+            assert fact in entry[1]
+        assert row.paper == "-" or f"{row.paper}, {row.box}" in entry[1]
+        named = row.name in {"auto", *NAMES}
+        assert (f"--algorithm {row.name}\n" in entry[1]) == named
 
 
 def test_the_command_as_a_process(shell):

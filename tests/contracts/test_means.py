@@ -431,6 +431,24 @@ def test_improvement_needs_a_clamped_range() -> None:
             b.improvement(SquaredLoss(), w, w, mean)
 
 
+@pytest.mark.parametrize("blocks", BLOCKS)
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_score_does_not_see_the_other_candidates(blocks: int, storage: str) -> None:
+    """Whole and partial tiles, one output and three: the integers of each candidate alone."""
+    rng, mean = np.random.default_rng(0), BoundedMean(20.0, blocks=blocks)
+    X = np.rint(2 * rng.normal(size=(N, D)))
+    for loss, y in (
+        (SquaredLoss(), rng.normal(size=N)),
+        (MultinomialLoss(classes=3), np.arange(N) % 3.0),
+    ):
+        points = list(rng.normal(size=(2 * batch_module.TILE + 3, D, loss.outputs)))
+        b = batch(stored(X, storage), y, outputs=loss.outputs)
+        together = integers(b.scores(loss, points, mean))
+        alone = [integers(b.scores(loss, [w], mean))[0] for w in points]
+        assert list(together) == alone
+        assert len(set(alone)) > batch_module.TILE
+
+
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("storage", STORAGES)
 def test_no_question_warns_of_a_record(storage: str, outputs: int) -> None:

@@ -23,7 +23,7 @@ from privtail.trusted.events import Round
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
-from privtail.trusted.mechanisms.selection import NoisyMax, NoisyTopK
+from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyMax, NoisyTopK
 from privtail.trusted.records.targets import Labels, canonical_label
 from privtail.trusted.sensitive import Norms, Sensitivity
 
@@ -190,6 +190,69 @@ def test_laplace_noisy_max_would_be_rejected() -> None:
     assert order_test(found, peeled(scores, scale, 1)) < ALPHA
 
 
+def laplace_choice(scores: np.ndarray, scale: float) -> np.ndarray:
+    """Probability that each score plus discrete Laplace noise is the first of the largest."""
+    k, p = laplace_law(scale)
+    low, high = int(scores.min() + k[0]), int(scores.max() + k[-1])
+    support = np.arange(low, high + 1)
+    below = []  # P(score + noise < v) and P(<= v)
+    mass = []
+    for s in scores:
+        law = np.zeros(len(support))
+        law[int(s) + k - low] = p
+        mass.append(law)
+        total = np.cumsum(law)
+        below.append((np.concatenate([[0.0], total[:-1]]), total))
+    chances = []
+    for j in range(len(scores)):
+        wins = mass[j].copy()
+        for i, (strictly, weakly) in enumerate(below):
+            if i != j:
+                wins *= strictly if i < j else weakly
+        chances.append(wins.sum())
+    return np.array(chances)
+
+
+def test_a_laplace_maximum_has_its_law() -> None:
+    """Exact and simulated noise, ALPHA each; ties go to the first."""
+    scores, scale = np.array([0, 3, 2, -1], dtype=np.int64), 2.5
+    law = laplace_choice(scores, scale)
+    assert law.sum() == pytest.approx(1.0)
+    s = a_sensitivity(radius=1.0, diameter=2.0)
+    for sampler in (ExactSampler(), SimulatedSampler(5)):
+        draws = [LaplaceMax(scale).release(scores, s, sampler) for _ in range(6_000)]
+        found = np.bincount(draws, minlength=4)
+        assert stats.chisquare(found, law * 6_000).pvalue > ALPHA
+        for factor in WRONG:
+            wrong = laplace_choice(scores, scale * factor)
+            assert stats.chisquare(found, wrong * 6_000).pvalue < ALPHA
+
+
+@pytest.mark.parametrize("scale", [2.5, 7.0])
+def test_a_laplace_maximum_costs_what_is_billed(scale: float) -> None:
+    """Exact laws on neighbours; half the noise, and half the bill, are caught."""
+    from privtail.trusted.accountants import cost
+
+    s = a_sensitivity(size=3, radius=1.0, diameter=2.0)
+    event = LaplaceMax(scale).event(s)
+    assert event.law == "laplace_max"
+    epsilon = cost((Round(events=(event,)),), "replace_one").epsilon(0.0)
+    assert epsilon == pytest.approx(2 * event.diameter / scale)
+    start = np.array([4, 0, -2])
+    worst = halved = 0.0
+    for change in itertools.product((-2, 0, 2), repeat=3):
+        for base in (start, start[::-1], 3 * start):
+            pair = base, base + np.array(change)
+            p, q = (laplace_choice(v, scale) for v in pair)
+            worst = max(worst, float(np.abs(np.log(p / q)).max()))
+            p, q = (laplace_choice(v, scale / 2) for v in pair)
+            halved = max(halved, float(np.abs(np.log(p / q)).max()))
+    assert 0.9 * epsilon < worst <= epsilon * (1 + 1e-9)
+    assert halved > epsilon
+    one_sided = cost((Round(events=(event,)),), "zero_out").epsilon(0.0)
+    assert one_sided == pytest.approx(epsilon / 2)
+
+
 @SAMPLERS
 @pytest.mark.parametrize("rate", [0.01, 0.3, 0.9999])
 def test_coins(sampler: Any, rate: float) -> None:
@@ -220,6 +283,7 @@ MECHANISMS = {
     "laplace": (LaplaceNoise, "l1"),
     "noisy_max": (NoisyMax, "linf"),
     "top": (lambda m: NoisyTopK(m, 3), "linf"),
+    "laplace_max": (LaplaceMax, "linf"),
 }
 
 
@@ -432,3 +496,93 @@ def test_equal_labels_of_different_types_are_one_label_of_one_type(first: Any) -
     found, reference = buy(y), buy(rest)
     assert found == reference
     assert [type(v) for v in found] == [type(v) for v in reference]
+
+
+# Noise whose size is private
+
+
+@pytest.mark.parametrize("law", ["lognormal", "normal"])
+def test_scaled_noise_of_both_samplers_has_one_law(law: str) -> None:
+    """ALPHA a comparison; 2500 draws, since correct rounding takes half a millisecond each."""
+    values, sizes = np.full(2500, 77, np.int64), np.full(2500, 3e9)
+
+    def draw(sampler: Any, factor: float = 1.0) -> np.ndarray:
+        if law == "normal":
+            return sampler.scaled_normal(values, sizes, 2.5 * factor) - values
+        return sampler.scaled_laplace_lognormal(values, sizes, 2.5 * factor, 0.4) - values
+
+    exact, simulated = draw(ExactSampler()), draw(SimulatedSampler(3))
+    assert stats.ks_2samp(exact, simulated).pvalue > ALPHA
+    rng = np.random.default_rng(4)
+    noise = rng.normal(size=100_000)
+    if law == "lognormal":
+        noise = rng.laplace(size=100_000) * np.exp(0.4 * rng.normal(size=100_000))
+    assert stats.ks_2samp(exact, 7.5e9 * noise).pvalue > ALPHA
+    for factor in WRONG:
+        wrong = np.abs(7.5e9 * factor * noise)
+        assert stats.ks_2samp(np.abs(exact), wrong).pvalue < ALPHA
+        assert stats.ks_2samp(np.abs(simulated), wrong).pvalue < ALPHA
+    assert abs(np.corrcoef(np.sign(exact[1:]), np.sign(exact[:-1]))[0, 1]) < 0.15
+
+
+def test_scaled_noise_follows_the_size_of_each_entry() -> None:
+    values, sizes = np.zeros(600, np.int64), np.repeat([0.0, 1e3, 1e9], 200)
+    for sampler in (ExactSampler(), SimulatedSampler(1)):
+        for noise in (
+            sampler.scaled_normal(values, sizes, 1.0),
+            sampler.scaled_laplace_lognormal(values, sizes, 1.0, 0.2),
+        ):
+            spread = [np.median(np.abs(part)) for part in noise.reshape(3, 200)]
+            assert spread[0] == 0
+            assert 1e5 < spread[2] / spread[1] < 1e7
+            assert noise.dtype == np.int64
+
+
+def test_scaled_noise_is_correctly_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bits through 100 digits of point arithmetic, also where they must be refined."""
+    import mpmath as mp
+
+    from privtail.trusted.mechanisms import samplers
+
+    rng = np.random.default_rng(0)
+    asked: list[bytes] = []
+
+    def bits(count: int) -> bytes:
+        asked.append(rng.bytes(count))
+        return asked[-1]
+
+    monkeypatch.setattr(samplers.os, "urandom", bits)
+    for trial in range(60):
+        asked.clear()
+        value, size = int(rng.integers(-(2**60), 2**60)), float(rng.choice([0.7, 1e9, 2.0**58]))
+        normal = trial % 2 == 0
+        arguments = (np.array([value]), np.array([size]), 0.9)
+        if normal:
+            (found,) = ExactSampler().scaled_normal(*arguments)
+        else:
+            (found,) = ExactSampler().scaled_laplace_lognormal(*arguments, 0.3)
+        count = 2 if normal else 4
+        with mp.workdps(100):
+            cells = [int.from_bytes(b"".join(asked[i::count]), "big") for i in range(count)]
+            width = 8 * sum(map(len, asked[::count]))
+            u = [(mp.mpf(k) + 0.5) / mp.mpf(2) ** width for k in cells]
+            z = mp.sqrt(-2 * mp.log(u[-2])) * mp.cos(2 * mp.pi * u[-1])
+            if not normal:
+                z = mp.log(u[0] / u[1]) * mp.exp(mp.mpf(0.3) * z)
+            exact = int(mp.nint(value + mp.mpf(size) * mp.mpf(0.9) * z))
+        assert found == min(max(exact, -(2**62)), 2**62)
+    asked.clear()
+    (found,) = ExactSampler().scaled_normal(np.array([0]), np.array([2.0**200]), 1.0)
+    assert abs(int(found)) == 2**62
+    assert len(asked) > 2, "128 bits cannot place 2^200 among integers"
+
+
+def test_zero_bits_are_refined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A uniform variable below 2^-128 has an unbounded logarithm until more bits are there."""
+    from privtail.trusted.mechanisms import samplers
+
+    answers = [bytes(16), b"\x80" * 16, b"\x01" * 8, b"\x80" * 8]
+    monkeypatch.setattr(samplers.os, "urandom", lambda count: answers.pop(0))
+    (found,) = ExactSampler().scaled_normal(np.array([0]), np.array([1000.0]), 1.0)
+    assert 1000 * 13 < abs(int(found)) < 1000 * 20
+    assert answers == []

@@ -237,6 +237,7 @@ def test_unary_operations_keep_bounds(
         lambda s: s.abs(),
         lambda s: s.shift(vector),
         lambda s: s.take(chosen),
+        lambda s: s.mirror(),
         lambda s: s.shift(vector).abs().negate().take(chosen).scale(2.0),
     ):
         holds(operation(a), operation(b))
@@ -262,6 +263,7 @@ def test_values_are_what_the_operations_say() -> None:
     assert integers(a.negate()) == [-4, 3, 0]
     assert integers(a.abs()) == [4, 3, 0]
     assert integers(a.take([2, 0])) == [0, 4]
+    assert integers(a.mirror()) == [4, -3, 0, -4, 3, 0]
     assert integers(a.shift([0.25, 0.3, -1.0])) == [5, -2, -4]
     assert integers(a.dot(np.array([[1, 1, 1], [2, 0, -5]]))) == [1, 8]
     assert a.scale(3.0).sensitivity.unit == 0.75
@@ -311,6 +313,7 @@ def test_one_sign_survives_only_where_it_must(one_signed: bool) -> None:
     ]
     assert all(b.sensitivity.one_signed == one_signed for b in kept)
     assert not a.abs().sensitivity.one_signed
+    assert not a.mirror().sensitivity.one_signed
     assert not a.dot(np.array([[1, -1]])).sensitivity.one_signed
 
 
@@ -386,6 +389,30 @@ def test_a_product_that_forgets_its_rows_is_caught() -> None:
         )
         with pytest.raises(AssertionError):
             holds(a.dot(M), b.dot(M))
+
+
+def test_a_mirror_is_the_product_with_both_signs() -> None:
+    for change in (Norms(math.inf, 5.0, math.inf), Norms(2.0, math.inf, 1.0)):
+        a = sensitive([3, -1, 0, 2], change)
+        both = np.vstack([np.eye(4, dtype=np.int64), -np.eye(4, dtype=np.int64)])
+        assert integers(a.mirror()) == integers(a.dot(both))
+        mirrored, product = a.mirror().sensitivity, a.dot(both).sensitivity
+        for ours, theirs in (
+            (mirrored.radius, product.radius),
+            (mirrored.diameter, product.diameter),
+        ):
+            assert ours.linf == theirs.linf
+            assert ours.l1 == theirs.l1
+            assert theirs.l2 * (1 - 1e-12) <= ours.l2 <= theirs.l2 * (1 + 1e-12)
+
+
+def test_a_mirror_that_forgets_its_second_half_is_caught() -> None:
+    a, b = (sensitive(v, norms_of([3, 4])) for v in ([0, 0], [3, 4]))
+    holds(a.mirror(), b.mirror())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sensitivity, "mirror", lambda self: replace(self, size=2 * self.size))
+        with pytest.raises(AssertionError):
+            holds(a.mirror(), b.mirror())
 
 
 def test_taking_twice_is_caught() -> None:

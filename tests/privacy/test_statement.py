@@ -171,6 +171,29 @@ def test_the_table_divides_as_its_header_says():
     assert (row["share"], second[-1]) == ("80.0%", "20.0%")
 
 
+def test_a_maximum_under_laplace_noise_verifies_and_has_its_share():
+    """Its rho is four times that of a Laplace value of the same scale, and of a Gumbel maximum."""
+
+    def peeling(m: float) -> Plan:
+        sizes: dict[str, Any] = {"scale": m, "radius": 1.0, "diameter": 2.0}
+        return (
+            Round(
+                events=(
+                    Event(law="laplace_max", coordinates=9, **sizes),
+                    Event(law="laplace", coordinates=1, **sizes),
+                    Event(law="noisy_max", coordinates=9, **sizes),
+                )
+            ),
+        )
+
+    given = statement(peeling)
+    head, *rows = given.table()
+    shares = [dict(zip(head, row, strict=True))["share"] for row in rows]
+    assert shares == ["66.7%", "16.7%", "16.7%"]
+    assert "laplace max" in str(given)
+    assert verify(given.to_json()).ok
+
+
 def test_html_escapes_everything():
     evil = "<script>alert('x')</script>"
     plan = (Round(events=(gaussian(100.0, evil),)),)

@@ -17,7 +17,7 @@ from privtail.trusted.events import Plan, Round
 from privtail.trusted.means import SmoothedCatoniMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
-from privtail.trusted.sampling import Everyone, Sampling
+from privtail.trusted.sampling import Everyone, PoissonBatches, Sampling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +98,34 @@ class CatoniDescent:
             slope = 4 * math.sqrt(2) * math.sqrt(d * steps) / (3 * n * math.sqrt(2 * rho))
             s = min(s, math.sqrt(second_moment * (1 + 1 / log_failure) / (2 * slope)))
         return cls(steps=steps, step_size=1 / curvature, scale=s, smoothing=log_failure)
+
+    @classmethod
+    def holland(
+        cls,
+        n: int,
+        *,
+        steps: int,
+        second_moment: float,
+        curvature: float,
+        batch: int | None = None,
+        failure_probability: float = 0.05,
+    ) -> Self:
+        """The paper's baseline RGD (Holland 2019, RGD-Mult); with ``batch`` its stochastic variant.
+
+        The same descent with the scale and smoothing of lemma 3, which are best without privacy:
+        s = sqrt(m v/(2 log(1/delta'))) and beta = 2 log(1/delta') for m records a step. It is the
+        non-private baseline at epsilon = inf, and private at any other. Holland estimates v for
+        every coordinate from the records; here it is known.
+        """
+        log_failure = math.log(1 / failure_probability)
+        seen = n if batch is None else batch
+        return cls(
+            steps=steps,
+            step_size=1 / curvature,
+            scale=math.sqrt(seen * second_moment / (2 * log_failure)),
+            smoothing=2 * log_failure,
+            sampling=Everyone() if batch is None else PoissonBatches(batch / n),
+        )
 
     @property
     def mean(self) -> SmoothedCatoniMean:

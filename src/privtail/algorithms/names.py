@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
+from privtail.algorithms.aggregated_minimizer import AggregatedMinimizer
 from privtail.algorithms.catoni_descent import CatoniDescent
 from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
+from privtail.algorithms.peeling import OneShotPeeling
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.proximal_gradient import ProximalGradient
+from privtail.algorithms.sparse_peeling import SparsePeeling
 from privtail.algorithms.standardized import Standardized
 from privtail.algorithms.stochastic_proximal_gradient import StochasticProximalGradient
+from privtail.algorithms.trimmed_descent import TrimmedDescent
 from privtail.errors import InvalidInput
 from privtail.losses import Targets
 from privtail.trusted.budget import Budget
+from privtail.trusted.means import TruncatedMean
 from privtail.trusted.problem import Problem
 
 Maker = Callable[[Problem, float, Budget, float], Algorithm]
@@ -63,6 +69,26 @@ def _median(problem: Problem, unit: float, budget: Budget, curvature: float) -> 
     )
 
 
+def _peeling(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+    return SparsePeeling(
+        mean=TruncatedMean(2 * unit), steps=8, step_size=1 / (2 * curvature),
+        peeling=OneShotPeeling(sparsity=min(10, problem.d)),
+    )  # fmt: skip
+
+
+def _trimmed(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+    return TrimmedDescent(
+        steps=30, step_size=1 / (3 * curvature), low=-10 * unit, high=10 * unit, smoothness=0.3
+    )
+
+
+def _aggregated(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+    # Half of the budget's delta stays with the scales.
+    half = replace(budget, delta=budget.delta / 2)
+    parameters = problem.rows * problem.outputs
+    return AggregatedMinimizer.from_theory(problem.n, parameters, half, radius=10 * unit)
+
+
 def _batch(problem: Problem) -> int:
     return max(1, math.ceil(problem.n / BATCHES))
 
@@ -74,8 +100,27 @@ NAMES: dict[str, Maker] = {
     "kamath-spgd": _kamath,
     "holland-spgd": _holland,
     "median-of-means-descent": _median,
+    "sparse-peeling": _peeling,
+    "trimmed-descent": _trimmed,
+    "sample-and-aggregate": _aggregated,
 }
 """Names that the estimators' ``algorithm`` takes, besides ``"auto"``."""
+
+_BOUNDED = "it searches a bounded set, and no estimator has one"
+_BASELINE = "it is a baseline: its step size and gradient bound have no default"
+OBJECTS: dict[str, str] = {
+    "frank-wolfe": _BOUNDED,
+    "mirror-descent": "it needs a mirror map that suits its set",
+    "frank-wolfe-corners": _BOUNDED,
+    "heavy-tailed-frank-wolfe": _BOUNDED,
+    "truncated-lasso": _BOUNDED,
+    "truncated-sparse-regression": "it needs an interval that holds the target",
+    "smoothed-peeling": 'it is "sparse-peeling" with another mean',
+    "net-search": _BOUNDED,
+    "noisy-descent": _BASELINE,
+    "random-round-descent": _BASELINE,
+}
+"""Published algorithms that run as objects only, and why."""
 
 
 def named(name: str, budget: Budget, curvature: float, *, targets: Targets) -> Standardized:
@@ -86,6 +131,13 @@ def named(name: str, budget: Budget, curvature: float, *, targets: Targets) -> S
     InvalidInput
         For an unknown name, or a budget that its presets cannot use.
     """
+    if name in OBJECTS:
+        raise InvalidInput(
+            f"The algorithm {name!r} does not run by name: {OBJECTS[name]}.",
+            "Run it on a Curator, as an object of privtail.algorithms; by name there are: auto, "
+            f"{', '.join(NAMES)}.",
+            cli="To see those that do: privtail algorithms",
+        )
     if name not in NAMES:
         raise InvalidInput(
             f"There is no algorithm {name!r}. There are: auto, {', '.join(NAMES)}.",

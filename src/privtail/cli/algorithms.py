@@ -6,10 +6,12 @@ from privtail.cli.console import show
 
 
 def algorithms() -> None:
-    r"""List the algorithms that --algorithm NAME runs.
+    r"""List the published algorithms, and how to run them.
 
-    With paper, box, class, and what accuracy needs to know of the data; privacy needs nothing.
-    auto, the default, needs no tuning; the published ones are there for comparison.
+    With paper, box, class, the privacy they are added up in, and what accuracy needs to know of the
+    data; privacy needs nothing. Those with an --algorithm run here and as algorithm="NAME" in
+    Python; the others as objects in Python. auto, the default, needs no tuning; the published ones
+    are there for comparison.
 
     For example:
       privtail algorithms
@@ -19,13 +21,13 @@ def algorithms() -> None:
     from privtail.algorithms import NAMES, TABLE
 
     for row in TABLE:
-        if row.name != "auto" and row.name not in NAMES:
-            continue
-        source = "from no paper" if row.paper == "-" else f"{row.paper}, {row.box}"
+        named = row.name == "auto" or row.name in NAMES
         facts = {
-            "paper": source,
+            "paper": "from no paper" if row.paper == "-" else f"{row.paper}, {row.box}",
             "class": f"privtail.algorithms.{row.algorithm.__name__}",
-            "releases": f"{row.cost} per step",
+            "runs": f"--algorithm {row.name}" if named else "in Python, as an object",
+            "releases": row.cost,
+            "privacy": f"{row.privacy}; replace_one and zero_out",
             "accuracy needs": row.must_know,
         }
         show(f"\n{row.name}")

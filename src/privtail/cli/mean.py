@@ -31,7 +31,7 @@ def mean(
         ),
     ] = None,
     method: Annotated[
-        Literal["clipped", "clamped", "truncated", "catoni"],
+        Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"],
         typer.Option(help="How a row is kept from counting too much."),
     ] = "clipped",
     out: Annotated[

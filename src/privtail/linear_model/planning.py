@@ -12,7 +12,7 @@ from html import escape
 from privtail.errors import DeltaWarning, NoiseWarning, PrivacyWarning
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import Budget
-from privtail.trusted.events import Event, Plan, Round
+from privtail.trusted.events import SMOOTH, Event, Plan, Round
 from privtail.trusted.problem import Problem
 
 
@@ -61,10 +61,14 @@ class FitPlan:
         In target scales per feature scale (log-odds per feature scale for a classifier), where a
         strong effect is about 1. A guide and no bound: the noise of a mean of the gradients of the
         second half of the steps, for gradients of typical size and features without correlation.
+        NaN where no gradient is released as a sum: noise that follows a smooth sensitivity has a
+        private size.
         """
         gradients = [(r, e) for r, e in self._gradients() if r.times]
-        if not gradients or self.multiplier == 0:
+        if self.multiplier == 0:
             return 0.0
+        if not gradients:
+            return math.nan
         r, event = gradients[-1]
         return event.std * self.typical * math.sqrt(2 / r.times)
 
@@ -114,18 +118,25 @@ class FitPlan:
             f"cost         {spent}" + ("" if mu is None else f"; μ = {mu:.6g}"),
             f"neighbours   {self.budget.neighbours}",
             f"multiplier   {self.multiplier:.6g}",
-            f"noise error  {self.noise_error:.3g} of a target scale per feature scale",
+            f"noise error  {self._error()}",
             "releases",
         ]
         protected = "row" if p.max_rows == 1 else "person"
         for r in self.releases:
             for e in r.events:
-                noise = f"noise {e.scale / e.radius:.3g} x what one {protected} adds"
+                whose = "a smooth sensitivity" if e.law in SMOOTH else f"what one {protected} adds"
+                noise = f"noise {e.scale / e.radius:.3g} x {whose}"
                 lines.append(
                     f"  {e.question:<15} {r.times:>6,} x {e.coordinates:,} numbers, "
                     f"{noise if e.scale else 'no noise'}"
                 )
         return "\n".join([*lines, *(f"warning      {text}" for text in self.warnings)])
+
+    def _error(self) -> str:
+        error = self.noise_error
+        if math.isnan(error):
+            return "not public: the noise follows a smooth sensitivity"
+        return f"{error:.3g} of a target scale per feature scale"
 
     def __str__(self) -> str:
         return self.to_text()
@@ -134,7 +145,7 @@ class FitPlan:
         return (
             f"<FitPlan: {self.label}, n={self.problem.n}, d={self.problem.d}, "
             f"ε = {self.epsilon:.4g} at δ = {self.budget.delta:g}, "
-            f"noise error {self.noise_error:.2g}>"
+            f"noise error {self._error()}>"
         )
 
     def _repr_html_(self) -> str:

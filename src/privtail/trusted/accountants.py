@@ -1,18 +1,21 @@
 """What a plan costs, and how much noise a budget asks for.
 
 A plan is read once into a `Bill`: Gaussians seen by everyone, bounded losses (Laplace, noisy max,
-labels), Poisson batches. Each theorem that covers the bill becomes a curve, and a `Cost` answers
-with the smallest of them. Events hold (law, scale, radius, diameter); only the bill divides.
+labels, smooth Gaussian), concentrated ones (Laplace log-normal), Poisson batches. Each theorem that
+covers the bill becomes a curve, and a `Cost` answers with the smallest of them. Events hold (law,
+scale, radius, diameter); only the bill divides.
 
 ============================================  ==================================================
 releases                                      theorems
 ============================================  ==================================================
 Gaussians; everyone or disjoint parts         exact Gaussian DP (zCDP on a coarse grid)
-Laplace, noisy max, labels                    pure epsilon (and the labels' delta), zCDP
+Laplace, noisy max, labels, smooth Gaussian   pure epsilon (and their delta), zCDP
 both                                          zCDP; Gaussian DP + basic composition
+Laplace log-normal, with any of the above     zCDP
 Poisson batches of Gaussians, anything whole  PLD; under zero-out and beside other laws RDP too
 Poisson batches of other laws                 amplified epsilon, PLD
 Poisson batch with both                       none known: UnsupportedAccounting
+Poisson batches and Laplace log-normal        none known: UnsupportedAccounting
 ============================================  ==================================================
 """
 
@@ -163,11 +166,13 @@ def cost(plan: Plan, neighbours: Neighbours) -> Cost:
     (attained by randomised response). A Gumbel noisy max whose score changes lie in an interval of
     length G is an exponential mechanism of bounded range eta = G / scale (Durfee and Rogers 2019;
     Dong, Durfee, Rogers 2020), hence eta-DP and eta^2/8-zCDP (Cesar and Rogers 2021; Hoeffding's
-    lemma) per pick. A deal of disjoint parts costs what its most used part costs. All releases of
-    a Poisson batch are one event: Gaussians with ratios z_i merge into (sum z_i^-2)^(-1/2); other
-    laws of total loss epsilon become log(1 + q (e^epsilon - 1)) with q times their delta (Balle,
-    Barthe, Gaboardi 2018; under replace-one their advanced joint convexity needs
-    epsilon for both relations, and the larger one is used).
+    lemma) per pick; a maximum under discrete Laplace noise is G / scale-DP and billed like Laplace
+    noise. Noise in proportion to a smooth sensitivity is priced in `smooth`. A deal of disjoint
+    parts costs what its most used part costs. All releases of a Poisson batch are one event:
+    Gaussians with ratios z_i merge into (sum z_i^-2)^(-1/2); other laws of total loss epsilon
+    become log(1 + q (e^epsilon - 1)) with q times their delta (Balle, Barthe, Gaboardi 2018; under
+    replace-one their advanced joint convexity needs epsilon for both relations, and the larger one
+    is used).
     """
     bill = read(plan, neighbours)
     if bill.noiseless:
@@ -209,9 +214,9 @@ def calibrate(make_plan: Callable[[float], Plan], budget: Budget) -> float:
     bill = read(make_plan(1.0), budget.neighbours)
     if not bill.spends:
         return 0.0
-    if budget.delta == 0 and bill.grid.draws:
+    if budget.delta == 0 and (bill.grid.draws or bill.concentrated):
         raise UnsupportedAccounting(
-            "Gaussian noise cannot give pure epsilon-DP: set delta, for example 1e-6."
+            "Gaussian or log-normal noise cannot give pure epsilon-DP: set delta, for example 1e-6."
         )
     price = _guess if bill.batches else _epsilon
     multiplier = _bisect(lambda m: price(make_plan(m), budget), budget)
@@ -278,6 +283,8 @@ def _whole_cost(bill: Bill) -> Cost:
     slack = rounded_up(pure.slack)
     if not bill.spends:
         return Cost((pure,), mu=0.0, rho=0.0)
+    if bill.concentrated:
+        return _assemble(None, bill.rho, slack, Grid())
     if not bill.mu_squares:
         return _assemble(None, bill.rho, slack, Grid(), (pure,))
     if not bill.bounded:
@@ -288,6 +295,11 @@ def _whole_cost(bill: Bill) -> Cost:
 
 
 def _batch_cost(bill: Bill) -> Cost:
+    if bill.concentrated:
+        raise UnsupportedAccounting(
+            "Poisson batches and Laplace log-normal noise have no common theorem. Use one of them "
+            "alone."
+        )
     curves: list[Curve] = [OnGrid(PrivacyLoss(bill.groups, bill.neighbours), bill.grid)]
     sampled = [g for g in bill.batches if isinstance(g, SampledGaussian)]
     if not bill.grid.draws:

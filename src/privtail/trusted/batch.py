@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.errors import InvalidInput, NotReleased
+from privtail.errors import IncompatibleParts, InvalidInput, NotReleased
 from privtail.losses import AnyLoss, GeneralLoss, Loss
 from privtail.trusted import callbacks, kernels
 from privtail.trusted.means import Ball, ClippedMean, Interval, RobustMean
+from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
 from privtail.trusted.mechanisms.labels import StabilityHistogram
+from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import DenseRows, Rows, Stream, Window
+from privtail.trusted.records import DenseRows, Rows, Stream, Window, formats
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.sensitive import Sensitive, Sensitivity
 
@@ -35,6 +37,10 @@ Integers = NDArray[np.int64]
 Ids = slice | Integers
 _Share = tuple[Window, Ids]
 BLOCK_ROWS = 4096
+NARROW = 2**16
+"""Numbers that a block holds at least where none is summed."""
+TILE = 32
+"""Candidates that are scored in one go."""
 
 
 def threads() -> int:
@@ -98,18 +104,21 @@ class Batch:
         mean = _as_asked(mean)
         answer = self.problem.scores(len(candidates), mean)
         self._curator.assume(callbacks.assumptions(loss))
-        points = [self._parameters(w) for w in candidates]
+        points, outputs = [self._parameters(w) for w in candidates], self.problem.outputs
         box = cast(Interval, mean.range)
+        limit = box.steps(self._bits)
 
         def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            for c, w in enumerate(points):
-                margins, _, valid = self._margins(rows, w)
+            for first in range(0, len(points), TILE):
+                tile = points[first : first + TILE]
+                margins, _, valid = self._margins(rows, np.hstack(tile))
+                margins, targets = margins.reshape(-1, outputs), np.repeat(y, len(tile))
                 with np.errstate(all="ignore"):
-                    values = callbacks.values(loss, margins, y) / box.radius
-                values[~(valid & np.isfinite(y))] = 0.0
-                limit = box.steps(self._bits)
+                    values = callbacks.values(loss, margins, targets) / box.radius
                 kernels.influence(values, kernels.CLAMP, np.zeros(1), limit, self._bits)
-                np.add.at(sums[:, c, 0], labels, np.maximum(values, 0.0))
+                scores = np.maximum(values, 0.0).reshape(len(y), len(tile))
+                scores[~(valid & np.isfinite(y))] = 0.0
+                _add(sums[:, first : first + TILE, 0], labels, scores)
 
         sums = self._sweep(block, mean.blocks, (len(points), 1))
         return self._answer(_median(sums), answer)
@@ -225,8 +234,7 @@ class Batch:
         targets = self._curator._targets
         if not isinstance(targets, Labels):
             raise InvalidInput("labels() needs a target of labels.")
-        if self._ids is not self._curator._kept:
-            raise InvalidInput("Ask for labels in a round of Everyone.")
+        self._require_everyone("labels")
         mechanism = StabilityHistogram(epsilon, delta, self.problem.max_rows)
         sampler = self._opening.charge(mechanism.event())
         counts: Counter[Any] = Counter()
@@ -235,6 +243,69 @@ class Batch:
             if isinstance(part, Labels):
                 counts.update(part.counts(_moved(_within(self._ids, window), window.start)))
         found = targets.restored(mechanism.release(counts, sampler))
+        self._opening.released()
+        return found
+
+    def trimmed(self, loss: AnyLoss, w: ArrayLike, mechanism: TrimmedMean) -> Doubles:
+        """Released trimmed means of the records' gradients at w, flattened row-major.
+
+        A record brings one value per coordinate, a function of it alone; `TrimmedMean` has the
+        proof. Takes 8 n bytes of memory per coordinate, and one sweep for every `KEPT_BYTES`.
+        """
+        w = self._parameters(w)
+        self._curator.assume(callbacks.assumptions(loss))
+        width, outputs = w.shape
+
+        def values(rows: Rows, y: Doubles) -> Doubles:
+            if isinstance(loss, GeneralLoss):
+                x = rows.transformed(self._curator.map.scales, self._curator.map.offsets)
+                return callbacks.gradients(loss, w, x, y)
+            margins, _, valid = self._margins(rows, w)
+            residuals = callbacks.derivatives(loss, margins, y)
+            z = rows.transformed(self._curator.map.scales, self._curator.map.offsets)
+            if self.problem.intercept:
+                z = np.hstack([z, np.ones((len(rows), 1))])
+            with np.errstate(all="ignore"):
+                gradients = z[:, :, None] * residuals[:, None, :]
+            gradients[~(valid & np.isfinite(y))] = 0.0
+            return gradients.reshape(len(rows), width * outputs)
+
+        return self._trimmed(mechanism, w.size, values, targets=True)
+
+    def trimmed_means(self, mechanism: TrimmedMean) -> Doubles:
+        """Released trimmed means of the mapped columns, (d,); like `trimmed`."""
+        map_ = self._curator.map
+
+        def values(rows: Rows, y: Doubles) -> Doubles:
+            z = rows.transformed(map_.scales, map_.offsets)
+            z[~np.isfinite(z).all(axis=1)] = 0.0
+            return z
+
+        return self._trimmed(mechanism, self.problem.d, values, targets=False)
+
+    def aggregate(
+        self, function: callbacks.PartFunction, fallback: ArrayLike, mechanism: SampleAndAggregate
+    ) -> Doubles:
+        """The released centre of a function's values on disjoint parts, shape of ``fallback``.
+
+        ``function(x)``, or ``function(x, y)`` where there is a target, sees the mapped rows of one
+        part as a read-only copy; rows with a missing number are left out, and labels are their
+        codes. Where it raises, or returns another number of values or a value that is not finite,
+        the part says ``fallback``, a public point. `SampleAndAggregate` has the proof.
+        """
+        if type(mechanism) is not SampleAndAggregate:
+            raise IncompatibleParts("A function on parts is released by SampleAndAggregate only.")
+        point = np.array(fallback, dtype=np.float64)
+        if not (point.size and np.isfinite(point).all()):
+            raise InvalidInput("fallback must be a public point of finite numbers.")
+        self._require_everyone("an aggregated function")
+        self._curator.assume((callbacks.PURE_PART,))
+        sampler = self._opening.charge(mechanism.event(self.problem, point.size))
+        values = [
+            callbacks.on_part(function, x, y, point.size) for x, y in self._parts(mechanism.blocks)
+        ]
+        points = mechanism.on_grid(np.array(values), point.reshape(-1))
+        found = mechanism.release(points, point.reshape(-1), sampler).reshape(point.shape)
         self._opening.released()
         return found
 
@@ -300,6 +371,68 @@ class Batch:
 
         return block
 
+    def _trimmed(
+        self,
+        mechanism: TrimmedMean,
+        size: int,
+        values: Callable[[Rows, Doubles], Doubles],
+        targets: bool,
+    ) -> Doubles:
+        if type(mechanism) is not TrimmedMean:
+            raise IncompatibleParts("A trimmed mean is released by TrimmedMean only.")
+        self._require_everyone("trimmed means")
+        sampler = self._opening.charge(mechanism.event(self.problem, size))
+        n = self.problem.n
+        ids = np.arange(n)
+        nothing = mechanism.on_grid(np.zeros((1, 1)), self._bits)[0, 0]
+        released = []
+        for part in _split(size, formats.sweeps(n, size)):
+            columns = np.full((part.stop - part.start, n), nothing)
+
+            def block(
+                rows: Rows, y: Doubles, places: Integers, sums: Doubles,
+                columns: Integers = columns, part: slice = part,
+            ) -> None:  # fmt: skip
+                run = len(places) == places[-1] + 1 - places[0]
+                there = slice(places[0], places[-1] + 1) if run else places
+                columns[:, there] = mechanism.on_grid(values(rows, y)[:, part], self._bits)
+
+            self._sweep(block, 1, (1,), targets, ids, max(BLOCK_ROWS, NARROW // self.problem.d))
+            released.append(mechanism.release(columns, self.problem, sampler))
+        self._opening.released()
+        return np.concatenate(released)
+
+    def _parts(self, blocks: int) -> Iterator[tuple[Doubles, Doubles | None]]:
+        """Valid rows and targets of one block after the other; a sweep for every `KEPT_BYTES`."""
+        curator, n, d = self._curator, self.problem.n, self.problem.d
+        deal, target = curator.blocks(blocks), curator._targets is not None
+        places = np.empty(n, np.int64)
+        places[np.argsort(deal, kind="stable")] = np.arange(n)
+        ends = np.concatenate([[0], np.cumsum(np.bincount(deal, minlength=blocks))])
+        ids = np.arange(n)
+        for group in _split(blocks, formats.sweeps(n, d + 1)):
+            begin, end = int(ends[group.start]), int(ends[group.stop])
+            kept = np.full((end - begin, d + 1), np.nan)
+
+            def block(
+                rows: Rows, y: Doubles, seen: Integers, sums: Doubles,
+                kept: Doubles = kept, begin: int = begin, end: int = end,
+            ) -> None:  # fmt: skip
+                z = rows.transformed(curator.map.scales, curator.map.offsets)
+                at = places[seen]
+                wanted = (at >= begin) & (at < end)
+                kept[at[wanted] - begin] = np.column_stack([z, y])[wanted]
+
+            self._sweep(block, 1, (1,), target, ids)
+            for b in range(group.start, group.stop):
+                part = kept[ends[b] - begin : ends[b + 1] - begin]
+                part = part[np.isfinite(part).all(axis=1)]
+                yield part[:, :d], part[:, d] if target else None
+
+    def _require_everyone(self, what: str) -> None:
+        if self._ids is not self._curator._kept:
+            raise InvalidInput(f"Ask for {what} in a round of Everyone: no theorem covers others.")
+
     def _finite(self, loss: AnyLoss, w: Doubles, mean: RobustMean) -> RobustMean:
         """Without privacy an infinite clipping threshold becomes the largest gradient norm."""
         if not (isinstance(mean, ClippedMean) and mean.threshold == float("inf")):
@@ -331,8 +464,10 @@ class Batch:
         shape: tuple[int, ...],
         targets: bool = True,
         labels: Integers | None = None,
+        rows_at_once: int | None = None,
     ) -> Integers:
         """Exact int64 sums (blocks, *shape): blocks of rows on threads, then added."""
+        at_once = rows_at_once or BLOCK_ROWS
         curator = self._curator
         if targets and curator._targets is None:
             raise InvalidInput("This question needs a target y.")
@@ -342,7 +477,7 @@ class Batch:
             window, ids = share
             records, source = window.open()
             total = np.zeros((blocks, *shape), dtype=np.int64)
-            for part in _pieces(ids):
+            for part in _pieces(ids, at_once):
                 here = _moved(part, window.start)
                 rows = records.rows(here)
                 y = source.rows(here) if source and targets else np.zeros(len(rows))
@@ -355,9 +490,9 @@ class Batch:
                 total += sums.astype(np.int64)
             return total
 
-        return _added(one, self._shares(targets), (blocks, *shape))
+        return _added(one, self._shares(targets, at_once), (blocks, *shape))
 
-    def _shares(self, targets: bool) -> Generator[_Share]:
+    def _shares(self, targets: bool, rows: int) -> Generator[_Share]:
         """What one thread sweeps at a time: a window of a file, or a block of what is in memory."""
         curator = self._curator
         for window in curator._windows(curator._targets if targets else None):
@@ -365,7 +500,7 @@ class Batch:
             if isinstance(curator._records, Stream):
                 yield window, ids
             else:
-                yield from ((window, part) for part in _pieces(ids))
+                yield from ((window, part) for part in _pieces(ids, rows))
 
     def __repr__(self) -> str:
         return f"Batch({self.problem})"
@@ -412,12 +547,18 @@ def _added(
     return total
 
 
-def _pieces(ids: Ids) -> Iterator[Ids]:
-    """The same ids, in blocks of `BLOCK_ROWS`."""
+def _pieces(ids: Ids, rows: int) -> Iterator[Ids]:
+    """The same ids, in blocks of ``rows``."""
     first, stop = (ids.start, ids.stop) if isinstance(ids, slice) else (0, len(ids))
-    for start in range(first, stop, BLOCK_ROWS):
-        part = slice(start, min(start + BLOCK_ROWS, stop))
+    for start in range(first, stop, rows):
+        part = slice(start, min(start + rows, stop))
         yield part if isinstance(ids, slice) else ids[part]
+
+
+def _split(size: int, parts: int) -> Iterator[slice]:
+    """0 .. size - 1 in at most ``parts`` runs of about one length."""
+    ends = [size * k // min(size, parts) for k in range(min(size, parts) + 1)]
+    return (slice(*pair) for pair in itertools.pairwise(ends))
 
 
 def _within(ids: Ids, window: Window) -> Ids:
@@ -452,6 +593,14 @@ def _median(sums: Integers) -> Integers:
     k = len(flat)
     middle: Integers = flat[k // 2] if k % 2 else flat[k // 2 - 1] + flat[k // 2]
     return middle
+
+
+def _add(sums: Doubles, labels: Integers, entries: Doubles) -> None:
+    """Add every row of ``entries`` to the row of ``sums`` (blocks, columns) of its label."""
+    if len(sums) == 1:
+        sums[0] += entries.sum(axis=0)
+    else:
+        np.add.at(sums, labels, entries)
 
 
 def _ascending(edges: ArrayLike) -> Doubles:

@@ -5,8 +5,10 @@ Formal guarantee
 The lemma needs each record's contribution to be a function of that record alone. Built-in losses
 are row-local loops. `CustomLoss` and `GeneralLoss` guard every record themselves. Any other object
 is called with one record at a time, on fresh copies; what it raises, or returns in a wrong shape or
-type, counts as 0 for that record. That a callback keeps no state between records cannot be
-enforced inside one process: `assumptions` states it, and the privacy statement prints it.
+type, counts as 0 for that record. A function of a whole part, for sample and aggregate, is called
+on one part at a time under the same rules: where it fails, the part's point is the fallback. That a
+callback keeps no state between records or parts cannot be enforced inside one process:
+`assumptions` and `PURE_PART` state it, and the privacy statement prints it.
 """
 
 from __future__ import annotations
@@ -22,14 +24,23 @@ from privtail.losses import (
     AnyLoss,
     CustomLoss,
     GeneralLoss,
+    LogTruncatedLoss,
     Loss,
     RelativeHuberLoss,
     WeightedLoss,
 )
 
 Doubles = NDArray[np.float64]
+PartFunction = Callable[..., Any]
+"""From the rows of a part, and their targets if there are any, to a point."""
 
-BUILT_IN = frozenset({*(type(loss) for loss in LOSSES), RelativeHuberLoss, WeightedLoss})
+PURE_PART = (
+    "The answer of the aggregated function depends on its part alone; it neither prints nor warns."
+)
+
+BUILT_IN = frozenset(
+    {*(type(loss) for loss in LOSSES), LogTruncatedLoss, RelativeHuberLoss, WeightedLoss}
+)
 
 
 def assumptions(loss: AnyLoss) -> tuple[str, ...]:
@@ -56,6 +67,26 @@ def gradients(loss: GeneralLoss, w: Doubles, x: Doubles, y: Doubles) -> Doubles:
     """Gradients (rows, w.size) of a general loss; a record that fails gets NaN, which adds 0."""
     with np.errstate(all="ignore"):
         return np.ascontiguousarray(GeneralLoss.gradients(loss, w, x, y).reshape(len(y), -1))
+
+
+def on_part(function: PartFunction, x: Doubles, y: Doubles | None, size: int) -> Doubles:
+    """What ``function`` says of one part of the records, (size,); NaN where it fails.
+
+    It is called as ``function(x)``, or ``function(x, y)``, on fresh read-only copies.
+    """
+    copies = [np.array(a) for a in (x, y) if a is not None]
+    for copy in copies:
+        copy.flags.writeable = False
+    with np.errstate(all="ignore"):
+        try:
+            answer = np.asarray(function(*copies))
+            if answer.size == size and np.can_cast(answer.dtype, np.float64, "same_kind"):
+                return np.array(answer, dtype=np.float64).reshape(-1)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001  a failure depends on the records: it must not show
+            return np.full(size, np.nan)
+    return np.full(size, np.nan)
 
 
 def _rowwise(

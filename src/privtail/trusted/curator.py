@@ -308,6 +308,10 @@ class Curator:
         """A public uniform choice among 0 .. count - 1."""
         return int(self._public.integers(count))
 
+    def uniforms(self, rows: int, columns: int) -> NDArray[np.float64]:
+        """Public independent uniform numbers in (0, 1)."""
+        return self._public.uniform(2.0**-53, 1.0, (rows, columns))
+
     # ---------------------------------------------------------------- batches
 
     def rounds(self, sampling: Sampling, steps: int) -> Iterator[Batch]:

@@ -8,12 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from privtail.errors import InvalidInput, require_whole
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
 
-Law = Literal["gaussian", "laplace", "noisy_max", "labels"]
+Law = Literal[
+    "gaussian", "laplace", "noisy_max", "laplace_max", "labels", "laplace_lognormal",
+    "smooth_gaussian",
+]  # fmt: skip
+LAWS: tuple[Law, ...] = get_args(Law)
+SMOOTH: tuple[Law, ...] = ("laplace_lognormal", "smooth_gaussian")
+"""Laws whose noise follows a smooth sensitivity, which is private."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,16 +30,24 @@ class Event:
     ----------
     law : ``gaussian`` (discrete Gaussian of parameter ``scale`` on every coordinate),
         ``laplace`` (discrete Laplace), ``noisy_max`` (the ``picks`` largest of the scores plus
-        Gumbel noise), ``labels`` (a stability histogram: discrete Laplace, then a threshold that
-        fails with probability ``delta``).
-    scale : noise parameter in grid units: s (Gaussian), b (Laplace, Gumbel). 0 means no noise.
+        Gumbel noise), ``laplace_max`` (the largest of the scores plus discrete Laplace noise),
+        ``labels`` (a stability histogram: discrete Laplace, then a threshold that fails with
+        probability ``delta``); with noise in proportion to a smooth sensitivity
+        ``laplace_lognormal`` (X e^(``spread`` Y), X Laplace, Y normal; every coordinate has a
+        sensitivity of its own) and ``smooth_gaussian`` (one sensitivity for the whole vector,
+        whose loss is bounded but for probability ``delta``).
+    scale : noise parameter in grid units: s (Gaussian), b (Laplace, Gumbel). 0 means no noise. In
+        units of the smooth sensitivity where there is one.
     radius, diameter : sensitivity in grid units under ``zero_out`` and ``replace_one``, in the
-        norm of the law: l2 (gaussian), l1 (laplace, labels), l-infinity (noisy_max).
+        norm of the law: l2 (gaussian), l1 (laplace, labels), l-infinity (noisy_max, laplace_max);
+        where it is smooth, the rows of one unit of privacy.
     coordinates : number of noise draws.
     picks : how many indices a noisy max releases.
     one_signed : every record's contribution to every score has one sign, so under ``zero_out``
         all scores move the same way (the range of a score change is ``radius``, not twice it).
-    delta : failure probability of ``labels``.
+    delta : failure probability of ``labels`` and ``smooth_gaussian``.
+    smoothness : log of the largest factor by which one record moves a smooth sensitivity.
+    spread : standard deviation of the logarithm of ``laplace_lognormal`` noise.
     unit : released value = grid value times ``unit``; only for the reader.
     question : what was asked of the records; only for the reader.
     """
@@ -46,6 +60,8 @@ class Event:
     picks: int = 1
     one_signed: bool = False
     delta: float = 0.0
+    smoothness: float = 0.0
+    spread: float = 0.0
     unit: float = 1.0
     question: str = ""
 
@@ -54,10 +70,25 @@ class Event:
         require_whole("picks", self.picks, 1)
 
     @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise of one coordinate, in the units of ``scale``."""
+        of_unit_scale = {
+            "gaussian": 1.0,
+            "smooth_gaussian": 1.0,
+            "noisy_max": math.pi / math.sqrt(6),
+            "laplace_lognormal": math.sqrt(2) * math.exp(self.spread**2),
+        }.get(self.law, math.sqrt(2))
+        return of_unit_scale * self.scale
+
+    @property
     def std(self) -> float:
-        """Standard deviation of the noise of one coordinate, in units of the released value."""
-        spread = {"gaussian": 1.0, "noisy_max": math.pi / math.sqrt(6)}.get(self.law, math.sqrt(2))
-        return spread * self.scale * self.unit if self.scale else 0.0
+        """Standard deviation of the noise of one coordinate, in units of the released value.
+
+        NaN where the noise follows a smooth sensitivity, which is private.
+        """
+        if not self.scale:
+            return 0.0
+        return math.nan if self.law in SMOOTH else self.deviation * self.unit
 
 
 @dataclass(frozen=True, kw_only=True)

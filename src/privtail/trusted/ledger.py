@@ -344,7 +344,7 @@ def _slack(plan: list[dict[str, Any]], terms: Terms) -> float:
         return 0.0
     events = [(e, r.times) for r in rounds for e in r.events if r.times]
     if terms.composition == "zcdp":
-        total = math.fsum(e.delta * times for e, times in events if e.law == "labels")
+        total = math.fsum(e.delta * times for e, times in events)
         return total * (1 + 1e-15)
     draws = [(e.scale, e.coordinates * times) for e, times in events if e.law == "gaussian"]
     if any(scale < 64 for scale, _ in draws) or terms.epsilon > 700:

@@ -260,7 +260,8 @@ def catoni_fraction(smoothing: float) -> tuple[float, ...]:
     """P and Q with |m P(m) / (1 + m Q(m)) - E phi| < 8e-7 for m = |a|, as `influence` asks.
 
     Least squares of numerator - target x denominator in the basis m^k / (1 + m)^n, reweighted
-    towards the largest error, of the least degree n that is accurate enough. Accuracy only: the
+    towards the largest error, of the least degree n that is accurate enough. P(0) = 1, the slope of
+    E phi: entries far below the scale lose nothing, whatever the scale. Accuracy only: the
     kernel forces the result onto [-c_beta, c_beta] whatever the fraction is.
     """
     u = np.sin(np.linspace(0, np.pi / 2, 602))[1:-1] ** 2
@@ -271,13 +272,15 @@ def catoni_fraction(smoothing: float) -> tuple[float, ...]:
         sizes = comb(n, k)
         basis = sizes * u[:, None] ** k * (1 - u[:, None]) ** (n - k)
         first, rest = basis[:, 0], basis[:, 1:]
-        columns = np.hstack([rest, -target[:, None] * rest])
+        columns = np.hstack([rest[:, 1:], -target[:, None] * rest])
+        ahead = target * first - basis[:, 1] / n
         weights = below = np.ones_like(u)
         for _ in range(10):
             w = weights / below
-            fit = np.linalg.lstsq(columns * w[:, None], target * first * w, rcond=None)[0]
-            P, Q = fit[:n] * sizes[1:], fit[n:] * sizes[1:]
-            below = first + rest @ fit[n:]
+            fit = np.linalg.lstsq(columns * w[:, None], ahead * w, rcond=None)[0]
+            P = np.concatenate([[1.0], fit[: n - 1] * sizes[2:]])
+            Q = fit[n - 1 :] * sizes[1:]
+            below = first + rest @ fit[n - 1 :]
             error = np.abs(m * np.polyval(P[::-1], m) / (1 + m * np.polyval(Q[::-1], m)) - target)
             if error.max() < 8e-7 and (below > 0).all():
                 padding = (0.0,) * (FRACTION_DEGREE - n)

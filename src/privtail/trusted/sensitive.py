@@ -9,6 +9,7 @@ is emptied (``radius``) or replaced (``diameter``), in l1, l2 and l-infinity. Ev
 * ``scale``, ``shift``, ``negate``: the integers move by a constant or change sign; bounds stay.
 * ``abs``: | |a| - |b| | <= |a - b| in every coordinate; bounds stay.
 * ``take``: dropping coordinates cannot increase a norm.
+* ``mirror``: (a, -a) changes by (e, -e), whose l1 and l2 norms are 2 and sqrt 2 times those of e.
 * ``dot(M)``, M public integers: with e the change, |M e|_inf <= max_i min(|M_i|_1 |e|_inf,
   |M_i|_2 |e|_2, |M_i|_inf |e|_1); |M e|_1 <= max_j |M_.j|_1 |e|_1; |M e|_2 <= |M|_F |e|_2 and
   <= sqrt(|M|_1 |M|_inf) |e|_2.
@@ -114,6 +115,20 @@ class Sensitivity:
         if count > self.size:
             raise InvalidInput(f"Cannot take {count} of {self.size} coordinates.")
         return replace(self, size=count)
+
+    def mirror(self) -> Sensitivity:
+        """The bounds for the value followed by its negative."""
+
+        def doubled(e: Norms) -> Norms:
+            return Norms(2 * e.l1, _up(math.sqrt(2) * e.l2), e.linf)
+
+        return replace(
+            self,
+            size=2 * self.size,
+            radius=doubled(self.radius),
+            diameter=doubled(self.diameter),
+            one_signed=False,
+        )
 
     def dot(self, matrix: NDArray[np.int64]) -> Sensitivity:
         """The bounds for ``matrix @ value``, matrix (rows, size) of public integers."""
@@ -221,6 +236,11 @@ class Sensitive:
             )
         chosen = chosen.astype(np.int64)
         return self._with(self._value[chosen], self.sensitivity.take(chosen.size))
+
+    def mirror(self) -> Sensitive:
+        """The value followed by its negative: `dot` with (I, -I), in linear time."""
+        both = np.concatenate([self._value, -self._value])
+        return self._with(both, self.sensitivity.mirror())
 
     def dot(self, matrix: ArrayLike) -> Sensitive:
         """``matrix @ value`` for a public integer matrix (rows, size)."""

@@ -10,8 +10,9 @@ from fractions import Fraction
 from privtail.errors import InvalidInput, UnsupportedAccounting
 from privtail.trusted.accounting.curves import ULP, ApproximateDP, Grid, decimal, rounded_up, up
 from privtail.trusted.accounting.loss import BoundedLoss, SampledGaussian
+from privtail.trusted.accounting.smooth import lognormal_rho, smooth_gaussian_loss
 from privtail.trusted.budget import NEIGHBOURS, Neighbours
-from privtail.trusted.events import Event, Plan, Round
+from privtail.trusted.events import LAWS, SMOOTH, Event, Plan, Round
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
 # A weaker release is billed as this ratio of sensitivity to noise: dearer than it is.
@@ -26,6 +27,7 @@ class Bill:
     ----------
     neighbours : the relation.
     mu_squares : (sensitivity / scale)^2 of the Gaussians that everyone, or one part, is in.
+    concentrated : rho of the releases of which nothing else is known.
     bounded : (epsilon, rho, delta, times) of the other laws, outside the Poisson batches.
     batches : one entry per round of Poisson batches.
     grid : of all Gaussian draws.
@@ -34,6 +36,7 @@ class Bill:
 
     neighbours: Neighbours
     mu_squares: list[float] = field(default_factory=list)
+    concentrated: list[float] = field(default_factory=list)
     bounded: list[tuple[Fraction, float, float, int]] = field(default_factory=list)
     batches: list[SampledGaussian | BoundedLoss] = field(default_factory=list)
     grid: Grid = Grid()
@@ -42,7 +45,9 @@ class Bill:
     @property
     def spends(self) -> bool:
         """Whether any release depends on the records."""
-        return self.noiseless or bool(self.mu_squares or self.bounded or self.batches)
+        return self.noiseless or bool(
+            self.mu_squares or self.concentrated or self.bounded or self.batches
+        )
 
     @property
     def mu(self) -> float:
@@ -52,7 +57,8 @@ class Bill:
     @property
     def rho(self) -> float:
         """The zCDP parameter of everything outside the batches."""
-        return up(math.fsum([self.mu**2 / 2, *(rho * times for _, rho, _, times in self.bounded)]))
+        bounded = (rho * times for _, rho, _, times in self.bounded)
+        return up(math.fsum([self.mu**2 / 2, *self.concentrated, *bounded]))
 
     @property
     def pure(self) -> ApproximateDP:
@@ -130,7 +136,9 @@ def _sensitivity(event: Event, neighbours: Neighbours) -> float:
 def _loss(event: Event, neighbours: Neighbours) -> Fraction:
     """Pure epsilon of one pick of a law that is not Gaussian."""
     change = Fraction(_sensitivity(event, neighbours))
-    if event.law == "noisy_max" and not (event.one_signed and neighbours == "zero_out"):
+    if event.law in ("noisy_max", "laplace_max") and not (
+        event.one_signed and neighbours == "zero_out"
+    ):
         change *= 2
     return change / Fraction(event.scale)
 
@@ -141,14 +149,22 @@ def _add_whole(bill: Bill, events: Iterable[Event], times: int) -> None:
             mu = _sensitivity(event, bill.neighbours) / event.scale
             bill.mu_squares.append(up(mu * mu * times))
             continue
-        exact = _loss(event, bill.neighbours)
+        if event.law == "laplace_lognormal":
+            bill.concentrated.append(up(lognormal_rho(event) * event.coordinates * times))
+            continue
+        smooth = event.law == "smooth_gaussian"
+        loss = smooth_gaussian_loss(event) if smooth else 0.0
+        if math.isinf(loss):
+            bill.noiseless = True
+            return
+        exact = Fraction(loss) if smooth else _loss(event, bill.neighbours)
         loss = rounded_up(exact)
         rho = loss * math.tanh(loss / 2) if loss < 40 else loss
         if event.law == "noisy_max":
             rho = min(rho, loss * loss / 8)
             times_seen, slack = times * event.picks, 0.0
         else:
-            times_seen, slack = times, event.delta if event.law == "labels" else 0.0
+            times_seen, slack = times, event.delta
         bill.bounded.append((exact, up(rho), slack, times_seen))
 
 
@@ -156,6 +172,11 @@ def _batch(
     events: Iterable[Event], rate: float, times: int, neighbours: Neighbours
 ) -> SampledGaussian | BoundedLoss:
     """One batch opens once: its events are one event."""
+    if any(e.law in SMOOTH for e in events):
+        raise UnsupportedAccounting(
+            "Noise in proportion to a smooth sensitivity has no theorem in a Poisson batch. Give "
+            "it a Round of its own with Everyone()."
+        )
     gaussians = [e for e in events if e.law == "gaussian"]
     others = [e for e in events if e.law != "gaussian"]
     if gaussians and others:
@@ -182,16 +203,18 @@ def _batch(
     # log(1 + q (e^x - 1)) = x + log(q + (1 - q) e^-x) does not overflow.
     small = math.log1p(rate * math.expm1(loss)) if loss < 1 else math.inf
     large = loss + math.log(rate + (1 - rate) * math.exp(-loss))
-    slack = math.fsum(e.delta for e in others if e.law == "labels")
+    slack = math.fsum(e.delta for e in others)
     return BoundedLoss(up(min(small, large)) + 8 * ULP * loss, up(rate * slack), times)
 
 
 def _check(event: Event) -> None:
-    numbers = (event.scale, event.radius, event.diameter, event.delta)
+    numbers = (
+        event.scale, event.radius, event.diameter, event.delta, event.smoothness, event.spread
+    )  # fmt: skip
     if not all(0 <= x < math.inf for x in numbers) or event.coordinates < 0 or event.picks < 1:
         raise InvalidInput(
             "A planned event has a scale, sensitivity, delta or count that is negative or not "
             f"finite: {event!r}. An unbounded range has no sensitivity; bound the contributions."
         )
-    if event.law not in ("gaussian", "laplace", "noisy_max", "labels"):
+    if event.law not in LAWS:
         raise UnsupportedAccounting(f"No privacy theorem is known to us for the law {event.law!r}.")

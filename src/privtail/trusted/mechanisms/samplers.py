@@ -5,14 +5,19 @@ Formal guarantee
 `ExactSampler` draws with OpenDP's samplers on 64-bit integers: the discrete Gaussian and discrete
 Laplace of exactly the stated parameter, and Gumbel noise for selection, all from the operating
 system's randomness. OpenDP saturates at the ends of int64; the mechanisms make sure, from public
-numbers, that this cannot happen. `SimulatedSampler` has the same laws (its rounded normal is
-within a factor 1 + 1/(24 s^2) of the discrete Gaussian), is seeded and fast, and is for
-experiments only.
+numbers, that this cannot happen. Noise whose size is private must not show it in its last bits:
+``scaled_laplace_lognormal`` and ``scaled_normal`` release value + size x noise, a real number,
+correctly rounded to an integer. Every uniform variable starts as an interval of width 2^-128 given
+by random bits; interval arithmetic encloses the real number, and while its ends do not round to one
+integer, more bits are drawn. So what leaves is the rounding of the exact law. `SimulatedSampler`
+has the same laws (its rounded normal is within a factor 1 + 1/(24 s^2) of the discrete Gaussian),
+is seeded and fast, and is for experiments only.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol
 
@@ -20,6 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
+Doubles = NDArray[np.float64]
+LARGEST = 2**62
+"""Rounded noise is cut here, which is post-processing."""
 
 
 class Sampler(Protocol):
@@ -37,6 +45,19 @@ class Sampler(Protocol):
 
     def top(self, values: Integers, scale: float, count: int) -> Integers:
         """Indices of the ``count`` largest of ``values`` plus Gumbel noise of ``scale``."""
+        ...
+
+    def scaled_laplace_lognormal(
+        self, values: Integers, sizes: Doubles, scale: float, spread: float
+    ) -> Integers:
+        """``values`` plus ``sizes`` x ``scale`` x X exp(``spread`` Y), rounded to integers.
+
+        X is Laplace of parameter 1, Y standard normal, both fresh for every entry.
+        """
+        ...
+
+    def scaled_normal(self, values: Integers, sizes: Doubles, scale: float) -> Integers:
+        """``values`` plus ``sizes`` x ``scale`` x independent normals, rounded to integers."""
         ...
 
     def coins(self, count: int, rate: float) -> NDArray[np.bool_]:
@@ -85,6 +106,35 @@ def _top(scale: float, count: int) -> Any:
     )
 
 
+@cache
+def _intervals() -> Any:
+    from mpmath.ctx_iv import MPIntervalContext
+
+    return MPIntervalContext()
+
+
+def _rounded(formula: Callable[..., Any], uniforms: int) -> int:
+    """``formula(arithmetic, u_1, ..)`` at uniform variables in (0, 1), correctly rounded."""
+    from mpmath.libmp import to_int
+
+    iv, bits = _intervals(), 128
+    cells = [int.from_bytes(os.urandom(16), "big") for _ in range(uniforms)]
+    while True:
+        if all(cells):
+            iv.prec = bits + 64
+            enclosure = formula(iv, *(iv.mpf([k, k + 1]) / 2**bits for k in cells))
+            low, high = (to_int(end, "n") for end in enclosure._mpi_)
+            if low == high:
+                return min(max(int(low), -LARGEST), LARGEST)
+        bits += 64
+        cells = [k << 64 | int.from_bytes(os.urandom(8), "big") for k in cells]
+
+
+def _normal(iv: Any, u: Any, v: Any) -> Any:
+    """A standard normal from two uniform variables (Box and Muller 1958)."""
+    return iv.sqrt(-2 * iv.log(u)) * iv.cos(2 * iv.pi * v)
+
+
 class ExactSampler:
     """OpenDP's samplers and the operating system's coins."""
 
@@ -98,6 +148,29 @@ class ExactSampler:
 
     def top(self, values: Integers, scale: float, count: int) -> Integers:
         return np.array(_top(scale, count)(values.tolist()), dtype=np.int64)
+
+    def scaled_laplace_lognormal(
+        self, values: Integers, sizes: Doubles, scale: float, spread: float
+    ) -> Integers:
+        def one(value: int, size: float) -> Callable[..., Any]:
+            def formula(iv: Any, a: Any, b: Any, u: Any, v: Any) -> Any:
+                noise = iv.log(a / b) * iv.exp(iv.mpf(spread) * _normal(iv, u, v))
+                return value + iv.mpf(size) * iv.mpf(scale) * noise
+
+            return formula
+
+        pairs = zip(values.tolist(), sizes.tolist(), strict=True)
+        return np.array([_rounded(one(*pair), 4) for pair in pairs], dtype=np.int64)
+
+    def scaled_normal(self, values: Integers, sizes: Doubles, scale: float) -> Integers:
+        def one(value: int, size: float) -> Callable[..., Any]:
+            def formula(iv: Any, u: Any, v: Any) -> Any:
+                return value + iv.mpf(size) * iv.mpf(scale) * _normal(iv, u, v)
+
+            return formula
+
+        pairs = zip(values.tolist(), sizes.tolist(), strict=True)
+        return np.array([_rounded(one(*pair), 2) for pair in pairs], dtype=np.int64)
 
     def coins(self, count: int, rate: float) -> NDArray[np.bool_]:
         if rate == 1:
@@ -127,5 +200,19 @@ class SimulatedSampler:
         noisy = values + self._rng.gumbel(0.0, scale, values.shape)
         return np.argsort(-noisy, kind="stable")[:count]
 
+    def scaled_laplace_lognormal(
+        self, values: Integers, sizes: Doubles, scale: float, spread: float
+    ) -> Integers:
+        x = self._rng.laplace(0.0, 1.0, values.shape)
+        y = self._rng.normal(0.0, 1.0, values.shape)
+        return _whole(values + sizes * scale * x * np.exp(spread * y))
+
+    def scaled_normal(self, values: Integers, sizes: Doubles, scale: float) -> Integers:
+        return _whole(values + sizes * scale * self._rng.normal(0.0, 1.0, values.shape))
+
     def coins(self, count: int, rate: float) -> NDArray[np.bool_]:
         return self._rng.random(count) < rate
+
+
+def _whole(x: Doubles) -> Integers:
+    return np.clip(np.rint(x), -float(LARGEST), float(LARGEST)).astype(np.int64)

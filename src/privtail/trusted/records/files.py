@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
-from privtail.trusted.events import Plan
+from privtail.trusted.events import Event, Plan
 from privtail.trusted.records.arrow import (
     Distinct,
     arrow_doubles,
@@ -41,7 +41,7 @@ from privtail.trusted.records.arrow import (
     numbers,
     text_numbers,
 )
-from privtail.trusted.records.formats import Arrow, Csv, Format, Parquet
+from privtail.trusted.records.formats import Arrow, Csv, Format, Parquet, sweeps
 from privtail.trusted.records.tables import require_categories
 
 Label = str | int | float | bool
@@ -288,13 +288,25 @@ class TableFile:
         return left
 
     def passes(self, plan: Plan) -> int:
-        """How many times a fit of this plan will decode the file: once a question.
+        """How many times a fit of this plan will decode the file: once a release.
 
-        A CSV has been read once more, to count its rows. A scratch copy is decoded once in all.
+        Peeling, which releases a support and its values from one question, needs fewer.
+        Trimmed means and functions on parts keep numbers of every row, and decode the file once for
+        every `KEPT_BYTES` of them. A CSV has been read once more, to count its rows. A scratch copy
+        is decoded once in all.
         """
         if self.scratch is not None:
             return 1
-        return sum(r.times * (1 + math.isinf(e.unit)) for r in plan for e in r.events)
+        return sum(r.times * self._sweeps(e) for r in plan for e in r.events)
+
+    def _sweeps(self, event: Event) -> int:
+        """How many times one release decodes the file."""
+        if event.law == "laplace_lognormal":
+            return min(event.coordinates, sweeps(self.n, event.coordinates))
+        if event.law == "smooth_gaussian":
+            width = sum(len(self.categories.get(name, "1")) for name in self.names)
+            return sweeps(self.n, width)
+        return 1 + math.isinf(event.unit)
 
     # ---------------------------------------------------------------- cells, for the core
 

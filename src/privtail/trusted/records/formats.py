@@ -19,10 +19,17 @@ from typing import Any
 
 WINDOW_ROWS = 16_384
 """At most this many rows are handed out at once."""
+KEPT_BYTES = 2**28
+"""Memory for numbers that a question keeps of every record; it takes a sweep for each."""
 
 _READ_BYTES = 1 << 20
 _KEPT_WINDOWS = 32
 _BAD_NUMBER = re.compile(r"^In CSV column #(\d+): .*CSV conversion error to double")
+
+
+def sweeps(n: int, numbers: int) -> int:
+    """How often n records are read by a question that keeps ``numbers`` doubles of each."""
+    return -(-8 * n * numbers // KEPT_BYTES)
 
 
 class Parquet:
