@@ -22,6 +22,7 @@ import pytest
 import scipy.sparse as sp
 
 from privtail.algorithms import ProximalGradient
+from privtail.domains import Unconstrained
 from privtail.errors import IncompatibleParts, InvalidInput, NotPlanned
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 from privtail.losses import (
@@ -893,3 +894,13 @@ def test_a_sweep_that_fails_gives_nothing_and_closes_its_source(
     with pytest.raises(error):
         batch_module._added(work, shares(), (1,))
     assert closed == [True]
+
+
+def test_a_matrix_that_is_changed_during_a_fit_is_not_read() -> None:
+    X = sp.csr_matrix(np.ones((6, 3)))
+    curator = Curator(X, np.ones(6), budget=Budget(math.inf, 0.0), noise="simulated")
+    algorithm = ProximalGradient(steps=2, step_size=0.1, threshold=1.0)
+    multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
+    X.indices[:] = 10**9
+    with pytest.raises(InvalidInput, match="changed during the fit"):
+        algorithm.run(curator, SquaredLoss(), Unconstrained(), multiplier)

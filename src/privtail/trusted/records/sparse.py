@@ -44,6 +44,8 @@ class Sparse:
         """The rows of these ids: duplicates summed, columns sorted, indices checked."""
         with np.errstate(all="ignore"):
             block = sp.csr_matrix(self._X[ids], dtype=np.float64, copy=True)
+        if not _well_formed(block):
+            raise InvalidInput("The matrix was changed during the fit. Leave it alone, or copy it.")
         return SparseRows(_canonical(block))
 
     def __repr__(self) -> str:
