@@ -51,6 +51,17 @@ def test_a_named_algorithm_is_charged_once_and_verifies(table, name, neighbours)
     assert verify(model.privacy_.to_json()).ok
 
 
+def test_noise_that_follows_the_data_has_no_public_size(table):
+    X, y, _ = table
+    model = DPLinearRegression(algorithm="trimmed-descent", **SIMULATED).fit(X[:500], y[:500])
+    assert model.plan_.steps == 30
+    assert np.isnan(model.plan_.noise_error)
+    assert np.isnan(model.coef_noise_).all()
+    assert "noise error  not public" in str(model.plan_)
+    assert "× S" in str(model.privacy_)
+    assert "correctly rounded" in str(model.privacy_)
+
+
 @pytest.mark.parametrize("name", ["clipped-spgd", "catoni-descent"])
 def test_sparse_records_and_bought_labels(table, name):
     X, y, above = table

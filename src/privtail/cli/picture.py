@@ -40,7 +40,8 @@ class Coefficients:
     Attributes
     ----------
     names : of the coefficients.
-    values, noise : (len(names),); noise is public, and 0 where there is none.
+    values, noise : (len(names),); noise is public, 0 where there is none, and NaN where its size is
+        private.
     """
 
     names: Sequence[str]
@@ -51,7 +52,7 @@ class Coefficients:
     def ratios(self) -> NDArray[np.float64]:
         """Coefficients in standard deviations of their noise."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = self.values / self.noise
+            ratios = self.values / np.nan_to_num(self.noise)
         return np.where(self.values == 0, 0.0, ratios)
 
     @property
@@ -70,13 +71,15 @@ class Coefficients:
         for row, j in enumerate(order):
             colour = GREY if self.within[j] else BLUE
             x = float(np.clip(self.ratios[j], -far, far))
-            bar = WITHIN if self.noise[j] else 0.0
+            bar = WITHIN if self.noise[j] > 0 else 0.0
             axes.errorbar(
                 x, row, xerr=bar, fmt="o", color=colour, markersize=4.5, linewidth=1.4,
                 markerfacecolor="white" if self.within[j] else colour,
             )  # fmt: skip
+            known = not math.isnan(self.noise[j])
+            plus_minus = f" ± {_rounded(self.noise[j], 2)}" if known else ""
             axes.annotate(
-                f"{_rounded(self.values[j], 3)} ± {_rounded(self.noise[j], 2)}", (1, row), (6, 0),
+                f"{_rounded(self.values[j], 3)}{plus_minus}", (1, row), (6, 0),
                 xycoords=("axes fraction", "data"), textcoords="offset points",
                 va="center", fontsize=8, color=colour,
             )  # fmt: skip
@@ -96,6 +99,8 @@ class Coefficients:
         axes.tick_params(axis="y", length=0)
 
     def _summary(self, shown: int) -> str:
+        if np.isnan(self.noise).any():
+            return "the size of the noise is private: positions show the signs alone"
         if not self.noise.any():
             return "no noise was added: positions show the signs alone"
         count, lost = len(self.names), int(self.within.sum())
@@ -136,6 +141,10 @@ class ErrorCurve:
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.plot(self.epsilons, self.errors, color=BLUE, linewidth=2)
+        if math.isnan(self.error):
+            axes.set_title("the plan's noise follows the data", loc="left", fontsize=10)
+            axes.set_axis_off()
+            return
         if math.isfinite(self.epsilon):
             axes.plot([self.epsilon], [self.error], marker="D", markersize=8, color=ORANGE)
             axes.annotate(

@@ -52,7 +52,7 @@ class FitPlan:
     @property
     def steps(self) -> int:
         """Gradients that will be released."""
-        return sum(r.times for r, _ in self._gradients())
+        return sum(r.times for r, _ in self._gradients("gradient", "trimmed means"))
 
     @property
     def noise_error(self) -> float:
@@ -64,7 +64,7 @@ class FitPlan:
         NaN where no gradient is released as a sum: noise that follows a smooth sensitivity has a
         private size.
         """
-        gradients = [(r, e) for r, e in self._gradients() if r.times]
+        gradients = [(r, e) for r, e in self._gradients("gradient") if r.times]
         if self.multiplier == 0:
             return 0.0
         if not gradients:
@@ -98,8 +98,8 @@ class FitPlan:
                 "model. More records, a larger epsilon or fewer features would help."
             )
 
-    def _gradients(self) -> Iterator[tuple[Round, Event]]:
-        return ((r, e) for r in self.releases for e in r.events if e.question == "gradient")
+    def _gradients(self, *questions: str) -> Iterator[tuple[Round, Event]]:
+        return ((r, e) for r in self.releases for e in r.events if e.question in questions)
 
     # ---------------------------------------------------------------- shown
 

@@ -37,7 +37,7 @@ Integers = NDArray[np.int64]
 Ids = slice | Integers
 _Share = tuple[Window, Ids]
 BLOCK_ROWS = 4096
-NARROW = 2**16
+NARROW = 2**17
 """Numbers that a block holds at least where none is summed."""
 TILE = 32
 """Candidates that are scored in one go."""
