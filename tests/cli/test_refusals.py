@@ -50,6 +50,7 @@ NUMBERS = ("--model", "linear", "--target", "cost", "--epsilon", "1", "--categor
         (("claims.csv", *NUMBERS, "--model", "ridge", "--quantile", "0.5"), ["It has --alpha."]),
         (("claims.csv", *NUMBERS, "--model", "linear", "--C", "1"), ["no parameters of its own"]),
         (("claims.csv", *NUMBERS, "--algorithm", "magic"), ["no algorithm 'magic'"]),
+        (("claims.csv", *DECLARED, "--drop", "late"), ["'late' is the target"]),
         (("claims.csv", *DECLARED, "--groups", "age"), ["--max-rows"]),
         (("claims.csv", *DECLARED, "--max-rows", "3"), ["--groups"]),
         (("claims.csv", *DECLARED, "--groups", "ages", "--max-rows", 3), ["Is 'age' meant?"]),
