@@ -40,7 +40,7 @@ NUMBERS = ("--model", "linear", "--target", "cost", "--epsilon", "1", "--categor
         (("claims.csv", *DECLARED, "--model", "forest"), ["--model"]),
         (("claims.csv", *DECLARED, "--out", "no/model.json"), ["mkdir -p no"]),
         (("claims.csv", *DECLARED, "--out", "."), ["is a folder"]),
-        (("claims.csv", *DECLARED, "--out", "claims.csv"), ["exists already", "--force"]),
+        (("claims.csv", *DECLARED, "--out", "claims.csv"), ["uses claims.csv already"]),
         (("claims.csv", *DECLARED, "--schema", "no.json"), ["The schema no.json"]),
         (("claims.csv", *DECLARED, "--schema", "claims.csv"), ["not a JSON object"]),
         (("claims.csv", *DECLARED, "--classes", "no"), ["at least two classes"]),
@@ -50,6 +50,7 @@ NUMBERS = ("--model", "linear", "--target", "cost", "--epsilon", "1", "--categor
         (("claims.csv", *NUMBERS, "--model", "ridge", "--quantile", "0.5"), ["It has --alpha."]),
         (("claims.csv", *NUMBERS, "--model", "linear", "--C", "1"), ["no parameters of its own"]),
         (("claims.csv", *NUMBERS, "--algorithm", "magic"), ["no algorithm 'magic'"]),
+        (("claims.csv", *DECLARED, "--drop", "late"), ["'late' is the target"]),
         (("claims.csv", *DECLARED, "--groups", "age"), ["--max-rows"]),
         (("claims.csv", *DECLARED, "--max-rows", "3"), ["--groups"]),
         (("claims.csv", *DECLARED, "--groups", "ages", "--max-rows", 3), ["Is 'age' meant?"]),
@@ -219,3 +220,12 @@ def test_advice_on_an_exhausted_delta_promises_no_fit(shell, table):
 def test_a_model_does_not_go_to_a_file_called_minus(shell, table):
     error = shell.refused("fit", "claims.csv", *NUMBERS, "--out", "-")
     assert "--out model.json" in error
+
+
+@pytest.mark.parametrize("kept", ["claims.csv", "b.jsonl", "m.json"])
+def test_what_a_command_uses_is_not_replaced_even_with_force(shell, table, kept):
+    shell("budget", "b.jsonl", "--epsilon", 1, "--delta", "1e-5")
+    words = (*NUMBERS, "--ledger", "b.jsonl", "--force", "--out", kept, "--plot", "m.json")
+    assert f"uses {kept} already" in shell.refused("fit", "claims.csv", *words)
+    shell.refused("mean", "claims.csv", "--column", "days", "--epsilon", 1, "--ledger", "b.jsonl",
+                  "--force", "--out", "claims.csv")  # fmt: skip

@@ -72,7 +72,8 @@ def fit(
     budget, account = promise.budget, promise.account
     if str(out) == "-":
         raise InvalidInput("A model goes into a file: --out model.json. Its statement is printed.")
-    for file in (out, plot):
+    for file, other in ((out, plot), (plot, out)):
+        output.require_apart(file, other, data, promise.ledger, declared.schema)
         if file is not None:
             require_writable(file, overwrite=output.force)
     with working(f"opening {data}"):

@@ -58,6 +58,7 @@ def mean(
     from privtail.trusted.tables import TableFile
 
     budget, account = promise.budget, promise.account
+    output.require_apart(out, data, promise.ledger)
     if out is not None:
         require_writable(out, overwrite=output.force)
     with working(f"opening {data}"):

@@ -125,6 +125,11 @@ class Output:
 
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False
 
+    def require_apart(self, file: Path | None, *others: Path | None) -> None:
+        """Refuse to write over what the same command reads or writes, even with --force."""
+        if file is not None and file.resolve() in [o.resolve() for o in others if o is not None]:
+            raise InvalidInput(f"This command uses {file} already. Write to another name.")
+
 
 def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:
     """``verb`` with each argument that is a group replaced by the options of that group."""

@@ -55,6 +55,7 @@ def plan(
     from privtail.model import require_writable
 
     budget, account = promise.budget, promise.account
+    output.require_apart(plot, data, promise.ledger, declared.schema)
     if plot is not None:
         require_writable(plot, overwrite=output.force)
     parameters: dict[str, Any] = {

@@ -47,6 +47,7 @@ def predict(
 
     if out == Path("-"):
         out = None
+    output.require_apart(out, model, data)
     if out is not None:
         require_writable(out, overwrite=output.force)
     fitted = load(model)

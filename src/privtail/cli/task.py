@@ -61,6 +61,8 @@ class Task:
             raise InvalidInput(
                 f"Column {facts.target!r} is the target: declare its labels by --classes a,b."
             )
+        if facts.target in facts.drop:
+            raise InvalidInput(f"Column {facts.target!r} is the target: leave out its --drop.")
         left = [] if persons.groups is None else [persons.groups]
         table = TableFile(
             data,
