@@ -64,6 +64,7 @@ class Task:
         if facts.target in facts.drop:
             raise InvalidInput(f"Column {facts.target!r} is the target: leave out its --drop.")
         left = [] if persons.groups is None else [persons.groups]
+        TableFile(data).require(left, "of persons")
         table = TableFile(
             data,
             categories=facts.categories,

@@ -205,7 +205,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 "fit(X, y)."
             )
         if isinstance(X, TableFile) and isinstance(groups, str):
-            X, groups = X.without(groups), person_ids(X.path, groups)
+            groups, X = person_ids(X.path, groups), X.without(groups)
         X = self._remembered(X, y)
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
             warnings.warn(
