@@ -433,4 +433,4 @@ def test_without_privacy_it_is_plain_descent(watched, make_problem, name, kind, 
     w = watched.fit(algorithm, X, y, loss, domain=domain, epsilon=math.inf)
     link = expit if kind == "logistic" else (lambda margin: margin)
     expected = chosen(descend(X, y, link, 8, step, prox), watched.picks)
-    assert np.abs(w[:, 0] - expected).max() < 1e-5
+    assert np.abs(w[:, 0] - expected).max() < 1e-6

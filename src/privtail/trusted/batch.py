@@ -36,7 +36,7 @@ Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Ids = slice | Integers
 _Share = tuple[Window, Ids]
-BLOCK_ROWS = 4096
+BLOCK_ROWS = 8192
 NARROW = 2**17
 """Numbers that a block holds at least where none is summed."""
 TILE = 32
