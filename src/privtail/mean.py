@@ -269,8 +269,9 @@ class _Mean:
             return (*stage.run(curator, multiplier, scales * threshold, centres), reliable)
         curator.transform(1 / scales, -centres / scales)
         answer = curator.everyone().means(self._mean(threshold))
-        std = multiplier * answer.sensitivity.radius.l2 * answer.sensitivity.unit
-        z = answer.release(GaussianNoise(multiplier))
+        noise = GaussianNoise(multiplier)
+        std = noise.event(answer.sensitivity).std
+        z = answer.release(noise)
         return centres + scales * z, std * scales, reliable
 
     def _stage(self) -> CoinPress | MedianOfNoisyMeans | None:

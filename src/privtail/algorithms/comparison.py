@@ -43,10 +43,10 @@ class Comparison:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """One or two releases."""
-        events = [self._noise(multiplier, problem).event(problem.improvement(ClampedMean(1.0)))]
+        events = [no_finer(multiplier, problem).event(problem.improvement(ClampedMean(1.0)))]
         if self._labels:
             counts = problem.histogram(1, max(1, problem.outputs - 1))
-            events.insert(0, self._noise(multiplier / 2, problem).event(counts))
+            events.insert(0, no_finer(multiplier / 2, problem).event(counts))
         return (Round(events=tuple(events)),)
 
     def run(
@@ -57,11 +57,11 @@ class Comparison:
 
         ``unit`` is the scale of a real target.
         """
-        problem, noise = curator.problem, self._noise(multiplier, curator.problem)
+        problem, noise = curator.problem, no_finer(multiplier, curator.problem)
         batch = curator.everyone()
         if self._labels:
             edges = np.arange(max(1, problem.outputs - 1)) + 0.5
-            less = self._noise(multiplier / 2, problem)
+            less = no_finer(multiplier / 2, problem)
             answer = problem.histogram(1, len(edges))
             counts = batch.histogram((-1,), edges).release(less)
             if problem.intercept:
@@ -77,9 +77,11 @@ class Comparison:
     def _labels(self) -> bool:
         return self.targets in ("binary", "class")
 
-    def _noise(self, multiplier: float, problem: Problem) -> GaussianNoise:
-        enough = problem.n / problem.max_rows / ENOUGH
-        return GaussianNoise(max(multiplier, enough) if multiplier > 0 else 0.0)
+
+def no_finer(multiplier: float, problem: Problem) -> GaussianNoise:
+    """Noise of this multiplier, but not less than a count needs: n / ENOUGH."""
+    enough = problem.n / problem.max_rows / ENOUGH
+    return GaussianNoise(max(multiplier, enough) if multiplier > 0 else 0.0)
 
 
 def _log_odds(counts: Doubles, loss: Loss, problem: Problem) -> Doubles:

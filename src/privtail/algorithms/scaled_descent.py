@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.algorithms.comparison import ENOUGH, Comparison
+from privtail.algorithms.comparison import Comparison, no_finer
 from privtail.algorithms.quantile_scales import QuantileScales, above_noise
 from privtail.algorithms.result import Result
 from privtail.algorithms.standardized import Standard, without_slopes
@@ -181,9 +181,7 @@ class ScaledDescent:
         return multiplier / math.sqrt(self.steps * self.comparison_share)
 
     def _norms(self, multiplier: float, problem: Problem) -> GaussianNoise:
-        share = multiplier / math.sqrt(2 * self.steps * self.threshold_share)
-        enough = problem.n / problem.max_rows / ENOUGH
-        return GaussianNoise(max(share, enough) if share > 0 else 0.0)
+        return no_finer(multiplier / math.sqrt(2 * self.steps * self.threshold_share), problem)
 
     def _threshold(
         self, curator: Curator, loss: Loss, w: NDArray[np.float64], unit: float, multiplier: float

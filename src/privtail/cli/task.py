@@ -63,15 +63,15 @@ class Task:
             )
         if facts.target in facts.drop:
             raise InvalidInput(f"Column {facts.target!r} is the target: leave out its --drop.")
-        left = [] if persons.groups is None else [persons.groups]
-        TableFile(data).require(left, "of persons")
         table = TableFile(
             data,
             categories=facts.categories,
             numeric=facts.numeric,
-            drop=[*facts.drop, *left],
+            drop=facts.drop,
             scratch=scratch,
         )
+        if persons.groups is not None:
+            table = table.without(persons.groups)
         features = table.features(facts.target)
         facts.require_complete(data, features)
         model = choice.model or _by_type(table, facts.target, facts.classes)

@@ -205,7 +205,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 "fit(X, y)."
             )
         if isinstance(X, TableFile) and isinstance(groups, str):
-            groups, X = person_ids(X.path, groups), X.without(groups)
+            X, groups = X.without(groups), person_ids(X.path, groups)
         X = self._remembered(X, y)
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
             warnings.warn(
@@ -226,7 +226,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             intercept=self.fit_intercept,
             outputs=outputs,
             classes=classes,
-            categories=self.categories,
+            categories=self.categories_,
             groups=groups,
             max_rows=self.max_rows,
             label=type(self).__name__,

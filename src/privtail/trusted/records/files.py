@@ -110,11 +110,13 @@ class TableFile:
 
     def declaring(self, categories: Declarations) -> TableFile:
         """The same file with more categories."""
-        return self._with({**self.categories, **categories}, self._drop) if categories else self
+        if all(self.categories.get(name) is listed for name, listed in categories.items()):
+            return self
+        return self._with({**self.categories, **categories}, self._drop)
 
     def without(self, name: str) -> TableFile:
-        """The same file with one column less."""
-        self.require([name], "to be left out")
+        """The same file without the column that says whose a row is."""
+        self.require([name], "of persons")
         return self._with(self.categories, self._drop | {name})
 
     def _with(self, categories: Declarations, drop: Collection[str]) -> TableFile:
