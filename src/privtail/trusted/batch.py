@@ -37,8 +37,15 @@ Integers = NDArray[np.int64]
 Ids = slice | Integers
 _Share = tuple[Window, Ids]
 BLOCK_ROWS = 8192
-NARROW = 2**17
-"""Numbers that a block holds at least where none is summed."""
+VIEWED = 4
+"""Blocks that are swept as one where they are views of the records and nothing is copied."""
+NARROW = 2**18
+"""Numbers of a short block: what a cache holds."""
+SPARE = 2
+"""Workers for each thread that is asked for: one that has to wait does not stop the others.
+
+Threads of other libraries keep a processor busy after their work is done (a BLAS for .1 s).
+"""
 TILE = 32
 """Candidates that are scored in one go."""
 
@@ -76,7 +83,9 @@ class Batch:
         w = self._parameters(w)
         self._curator.assume(callbacks.assumptions(loss))
         mean = _as_asked(self._finite(loss, w, mean))
-        sums = self._sweep(self._gradient_block(loss, w, mean), mean.blocks, w.shape)
+        rows = None if isinstance(loss, GeneralLoss) else self._rows_at_once
+        block = self._gradient_block(loss, w, mean)
+        sums = self._sweep(block, mean.blocks, w.shape, rows_at_once=rows)
         return self._answer(_median(sums), self.problem.gradient(mean))
 
     def means(self, mean: RobustMean) -> Sensitive:
@@ -115,7 +124,7 @@ class Batch:
                 margins, targets = margins.reshape(-1, outputs), np.repeat(y, len(tile))
                 with np.errstate(all="ignore"):
                     values = callbacks.values(loss, margins, targets) / box.radius
-                kernels.influence(values, kernels.CLAMP, np.zeros(1), limit, self._bits)
+                _clamp(values, limit, self._bits)
                 scores = np.maximum(values, 0.0).reshape(len(y), len(tile))
                 scores[~(valid & np.isfinite(y))] = 0.0
                 _add(sums[:, first : first + TILE, 0], labels, scores)
@@ -141,7 +150,7 @@ class Batch:
                 gains = (there - here) / box.radius
             gains[~(found[0][2] & np.isfinite(y))] = 0.0
             limit = box.steps(self._bits)
-            kernels.influence(gains, kernels.CLAMP, np.zeros(1), limit, self._bits)
+            _clamp(gains, limit, self._bits)
             np.add.at(sums[:, 0, 0], labels, gains)
 
         return self._answer(_median(self._sweep(block, mean.blocks, (1, 1))), answer)
@@ -310,6 +319,14 @@ class Batch:
         return found
 
     # ---------------------------------------------------------------- inside
+
+    @property
+    def _rows_at_once(self) -> int:
+        """Long blocks where they are views, short ones where they are copies."""
+        records = self._curator._records
+        if records.viewed:
+            return max(BLOCK_ROWS, VIEWED * BLOCK_ROWS // self.problem.outputs)
+        return BLOCK_ROWS if records.sparse else min(BLOCK_ROWS, max(256, NARROW // self.problem.d))
 
     @property
     def _bits(self) -> int:
@@ -490,7 +507,8 @@ class Batch:
                 total += sums.astype(np.int64)
             return total
 
-        return _added(one, self._shares(targets, at_once), (blocks, *shape))
+        spare = 1 if isinstance(curator._records, Stream) or threads() == 1 else SPARE
+        return _added(one, self._shares(targets, at_once), (blocks, *shape), threads() * spare)
 
     def _shares(self, targets: bool, rows: int) -> Generator[_Share]:
         """What one thread sweeps at a time: a window of a file, or a block of what is in memory."""
@@ -510,12 +528,15 @@ class Batch:
 
 
 def _added(
-    work: Callable[[_Share], Integers], shares: Generator[_Share], shape: tuple[int, ...]
+    work: Callable[[_Share], Integers],
+    shares: Generator[_Share],
+    shape: tuple[int, ...],
+    workers: int,
 ) -> Integers:
     """Sum of ``work`` over all shares.
 
     Every thread takes its next share by itself: reading a file is one share after the other while
-    the other threads compute, and no more windows are in memory than there are threads.
+    the other threads compute, and no more windows are in memory than there are workers.
     """
     lock, ended = threading.Lock(), threading.Event()
     first = list(itertools.islice(shares, 2))
@@ -534,7 +555,6 @@ def _added(
             ended.set()
         return total
 
-    workers = threads()
     with closing(shares):
         if workers == 1 or len(first) < 2:
             return run()
@@ -585,6 +605,12 @@ def _contribute(
         )
     else:
         rows.box_sum(scales, offsets, valid, residuals, labels, intercept, range_, bits, sums)
+
+
+def _clamp(entries: Doubles, limit: int, bits: int) -> None:
+    """Bring a flat array onto the grid in [-limit, limit], in place."""
+    unused = np.zeros(2 * kernels.FRACTION_DEGREE)
+    kernels.influence(entries, kernels.CLAMP, unused, limit, bits)
 
 
 def _median(sums: Integers) -> Integers:

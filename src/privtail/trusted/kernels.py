@@ -57,7 +57,7 @@ IEEE operations on every processor, in one register where it has wide ones.
 
 @functools.cache
 def _lanes():
-    """Numba's type of eight doubles, with its additions, subtractions and products."""
+    """Numba's type of eight doubles, with its sums, differences, products and quotients."""
     from llvmlite import ir
     from numba import types
     from numba.extending import lower_builtin, models, register_model, type_callable
@@ -65,6 +65,9 @@ def _lanes():
     class Lanes(types.Type):
         def __init__(self):
             super().__init__(name="Lanes")
+
+        def __reduce__(self):
+            return _lanes, ()
 
     @register_model(Lanes)
     class _Model(models.PrimitiveModel):
@@ -74,7 +77,7 @@ def _lanes():
     lanes = Lanes()
     for symbol, instruction in (
         (operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"),
-        (operator.iadd, "fadd"),
+        (operator.truediv, "fdiv"), (operator.iadd, "fadd"),
     ):  # fmt: skip
 
         @type_callable(symbol)
@@ -126,6 +129,43 @@ def store(typingctx, array, index, lanes):
 
 
 @intrinsic
+def turn(typingctx, columns, index, height, rows, place, width):
+    """Transpose 8 x 8 doubles: lane r of column c goes to lane c of row r; not checked.
+
+    Column c is ``columns.flat[index + c height :]``, row r ``rows.flat[place + r width :]``.
+    """
+    from numba import types
+
+    def lower(context, builder, signature, args):
+        from llvmlite import ir
+
+        source, index, height, target, place, width = args
+        lanes = []
+        for k in range(LANES):
+            at = builder.add(index, builder.mul(height, ir.Constant(height.type, k)))
+            pointer = _pointer(context, builder, signature.args[0], source, at)
+            lanes.append(builder.load(pointer, align=8))
+        for step in (1, 2, 4):
+            low = [k if not k & step else k - step + LANES for k in range(LANES)]
+            high = [k + step if not k & step else k + LANES for k in range(LANES)]
+            masks = [ir.Constant(ir.VectorType(ir.IntType(32), LANES), m) for m in (low, high)]
+            for k in range(LANES):
+                if not k & step:
+                    pair = lanes[k], lanes[k + step]
+                    lanes[k], lanes[k + step] = (builder.shuffle_vector(*pair, m) for m in masks)
+        for k in range(LANES):
+            at = builder.add(place, builder.mul(width, ir.Constant(width.type, k)))
+            pointer = _pointer(context, builder, signature.args[3], target, at)
+            builder.store(lanes[k], pointer, align=8)
+        return context.get_dummy_value()
+
+    if not (_is_flat(columns) and _is_flat(rows) and rows.mutable):
+        return None
+    whole = types.intp
+    return types.void(columns, whole, whole, rows, whole, whole), lower
+
+
+@intrinsic
 def splat(typingctx, number):
     """Lanes that all hold ``number``."""
     from numba import types
@@ -156,6 +196,99 @@ def total(typingctx, lanes):
         return parts[0]
 
     return types.float64(lanes), lower
+
+
+def _elementwise(*args):
+    """The type of arguments that are all doubles or all lanes."""
+    from numba import types
+
+    return args[0] if args[0] in (types.float64, _lanes()) and len({*args}) == 1 else None
+
+
+def _llvm(name):
+    """Lower to the LLVM intrinsic of this name, for a double or for lanes."""
+
+    def lower(context, builder, signature, args):
+        from llvmlite import ir
+        from numba.core.cgutils import get_or_insert_function
+
+        suffix = f"v{LANES}f64" if isinstance(args[0].type, ir.VectorType) else "f64"
+        kind = ir.FunctionType(args[0].type, [a.type for a in args])
+        return builder.call(get_or_insert_function(builder.module, kind, f"{name}.{suffix}"), args)
+
+    return lower
+
+
+@intrinsic
+def fma(typingctx, a, b, c):
+    """The product a * b plus c, rounded once; the same bits on every processor."""
+    common = _elementwise(a, b, c)
+    return (common(a, b, c), _llvm("llvm.fma")) if common else None
+
+
+@intrinsic
+def magnitude(typingctx, a):
+    """The absolute value."""
+    common = _elementwise(a)
+    return (common(a), _llvm("llvm.fabs")) if common else None
+
+
+@intrinsic
+def signed(typingctx, a, b):
+    """The magnitude of a with the sign of b."""
+    common = _elementwise(a, b)
+    return (common(a, b), _llvm("llvm.copysign")) if common else None
+
+
+@intrinsic
+def lesser(typingctx, a, b):
+    """The value a if a < b, else b (also where a is NaN)."""
+
+    def lower(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("<", *args), *args)
+
+    common = _elementwise(a, b)
+    return (common(a, b), lower) if common else None
+
+
+@intrinsic
+def greater(typingctx, a, b):
+    """The value a if a > b, else b (also where a is NaN)."""
+
+    def lower(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered(">", *args), *args)
+
+    common = _elementwise(a, b)
+    return (common(a, b), lower) if common else None
+
+
+@intrinsic
+def gated(typingctx, a, b, limit):
+    """The value a where b <= limit, else 0 (also where b is NaN)."""
+
+    def lower(context, builder, signature, args):
+        open_ = builder.fcmp_ordered("<=", args[1], args[2])
+        return builder.select(open_, args[0], args[0].type(None))
+
+    common = _elementwise(a, b, limit)
+    return (common(a, b, limit), lower) if common else None
+
+
+@compiled
+def rows_of(columns, start, out):
+    """Copy rows ``start`` onwards of a column-major array to ``out`` (rows, d), both float64.
+
+    ``columns`` (d, n) is the transpose of the array, C-contiguous.
+    """
+    d, n = columns.shape
+    rows = out.shape[0]
+    wide, long = d - d % 8, rows - rows % 8
+    for j in range(0, wide, 8):
+        for i in range(0, long, 8):
+            turn(columns, j * n + start + i, n, out, i * d + j, d)
+    for j in range(d):
+        for i in range(long if j < wide else 0, rows):
+            out[i, j] = columns[j, start + i]
 
 
 @compiled
@@ -403,17 +536,48 @@ def ball_sparse(
 
 @compiled
 def _cubic(c0, c1, c2, c3, m, m2):
-    return (c0 + c1 * m) + (c2 + c3 * m) * m2
+    return fma(fma(c3, m, c2), m2, fma(c1, m, c0))
 
 
 @compiled
-def _forced(v, grid, limit):
-    """The grid integer in [-limit, limit] nearest to ``v * grid``; 0 for NaN."""
-    v = v * grid
-    v = v if v == v else 0.0
-    v = v if v < limit else limit
-    v = v if v > -limit else -limit
-    return (v + 1.5 * 2.0**52) - 1.5 * 2.0**52
+def _smoothed(a, far, one, c):
+    """With the sign of a, m P(m) / (1 + m Q(m)) of m = min(|a|, far). Doubles or lanes."""
+    m = lesser(far, magnitude(a))
+    m2 = m * m
+    m4 = m2 * m2
+    P = fma(_cubic(c[4], c[5], c[6], c[7], m, m2), m4, _cubic(c[0], c[1], c[2], c[3], m, m2))
+    Q = fma(
+        _cubic(c[16], c[17], c[18], c[19], m, m2), m4, _cubic(c[12], c[13], c[14], c[15], m, m2)
+    )
+    return signed((m * P) / fma(m, Q, one), a)
+
+
+@compiled
+def _smoothed_more(a, far, one, c):
+    """`_smoothed` with all twelve coefficients of each polynomial."""
+    m = lesser(far, magnitude(a))
+    m2 = m * m
+    m4 = m2 * m2
+    m8 = m4 * m4
+    P = fma(_cubic(c[4], c[5], c[6], c[7], m, m2), m4, _cubic(c[0], c[1], c[2], c[3], m, m2))
+    Q = fma(
+        _cubic(c[16], c[17], c[18], c[19], m, m2), m4, _cubic(c[12], c[13], c[14], c[15], m, m2)
+    )
+    P = fma(_cubic(c[8], c[9], c[10], c[11], m, m2), m8, P)
+    Q = fma(_cubic(c[20], c[21], c[22], c[23], m, m2), m8, Q)
+    return signed((m * P) / fma(m, Q, one), a)
+
+
+@compiled
+def _forced(v, low, high, infinity, magic):
+    """The integer in [low, high] nearest to v; 0 for NaN. Doubles or lanes."""
+    v = greater(lesser(gated(v, v, infinity), high), low)
+    return (v + magic) - magic
+
+
+@compiled
+def _is_short(c):
+    return not (c[8] or c[9] or c[10] or c[11] or c[20] or c[21] or c[22] or c[23])
 
 
 @compiled
@@ -423,46 +587,35 @@ def influence(entries, kind, coefficients, limit, bits):
     ``coefficients`` are those of h(a) = m P(m) / (1 + m Q(m)), m = |a|: twelve of P, then twelve of
     Q, lowest first (`CATONI`). NaN becomes 0. Changed in place.
     """
-    grid = 2.0**bits
-    limit = float(limit)
-    n = entries.shape[0]
-    if kind == 0:
-        for i in range(n):
-            entries[i] = _forced(entries[i], grid, limit)
-        return
-    if kind == 1:
-        for i in range(n):
-            a = entries[i]
-            entries[i] = _forced(a if abs(a) <= 1.0 else 0.0, grid, limit)
-        return
-    c = coefficients
-    p0, p1, p2, p3, p4, p5 = c[0], c[1], c[2], c[3], c[4], c[5]
-    p6, p7, p8, p9, p10, p11 = c[6], c[7], c[8], c[9], c[10], c[11]
-    q0, q1, q2, q3, q4, q5 = c[12], c[13], c[14], c[15], c[16], c[17]
-    q6, q7, q8, q9, q10, q11 = c[18], c[19], c[20], c[21], c[22], c[23]
-    short = not (p8 or p9 or p10 or p11 or q8 or q9 or q10 or q11)
-    if short:
-        for i in range(n):
-            a = entries[i]
-            m = abs(a) if abs(a) < 1e15 else 1e15
-            m2 = m * m
-            m4 = m2 * m2
-            P = _cubic(p0, p1, p2, p3, m, m2) + _cubic(p4, p5, p6, p7, m, m2) * m4
-            Q = _cubic(q0, q1, q2, q3, m, m2) + _cubic(q4, q5, q6, q7, m, m2) * m4
-            h = math.copysign((m * P) / (1.0 + m * Q), a)
-            entries[i] = _forced(h if a == a else 0.0, grid, limit)
-        return
-    for i in range(n):
+    grid, high = 2.0**bits, float(limit)
+    far, magic = 1e15, 1.5 * 2.0**52
+    c = _doubles(coefficients)
+    short = _is_short(c)
+    for i in range(entries.shape[0]):
         a = entries[i]
-        m = abs(a) if abs(a) < 1e15 else 1e15
-        m2 = m * m
-        m4 = m2 * m2
-        P = _cubic(p0, p1, p2, p3, m, m2) + _cubic(p4, p5, p6, p7, m, m2) * m4
-        Q = _cubic(q0, q1, q2, q3, m, m2) + _cubic(q4, q5, q6, q7, m, m2) * m4
-        P += _cubic(p8, p9, p10, p11, m, m2) * (m4 * m4)
-        Q += _cubic(q8, q9, q10, q11, m, m2) * (m4 * m4)
-        h = math.copysign((m * P) / (1.0 + m * Q), a)
-        entries[i] = _forced(h if a == a else 0.0, grid, limit)
+        if kind == 2:
+            a = _smoothed(a, far, 1.0, c) if short else _smoothed_more(a, far, 1.0, c)
+        elif kind == 1:
+            a = gated(a, magnitude(a), 1.0)
+        entries[i] = _forced(a * grid, -high, high, math.inf, magic)
+
+
+@compiled
+def _doubles(c):
+    return (
+        c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11],
+        c[12], c[13], c[14], c[15], c[16], c[17], c[18], c[19], c[20], c[21], c[22], c[23],
+    )  # fmt: skip
+
+
+@compiled
+def _splats(c):
+    return (
+        splat(c[0]), splat(c[1]), splat(c[2]), splat(c[3]), splat(c[4]), splat(c[5]),
+        splat(c[6]), splat(c[7]), splat(c[8]), splat(c[9]), splat(c[10]), splat(c[11]),
+        splat(c[12]), splat(c[13]), splat(c[14]), splat(c[15]), splat(c[16]), splat(c[17]),
+        splat(c[18]), splat(c[19]), splat(c[20]), splat(c[21]), splat(c[22]), splat(c[23]),
+    )  # fmt: skip
 
 
 @compiled
@@ -470,34 +623,50 @@ def box_dense(
     X, scales, offsets, valid, residuals, labels, intercept, radius, kind, coefficients, limit,
     bits, sums,
 ):  # fmt: skip
-    """Add influence(z_j r_k / radius) of every entry, on the grid, to ``sums[label, k, j]``."""
+    """Add influence(z_j r_k / radius) of every entry, on the grid, to ``sums[label, k, j]``.
+
+    The last columns of a row, and its intercept, fill up one more vector.
+    """
     rows, d = X.shape
-    outputs, width = sums.shape[1:]
+    blocks, outputs, width = sums.shape
     tail = d - d % 8
-    size = max(1, 2048 // width)
-    tile = np.empty(size * width)
-    for first in range(0, rows, size):
-        stop = min(first + size, rows)
+    padded = tail + 8
+    totals = np.zeros((blocks, outputs, padded))
+    last = np.zeros(8)
+    last_scales = np.zeros(8)
+    last_offsets = np.zeros(8)
+    last_scales[: d - tail] = scales[tail:]
+    last_offsets[: d - tail] = offsets[tail:]
+    if intercept:
+        last[d - tail] = 1.0
+        last_scales[d - tail] = 1.0
+    c = _splats(coefficients)
+    smooth = kind == 2
+    short = _is_short(coefficients)
+    far, one, magic = splat(1e15), splat(1.0), splat(1.5 * 2.0**52)
+    low, high, grid = splat(-float(limit)), splat(float(limit)), splat(2.0**bits)
+    infinity = splat(math.inf)
+    for i in range(rows):
+        if not valid[i]:
+            continue
+        for j in range(tail, d):
+            last[j - tail] = X[i, j]
         for k in range(outputs):
-            for i in range(first, stop):
-                start = (i - first) * width
-                t = residuals[i, k] / radius
-                for j in range(0, tail, 8):
+            t = splat(residuals[i, k] / radius)
+            row = (labels[i] * outputs + k) * padded
+            for j in range(0, width, 8):
+                if j < tail:
                     z = load(X, i * d + j) * load(scales, j) + load(offsets, j)
-                    store(tile, start + j, z * splat(t))
-                for j in range(tail, d):
-                    tile[start + j] = (X[i, j] * scales[j] + offsets[j]) * t
-                if intercept:
-                    tile[start + d] = t
-            influence(tile[: (stop - first) * width], kind, coefficients, limit, bits)
-            for i in range(first, stop):
-                if valid[i]:
-                    start = (i - first) * width
-                    row = (labels[i] * outputs + k) * width
-                    for j in range(0, tail, 8):
-                        store(sums, row + j, load(sums, row + j) + load(tile, start + j))
-                    for j in range(tail, width):
-                        sums[labels[i], k, j] += tile[start + j]
+                else:
+                    z = load(last, 0) * load(last_scales, 0) + load(last_offsets, 0)
+                a = z * t
+                if smooth:
+                    a = _smoothed(a, far, one, c) if short else _smoothed_more(a, far, one, c)
+                elif kind == 1:
+                    a = gated(a, magnitude(a), one)
+                v = _forced(a * grid, low, high, infinity, magic)
+                store(totals, row + j, load(totals, row + j) + v)
+    sums += totals[:, :, :width]
 
 
 @compiled

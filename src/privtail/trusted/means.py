@@ -58,13 +58,13 @@ class Interval:
 
     radius: float
     kind: int = CLAMP
-    coefficients: tuple[float, ...] = (0.0,)
+    coefficients: tuple[float, ...] = (0.0,) * (2 * FRACTION_DEGREE)
     limit: float = 1.0
     one_signed: bool = False
 
     def __post_init__(self) -> None:
         known = self.kind in (CLAMP, TRUNCATE, CATONI) and 0 < self.limit <= 1
-        if not known or (self.kind == CATONI and len(self.coefficients) != 2 * FRACTION_DEGREE):
+        if not known or len(self.coefficients) != 2 * FRACTION_DEGREE:
             raise InvalidInput(
                 "An Interval needs a known kind of influence, a limit in (0, 1], and the "
                 "coefficients of catoni_fraction() for the smoothed one."

@@ -16,7 +16,11 @@ Doubles = NDArray[np.float64]
 
 
 class Dense:
-    """A two-dimensional array that is read block by block and never copied as a whole."""
+    """A two-dimensional array that is read block by block and never copied as a whole.
+
+    ``viewed`` says whether a block is a view of it, and not a converted copy. The array must not be
+    written to while it is swept.
+    """
 
     sparse = False
     indicators: tuple[int, ...] = ()
@@ -34,10 +38,19 @@ class Dense:
                 'categories, for example categories={"city": ["Rome", "Oslo"]}.'
             )
         self._X = array
+        double = array.dtype == np.float64
+        self.viewed = double and array.flags.c_contiguous
+        self._turned = array.T if double and array.flags.f_contiguous and not self.viewed else None
         self.n, self.d = array.shape
 
     def rows(self, ids: slice | NDArray[np.int64]) -> DenseRows:
         """The rows of these ids as contiguous doubles (a view where they already are)."""
+        if self._turned is not None and isinstance(ids, slice):
+            places = range(*ids.indices(self.n))
+            if places.step == 1:
+                block = np.empty((len(places), self.d))
+                kernels.rows_of(self._turned, places.start, block)
+                return DenseRows(block)
         with np.errstate(all="ignore"):
             return DenseRows(np.ascontiguousarray(self._X[ids], dtype=np.float64))
 

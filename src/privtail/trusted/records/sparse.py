@@ -23,6 +23,7 @@ class Sparse:
     """
 
     sparse = True
+    viewed = False
     indicators: tuple[int, ...] = ()
 
     def __init__(self, X: Any) -> None:

@@ -59,6 +59,7 @@ class Stream:
     """
 
     sparse = False
+    viewed = False
 
     def __init__(self, file: TableFile, target: str | None) -> None:
         self._file, self._target = file, target

@@ -32,6 +32,7 @@ class Table:
     """
 
     sparse = False
+    viewed = False
 
     def __init__(self, columns: Mapping[str, Any], categories: Mapping[str, Sequence[Any]]) -> None:
         unknown = [name for name in categories if name not in columns]
