@@ -904,3 +904,85 @@ def test_a_matrix_that_is_changed_during_a_fit_is_not_read() -> None:
     X.indices[:] = 10**9
     with pytest.raises(InvalidInput, match="changed during the fit"):
         algorithm.run(curator, SquaredLoss(), Unconstrained(), multiplier)
+
+
+# What was planned is what is released
+
+
+def planned(event: Any, budget: Budget, **options: Any) -> Curator:
+    """A curator of four ones and a plan of this one event."""
+    curator = Curator(np.ones((4, 1)), budget=budget, **options)
+    curator.open((Round(events=(event,)),))
+    return curator
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "zero_out"])
+def test_what_is_free_opens_nothing(neighbours: Any) -> None:
+    """An event that no record moves costs nothing without noise; it matched any exact release."""
+    free = Event(law="gaussian", scale=0, radius=0, diameter=0, coordinates=1, question="means")
+    curator = planned(free, Budget(1e-3, 0.0, neighbours))
+    with pytest.raises(NotPlanned):
+        curator.everyone().means(MEAN).release(GaussianNoise(0.0))
+
+
+def test_no_class_of_somebody_else_is_planned() -> None:
+    """Equal to all others, an event or a sampling was billed as one thing and used as another."""
+
+    class Same(Event):
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = None  # type: ignore[assignment]
+
+    class Some(DisjointParts):
+        def __ne__(self, other: object) -> bool:
+            return False
+
+    event = NOISE.event(Problem(n=4, d=1).means(MEAN))
+    faint = Same(law="gaussian", scale=1e15, radius=1, diameter=1, coordinates=1)
+    with pytest.raises(InvalidInput, match="derived"):
+        Round(events=(faint,))
+    with pytest.raises(InvalidInput, match="derived"):
+        Round(sampling=Some(4), events=(event,), times=4)
+
+
+def test_the_sizes_of_a_batch_cannot_be_exchanged() -> None:
+    """With those of one row, a person's rows got the noise of one."""
+    event = NOISE.event(Problem(n=4, d=1).means(MEAN))
+    curator = planned(event, Budget(1.0, 1e-6), groups=["a"] * 4, max_rows=4)
+    batch = curator.everyone()
+    with pytest.raises(AttributeError):
+        batch.problem = Problem(n=4, d=1)  # type: ignore[misc]
+
+
+class Shrinking(float):
+    """A number of which ever less is left."""
+
+    factor = 1.0
+
+    def __mul__(self, other: Any) -> Any:
+        self.factor *= 1e-9
+        return float(self) * self.factor * 1e9 * other
+
+
+def test_a_multiplier_is_read_once() -> None:
+    """Else the bill has one noise and the release another."""
+    curator = planned(NOISE.event(Problem(n=4, d=1).means(MEAN)), Budget(2.0, 1e-6))
+    found = curator.everyone().means(MEAN).release(GaussianNoise(Shrinking(9.0)))
+    assert abs(float(found[0]) - 1) > 1e-6  # the chance of a false alarm is about 1e-7
+
+
+def test_only_an_infinite_cost_lets_records_choose_a_threshold() -> None:
+    """The budget of a fit was infinite, its ledger was not and added the cost of a finite one."""
+    x = np.full((4, 1), 1e9)
+    ledger = Ledger(epsilon=2.0, delta=1e-6)
+    curator = Curator(x, np.ones(4), budget=Budget(math.inf, 1e-6), ledger=ledger)
+    event = NOISE.event(curator.problem.gradient(ClippedMean(1.0)))
+    curator.open((Round(events=(event,)),))
+    assert 0 < ledger.spent[0] < 2
+    with pytest.raises(InvalidInput, match="infinite threshold"):
+        curator.everyone().gradient(SquaredLoss(), np.ones((1, 1)), ClippedMean(math.inf))
+    curator = Curator(x, np.ones(4), budget=Budget(math.inf, 1e-6), ledger=ledger)
+    event = NOISE.event(curator.problem.gradient(ClippedMean(math.inf)))
+    with pytest.raises(InvalidInput, match="infinite threshold"):
+        curator.open((Round(events=(event,)),))

@@ -68,6 +68,8 @@ class Event:
     def __post_init__(self) -> None:
         require_whole("coordinates", self.coordinates, 1)
         require_whole("picks", self.picks, 1)
+        for name in ("scale", "radius", "diameter", "delta", "smoothness", "spread", "unit"):
+            object.__setattr__(self, name, float(getattr(self, name)))
 
     @property
     def deviation(self) -> float:
@@ -105,6 +107,12 @@ class Round:
     def __post_init__(self) -> None:
         require_whole("times", self.times, 0)
         object.__setattr__(self, "events", tuple(self.events))
+        known = type(self.sampling) in get_args(Sampling)
+        if not known or any(type(event) is not Event for event in self.events):
+            raise InvalidInput(
+                "A Round holds events of Everyone(), PoissonBatches(rate) or DisjointParts(parts), "
+                "and no class derived from these: what is planned must be what is compared."
+            )
 
 
 Plan = tuple[Round, ...]

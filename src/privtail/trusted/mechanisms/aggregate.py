@@ -74,7 +74,7 @@ class SampleAndAggregate:
     delta: float
 
     def __post_init__(self) -> None:
-        require_multiplier(self.multiplier)
+        require_multiplier(self)
         require_whole("blocks", self.blocks, 3)
         if not 0 < self.radius < math.inf:
             raise InvalidInput(f"radius must be positive and finite, got {self.radius!r}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +24,15 @@ def require_headroom(sensitivity: Sensitivity, scale: float) -> None:
         )
 
 
-def require_multiplier(multiplier: float) -> None:
-    """A noise multiplier is finite and not negative; 0 is the non-private limit."""
+def require_multiplier(mechanism: Any) -> None:
+    """A noise multiplier is finite and not negative; 0 is the non-private limit.
+
+    It is read once: the bill and the noise are of one and the same number.
+    """
+    multiplier = float(mechanism.multiplier)
     if not 0 <= multiplier < float("inf"):
         raise InvalidInput(f"multiplier must be finite and not negative, got {multiplier!r}.")
+    object.__setattr__(mechanism, "multiplier", multiplier)
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class GaussianNoise:
     multiplier: float
 
     def __post_init__(self) -> None:
-        require_multiplier(self.multiplier)
+        require_multiplier(self)
 
     def event(self, sensitivity: Sensitivity) -> Event:
         """The bill of one release."""
@@ -81,7 +87,7 @@ class LaplaceNoise:
     multiplier: float
 
     def __post_init__(self) -> None:
-        require_multiplier(self.multiplier)
+        require_multiplier(self)
 
     def event(self, sensitivity: Sensitivity) -> Event:
         """The bill of one release."""

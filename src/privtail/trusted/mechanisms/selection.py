@@ -30,7 +30,7 @@ class NoisyTopK:
     picks: int
 
     def __post_init__(self) -> None:
-        require_multiplier(self.multiplier)
+        require_multiplier(self)
         if self.picks < 1:
             raise InvalidInput(f"picks must be at least 1, got {self.picks!r}.")
 
@@ -69,7 +69,7 @@ class NoisyMax:
     multiplier: float
 
     def __post_init__(self) -> None:
-        require_multiplier(self.multiplier)
+        require_multiplier(self)
 
     def event(self, sensitivity: Sensitivity) -> Event:
         """The bill of one release."""
@@ -100,7 +100,7 @@ class LaplaceMax:
     multiplier: float
 
     def __post_init__(self) -> None:
-        require_multiplier(self.multiplier)
+        require_multiplier(self)
 
     def event(self, sensitivity: Sensitivity) -> Event:
         """The bill of one release."""

@@ -63,7 +63,7 @@ class TrimmedMean:
     smoothness: float = 0.1
 
     def __post_init__(self) -> None:
-        require_multiplier(self.multiplier)
+        require_multiplier(self)
         require_whole("trim", self.trim, 0)
         if not (-math.inf < self.low < self.high < math.inf and self.high - self.low < math.inf):
             raise InvalidInput(
