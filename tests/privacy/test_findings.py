@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from privtail.algorithms import ProximalGradient
 from privtail.domains import Unconstrained
-from privtail.errors import IncompatibleParts, InvalidInput, NotPlanned
+from privtail.errors import BudgetExceeded, IncompatibleParts, InvalidInput, NotPlanned
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 from privtail.losses import (
     CustomLoss,
@@ -986,3 +986,27 @@ def test_only_an_infinite_cost_lets_records_choose_a_threshold() -> None:
     event = NOISE.event(curator.problem.gradient(ClippedMean(math.inf)))
     with pytest.raises(InvalidInput, match="infinite threshold"):
         curator.open((Round(events=(event,)),))
+
+
+@pytest.mark.parametrize("spent", [0, 1, 2])
+def test_an_editor_that_takes_the_last_line_end_refunds_nothing(spent: int, tmp_path: Any) -> None:
+    """The last plan counted as torn, and was cut off; a budget could even be exchanged."""
+    path = tmp_path / "budget.jsonl"
+
+    def charge(ledger: Ledger) -> None:
+        ledger.reserve(label="fit", epsilon=0.4, delta=0.0, neighbours="replace_one", plan=[])
+
+    for _ in range(spent):
+        charge(Ledger(path, epsilon=1.0))
+    Ledger(path, epsilon=1.0)
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    assert len(Ledger(path).entries()) == spent
+    with pytest.raises(InvalidInput, match="cannot be changed"):
+        Ledger(path, epsilon=9.0)
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    if spent < 2:
+        charge(Ledger(path))
+        assert len(Ledger(path).entries()) == spent + 1
+    else:
+        with pytest.raises(BudgetExceeded):
+            charge(Ledger(path))
