@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -37,6 +37,7 @@ from privtail.losses import (
 from privtail.mean import private_mean
 from privtail.statement import state
 from privtail.trusted import batch as batch_module
+from privtail.trusted.accountants import cost
 from privtail.trusted.batch import FeatureMap
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -970,6 +971,25 @@ def test_a_multiplier_is_read_once() -> None:
     curator = planned(NOISE.event(Problem(n=4, d=1).means(MEAN)), Budget(2.0, 1e-6))
     found = curator.everyone().means(MEAN).release(GaussianNoise(Shrinking(9.0)))
     assert abs(float(found[0]) - 1) > 1e-6  # the chance of a false alarm is about 1e-7
+
+
+class Free(int):
+    """A number whose multiples are nothing."""
+
+    def __rmul__(self, other: Any) -> Any:
+        return 0
+
+
+def test_counts_of_a_bill_are_plain_numbers() -> None:
+    """Five picks were billed as none, and as few repetitions."""
+    scores = Problem(n=4, d=9).means(ClampedMean(1.0))
+    event = NoisyTopK(1.0, Free(5)).event(scores)
+    honest = NoisyTopK(1.0, 5).event(scores)
+    cheap = replace(honest, picks=Free(5))
+    for plan in ((Round(events=(event,)),), (Round(events=(cheap,), times=Free(1)),)):
+        assert cost(plan, "replace_one").epsilon(0.0) == cost(
+            (Round(events=(honest,)),), "replace_one"
+        ).epsilon(0.0)
 
 
 def test_only_an_infinite_cost_lets_records_choose_a_threshold() -> None:

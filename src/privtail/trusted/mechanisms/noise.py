@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.trusted.events import Event
+from privtail.trusted.events import Event, read_once
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.sensitive import INTEGER_LIMIT, Sensitivity
 
@@ -25,14 +25,12 @@ def require_headroom(sensitivity: Sensitivity, scale: float) -> None:
 
 
 def require_multiplier(mechanism: Any) -> None:
-    """A noise multiplier is finite and not negative; 0 is the non-private limit.
-
-    It is read once: the bill and the noise are of one and the same number.
-    """
-    multiplier = float(mechanism.multiplier)
-    if not 0 <= multiplier < float("inf"):
-        raise InvalidInput(f"multiplier must be finite and not negative, got {multiplier!r}.")
-    object.__setattr__(mechanism, "multiplier", multiplier)
+    """A noise multiplier is finite and not negative; 0 is the non-private limit."""
+    read_once(mechanism, "multiplier", kind=float)
+    if not 0 <= mechanism.multiplier < float("inf"):
+        raise InvalidInput(
+            f"multiplier must be finite and not negative, got {mechanism.multiplier!r}."
+        )
 
 
 @dataclass(frozen=True)
