@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from privtail.algorithms import ProximalGradient
 from privtail.domains import Unconstrained
-from privtail.errors import IncompatibleParts, InvalidInput, NotPlanned
+from privtail.errors import BudgetExceeded, IncompatibleParts, InvalidInput, NotPlanned
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 from privtail.losses import (
     CustomLoss,
@@ -37,6 +37,7 @@ from privtail.losses import (
 from privtail.mean import private_mean
 from privtail.statement import state
 from privtail.trusted import batch as batch_module
+from privtail.trusted.accountants import cost
 from privtail.trusted.batch import FeatureMap
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -904,3 +905,128 @@ def test_a_matrix_that_is_changed_during_a_fit_is_not_read() -> None:
     X.indices[:] = 10**9
     with pytest.raises(InvalidInput, match="changed during the fit"):
         algorithm.run(curator, SquaredLoss(), Unconstrained(), multiplier)
+
+
+# What was planned is what is released
+
+
+def planned(event: Any, budget: Budget, **options: Any) -> Curator:
+    """A curator of four ones and a plan of this one event."""
+    curator = Curator(np.ones((4, 1)), budget=budget, **options)
+    curator.open((Round(events=(event,)),))
+    return curator
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "zero_out"])
+def test_what_is_free_opens_nothing(neighbours: Any) -> None:
+    """An event that no record moves costs nothing without noise; it matched any exact release."""
+    free = Event(law="gaussian", scale=0, radius=0, diameter=0, coordinates=1, question="means")
+    curator = planned(free, Budget(1e-3, 0.0, neighbours))
+    with pytest.raises(NotPlanned):
+        curator.everyone().means(MEAN).release(GaussianNoise(0.0))
+
+
+def test_no_class_of_somebody_else_is_planned() -> None:
+    """Equal to all others, an event or a sampling was billed as one thing and used as another."""
+
+    class Same(Event):
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = None  # type: ignore[assignment]
+
+    class Some(DisjointParts):
+        def __ne__(self, other: object) -> bool:
+            return False
+
+    event = NOISE.event(Problem(n=4, d=1).means(MEAN))
+    faint = Same(law="gaussian", scale=1e15, radius=1, diameter=1, coordinates=1)
+    with pytest.raises(InvalidInput, match="derived"):
+        Round(events=(faint,))
+    with pytest.raises(InvalidInput, match="derived"):
+        Round(sampling=Some(4), events=(event,), times=4)
+
+
+def test_the_sizes_of_a_batch_cannot_be_exchanged() -> None:
+    """With those of one row, a person's rows got the noise of one."""
+    event = NOISE.event(Problem(n=4, d=1).means(MEAN))
+    curator = planned(event, Budget(1.0, 1e-6), groups=["a"] * 4, max_rows=4)
+    batch = curator.everyone()
+    with pytest.raises(AttributeError):
+        batch.problem = Problem(n=4, d=1)  # type: ignore[misc]
+
+
+class Shrinking(float):
+    """A number of which ever less is left."""
+
+    factor = 1.0
+
+    def __mul__(self, other: Any) -> Any:
+        self.factor *= 1e-9
+        return float(self) * self.factor * 1e9 * other
+
+
+def test_a_multiplier_is_read_once() -> None:
+    """Else the bill has one noise and the release another."""
+    curator = planned(NOISE.event(Problem(n=4, d=1).means(MEAN)), Budget(2.0, 1e-6))
+    found = curator.everyone().means(MEAN).release(GaussianNoise(Shrinking(9.0)))
+    assert abs(float(found[0]) - 1) > 1e-6  # the chance of a false alarm is about 1e-7
+
+
+class Free(int):
+    """A number whose multiples are nothing."""
+
+    def __rmul__(self, other: Any) -> Any:
+        return 0
+
+
+def test_counts_of_a_bill_are_plain_numbers() -> None:
+    """Five picks were billed as none, and as few repetitions."""
+    scores = Problem(n=4, d=9).means(ClampedMean(1.0))
+    event = NoisyTopK(1.0, Free(5)).event(scores)
+    honest = NoisyTopK(1.0, 5).event(scores)
+    cheap = replace(honest, picks=Free(5))
+    for plan in ((Round(events=(event,)),), (Round(events=(cheap,), times=Free(1)),)):
+        assert cost(plan, "replace_one").epsilon(0.0) == cost(
+            (Round(events=(honest,)),), "replace_one"
+        ).epsilon(0.0)
+
+
+def test_only_an_infinite_cost_lets_records_choose_a_threshold() -> None:
+    """The budget of a fit was infinite, its ledger was not and added the cost of a finite one."""
+    x = np.full((4, 1), 1e9)
+    ledger = Ledger(epsilon=2.0, delta=1e-6)
+    curator = Curator(x, np.ones(4), budget=Budget(math.inf, 1e-6), ledger=ledger)
+    event = NOISE.event(curator.problem.gradient(ClippedMean(1.0)))
+    curator.open((Round(events=(event,)),))
+    assert 0 < ledger.spent[0] < 2
+    with pytest.raises(InvalidInput, match="infinite threshold"):
+        curator.everyone().gradient(SquaredLoss(), np.ones((1, 1)), ClippedMean(math.inf))
+    curator = Curator(x, np.ones(4), budget=Budget(math.inf, 1e-6), ledger=ledger)
+    event = NOISE.event(curator.problem.gradient(ClippedMean(math.inf)))
+    with pytest.raises(InvalidInput, match="infinite threshold"):
+        curator.open((Round(events=(event,)),))
+
+
+@pytest.mark.parametrize("spent", [0, 1, 2])
+def test_an_editor_that_takes_the_last_line_end_refunds_nothing(spent: int, tmp_path: Any) -> None:
+    """The last plan counted as torn, and was cut off; a budget could even be exchanged."""
+    path = tmp_path / "budget.jsonl"
+
+    def charge(ledger: Ledger) -> None:
+        ledger.reserve(label="fit", epsilon=0.4, delta=0.0, neighbours="replace_one", plan=[])
+
+    for _ in range(spent):
+        charge(Ledger(path, epsilon=1.0))
+    Ledger(path, epsilon=1.0)
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    assert len(Ledger(path).entries()) == spent
+    with pytest.raises(InvalidInput, match="cannot be changed"):
+        Ledger(path, epsilon=9.0)
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    if spent < 2:
+        charge(Ledger(path))
+        assert len(Ledger(path).entries()) == spent + 1
+    else:
+        with pytest.raises(BudgetExceeded):
+            charge(Ledger(path))

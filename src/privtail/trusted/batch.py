@@ -72,7 +72,12 @@ class Batch:
 
     def __init__(self, curator: Curator, problem: Problem, ids: Ids, opening: Opening) -> None:
         self._curator, self._ids, self._opening = curator, ids, opening
-        self.problem = problem
+        self._problem = problem
+
+    @property
+    def problem(self) -> Problem:
+        """The public sizes, as this batch sees them."""
+        return self._problem
 
     def gradient(self, loss: AnyLoss, w: ArrayLike, mean: RobustMean) -> Sensitive:
         """Robust mean of the records' gradients at w, flattened row-major from (rows, K).
@@ -451,10 +456,14 @@ class Batch:
             raise InvalidInput(f"Ask for {what} in a round of Everyone: no theorem covers others.")
 
     def _finite(self, loss: AnyLoss, w: Doubles, mean: RobustMean) -> RobustMean:
-        """Without privacy an infinite clipping threshold becomes the largest gradient norm."""
+        """Without privacy an infinite clipping threshold becomes the largest gradient norm.
+
+        Without privacy is a plan of infinite cost; a generous budget is not enough, since a ledger
+        adds what the plan costs.
+        """
         if not (isinstance(mean, ClippedMean) and mean.threshold == float("inf")):
             return mean
-        if self._curator.budget.private:
+        if math.isfinite(self._curator._epsilon):
             raise InvalidInput(
                 "An infinite threshold gives no privacy. Choose a finite one, or epsilon=inf."
             )

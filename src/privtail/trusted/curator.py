@@ -139,6 +139,7 @@ class Curator:
         self._leaders: Ids = slice(0, n)
         self._lock = threading.Lock()
         self._plan: Plan | None = None
+        self._epsilon = 0.0
         self._process = os.getpid()
         self._cursor: list[tuple[Round, int]] = []
         self._current: Opening | None = None
@@ -166,7 +167,9 @@ class Curator:
         plan = tuple(plan)
         bill = cost(plan, self.budget.neighbours)
         epsilon = bill.epsilon(self.budget.delta)
-        if self.budget.private and not all(math.isfinite(e.unit) for r in plan for e in r.events):
+        if math.isfinite(epsilon) and not all(
+            math.isfinite(e.unit) for r in plan for e in r.events
+        ):
             raise InvalidInput(
                 "An infinite threshold gives no privacy. Choose a finite one, or epsilon=inf."
             )
@@ -189,7 +192,7 @@ class Curator:
                     plan=plan_to_json(plan),
                     unit="row" if self.unit == ROW else "person",
                 )
-            self._plan, self._process = plan, os.getpid()
+            self._plan, self._epsilon, self._process = plan, epsilon, os.getpid()
             self._cursor = [(r, 0) for r in plan if r.times > 0]
 
     def assume(self, sentences: Sequence[str]) -> None:

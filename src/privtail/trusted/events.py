@@ -6,12 +6,20 @@ The meaning of an event never changes; a new kind of release is a new law.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
+from operator import index
 from typing import Any, Literal, get_args
 
 from privtail.errors import InvalidInput, require_whole
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
+
+
+def read_once(owner: Any, *names: str, kind: Callable[[Any], Any]) -> None:
+    """Turn attributes into plain numbers, so that the bill and the release are of the same ones."""
+    for name in names:
+        object.__setattr__(owner, name, kind(getattr(owner, name)))
+
 
 Law = Literal[
     "gaussian", "laplace", "noisy_max", "laplace_max", "labels", "laplace_lognormal",
@@ -68,6 +76,10 @@ class Event:
     def __post_init__(self) -> None:
         require_whole("coordinates", self.coordinates, 1)
         require_whole("picks", self.picks, 1)
+        read_once(self, "coordinates", "picks", kind=index)
+        read_once(
+            self, "scale", "radius", "diameter", "delta", "smoothness", "spread", "unit", kind=float
+        )
 
     @property
     def deviation(self) -> float:
@@ -104,7 +116,14 @@ class Round:
 
     def __post_init__(self) -> None:
         require_whole("times", self.times, 0)
+        read_once(self, "times", kind=index)
         object.__setattr__(self, "events", tuple(self.events))
+        known = type(self.sampling) in get_args(Sampling)
+        if not known or any(type(event) is not Event for event in self.events):
+            raise InvalidInput(
+                "A Round holds events of Everyone(), PoissonBatches(rate) or DisjointParts(parts), "
+                "and no class derived from these: what is planned must be what is compared."
+            )
 
 
 Plan = tuple[Round, ...]

@@ -2,9 +2,10 @@
 
 A file is one JSON line per plan behind a header. A line is appended under an exclusive lock and is
 on the disk before it counts, so a crash can waste budget but never hides a release. A line that a
-crash tore was never confirmed to anybody and is cut off before the next one. Every line ends with
-the SHA-256 of itself and names that of the line before it. This shows editing and reordering, not
-forgery: whoever can write the file can rewrite it from its beginning.
+crash tore was never confirmed to anybody and is cut off before the next one; a last line that lacks
+nothing but its end counts, since an editor may have taken it. Every line ends with the SHA-256 of
+itself and names that of the line before it. This shows editing and reordering, not forgery, nor
+lines that are missing at the end: whoever can write the file can rewrite it from its beginning.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class File:
         """Read the header, or write it if there is none; refuse other terms than the file's."""
         wanted = Terms(**asked) if "epsilon" in asked else None
         with self._locked(write=wanted is not None, create=wanted is not None) as fd:
-            data = _read(fd)
+            data = self._ended(fd, write=wanted is not None)
             if _is_torn_header(data):
                 if wanted is None:
                     raise InvalidInput(f"{self._path} is empty. {_how_to_start(self._path)}")
@@ -114,7 +115,7 @@ class File:
     @contextmanager
     def open(self, *, write: bool) -> Iterator[tuple[list[Entry], Callable[[Entry], None]]]:
         with self._locked(write=write) as fd:
-            page = self._parse(_read(fd))
+            page = self._parse(self._ended(fd, write=write))
 
             def append(entry: Entry) -> None:
                 os.ftruncate(fd, page.size)  # a torn line was confirmed to nobody
@@ -193,6 +194,15 @@ class File:
             return kind(**content)
         except (TypeError, ValueError):
             raise self._broken(number, "was altered or damaged") from None
+
+    def _ended(self, fd: int, *, write: bool) -> bytes:
+        """What the file holds; a whole last line gets the end that it may lack."""
+        data = _read(fd)
+        if not _is_whole(data.rpartition(b"\n")[2]):
+            return data
+        if write:
+            self._write(fd, b"\n")
+        return data + b"\n"
 
     def _write(self, fd: int, line: bytes) -> None:
         try:
@@ -285,6 +295,14 @@ def _opened(line: bytes) -> tuple[dict[str, Any], str]:
         raise ValueError
     content = json.loads(body)
     return {k: math.inf if v == "inf" and k != "label" else v for k, v in content.items()}, seal
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        _opened(line)
+    except (ValueError, AttributeError, RecursionError):
+        return False
+    return True
 
 
 def _encoded(content: dict[str, Any]) -> dict[str, Any]:

@@ -87,14 +87,16 @@ def _pays_for(planned: Event, event: Event) -> bool:
 
     Equal events do. So does a plan for more coordinates (labels that are still to buy), if the
     release has the planned noise per sensitivity, or up to 2^-30 more, and no larger surcharge
-    for its grid; exactly.
+    for its grid; exactly. Without noise the sensitivity must be planned too: what no record moves
+    is free.
     """
     if replace(planned, unit=event.unit) == event:
         return True
     sizes: dict[str, Any] = {"scale": 1.0, "radius": 1.0, "diameter": 1.0, "coordinates": 1}
     same = replace(planned, unit=event.unit, **sizes) == replace(event, **sizes)
     if planned.scale == 0 or event.scale == 0:
-        return same and planned.scale == event.scale
+        known = planned.radius >= event.radius and planned.diameter >= event.diameter
+        return same and known and planned.scale == event.scale
     if not same:
         return False
     factor = Fraction(event.scale) / Fraction(planned.scale)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from privtail.errors import InvalidInput, require_whole
-from privtail.trusted.events import Event
+from privtail.trusted.events import Event, read_once
 from privtail.trusted.mechanisms.samplers import Sampler
 
 
@@ -43,12 +44,14 @@ class StabilityHistogram:
     max_rows: int = 1
 
     def __post_init__(self) -> None:
+        read_once(self, "epsilon", "delta", kind=float)
         if not (self.epsilon > 0 and 0 < self.delta < 1):
             raise InvalidInput(
                 "Buying the labels needs epsilon > 0 and delta in (0, 1). "
                 "With delta=0 declare them: classes=[...]."
             )
         require_whole("max_rows", self.max_rows, 1)
+        read_once(self, "max_rows", kind=index)
 
     @property
     def scale(self) -> float:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.trusted.events import Event
+from privtail.trusted.events import Event, read_once
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.sensitive import INTEGER_LIMIT, Sensitivity
 
@@ -23,10 +24,13 @@ def require_headroom(sensitivity: Sensitivity, scale: float) -> None:
         )
 
 
-def require_multiplier(multiplier: float) -> None:
+def require_multiplier(mechanism: Any) -> None:
     """A noise multiplier is finite and not negative; 0 is the non-private limit."""
-    if not 0 <= multiplier < float("inf"):
-        raise InvalidInput(f"multiplier must be finite and not negative, got {multiplier!r}.")
+    read_once(mechanism, "multiplier", kind=float)
+    if not 0 <= mechanism.multiplier < float("inf"):
+        raise InvalidInput(
+            f"multiplier must be finite and not negative, got {mechanism.multiplier!r}."
+        )
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class GaussianNoise:
     multiplier: float
 
     def __post_init__(self) -> None:
-        require_multiplier(self.multiplier)
+        require_multiplier(self)
 
     def event(self, sensitivity: Sensitivity) -> Event:
         """The bill of one release."""
@@ -81,7 +85,7 @@ class LaplaceNoise:
     multiplier: float
 
     def __post_init__(self) -> None:
-        require_multiplier(self.multiplier)
+        require_multiplier(self)
 
     def event(self, sensitivity: Sensitivity) -> Event:
         """The bill of one release."""

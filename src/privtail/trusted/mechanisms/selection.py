@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import InvalidInput
-from privtail.trusted.events import Event
+from privtail.errors import InvalidInput, require_whole
+from privtail.trusted.events import Event, read_once
 from privtail.trusted.mechanisms.noise import require_headroom, require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.sensitive import Sensitivity
@@ -30,9 +31,9 @@ class NoisyTopK:
     picks: int
 
     def __post_init__(self) -> None:
-        require_multiplier(self.multiplier)
-        if self.picks < 1:
-            raise InvalidInput(f"picks must be at least 1, got {self.picks!r}.")
+        require_multiplier(self)
+        require_whole("picks", self.picks, 1)
+        read_once(self, "picks", kind=index)
 
     def event(self, sensitivity: Sensitivity) -> Event:
         """The bill of one release."""
@@ -69,7 +70,7 @@ class NoisyMax:
     multiplier: float
 
     def __post_init__(self) -> None:
-        require_multiplier(self.multiplier)
+        require_multiplier(self)
 
     def event(self, sensitivity: Sensitivity) -> Event:
         """The bill of one release."""
@@ -100,7 +101,7 @@ class LaplaceMax:
     multiplier: float
 
     def __post_init__(self) -> None:
-        require_multiplier(self.multiplier)
+        require_multiplier(self)
 
     def event(self, sensitivity: Sensitivity) -> Event:
         """The bill of one release."""

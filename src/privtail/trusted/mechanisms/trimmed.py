@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtail.compilation import compiled
 from privtail.errors import InvalidInput, require_whole
-from privtail.trusted.events import Event
+from privtail.trusted.events import Event, read_once
 from privtail.trusted.mechanisms.noise import require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.problem import Problem
@@ -63,8 +64,10 @@ class TrimmedMean:
     smoothness: float = 0.1
 
     def __post_init__(self) -> None:
-        require_multiplier(self.multiplier)
+        require_multiplier(self)
         require_whole("trim", self.trim, 0)
+        read_once(self, "trim", kind=index)
+        read_once(self, "low", "high", "smoothness", kind=float)
         if not (-math.inf < self.low < self.high < math.inf and self.high - self.low < math.inf):
             raise InvalidInput(
                 f"A trimmed mean needs finite bounds low < high, got {self.low!r}, {self.high!r}."
