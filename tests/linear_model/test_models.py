@@ -41,12 +41,15 @@ from privtail.errors import (
     InvalidInput,
     NoiseWarning,
     PrivacyWarning,
+    PrivtailError,
 )
 from privtail.linear_model import (
     MODELS,
+    DPElasticNet,
     DPGeneralizedLinearEstimator,
     DPHuberRegressor,
     DPLADRegressor,
+    DPLasso,
     DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
@@ -512,6 +515,35 @@ def test_columns_of_one_name_are_refused():
 def test_a_plan_needs_whole_numbers():
     with pytest.raises(InvalidInput, match="n must be a whole number"):
         DPLinearRegression().plan(1e5, 3)
+
+
+WRONG = [
+    DPRidge(alpha=-1.0),
+    DPLasso(alpha="1"),
+    DPElasticNet(l1_ratio=3.0),
+    DPQuantileRegressor(quantile=2.0),
+    DPHuberRegressor(threshold=0.0),
+    DPPoissonRegressor(alpha=math.inf),
+    DPLogisticRegression(C=-1.0),
+    DPGeneralizedLinearEstimator(loss=3),
+    DPGeneralizedLinearEstimator(domain=3),
+    DPRidge(algorithm="frank-wolfe"),
+    DPLinearRegression(invalid="drop"),
+    DPLinearRegression(random_state=0.5),
+]
+
+
+@pytest.mark.parametrize("model", WRONG, ids=str)
+def test_a_plan_refuses_what_fit_refuses(table, model):
+    """With the same words, and before anything is charged."""
+    X, targets = table
+    model.set_params(ledger=Ledger(epsilon=9, delta=1e-5))
+    with pytest.raises(PrivtailError) as planned:
+        model.plan(500, 3)
+    with pytest.raises(PrivtailError) as fitted:
+        model.fit(X, targets["label"] if model.kind == "logistic" else targets["count"])
+    assert str(planned.value) == str(fitted.value)
+    assert model.ledger.entries() == ()
 
 
 def test_a_weight_of_no_declared_class_is_refused():
