@@ -444,11 +444,12 @@ def test_a_threshold_fits_the_noise_that_persons_with_several_rows_need(monkeypa
     """What the threshold is balanced against is the noise that is added."""
     reached = []
     original = _Mean._reach
-    monkeypatch.setattr(
-        _Mean,
-        "_reach",
-        lambda *given: reached.append((given[2], original(*given))) or original(*given),
-    )
+
+    def reach(self, found, noise):
+        reached.append((noise, original(self, found, noise)))
+        return reached[-1][1]
+
+    monkeypatch.setattr(_Mean, "_reach", reach)
     x = np.random.default_rng(0).standard_t(3, 4_000)
     for rows in (1, 4):
         groups = np.arange(4_000) // rows

@@ -550,3 +550,52 @@ def test_a_weight_of_no_declared_class_is_refused():
     model = DPLogisticRegression(classes=["no", "yes"], class_weight={"Yes": 2.0})
     with pytest.raises(InvalidInput, match="class_weight names the label 'Yes'"):
         model.fit([[0.0], [1.0]], ["no", "yes"])
+
+
+@every_model
+def test_a_plain_list_has_no_type(table, name):
+    """Whether its cells are text is nobody's business, so a regressor takes none."""
+    X, _ = table
+    if name == "logistic":
+        EVERY[name](classes=["a", "b"], **SIMULATED).fit(X, ["a", "b"] * 250)
+        return
+    for y in (["a", "b"] * 250, [1.0, 2.0] * 250):
+        with pytest.raises(InvalidInput, match=r"numpy.asarray\(y, dtype=float\)"):
+            EVERY[name](**SIMULATED).fit(X, y)
+    EVERY[name](invalid="raise", **SIMULATED).fit(X, [1.0, 2.0] * 250)
+    with pytest.raises(InvalidInput, match="Input y"):
+        EVERY[name](invalid="raise", **SIMULATED).fit(X, ["a", "b"] * 250)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_persons_of_a_frame_are_not_named_by_a_column(table, frame):
+    X, targets = table
+    named = frame({"a": X[:, 0], "who": np.arange(500)})
+    with pytest.raises(InvalidInput, match=r'groups=frame\["who"\]'):
+        DPRidge(max_rows=2, **SIMULATED).fit(named, targets["real"], groups="who")
+
+
+TIMES = ["datetime64[ms]", "timedelta64[ms]"]
+
+
+@pytest.mark.parametrize("kind", TIMES)
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_times_are_to_become_numbers(table, frame, kind):
+    _, targets = table
+    named = frame({"when": np.arange(500).astype(kind)})
+    with pytest.raises(InvalidInput, match="'when' holds times"):
+        DPRidge(**SIMULATED).fit(named, targets["real"])
+
+
+def test_a_budget_that_is_too_small_is_called_so(table):
+    with pytest.raises(InvalidInput, match="The budget is too small"):
+        DPRidge(epsilon=1e-12).plan(500, 3)
+
+
+def test_a_ledger_in_memory_says_why_it_stays_in_its_process(table):
+    X, targets = table
+    model = DPRidge(ledger=Ledger(epsilon=99, delta=1e-4), **SIMULATED)
+    search = GridSearchCV(model, {"alpha": [1.0]}, cv=2, n_jobs=2)
+    with pytest.raises(pickle.PicklingError) as refused:
+        search.fit(X, targets["real"])
+    assert "Use a file: Ledger('budget.jsonl'" in str(refused.value.__cause__)
