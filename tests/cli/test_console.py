@@ -43,7 +43,7 @@ def test_pictures_of_any_size(tmp_path, count, noise):
     )  # fmt: skip
     path = tmp_path / "fit.png"
     with path.open("wb") as file:
-        picture.draw(file, "a title", CURVE, coefficients)
+        picture.draw(file, "a title", CURVE, coefficients, "png")
     with Image.open(path) as made:
         width, height = made.size
     rows = min(count, picture.MOST_ROWS)
