@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from privtail.errors import DeltaWarning, NoiseWarning, PrivacyWarning
+from privtail.statement import hanging
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import SMOOTH, Event, Plan, Round
@@ -137,7 +138,7 @@ class FitPlan:
                     f"  {e.question:<15} {r.times:>6,} x {e.coordinates:,} numbers, "
                     f"{noise if e.scale else 'no noise'}"
                 )
-        return "\n".join([*lines, *(f"warning      {text}" for text in self.warnings)])
+        return "\n".join([*lines, *(hanging("warning      ", text) for text in self.warnings)])
 
     def _error(self) -> str:
         error = self.noise_error

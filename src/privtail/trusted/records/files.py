@@ -290,7 +290,7 @@ class TableFile:
         return left
 
     def passes(self, plan: Plan) -> int:
-        """How many times a fit of this plan will decode the file: once a release.
+        """How many times a fit of this plan will decode the file, at most: once a release.
 
         Peeling, which releases a support and its values from one question, needs fewer.
         Trimmed means and functions on parts keep numbers of every row, and decode the file once for
