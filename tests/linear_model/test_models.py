@@ -6,6 +6,7 @@ import io
 import math
 import pickle
 from contextlib import redirect_stderr
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -599,3 +600,10 @@ def test_a_ledger_in_memory_says_why_it_stays_in_its_process(table):
     with pytest.raises(pickle.PicklingError) as refused:
         search.fit(X, targets["real"])
     assert "Use a file: Ledger('budget.jsonl'" in str(refused.value.__cause__)
+
+
+@pytest.mark.parametrize("X", ["claims.csv", Path("claims.csv"), pd.Series([1.0, 2.0])], ids=str)
+def test_what_is_no_table_is_refused_with_a_mend(X):
+    y = np.ones(2)
+    with pytest.raises(InvalidInput, match=r"open_table\('claims.csv'\)|x.reshape\(-1, 1\)"):
+        DPRidge().fit(X, y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +89,9 @@ class Coefficients:
                 xycoords=("axes fraction", "data"), textcoords="offset points",
                 va="center", fontsize=8, color=colour,
             )  # fmt: skip
-        axes.set_yticks(range(len(order)), [_short(self.names[j]) for j in order], fontsize=8)
+        axes.set_yticks(
+            range(len(order)), [_plain(_short(self.names[j])) for j in order], fontsize=8
+        )
         axes.set_ylim(len(order) - 0.4, -0.6)
         reach = max(10.0, 1.5 * (far + WITHIN))
         axes.set_xlim(-reach, reach)
@@ -223,8 +226,10 @@ def draw(
         grid = figure.add_gridspec(2, 2, width_ratios=(7, 5), height_ratios=(4.3, height - 4.2))
         coefficients.draw(figure.add_subplot(grid[:, 0]))
         curve.draw(figure.add_subplot(grid[0, 1]))
-    figure.suptitle(title, x=0.01, ha="left", fontsize=12)
-    figure.savefig(file, format=kind, dpi=120)
+    figure.suptitle(_plain(title), x=0.01, ha="left", fontsize=12)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # drawn as boxes
+        figure.savefig(file, format=kind, dpi=120)
 
 
 def _format(path: Path) -> str:
@@ -241,3 +246,8 @@ def _short(name: str) -> str:
         return name
     half = (_LONGEST_NAME - 1) // 2
     return f"{name[:half]}…{name[-half:]}"
+
+
+def _plain(text: str) -> str:
+    """Text in which Matplotlib finds no formula."""
+    return text.replace("$", r"\$")

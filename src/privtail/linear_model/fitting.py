@@ -286,7 +286,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             if len(set(columns)) != len(columns):
                 raise InvalidInput("Column names must be distinct.")
             validate_data(self, X, skip_check_array=True)
-            if hasattr(X, "iloc") and not any(isinstance(name, str) for name in X.columns):
+            if (
+                hasattr(X, "iloc")
+                and columns
+                and not any(isinstance(name, str) for name in X.columns)
+            ):
                 X = X.rename(columns=str)
         if getattr(self, "n_features_in_", None) == 0:
             raise InvalidInput(
