@@ -263,7 +263,8 @@ class _Mean:
             if curator.sparse:
                 found = _around_zero(found)
             centres, reliable = found.centres, found.reliable
-            scales, threshold = self._reach(found, multiplier / curator.problem.n)
+            least = multiplier * curator.problem.max_rows / curator.problem.n
+            scales, threshold = self._reach(found, least)
         stage = self._stage()
         if stage is not None:
             return (*stage.run(curator, multiplier, scales * threshold, centres), reliable)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -332,7 +333,10 @@ def require_writable(path: Path, *, overwrite: bool) -> None:
     if path.exists() and not overwrite:
         raise InvalidInput(f"{path} exists already. Choose another name, or add --force.")
     if not folder.is_dir():
-        raise InvalidInput(f"The folder {folder} does not exist. Make it first: mkdir -p {folder}")
+        raise InvalidInput(
+            f"The folder {folder} does not exist. Make it first: "
+            f"mkdir -p {shlex.quote(str(folder))}"
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InvalidInput(f"No permission to write in the folder {folder}.")
 

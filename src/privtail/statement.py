@@ -13,6 +13,7 @@ import json
 import math
 import os
 import platform
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from html import escape
@@ -286,9 +287,9 @@ class Statement:
     def table(self) -> tuple[tuple[str, ...], ...]:
         """The releases, under a header. ``share`` is a guide to where the budget went.
 
-        Noise is shown as its standard deviation: in released units, over the zero-out sensitivity
-        (``z``), over the replace-one sensitivity. Where it follows a smooth sensitivity S, it is
-        in units of S, which is private.
+        ``size`` is how many numbers one release holds. Noise is shown as its standard deviation: in
+        released units, over the zero-out sensitivity (``z``), over the replace-one sensitivity.
+        Where it follows a smooth sensitivity S, it is in units of S, which is private.
         """
         rows = [(r, e) for r in self.plan for e in r.events]
         weights = [_weight(r, e, self.neighbours) for r, e in rows]
@@ -297,25 +298,33 @@ class Statement:
             f"{w / total:.1%}" if 0 < total < math.inf else "?" if math.isinf(w) else "0.0%"
             for w in weights
         ]
-        head = ("question", "law", "times", "sampling", "coordinates", "noise std")
+        head = ("question", "law", "times", "sampling", "size", "noise std")
         return (
-            (*head, "z = std/radius", "std/diameter", "share"),
+            (*head, "z", "std/diam.", "share"),
             *(_row(r, e, share) for (r, e), share in zip(rows, shares, strict=True)),
         )
 
     def to_text(self) -> str:
         """The whole statement as a readable page."""
-        table = self.table()
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         width = max(len(name) for name, _ in self.facts())
         lines = [self.headline, ""]
-        lines += [f"{name:<{width}}  {text}" for name, text in self.facts()]
-        lines += ["", "releases"]
-        lines += ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+        lines += [hanging(f"{name:<{width}}  ", text) for name, text in self.facts()]
+        lines += ["", "releases (gaussian, of everyone, where nothing else is said)"]
+        lines += self._releases()
         for title, sentences in self._lists():
-            lines += ["", title, *(f"  - {sentence}" for sentence in sentences)]
-        lines += ["", "versions  " + ", ".join(" ".join(pair) for pair in self.versions)]
-        return "\n".join(lines)
+            lines += ["", title, *(hanging("  - ", sentence) for sentence in sentences)]
+        versions = ", ".join(" ".join(pair) for pair in self.versions)
+        return "\n".join([*lines, "", hanging("versions  ", versions)])
+
+    def _releases(self) -> Iterable[str]:
+        """The table in 80 columns: an unusual law and sampling stand on a line of their own."""
+        table = [((row[0], row[2], *row[4:]), (row[1], row[3])) for row in self.table()]
+        widths = [max(map(len, column)) for column in zip(*(row for row, _ in table), strict=True)]
+        for row, said in table:
+            yield "  " + "  ".join(map(str.ljust, row, widths)).rstrip()
+            unusual = [x for x in said if x not in ("law", "sampling", "gaussian", "everyone")]
+            if unusual:
+                yield f"    {', '.join(unusual)}"
 
     def _lists(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         if self.notes:
@@ -638,6 +647,18 @@ def _from_number(x: object) -> object:
 
 
 # --- showing --------------------------------------------------------------------------------------
+
+
+def hanging(head: str, text: str) -> str:
+    """``text`` in lines of 80 columns, the first after ``head`` and the others below it."""
+    return textwrap.fill(
+        text,
+        80,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _shown(x: float) -> str:

@@ -14,6 +14,7 @@ from privtail.algorithms.coin_press import CoinPress
 from privtail.errors import BudgetExceeded, InvalidInput
 from privtail.mean import (
     METHODS,
+    _Mean,
     median_of_means_threshold,
     projection_threshold,
     truncation_threshold,
@@ -437,3 +438,23 @@ def test_catoni_pays_for_its_bound_only(watched):
     private_mean(x, epsilon=1.0, method="catoni", threshold=1.0, smoothing=2.0, **SIMULATED)
     private_mean(x, epsilon=1.0, method="clamped", threshold=1.0, **SIMULATED)
     assert watched.stds[0] / watched.stds[1] == pytest.approx(catoni_bound(2.0), rel=1e-6)
+
+
+def test_a_threshold_fits_the_noise_that_persons_with_several_rows_need(monkeypatch):
+    """What the threshold is balanced against is the noise that is added."""
+    reached = []
+    original = _Mean._reach
+
+    def reach(self, found, noise):
+        reached.append((noise, original(self, found, noise)))
+        return reached[-1][1]
+
+    monkeypatch.setattr(_Mean, "_reach", reach)
+    x = np.random.default_rng(0).standard_t(3, 4_000)
+    for rows in (1, 4):
+        groups = np.arange(4_000) // rows
+        found = private_mean(
+            x, epsilon=1.0, method="catoni", groups=groups, max_rows=rows, **SIMULATED
+        )
+        noise, (scales, _) = reached.pop()
+        assert found.noise_std == pytest.approx(noise * catoni_bound(3.0) * scales[0], rel=1e-6)

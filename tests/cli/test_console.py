@@ -43,7 +43,7 @@ def test_pictures_of_any_size(tmp_path, count, noise):
     )  # fmt: skip
     path = tmp_path / "fit.png"
     with path.open("wb") as file:
-        picture.draw(file, "a title", CURVE, coefficients)
+        picture.draw(file, "a title", CURVE, coefficients, "png")
     with Image.open(path) as made:
         width, height = made.size
     rows = min(count, picture.MOST_ROWS)
@@ -63,3 +63,12 @@ def test_long_names_keep_both_ends():
     assert len(short) == 36 - 1
     assert short.startswith("occupation=")
     assert short.endswith("-end")
+
+
+@pytest.mark.parametrize("name", ["$\\frac$ and $x^$", "温度 🜚", "a\\b_{1}"])
+def test_names_are_drawn_as_they_are(tmp_path, name):
+    """No formula is read into them, and no font is missed aloud."""
+    coefficients = picture.Coefficients([name], np.ones(1), np.ones(1))
+    for kind in picture.FORMATS:
+        with (tmp_path / f"fit.{kind}").open("wb") as file:
+            picture.draw(file, name, CURVE, coefficients, kind)

@@ -240,3 +240,12 @@ def test_a_fit_without_privacy_says_so(shell, table):
     assert said.startswith("NOT PRIVATE")
     assert not privtail.load("model.json").statement.private
     assert "NOT VERIFIED" in shell("verify", "model.json", code=1).stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("a.PNG", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a.svg", b"<?xml")]
+)
+def test_pictures_of_every_kind(shell, name, start):
+    words = ("--rows", 1000, "--features", 2, "--model", "linear", "--epsilon", 1)
+    shell("plan", *words, "--plot", name)
+    assert (shell.folder / name).read_bytes().startswith(start)

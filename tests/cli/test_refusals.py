@@ -199,7 +199,9 @@ def test_an_exhausted_budget_says_what_would_fit(shell, table):
     fits = re.search(r"--epsilon (\S+) --delta (\S+)$", error)
     assert fits
     assert 0.29 < float(fits[1]) <= 0.31
-    assert len(fits[1]) <= 8
+    assert f"has epsilon={fits[1]}, delta={fits[2]} left" in error
+    assert all(len(number) <= 8 for number in re.findall(r"=([\d.]+)", error))
+    assert f"left    ε = {fits[1]}, δ = {fits[2]}" in shell("budget", "b.jsonl").stdout
     shell(*words, fits[1], "--delta", "1e-6")
 
 
@@ -229,3 +231,64 @@ def test_what_a_command_uses_is_not_replaced_even_with_force(shell, table, kept)
     assert f"uses {kept} already" in shell.refused("fit", "claims.csv", *words)
     shell.refused("mean", "claims.csv", "--column", "days", "--epsilon", 1, "--ledger", "b.jsonl",
                   "--force", "--out", "claims.csv")  # fmt: skip
+
+
+def test_a_picture_of_an_unknown_kind_is_refused_before_the_fit(shell, table):
+    shell("budget", "b.jsonl", "--epsilon", 1, "--delta", "1e-5")
+    words = (*NUMBERS, "--ledger", "b.jsonl", "--plot")
+    for name in ("fit.foo", "fit", "fit.json"):
+        assert ".png, .pdf, .svg" in shell.refused("fit", "claims.csv", *words, name)
+        shell.refused("plan", "claims.csv", *words, name)
+    assert "spent   ε = 0," in shell("budget", "b.jsonl").stdout
+
+
+def test_a_column_that_is_needed_is_not_to_be_dropped(shell):
+    """A target, and what a mean is taken of: advice is what the command can do."""
+    when = pa.array([1, 2], pa.timestamp("us"))
+    pq.write_table(pa.table({"when": when, "x": [1.0, 2.0]}), "t.parquet")
+    said = [
+        shell.refused("mean", "t.parquet", "--epsilon", 1, "--column", "when"),
+        shell.refused("fit", "t.parquet", "--model", "linear", "--epsilon", 1, "--target", "when"),
+    ]
+    assert all(line.endswith("'when' of t.parquet holds values of type timestamp[us]. Turn it into "
+                             "numbers.") for line in said)  # fmt: skip
+
+
+EMPTY = {
+    "t.csv": lambda path: path.write_text("age,job,cost\n"),
+    "t.parquet": lambda path: pq.write_table(ROWLESS, path),
+    "t.arrow": lambda path: pa.ipc.new_file(path, ROWLESS.schema).close(),
+}
+ROWLESS = pa.table({"age": pa.array([], pa.int64()), "job": pa.array([], pa.string()),
+                    "cost": pa.array([], pa.float64())})  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_table_without_rows(shell, table, name):
+    EMPTY[name](shell.folder / name)
+    said = f"Error. {name} has no rows."
+    fit = ("--target", "cost", "--model", "linear", "--epsilon", 1, "--categories", "job=clerk")
+    assert shell.refused("fit", name, *fit) == said
+    assert shell.refused("plan", name, *fit) == said
+    assert shell.refused("mean", name, "--column", "cost", "--epsilon", 1) == said
+    shell("fit", "claims.csv", *fit, "--drop", "note", "--drop", "late", "--drop", "days")
+    assert shell.refused("predict", "model.json", name) == said
+
+
+def test_advice_can_be_pasted_whatever_the_names(shell, table):
+    """Names with spaces and quotes, in every command that an error tells to type."""
+    (shell.folder / "the schema.json").write_text(json.dumps({"numeric": []}))
+    (shell.folder / "a b.csv").write_text("it's,y\n1,2\n")
+    said = [
+        shell.refused("fit", "claims.csv", *FIT, "--out", "a folder/m.json"),
+        shell.refused("mean", "claims.csv", "--column", "age", "--epsilon", 1, "--ledger", "a b"),
+        shell.refused("budget", "a b.jsonl", "--epsilon", 1),
+        shell.refused("budget", "a folder/b.jsonl", "--epsilon", 1, "--delta", 0),
+        shell.refused("fit", "a b.csv", "--target", "y", "--model", "linear", "--epsilon", 1,
+                      "--schema", "the schema.json"),
+    ]  # fmt: skip
+    assert "mkdir -p 'a folder'" in said[0]
+    assert "privtail budget 'a b' --epsilon" in said[1]
+    assert "privtail budget 'a b.jsonl' --epsilon" in said[2]
+    assert re.search(r"mkdir -p '.*a folder'", said[3])
+    assert """--drop 'it'"'"'s'""" in said[4]

@@ -360,9 +360,9 @@ def test_head_room_is_refused_from_public_numbers(name: str) -> None:
     make, _ = MECHANISMS[name]
     tight = a_sensitivity(radius=2.0**50, diameter=2.0**51, magnitude=2**61)
     make(2.0).event(tight)
-    with pytest.raises(InvalidInput, match="64-bit"):
+    with pytest.raises(InvalidInput, match="too small"):
         make(2.0**7).event(tight)
-    with pytest.raises(InvalidInput, match="64-bit"):
+    with pytest.raises(InvalidInput, match="too small"):
         make(2.0**20).event(tight)
 
 

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from privtail import Ledger
+from privtail import Ledger, open_table
 from privtail.algorithms import (
     CatoniDescent,
     MedianOfMeansDescent,
@@ -250,3 +250,37 @@ def test_no_record_is_worth_a_word(hostile, epsilon, K, capsys):
     for labels in (np.zeros(len(y)), np.full(len(y), 99), np.full(len(y), np.nan)):
         assert np.isfinite(model.fit(X, labels).coef_).all()
     assert capsys.readouterr() == ("", "")
+
+
+def test_more_labels_than_rows_allow_are_warned_of():
+    """About 310 rows must hold a label for it to be found at epsilon = 1."""
+    model = DPLogisticRegression()
+    assert any("Declare the classes" in text for text in model.plan(600, 3).warnings)
+    assert not any("Declare" in text for text in model.plan(640, 3).warnings)
+    assert not DPLogisticRegression(classes=[0, 1]).plan(600, 1).warnings
+
+
+@pytest.mark.parametrize(
+    ("odd", "says"),
+    [("maybe", "not among the declared"), (None, "missing labels"), ("no", "1 class")],
+)
+@pytest.mark.parametrize("kind", ["frame", "parquet", "csv", "scratch"])
+def test_odd_labels_are_refused_on_request(tmp_path, small, odd, says, kind):
+    X, y = small
+    labels = np.where(y > 2, "yes", "no").astype(object) if odd != "no" else np.full(1_500, "no")
+    frame = pd.DataFrame(X, columns=list("abc")).assign(late=labels)
+    frame.loc[1_000, "late"] = odd
+    ledger = Ledger(epsilon=9, delta=1e-5)
+    model = DPLogisticRegression(classes=["no", "yes"], invalid="raise", ledger=ledger)
+    if kind == "frame":
+        records, target = frame.drop(columns="late"), frame["late"]
+    else:
+        path = tmp_path / f"t.{kind}"
+        (frame.to_csv if kind == "csv" else frame.to_parquet)(path, index=False)
+        records = open_table(path, scratch=tmp_path if kind == "scratch" else None)
+        target = "late"
+    if kind == "csv" and odd is None:
+        says = "not among the declared"  # a CSV cannot tell a missing text from an empty one
+    with pytest.raises(InvalidInput, match=says):
+        model.fit(records, target)
+    assert ledger.entries() == ()

@@ -21,6 +21,7 @@ import pytest
 import privtail
 from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
 from privtail.trusted import journal as module
+from privtail.trusted.entries import digits_above, digits_below
 from privtail.trusted.events import Event, Plan, Round, plan_to_json
 from privtail.trusted.ledger import Ledger
 
@@ -125,7 +126,7 @@ def test_the_refusal_says_what_to_type():
 def test_delta_alone_can_be_too_much():
     ledger = Ledger(epsilon=10.0, delta=1e-6)
     reserve(ledger, 1.0, 1e-6)
-    with pytest.raises(BudgetExceeded, match=r"epsilon=9.0, delta=0.0"):
+    with pytest.raises(BudgetExceeded, match=r"epsilon=9, delta=0 "):
         reserve(ledger, 1.0, 1e-9)
 
 
@@ -706,3 +707,12 @@ def test_fifty_processes_for_ten_fits(path):
 
 def test_the_race_catches_a_missing_lock(path):
     assert race(path, "sabotaged", 15).count("charged") > 10
+
+
+def test_printed_amounts_are_rounded_to_the_safe_side():
+    for number in range(1_000):
+        x = 10.0 ** (number / 50 - 12)
+        below, above = Fraction(f"{digits_below(x):g}"), Fraction(f"{digits_above(x):g}")
+        assert below <= Fraction(repr(x)) <= above < below * Fraction("1.00002")
+    for same in (0.0, 0.3, 1e-6, math.inf):
+        assert digits_below(same) == digits_above(same) == same

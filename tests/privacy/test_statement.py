@@ -149,7 +149,7 @@ def test_the_page_tells_everything():
         "seeded",
         "gradient of logistic loss",
         "noisy max, top 3",
-        "z = std/radius",
+        "z",
         "The loss is row-wise (trusted).",
         "Running time and memory",
         "invalid='raise'",
@@ -164,10 +164,10 @@ def test_the_page_tells_everything():
 def test_the_table_divides_as_its_header_says():
     head, first, second = statement().table()
     row = dict(zip(head, first, strict=True))
-    multiplier = float(row["z = std/radius"])
-    assert float(row["std/diameter"]) == pytest.approx(multiplier / 2, rel=1e-5)
+    multiplier = float(row["z"])
+    assert float(row["std/diam."]) == pytest.approx(multiplier / 2, rel=1e-5)
     assert float(row["noise std"]) == pytest.approx(multiplier * 2.0**38 * UNIT, rel=1e-5)
-    assert (row["times"], row["coordinates"], row["sampling"]) == ("20", "15", "everyone")
+    assert (row["times"], row["size"], row["sampling"]) == ("20", "15", "everyone")
     assert (row["share"], second[-1]) == ("80.0%", "20.0%")
 
 

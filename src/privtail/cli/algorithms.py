@@ -19,6 +19,7 @@ def algorithms() -> None:
         --algorithm catoni-descent --out catoni.json
     """
     from privtail.algorithms import NAMES, TABLE
+    from privtail.statement import hanging
 
     for row in TABLE:
         named = row.name == "auto" or row.name in NAMES
@@ -32,4 +33,4 @@ def algorithms() -> None:
         }
         show(f"\n{row.name}")
         for name, fact in facts.items():
-            show(f"  {name:<15} {fact}")
+            show(hanging(f"  {name:<15} ", fact))

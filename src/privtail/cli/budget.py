@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -48,7 +49,8 @@ def budget(
         if epsilon is not None and epsilon < math.inf and delta is None and not file.exists():
             raise InvalidInput(
                 "Say how much δ may be spent in all, since most fits need some and a budget cannot "
-                f"be changed: privtail budget {file} --epsilon {epsilon:g} --delta 1e-5"
+                f"be changed: privtail budget {shlex.quote(str(file))} --epsilon {epsilon:g} "
+                "--delta 1e-5"
             )
         ledger = Ledger(
             file, epsilon=epsilon, delta=delta, neighbours=neighbours, composition=composition

@@ -65,7 +65,7 @@ def fit(
       privtail fit adult.parquet --schema adult.json --epsilon 1 \
         --ledger budget.jsonl --out income.json
     """
-    from privtail.cli.picture import draw_fit
+    from privtail.cli.picture import draw_fit, require_drawable
     from privtail.cli.task import Task
     from privtail.model import Model, require_writable
 
@@ -74,8 +74,9 @@ def fit(
         raise InvalidInput("A model goes into a file: --out model.json. Its statement is printed.")
     for file, other in ((out, plot), (plot, out)):
         output.require_apart(file, other, data, promise.ledger, declared.schema)
-        if file is not None:
-            require_writable(file, overwrite=output.force)
+    require_writable(out, overwrite=output.force)
+    if plot is not None:
+        require_drawable(plot, overwrite=output.force)
     with working(f"opening {data}"):
         task = Task.of(data, declared, choice, persons, scratch)
         estimator = task.estimator(

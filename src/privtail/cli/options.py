@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
@@ -178,7 +179,7 @@ def opened_ledger(path: Path) -> Ledger:
     if not path.exists():
         raise InvalidInput(
             f"There is no ledger {path}. Start one with the total that may ever be spent on these "
-            f"data: privtail budget {path} --epsilon 3 --delta 1e-5"
+            f"data: privtail budget {shlex.quote(str(path))} --epsilon 3 --delta 1e-5"
         )
     return Ledger(path)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.model import written_whole
+from privtail.errors import InvalidInput
+from privtail.model import require_writable, written_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, which colour-blind people can tell apart.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#5A5A5A"
+
+FORMATS = ("png", "pdf", "svg")
+"""What the name of a picture may end in."""
 
 MOST_ROWS = 60
 """Coefficients in one picture; of more, those that stand out most."""
@@ -83,7 +89,9 @@ class Coefficients:
                 xycoords=("axes fraction", "data"), textcoords="offset points",
                 va="center", fontsize=8, color=colour,
             )  # fmt: skip
-        axes.set_yticks(range(len(order)), [_short(self.names[j]) for j in order], fontsize=8)
+        axes.set_yticks(
+            range(len(order)), [_plain(_short(self.names[j])) for j in order], fontsize=8
+        )
         axes.set_ylim(len(order) - 0.4, -0.6)
         reach = max(10.0, 1.5 * (far + WITHIN))
         axes.set_xlim(-reach, reach)
@@ -161,8 +169,24 @@ class ErrorCurve:
         axes.spines[["top", "right"]].set_visible(False)
 
 
+def require_drawable(path: Path, *, overwrite: bool) -> None:
+    """Refuse a picture that could not be written, before work is done for it.
+
+    Raises
+    ------
+    InvalidInput
+        If its name does not say a known format, it cannot be written, or Matplotlib is missing.
+    """
+    if _format(path) not in FORMATS:
+        known = ", ".join(f".{one}" for one in FORMATS)
+        raise InvalidInput(f"The name of a picture ends in one of {known}; {path} does not.")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise InvalidInput("Pictures need Matplotlib: pip install 'privtail[plot]'")
+    require_writable(path, overwrite=overwrite)
+
+
 def draw_fit(path: Path, estimator: Any, model: Model, *, overwrite: bool) -> None:
-    """Coefficients and noise error of a fitted estimator, as PNG."""
+    """Coefficients and noise error of a fitted estimator."""
     problem = estimator.plan_.problem
     sizes = problem.n, problem.d, len(problem.indicators)
     outputs = [""] if len(model.coef) == 1 else [f" → {label}" for label in model.classes or ()]
@@ -173,22 +197,23 @@ def draw_fit(path: Path, estimator: Any, model: Model, *, overwrite: bool) -> No
     )
     title = f"{model.kind} model of {model.target!r}: {model.statement.headline}"
     with written_whole(path, overwrite=overwrite) as file:
-        draw(file, title, ErrorCurve.of(estimator, sizes), coefficients)
+        draw(file, title, ErrorCurve.of(estimator, sizes), coefficients, _format(path))
 
 
 def draw_plan(
     path: Path, estimator: Any, sizes: tuple[int, int, int], *, overwrite: bool
 ) -> None:  # fmt: skip
-    """Noise error of a plan, as PNG; ``sizes`` are rows, features, and those that are 0 or 1."""
+    """Noise error of a plan; ``sizes`` are rows, features, and those that are 0 or 1."""
     rows, features, _ = sizes
     title = f"{type(estimator).__name__}, {rows:,} rows, {features:,} features"
     with written_whole(path, overwrite=overwrite) as file:
-        draw(file, title, ErrorCurve.of(estimator, sizes), None)
+        draw(file, title, ErrorCurve.of(estimator, sizes), None, _format(path))
 
 
-def draw(file: IO[bytes], title: str, curve: ErrorCurve, coefficients: Coefficients | None) -> None:
+def draw(
+    file: IO[bytes], title: str, curve: ErrorCurve, coefficients: Coefficients | None, kind: str
+) -> None:  # fmt: skip
     """Write the picture; without coefficients it is the curve alone."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     if coefficients is None:
@@ -201,9 +226,14 @@ def draw(file: IO[bytes], title: str, curve: ErrorCurve, coefficients: Coefficie
         grid = figure.add_gridspec(2, 2, width_ratios=(7, 5), height_ratios=(4.3, height - 4.2))
         coefficients.draw(figure.add_subplot(grid[:, 0]))
         curve.draw(figure.add_subplot(grid[0, 1]))
-    figure.suptitle(title, x=0.01, ha="left", fontsize=12)
-    FigureCanvasAgg(figure)
-    figure.savefig(file, format="png", dpi=120)
+    figure.suptitle(_plain(title), x=0.01, ha="left", fontsize=12)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # drawn as boxes
+        figure.savefig(file, format=kind, dpi=120)
+
+
+def _format(path: Path) -> str:
+    return path.suffix.lower().lstrip(".")
 
 
 def _rounded(x: float, digits: int) -> str:
@@ -216,3 +246,8 @@ def _short(name: str) -> str:
         return name
     half = (_LONGEST_NAME - 1) // 2
     return f"{name[:half]}…{name[-half:]}"
+
+
+def _plain(text: str) -> str:
+    """Text in which Matplotlib finds no formula."""
+    return text.replace("$", r"\$")

@@ -50,14 +50,13 @@ def plan(
       privtail plan adult.parquet --schema adult.json --epsilon 1 \
         --ledger budget.jsonl
     """
-    from privtail.cli.picture import draw_plan
+    from privtail.cli.picture import draw_plan, require_drawable
     from privtail.cli.task import Task
-    from privtail.model import require_writable
 
     budget, account = promise.budget, promise.account
     output.require_apart(plot, data, promise.ledger, declared.schema)
     if plot is not None:
-        require_writable(plot, overwrite=output.force)
+        require_drawable(plot, overwrite=output.force)
     parameters: dict[str, Any] = {
         "epsilon": budget.epsilon,
         "delta": budget.delta,
@@ -96,6 +95,9 @@ def plan(
 
 def _fits(epsilon: float, delta: float, left: tuple[float, float]) -> str:
     """Whether a ledger would admit the plan."""
+    from privtail.trusted.entries import digits_below
+
     enough = epsilon <= left[0] and delta <= left[1]
     verdict = "would fit" if enough else "would be REFUSED"
-    return f"ledger       {verdict}: ε = {left[0]:g}, δ = {left[1]:g} are left"
+    epsilon, delta = map(digits_below, left)
+    return f"ledger       {verdict}: ε = {epsilon:g}, δ = {delta:g} are left"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,7 +140,7 @@ class Schema:
             if self.complete and name not in {*self.numeric, *self.categories}:
                 raise InvalidInput(
                     f"Column {name!r} of {path} is not in the schema. Put it under "
-                    f'"numeric" or "categories", or leave it out (--drop {name}).'
+                    f'"numeric" or "categories", or leave it out (--drop {shlex.quote(name)}).'
                 )
 
 

@@ -115,7 +115,7 @@ class Task:
     def reading(self, plan: Any) -> str:
         """How often a fit of this plan decodes the file."""
         passes = self.table.passes(plan)
-        mend = "" if passes == 1 else "; --scratch DIR decodes it once"
+        mend = "" if passes == 1 else "; fit --scratch DIR decodes it once"
         return f"reading      {counted(passes, 'pass', 'passes')} over the file{mend}"
 
     def __str__(self) -> str:

@@ -86,9 +86,8 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         curator = self._curate(
             X, y, groups, unknown, outputs=_outputs(declared or (0, 1)), classes=declared or ()
         )
-        algorithm, domain = self._algorithm(), self._domain(curator.problem.n)
-        self._check(algorithm, domain)
         plan = self._open(curator)
+        algorithm, domain = self._algorithm(), self._domain(curator.problem.n)
         with self._watched():
             if declared is None:
                 declared = self._bought(curator)
@@ -124,7 +123,6 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
             raise InvalidInput('class_weight must be None, "balanced" or a mapping of labels.')
         if not (self.class_weight is None or isinstance(self.class_weight, str | Mapping)):
             raise InvalidInput('class_weight must be None, "balanced" or a mapping of labels.')
-        self._domain(1)
         if self.classes is None:
             return None
         if isinstance(self.classes, str):

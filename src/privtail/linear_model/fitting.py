@@ -106,6 +106,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         ------
         InvalidInput, BudgetExceeded, UnsupportedAccounting
         """
+        self._require_parameters()
         require_whole("n", n, 1)
         require_whole("d", d, 1)
         require_whole("indicators", indicators, 0)
@@ -123,6 +124,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _planned(self, problem: Problem) -> FitPlan:
         """The calibrated plan of a fit; the same before and with the data."""
         algorithm, budget = self._algorithm(), self._budget()
+        require(self._domain(problem.n), *algorithm.needs, needed_by=type(algorithm).__name__)
         problem, make = self._releases(algorithm, problem)
         multiplier = calibrate(make, budget)
         relative = self.algorithm == "auto"
@@ -164,6 +166,10 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _default(self) -> Algorithm:
         """The algorithm called ``"auto"``, with privacy."""
 
+    @abstractmethod
+    def _domain(self, n: int) -> Domain:
+        """What is added to the mean loss of n rows."""
+
     _target_kind: ClassVar[Targets] = "real"
     """What the target holds; the scale of real numbers is bought."""
 
@@ -198,7 +204,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         outputs: int = 1, classes: Sequence[Any] | None = None,
     ) -> Curator:  # fmt: skip
         """Hand the records to a curator; from here nobody else holds them."""
-        self._refuse(unknown)
+        _refuse(unknown)
+        self._require_parameters()
         if y is None:
             raise InvalidInput(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: "
@@ -212,6 +219,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 "A column-vector y was passed when a 1d array was expected: use y.ravel().",
                 DataConversionWarning,
                 stacklevel=3,
+            )
+        if classes is None and isinstance(y, list | tuple) and self.invalid != "raise":
+            raise InvalidInput(
+                "A plain list as y has no type that says whether it holds numbers or text, and to "
+                "look would tell about its cells: pass numpy.asarray(y, dtype=float)."
             )
         if self.invalid == "raise":
             X = as_plain_numbers(X)
@@ -236,16 +248,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             curator.refuse_non_finite()
         return curator
 
-    def _refuse(self, unknown: Mapping[str, Any]) -> None:
-        """Parameters that mean nothing, before anything else happens."""
-        if "sample_weight" in unknown:
-            raise InvalidInput(
-                "sample_weight is refused: a weight decides how far one row may move the model, so "
-                "weights that depend on records would break the promise. Use class_weight, or "
-                "leave rows out."
-            )
-        if unknown:
-            raise TypeError(f"fit() got an unexpected argument {next(iter(unknown))!r}.")
+    def _require_parameters(self) -> None:
+        """Refuse parameters that mean nothing, before anything else happens."""
         if self.invalid not in ("zero", "raise"):
             raise InvalidInput(f'invalid must be "zero" or "raise", got {self.invalid!r}.')
         seed: Any = self.random_state
@@ -263,6 +267,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 "categories must map a column to its list of values, for example "
                 'categories={"city": ["Rome", "Oslo"]}.'
             )
+        self._domain(1)
 
     def _remembered(self, X: Any, y: Any) -> Any:
         """Renew what is known of the columns from what is public of X."""
@@ -281,7 +286,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             if len(set(columns)) != len(columns):
                 raise InvalidInput("Column names must be distinct.")
             validate_data(self, X, skip_check_array=True)
-            if hasattr(X, "iloc") and not any(isinstance(name, str) for name in X.columns):
+            if (
+                hasattr(X, "iloc")
+                and columns
+                and not any(isinstance(name, str) for name in X.columns)
+            ):
                 X = X.rename(columns=str)
         if getattr(self, "n_features_in_", None) == 0:
             raise InvalidInput(
@@ -304,9 +313,6 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 f"Ledger({os.fspath(self.ledger)!r}, epsilon=1.0, delta=1e-6)."
             )
         return Ledger(self.ledger)
-
-    def _check(self, algorithm: Algorithm, domain: Domain) -> None:
-        require(domain, *algorithm.needs, needed_by=type(algorithm).__name__)
 
     def _open(self, curator: Curator) -> FitPlan:
         """Calibrate once, warn, and charge; nothing has been read yet."""
@@ -425,8 +431,11 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         """What is minimised."""
 
     def _domain(self, n: int) -> Domain:
-        """What is added to the mean loss of n rows."""
         return Unconstrained()
+
+    def _require_parameters(self) -> None:
+        super()._require_parameters()
+        self._loss()
 
     def _default(self) -> Algorithm:
         return ScaledDescent(level=0.9, pace=2.0, most_noise=1.0)
@@ -437,14 +446,12 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         ``groups`` (n,) says whose row it is: then a person is protected, of whom ``max_rows`` rows
         count. For X from `privtail.open_table`, y and groups may name columns.
         """
-        loss = self._loss()
         curator = self._curate(X, y, groups, unknown)
-        algorithm, domain = self._algorithm(), self._domain(curator.problem.n)
-        self._check(algorithm, domain)
         plan = self._open(curator)
+        algorithm, domain = self._algorithm(), self._domain(curator.problem.n)
         with self._watched():
             self._count(curator)
-            result = self._run(curator, algorithm, loss, domain, plan.multiplier)
+            result = self._run(curator, algorithm, self._loss(), domain, plan.multiplier)
         self._keep(result, curator.problem.d)
         return self
 
@@ -460,6 +467,18 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
 
 _OUTSIDE = ("invalid='raise': the refusal of non-finite rows is outside the guarantee.",)
+
+
+def _refuse(unknown: Mapping[str, Any]) -> None:
+    """Arguments of ``fit`` that are not for us."""
+    if "sample_weight" in unknown:
+        raise InvalidInput(
+            "sample_weight is refused: a weight decides how far one row may move the model, so "
+            "weights that depend on records would break the promise. Use class_weight, or "
+            "leave rows out."
+        )
+    if unknown:
+        raise TypeError(f"fit() got an unexpected argument {next(iter(unknown))!r}.")
 
 
 def _shown(done: int, planned: int) -> None:

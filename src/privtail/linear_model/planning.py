@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from privtail.errors import DeltaWarning, NoiseWarning, PrivacyWarning
+from privtail.statement import hanging
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import SMOOTH, Event, Plan, Round
@@ -52,7 +53,7 @@ class FitPlan:
     @property
     def steps(self) -> int:
         """Gradients that will be released."""
-        return sum(r.times for r, _ in self._gradients("gradient", "trimmed means"))
+        return sum(r.times for r, _ in self._asked("gradient", "trimmed means"))
 
     @property
     def noise_error(self) -> float:
@@ -64,7 +65,7 @@ class FitPlan:
         NaN where no gradient is released as a sum: noise that follows a smooth sensitivity has a
         private size.
         """
-        gradients = [(r, e) for r, e in self._gradients("gradient") if r.times]
+        gradients = [(r, e) for r, e in self._asked("gradient") if r.times]
         if self.multiplier == 0:
             return 0.0
         if not gradients:
@@ -91,6 +92,13 @@ class FitPlan:
                 f"delta = {delta:g} is above 1/n = {1 / n:.3g}: such a promise allows to publish a "
                 "row. Choose delta well below 1/n."
             )
+        for _, event in self._asked("labels"):
+            found = math.ceil(event.radius + event.scale * math.log(event.radius / event.delta / 2))
+            if n < 2 * found:
+                yield NoiseWarning(
+                    f"A label is found if about {found:,} rows hold it, and of n = {n:,} rows not "
+                    "even two labels can have so many each. Declare the classes."
+                )
         if self.noise_error * math.sqrt(self.problem.rows) > 1:
             yield NoiseWarning(
                 f"The planned noise moves a coefficient by about {self.noise_error:.2g} target "
@@ -98,7 +106,7 @@ class FitPlan:
                 "model. More records, a larger epsilon or fewer features would help."
             )
 
-    def _gradients(self, *questions: str) -> Iterator[tuple[Round, Event]]:
+    def _asked(self, *questions: str) -> Iterator[tuple[Round, Event]]:
         return ((r, e) for r in self.releases for e in r.events if e.question in questions)
 
     # ---------------------------------------------------------------- shown
@@ -130,7 +138,7 @@ class FitPlan:
                     f"  {e.question:<15} {r.times:>6,} x {e.coordinates:,} numbers, "
                     f"{noise if e.scale else 'no noise'}"
                 )
-        return "\n".join([*lines, *(f"warning      {text}" for text in self.warnings)])
+        return "\n".join([*lines, *(hanging("warning      ", text) for text in self.warnings)])
 
     def _error(self) -> str:
         error = self.noise_error

@@ -246,22 +246,24 @@ class Curator:
         """
         if self._plan is not None:
             raise NotPlanned("Records are checked before a plan is opened, not after.")
-        if isinstance(self._targets, Labels):
-            self._targets.refuse_odd()
         one, zero = np.ones(self.problem.d), np.zeros(self.problem.d)
-        numbers = self._targets if isinstance(self._targets, Numbers) else None
-        for window in self._windows(numbers):
+        labels: set[Any] = set()
+        for window in self._windows(self._targets):
             records, targets = window.open()
+            if isinstance(targets, Labels):
+                labels |= targets.occurring()
             for start in range(0, window.stop - window.start, BLOCK_ROWS):
                 ids = slice(start, min(start + BLOCK_ROWS, window.stop - window.start))
                 z = records.rows(ids).transformed(one, zero)
-                y = np.zeros(1) if targets is None else targets.rows(ids)
+                y = targets.rows(ids) if isinstance(targets, Numbers) else np.zeros(1)
                 for name, values in (("X", z), ("y", y)):
                     if not np.isfinite(values).all():
                         raise InvalidInput(
                             f"Input {name} contains NaN or infinity. With invalid='zero' such rows "
                             "count as zero."
                         )
+        if isinstance(self._targets, Labels):
+            self._targets.refuse_odd(labels)
 
     def _windows(self, targets: Targets | None) -> Iterator[Window]:
         """One pass over the records, window by window; what is in memory is one window."""
@@ -394,6 +396,12 @@ def _persons(groups: Any, max_rows: Any, n: int) -> Persons | None:
         raise InvalidInput(
             "groups needs max_rows: how many rows of one person may count, for example max_rows=5. "
             "Noise grows with it; further rows of a person are left out."
+        )
+    if isinstance(groups, str):
+        raise InvalidInput(
+            f"groups={groups!r} names a column, which goes with a file: privtail.open_table(path). "
+            f'Of a data frame pass two parts: X=frame.drop(columns=["{groups}"]), '
+            f'groups=frame["{groups}"].'
         )
     require_whole("max_rows", max_rows, 1)
     return Persons(groups, n)

@@ -14,6 +14,7 @@ import hashlib
 import json
 import math
 import os
+import shlex
 import stat
 import sys
 import threading
@@ -108,7 +109,7 @@ class File:
                     f"{self._path} has {name}={getattr(found, name)!r}, and {name}={value!r} was "
                     "asked for. A budget cannot be changed.",
                     f"Open it with Ledger({str(self._path)!r}) alone.",
-                    cli=f"To see it: privtail budget {self._path}",
+                    cli=f"To see it: privtail budget {shlex.quote(str(self._path))}",
                 )
         return found
 
@@ -228,7 +229,8 @@ class File:
             if path.parent.is_dir():
                 return InvalidInput(f"There is no ledger at {path}. {_how_to_start(path)}")
             return InvalidInput(
-                f"The folder {path.parent} does not exist. Make it first: mkdir -p '{path.parent}'."
+                f"The folder {path.parent} does not exist. Make it first: "
+                f"mkdir -p {shlex.quote(str(path.parent))}"
             )
         if isinstance(error, IsADirectoryError | NotADirectoryError):
             return InvalidInput(f"{path} is not a file. Give a file name, like 'budget.jsonl'.")

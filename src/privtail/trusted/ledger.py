@@ -50,6 +50,8 @@ from privtail.trusted.entries import (
     Terms,
     Unit,
     decimal,
+    digits_above,
+    digits_below,
     float_above,
     float_below,
 )
@@ -173,8 +175,10 @@ class Ledger:
             if entries and entries[0].unit != unit:
                 raise UnsupportedAccounting(
                     f"This ledger counts what one {entries[0].unit} loses and {label} is stated "
-                    f"for one {unit}; their epsilons do not add. Fit every time with groups= and "
-                    "max_rows=, or never, or keep a second ledger."
+                    f"for one {unit}; their epsilons do not add. Keep a second ledger, or fit "
+                    "every time with, or never,",
+                    "groups= and max_rows=.",
+                    cli="--groups and --max-rows.",
                 )
             losses, slacks = self._total([*entries, entry])
             most, slackest = self.terms.limits
@@ -211,8 +215,8 @@ class Ledger:
         lines = [
             f"privtail ledger {self.path or 'in memory'}",
             f"budget  {self.terms}",
-            "spent   ε = {:.6g}, δ = {:.6g}".format(*self._spent(entries)),
-            "left    ε = {:.6g}, δ = {:.6g}".format(*self._remaining(entries)),
+            "spent   ε = {:g}, δ = {:g}".format(*map(digits_above, self._spent(entries))),
+            "left    ε = {:g}, δ = {:g}".format(*map(digits_below, self._remaining(entries))),
         ]
         return "\n".join([*lines, "", *table] if entries else lines)
 
@@ -302,7 +306,7 @@ class Ledger:
 
         squared = max(most - losses, Fraction(0)) * (2 if self.terms.composition == "zcdp" else 1)
         exact = GaussianDP(math.sqrt(squared) * (1 - 1e-12)).epsilon(self.terms.delta)
-        epsilon = _down(exact * (1 - 1e-9))
+        epsilon = digits_below(exact * (1 - 1e-9))
         return epsilon, self.terms.delta if epsilon else 0.0
 
     def _refusal(self, entry: Entry, entries: list[Entry]) -> BudgetExceeded:
@@ -317,11 +321,12 @@ class Ledger:
                 "composition='basic'.",
                 cli="--composition basic.",
             )
-        epsilon, delta = self._remaining(entries)
+        epsilon, delta = map(digits_below, self._remaining(entries))
         what = (
-            f"{entry.label} asks for epsilon={entry.epsilon!r}, delta={entry.delta!r}; of epsilon="
-            f"{terms.epsilon!r}, delta={terms.delta!r} this ledger has epsilon={epsilon!r}, "
-            f"delta={delta!r} left. {unread} Spent budget never comes back."
+            f"{entry.label} asks for epsilon={digits_above(entry.epsilon):g}, "
+            f"delta={digits_above(entry.delta):g}; of epsilon={terms.epsilon!r}, "
+            f"delta={terms.delta!r} this ledger has epsilon={epsilon:g}, delta={delta:g} left. "
+            f"{unread} Spent budget never comes back."
         )
         if epsilon <= 0 or delta <= 0 < entry.delta:
             return BudgetExceeded(
@@ -332,8 +337,8 @@ class Ledger:
         law = "" if terms.composition == "basic" else ", with Gaussian noise"
         return BudgetExceeded(
             what,
-            f"Ask for at most epsilon={epsilon!r}, delta={delta!r}{law}.",
-            cli=f"What would fit{law}: --epsilon {_down(epsilon)!r} --delta {_down(delta)!r}",
+            f"Ask for at most epsilon={epsilon:g}, delta={delta:g}{law}.",
+            cli=f"What would fit{law}: --epsilon {epsilon:g} --delta {delta:g}",
         )
 
 
@@ -351,11 +356,3 @@ def _slack(plan: list[dict[str, Any]], terms: Terms) -> float:
         return math.inf
     roughness = math.fsum(count / scale / scale for scale, count in draws)
     return (1 + math.exp(terms.epsilon)) * 0.05 * roughness * (1 + 1e-12)
-
-
-def _down(x: float) -> float:
-    """Six digits, rounded down: what is printed can be typed, and fits."""
-    if not 0 < x < math.inf:
-        return x
-    step = Fraction(10) ** (math.floor(math.log10(x)) - 5)
-    return float_below(math.floor(Fraction(x) / step) * step)

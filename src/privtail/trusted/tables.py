@@ -46,7 +46,8 @@ def open_table(
 
     Parameters
     ----------
-    path : the file. A CSV has a header, ``,``, ``;`` or tab between cells, and UTF-8 text.
+    path : the file; nobody may write to it during a fit. A CSV has a header, ``,``, ``;`` or tab
+        between cells, and UTF-8 text.
     categories : column -> its declared categories, one-hot encoded.
     numeric : columns of numbers by declaration; what is none in them drops its row.
     drop : columns to leave out.

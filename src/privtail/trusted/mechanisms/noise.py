@@ -18,9 +18,8 @@ def require_headroom(sensitivity: Sensitivity, scale: float) -> None:
     """Refuse, from public numbers, noise that could reach the end of 64-bit integers."""
     if sensitivity.magnitude + 40 * scale >= INTEGER_LIMIT:
         raise InvalidInput(
-            f"Noise of {scale:.3g} grid units on a sum of up to {sensitivity.magnitude:.3g} could "
-            "leave 64-bit integers. The budget is extremely small for this many steps: raise "
-            "epsilon, or take fewer steps."
+            "The budget is too small: its noise is larger than exact arithmetic can hold, and than "
+            "any result. Raise epsilon, or take fewer steps."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ def opened(
     require_categories(categories)
     if isinstance(X, TableFile):
         return _from_file(X, y, classes, categories)
+    if isinstance(X, str | PathLike):
+        raise InvalidInput(f"Of a file pass what privtail.open_table({str(X)!r}) gives.")
     if isinstance(y, str):
         raise InvalidInput(
             f"y={y!r} names a column, which goes with a file: privtail.open_table(path). Of a data "

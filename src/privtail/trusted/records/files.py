@@ -273,7 +273,7 @@ class TableFile:
         if target in self.categories:
             raise InvalidInput(
                 f"Column {target!r} is the target: declare its labels as classes, not categories.",
-                cli=f"Type --classes a,b instead of --categories {target}=a,b",
+                cli=f"Type --classes a,b instead of --categories {shlex.quote(str(target))}=a,b",
             )
         left = tuple(name for name in self.names if name not in self._drop and name != target)
         undeclared = [name for name in left if name not in self.categories]
@@ -290,7 +290,7 @@ class TableFile:
         return left
 
     def passes(self, plan: Plan) -> int:
-        """How many times a fit of this plan will decode the file: once a release.
+        """How many times a fit of this plan will decode the file, at most: once a release.
 
         Peeling, which releases a support and its values from one question, needs fewer.
         Trimmed means and functions on parts keep numbers of every row, and decode the file once for
@@ -403,7 +403,7 @@ class TableFile:
                 f"{cli} {marks} --numeric {shlex.quote(name)}.".strip(),
             )
         if not (self._is_text(name) or self._is_number(name) or self._is_truth(name)):
-            raise self._unusable(name, self._type(name))
+            raise self._unusable(name, self._type(name), needed=True)
 
     def kind(self, name: str) -> Literal["number", "label"] | None:
         """What the type of a column says that it holds; None for whole numbers and for a CSV."""
@@ -491,10 +491,14 @@ class TableFile:
             column = pc.if_else(pc.equal(column, ""), None, column)
         return np.asarray(column.to_numpy(), dtype=object)
 
-    def _unusable(self, name: str, kind: Any) -> InvalidInput:
+    def _unusable(self, name: str, kind: Any, *, needed: bool = False) -> InvalidInput:
         if str(kind) == "null" and self._format.n == 0:
             return InvalidInput(f"{self.path} has no rows.")
         what = "no values" if str(kind) == "null" else f"values of type {kind}"
+        if needed:
+            return InvalidInput(
+                f"Column {name!r} of {self.path} holds {what}. Turn it into numbers."
+            )
         return InvalidInput(
             f"Column {name!r} of {self.path} holds {what}, not numbers or text. Turn it into one "
             "of these, or leave it out:",

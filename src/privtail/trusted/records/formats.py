@@ -55,7 +55,11 @@ class Parquet:
 
 
 class Arrow:
-    """An Arrow file or stream, mapped into memory; pages that were read are given back."""
+    """An Arrow file or stream, mapped into memory; pages that were read are given back.
+
+    One batch may be the whole file, so it cannot be read without the map; and who cuts a mapped
+    file short while it is read ends the process (SIGBUS). Write a new file beside it instead.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -61,6 +61,11 @@ class Table:
             elif array.dtype.kind in "fiub":
                 self._parts.append((array, 0))
                 names.append(name)
+            elif _holds_times(values):
+                raise InvalidInput(
+                    f"Column {name!r} holds times. Turn it into a number, for example the days "
+                    "since a date that you choose, or drop it."
+                )
             else:
                 raise InvalidInput(
                     f"Column {name!r} is not numeric. Declare its categories, "
@@ -103,6 +108,12 @@ class Table:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private records cannot be pickled.")
+
+
+def _holds_times(values: Any) -> bool:
+    """Whether the type of a column is one of dates, times or durations."""
+    kind = str(getattr(values, "dtype", getattr(values, "type", ""))).lower()
+    return kind.startswith(("date", "time", "duration"))
 
 
 def require_categories(categories: Any) -> None:

@@ -128,20 +128,31 @@ class Labels:
             raise InvalidInput("Classes must be distinct and must not be missing values.")
         self._declared, self._codes = code, None
 
-    def refuse_odd(self) -> None:
-        """Raise InvalidInput for labels that are missing, fractions or all the same.
+    def occurring(self) -> set[Any]:
+        """The canonical labels that occur, None among them where one is missing; private."""
+        found = self._distinct()
+        seen = np.bincount(found.positions, minlength=len(found.values))
+        return {canonical_label(found.values[position]) for position in np.flatnonzero(seen)}
+
+    def refuse_odd(self, labels: set[Any]) -> None:
+        """Raise InvalidInput if ``labels`` has missing or undeclared ones, fractions, or one alone.
 
         A leak, for those who ask for it.
         """
-        labels = {canonical_label(value) for value in self._distinct().values}
         if None in labels:
             raise InvalidInput("Input y contains NaN or missing labels.")
         if len(labels) == 1:
             raise InvalidInput("Input y holds 1 class; a classifier needs two.")
-        if any(isinstance(v, float) and v not in (self._declared or {}) for v in labels):
+        unknown = labels - set(self._declared or ())
+        if any(isinstance(label, float) for label in unknown):
             raise InvalidInput(
                 "Unknown label type: continuous. The labels are fractions; a classifier needs "
                 "classes."
+            )
+        if self._declared and unknown:
+            raise InvalidInput(
+                "Input y holds a label that is not among the declared classes. With "
+                "invalid='zero' such rows count as zero."
             )
 
     def restored(self, labels: list[Any]) -> list[Any]:
