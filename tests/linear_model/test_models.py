@@ -553,21 +553,6 @@ def test_a_weight_of_no_declared_class_is_refused():
         model.fit([[0.0], [1.0]], ["no", "yes"])
 
 
-@every_model
-def test_a_plain_list_has_no_type(table, name):
-    """Whether its cells are text is nobody's business, so a regressor takes none."""
-    X, _ = table
-    if name == "logistic":
-        EVERY[name](classes=["a", "b"], **SIMULATED).fit(X, ["a", "b"] * 250)
-        return
-    for y in (["a", "b"] * 250, [1.0, 2.0] * 250):
-        with pytest.raises(InvalidInput, match=r"numpy.asarray\(y, dtype=float\)"):
-            EVERY[name](**SIMULATED).fit(X, y)
-    EVERY[name](invalid="raise", **SIMULATED).fit(X, [1.0, 2.0] * 250)
-    with pytest.raises(InvalidInput, match="Input y"):
-        EVERY[name](invalid="raise", **SIMULATED).fit(X, ["a", "b"] * 250)
-
-
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table, dict])
 def test_persons_of_a_frame_are_not_named_by_a_column(table, frame):
     X, targets = table

@@ -220,11 +220,6 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 DataConversionWarning,
                 stacklevel=3,
             )
-        if classes is None and isinstance(y, list | tuple) and self.invalid != "raise":
-            raise InvalidInput(
-                "A plain list as y has no type that says whether it holds numbers or text, and to "
-                "look would tell about its cells: pass numpy.asarray(y, dtype=float)."
-            )
         if self.invalid == "raise":
             X = as_plain_numbers(X)
             y = as_plain_numbers(y) if classes is None else y
