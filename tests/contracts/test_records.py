@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtail.errors import InvalidInput, NotReleased
-from privtail.trusted.records import Dense, Sparse, Table, as_records
+from privtail.trusted.records import Dense, Room, Sparse, Table, as_records
 from privtail.trusted.records.targets import Labels, Numbers
 
 pandas = pytest.importorskip("pandas")
@@ -201,3 +201,21 @@ def test_labels_are_coded_by_the_declared_classes(y: Any, classes: Any, codes: A
 def test_labels_need_classes_before_they_have_codes() -> None:
     with pytest.raises(InvalidInput, match="Declare"):
         Labels(["a"], 1).rows(slice(0, 1))
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (5, 3), (8, 8), (17, 9), (100, 16), (65, 50)])
+def test_blocks_of_columns_are_the_rows(n: int, d: int) -> None:
+    """Turned eight by eight, with rests on both sides, into memory that was used before."""
+    X = np.random.default_rng(n).standard_normal((n, d))
+    for place, odd in enumerate([np.nan, np.inf, 5e-324, -0.0][: X.size]):
+        X.flat[place * 7 % X.size] = odd
+    room = Room()
+    columns = {f"x{j}": X[:, j] for j in range(d)}
+    for container in (X, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], columns):
+        records = as_records(container)
+        for start, stop in ((0, n), (n // 3, n - n // 4), (n // 2, n // 2), (n // 2, n + 9)):
+            ids = slice(start, stop)
+            block = records.rows(ids, room)
+            assert block.X.tobytes() == np.ascontiguousarray(X[ids]).tobytes()
+        some = np.arange(0, n, 2)
+        assert records.rows(some, room).X.tobytes() == X[some].tobytes()

@@ -25,7 +25,7 @@ from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import DenseRows, Rows, Stream, Window, formats
+from privtail.trusted.records import DenseRows, Room, Rows, Stream, Window, formats
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.sensitive import Sensitive, Sensitivity
 
@@ -39,8 +39,10 @@ _Share = tuple[Window, Ids]
 BLOCK_ROWS = 8192
 VIEWED = 4
 """Blocks that are swept as one where they are views of the records and nothing is copied."""
-NARROW = 2**18
-"""Numbers of a short block: what a cache holds."""
+COPIED = 32
+"""Columns of which a block is copied before it is swept; of more, fewer rows: a cache holds it."""
+NARROW = 2**17
+"""Numbers that a block holds at least where none is summed."""
 SPARE = 2
 """Workers for each thread that is asked for: one that has to wait does not stop the others.
 
@@ -328,10 +330,14 @@ class Batch:
     @property
     def _rows_at_once(self) -> int:
         """Long blocks where they are views, short ones where they are copies."""
-        records = self._curator._records
+        records, d = self._curator._records, self.problem.d
         if records.viewed:
             return max(BLOCK_ROWS, VIEWED * BLOCK_ROWS // self.problem.outputs)
-        return BLOCK_ROWS if records.sparse else min(BLOCK_ROWS, max(256, NARROW // self.problem.d))
+        return (
+            BLOCK_ROWS
+            if records.sparse
+            else max(1, BLOCK_ROWS * COPIED // max(COPIED // VIEWED, d))
+        )
 
     @property
     def _bits(self) -> int:
@@ -499,13 +505,16 @@ class Batch:
             raise InvalidInput("This question needs a target y.")
         deal = curator.blocks(blocks) if labels is None else labels
 
+        rooms = threading.local()
+
         def one(share: _Share) -> Integers:
             window, ids = share
+            room = rooms.__dict__.setdefault("room", Room())
             records, source = window.open()
             total = np.zeros((blocks, *shape), dtype=np.int64)
             for part in _pieces(ids, at_once):
                 here = _moved(part, window.start)
-                rows = records.rows(here)
+                rows = records.rows(here, room)
                 y = source.rows(here) if source and targets else np.zeros(len(rows))
                 if not len(rows) == len(y) == len(deal[part]):
                     raise InvalidInput(

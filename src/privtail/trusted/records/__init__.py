@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privtail.errors import InvalidInput
-from privtail.trusted.records.dense import Dense, DenseRows
+from privtail.trusted.records.dense import Dense, DenseRows, Room
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.sparse import Sparse, SparseRows
 from privtail.trusted.records.streams import Stream, Targets, Window
@@ -20,8 +20,8 @@ Records = Dense | Sparse | Table | Stream
 Rows = DenseRows | SparseRows
 
 __all__ = [
-    "Dense", "DenseRows", "Records", "Rows", "Sparse", "SparseRows", "Stream", "Table", "Targets",
-    "Window", "as_records", "opened",
+    "Dense", "DenseRows", "Records", "Room", "Rows", "Sparse", "SparseRows", "Stream", "Table",
+    "Targets", "Window", "as_records", "opened",
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,6 +14,20 @@ from privtail.trusted.means import Interval
 from privtail.trusted.records.arrays import as_numbers
 
 Doubles = NDArray[np.float64]
+
+
+class Room:
+    """Memory for one block after the other: fresh pages would cost more than the copy."""
+
+    def __init__(self) -> None:
+        self._numbers = np.empty(0)
+
+    def of(self, *shape: int) -> Doubles:
+        """An array of this shape with anything in it; the one before is written over."""
+        size = math.prod(shape)
+        if len(self._numbers) < size:
+            self._numbers = np.empty(size)
+        return self._numbers[:size].reshape(shape)
 
 
 class Dense:
@@ -43,16 +58,21 @@ class Dense:
         self._turned = array.T if double and array.flags.f_contiguous and not self.viewed else None
         self.n, self.d = array.shape
 
-    def rows(self, ids: slice | NDArray[np.int64]) -> DenseRows:
-        """The rows of these ids as contiguous doubles (a view where they already are)."""
-        if self._turned is not None and isinstance(ids, slice):
+    def rows(self, ids: slice | NDArray[np.int64], room: Room | None = None) -> DenseRows:
+        """The rows of these ids as contiguous doubles: a view, or a copy in ``room``."""
+        if isinstance(ids, slice):
+            if self.viewed:
+                return DenseRows(np.ascontiguousarray(self._X[ids]))
             places = range(*ids.indices(self.n))
-            if places.step == 1:
-                block = np.empty((len(places), self.d))
+            block = (room or Room()).of(len(places), self.d)
+            if self._turned is not None and places.step == 1:
                 kernels.rows_of(self._turned, places.start, block)
                 return DenseRows(block)
+        else:
+            block = (room or Room()).of(np.size(ids), self.d)
         with np.errstate(all="ignore"):
-            return DenseRows(np.ascontiguousarray(self._X[ids], dtype=np.float64))
+            np.copyto(block, self._X[ids], casting="unsafe")
+        return DenseRows(block)
 
     def __repr__(self) -> str:
         return f"Dense(rows={self.n}, features={self.d}, dtype={self._X.dtype})"

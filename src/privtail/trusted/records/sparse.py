@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from privtail.errors import InvalidInput, NotReleased
 from privtail.trusted import kernels
 from privtail.trusted.means import Interval
+from privtail.trusted.records.dense import Room
 
 Doubles = NDArray[np.float64]
 
@@ -41,7 +42,7 @@ class Sparse:
                 "scipy.sparse.csr_matrix(X.tocoo())."
             )
 
-    def rows(self, ids: slice | NDArray[np.int64]) -> SparseRows:
+    def rows(self, ids: slice | NDArray[np.int64], room: Room | None = None) -> SparseRows:
         """The rows of these ids: duplicates summed, columns sorted, indices checked."""
         with np.errstate(all="ignore"):
             block = sp.csr_matrix(self._X[ids], dtype=np.float64, copy=True)

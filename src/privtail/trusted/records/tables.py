@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
+from privtail.trusted import kernels
 from privtail.trusted.records.arrays import as_labels, as_numbers
 from privtail.trusted.records.arrow import Distinct
-from privtail.trusted.records.dense import DenseRows
+from privtail.trusted.records.dense import DenseRows, Room
 from privtail.trusted.records.targets import Labels
 
 
@@ -87,20 +88,24 @@ class Table:
         ]
         return other
 
-    def rows(self, ids: slice | NDArray[np.int64]) -> DenseRows:
-        """The rows of these ids, encoded."""
+    def rows(self, ids: slice | NDArray[np.int64], room: Room | None = None) -> DenseRows:
+        """The rows of these ids, encoded, in ``room``."""
         count = len(range(*ids.indices(self.n))) if isinstance(ids, slice) else len(ids)
-        X = np.zeros((count, self.d)) if self.indicators else np.empty((count, self.d))
+        both = (room or Room()).of(2, self.d * count)
+        columns, X = both[0].reshape(self.d, count), both[1].reshape(count, self.d)
+        if self.indicators:
+            columns.fill(0.0)
         first = 0
         with np.errstate(all="ignore"):
             for values, width in self._parts:
                 if width == 0:
-                    X[:, first] = values[ids]
+                    columns[first] = values[ids]
                 else:
                     codes = values.codes(ids)
                     filled = np.flatnonzero(codes >= 0)
-                    X[filled, first + codes[filled]] = 1.0
+                    columns[first + codes[filled], filled] = 1.0
                 first += width or 1
+        kernels.rows_of(columns, 0, X)
         return DenseRows(X)
 
     def __repr__(self) -> str:
