@@ -274,7 +274,7 @@ class Fit:
     start: Any = None
     budget: Budget = Budget(2.5, 0.05)
     draws: int = 1
-    part: float = 0.02
+    part: float = 0.05
     sabotage: float = 0.25
 
     def run(self, record: Row, budget: Budget) -> tuple[Plan, Budget]:
@@ -465,7 +465,7 @@ SIDES: Any = {"one": ([1.0, 1.0], -1.0), "other": ([1.0, -1.0], -1.0), "start": 
 BALANCE = np.array([[1.0, 1.0]] + 17 * [[0.5, 0.0]]), np.array([-1.0] + 17 * [1.0])
 """Others for `SIDES`: the first entry of all gradients together is 0."""
 PURE = Budget(2.0, 0.0)
-LOOSE: Any = {"budget": Budget(8.0, 0.05), "draws": 2, "part": 0.0, "sabotage": 0.05}
+LOOSE: Any = {"budget": Budget(8.0, 0.05), "part": 0.0, "sabotage": 0.05}
 """What is proved of noise in proportion to a smooth sensitivity is more than it can cost."""
 STEPS: Any = {"steps": 2, "step_size": 0.1}
 HALF = PoissonBatches(0.5)

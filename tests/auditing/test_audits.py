@@ -220,7 +220,7 @@ def test_every_algorithm_is_audited() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FITS)
 def test_fits(name: str) -> None:
-    verdict, _ = audited(FITS[name], "replace_one", draws=250)
+    verdict, _ = audited(FITS[name], "replace_one", draws=500)
     assert not verdict.caught, verdict
     assert verdict.share >= FITS[name].part, verdict
 
