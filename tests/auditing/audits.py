@@ -588,7 +588,9 @@ BOTH = ("W20 4", "X23 1", "T22 4, 5", "W22 2")
 def main(names: list[str]) -> None:
     """Print what audits of the boxes find whose names begin so, or of all of them."""
     begun = time.perf_counter()
-    print(f"{'box':26}{'neighbours':13}{'claimed epsilon, delta':24}{'audited':>9}{'seconds':>9}")
+    print(
+        f"{'box':26}{'neighbours':13}{'claimed epsilon, delta':24}{'audited':>9}{'seconds':>9}{'best share':>12}"
+    )
     for name, fit in FITS.items():
         if names and not name.startswith(tuple(names)):
             continue
@@ -600,7 +602,7 @@ def main(names: list[str]) -> None:
             claim = f"{verdict.claimed[at]:.3f}, {fit.budget.delta:g}"
             print(
                 f"{name:26}{neighbours:13}{claim:24}{verdict.observed[at]:9.3f}{took:9.1f}"
-                f"  {verdict.share:.2f}",
+                f"{verdict.share:12.2f}",
                 flush=True,
             )
             assert not verdict.caught, verdict
