@@ -182,6 +182,13 @@ def x23_54():
         yield f"claimed epsilon {epsilon} at delta {delta}; true {gaussian(noise, delta):.3g}"
 
 
+def t22_1():
+    """Lemma 3, the noise of Algorithms 1 and 3, is stated for every epsilon."""
+    for epsilon, delta in ((1.0, 1e-5), (10.0, 1e-3), (10.0, 1e-5)):
+        noise = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+        yield f"claimed epsilon {epsilon} at delta {delta:g}; true {gaussian(noise, delta):.3g}"
+
+
 def t22_2():
     """Line 8 passes X for X_t: T releases of all data at epsilon each, if strongly convex."""
     epsilon, delta = 1.0, 1e-5
@@ -215,7 +222,7 @@ def w22():
 KEYS = {
     "W20-1": w20_1, "W20-2": w20_2, "W20-3": w20_3, "W20-4": w20_4, "W19-1": w19_1,
     "W19-Zhang": w19_zhang, "X23-1": x23_1, "X23-3": x23_3,
-    "X23-4": x23_4, "X23-5.4": x23_54, "T22-2": t22_2, "W22": w22,
+    "X23-4": x23_4, "X23-5.4": x23_54, "T22-1": t22_1, "T22-2": t22_2, "W22": w22,
 }  # fmt: skip
 
 

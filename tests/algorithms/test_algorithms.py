@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
+import re
 from dataclasses import FrozenInstanceError, dataclass, fields, replace
 
 import numpy as np
@@ -147,6 +148,7 @@ def test_a_docstring_says_what_is_promised_and_what_is_changed(row):
     assert "**Privacy.**" in doc
     assert "**Utility.**" in doc
     if row.paper != "-":
+        assert re.search(r"^=+  =+  =+\npaper +here +meaning\n=+  =+  =+\n", doc, re.MULTILINE)
         assert "**Deviations from the paper.**" in doc
         assert hasattr(row.algorithm, "from_theory")
 

@@ -11,10 +11,12 @@ import pytest
 from privtail.algorithms import CatoniDescent
 from privtail.domains import L2, L1Ball, L2Ball, Unconstrained
 from privtail.errors import InvalidInput
+from privtail.losses import SquaredLoss
+from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.means import catoni_bound
 from privtail.trusted.problem import Problem
-from privtail.trusted.sampling import PoissonBatches
+from privtail.trusted.sampling import Everyone, PoissonBatches
 
 
 def box(gradient, catoni, kind, X, y, *, T, eta, s, beta, project, noise, batches, m):
@@ -174,6 +176,38 @@ def test_the_worked_numbers_of_the_balance():
     assert gain == pytest.approx(0.917, abs=1e-3)
     assert ours == pytest.approx(0.0565, abs=2e-3)
     assert ours < gain * kappa * private.scale
+
+
+@pytest.mark.parametrize("strong", [0.5, None], ids=["theorem 7", "theorem 8"])
+@pytest.mark.parametrize("batch", [None, 2_000], ids=["full", "batches"])
+def test_the_private_scale_has_the_smaller_error(watched, strong, batch):
+    """Simulated, lognormal errors: s* against the s of line 1, all else equal, three seeds each."""
+    n, d, budget = 20_000, 5, Budget(0.5, 1e-5)
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(n, d)), np.full(d, 0.4)
+    y = X @ w + rng.lognormal(size=n) - math.exp(0.5)
+    errors = {}
+    for scale in ("private", "paper"):
+        algorithm = CatoniDescent.from_theory(
+            n, d, budget, second_moment=5.0, curvature=2.0, strong_convexity=strong, scale=scale,
+            batch=batch,
+        )  # fmt: skip
+        found = [
+            watched.fit(algorithm, X, y, SquaredLoss(), epsilon=0.5, seed=seed)[:, 0]
+            for seed in range(3)
+        ]
+        errors[scale] = np.mean([np.linalg.norm(v - w) for v in found])
+        sampling = Everyone() if batch is None else PoissonBatches(0.1)
+        assert algorithm.sampling == sampling
+        (planned,) = watched.curator.plan
+        assert (planned.sampling, planned.times) == (sampling, algorithm.steps)
+        assert cost(watched.curator.plan, "replace_one").epsilon(1e-5) == pytest.approx(
+            0.5, rel=1e-2
+        )
+    assert errors["private"] < errors["paper"]
+    if strong:  # the few steps of theorem 8 leave both on the way
+        assert errors["private"] < 0.8 * errors["paper"]
+        assert errors["private"] < 0.3 * np.linalg.norm(w)
 
 
 def test_the_private_scale_never_exceeds_the_papers():

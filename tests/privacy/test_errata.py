@@ -34,6 +34,7 @@ SHOWN = {
     "X23-3": ["9.5 times"],
     "X23-4": ["0.554 (zero-out), 1.2", "4.8 (zero-out), 9.92"],
     "X23-5.4": ["1.0 at delta 1e-05; true 1.11", "3.0 at delta 1e-05; true 3.8"],
+    "T22-1": ["1.0 at delta 1e-05; true 0.751", "0.001; true 11", "1e-05; true 10.4"],
     "T22-2": ["T = 10: claimed epsilon 1.0; true 2.69", "T = 40: claimed epsilon 1.0; true 5.98"],
     "W22": ["true 2.000; with 2 in the exponent 1.000", "1.0000 of"],
 }

@@ -51,8 +51,10 @@ class CatoniDescent:
     gradients in floating point; the influence function is evaluated stably and forced onto its
     range. Sensitivity uses c_beta instead of 2 sqrt 2/3. Noise comes from the exact accountant
     instead of the zCDP formula of lines 1 and 4. ``scale`` is free; `from_theory` offers the
-    paper's. With ``PoissonBatches`` this is the stochastic variant of the paper's experiments; a
-    regularizer (their ridge) enters by its prox, which for a set is the projection of line 5.
+    paper's. With ``PoissonBatches`` (``batch`` in `from_theory`) this is the stochastic variant of
+    the paper's experiments, which theorem 7 does not cover; the accountant's privacy loss
+    distributions do. A regularizer (their ridge) enters by its prox, which for a set is the
+    projection of line 5.
     """
 
     steps: int
@@ -76,13 +78,16 @@ class CatoniDescent:
         distance: float = 1.0,
         failure_probability: float = 0.05,
         scale: Literal["private", "paper"] = "private",
+        batch: int | None = None,
     ) -> Self:
         """Parameters of theorem 7 (``strong_convexity`` given) or theorem 8, constants of O() at 1.
 
         ``d`` counts the entries of w, an intercept included; ``distance`` is |w^0 - w*|.
         ``scale="paper"`` is line 1's s = sqrt(n v / (2 log(1/delta'))), tuned for the non-private
         error; ``"private"`` balances the bias v (1 + 1/beta) / (2 s) against the noise, which is
-        linear in s (ALGORITHMS 1d).
+        linear in s (ALGORITHMS 1d). ``batch`` gives the stochastic variant of the experiments:
+        Poisson batches of so many expected records. Their noise is in the limit of many steps that
+        of as many full gradients, so the private balance is the same.
         """
         budget.require_approximate("CatoniDescent.from_theory")
         log_failure = math.log(1 / failure_probability)
@@ -93,11 +98,15 @@ class CatoniDescent:
         else:
             steps = curvature / strong_convexity * math.log(n)
         steps = max(1, math.ceil(steps))
-        s = math.sqrt(n * second_moment / (2 * log_failure))
+        seen = n if batch is None else batch
+        s = math.sqrt(seen * second_moment / (2 * log_failure))
         if scale == "private":
             slope = 4 * math.sqrt(2) * math.sqrt(d * steps) / (3 * n * math.sqrt(2 * rho))
             s = min(s, math.sqrt(second_moment * (1 + 1 / log_failure) / (2 * slope)))
-        return cls(steps=steps, step_size=1 / curvature, scale=s, smoothing=log_failure)
+        return cls(
+            steps=steps, step_size=1 / curvature, scale=s, smoothing=log_failure,
+            sampling=Everyone() if batch is None else PoissonBatches(batch / n),
+        )  # fmt: skip
 
     @classmethod
     def holland(

@@ -106,7 +106,7 @@ NAMES: dict[str, Maker] = {
 }
 """Names that the estimators' ``algorithm`` takes, besides ``"auto"``."""
 
-_BOUNDED = "it searches a bounded set, and no estimator has one"
+_BOUNDED = "it searches a bounded set, on which its parameters depend"
 _BASELINE = "it is a baseline: its step size and gradient bound have no default"
 OBJECTS: dict[str, str] = {
     "frank-wolfe": _BOUNDED,
