@@ -123,7 +123,7 @@ class Published:
             assert self.printed is not None
             multiplier = self.printed(algorithm, problem, budget)
         else:
-            multiplier = _calibrated(algorithm, problem, budget)
+            multiplier = _calibrated(algorithm, problem, budget)  # type: ignore[arg-type]
         plan = algorithm.plan(multiplier, problem)
         spent = _priced(plan, cell.delta, cell.neighbours)
         curator = Curator(
@@ -143,9 +143,10 @@ class Published:
 
 @dataclass(frozen=True, kw_only=True)
 class Auto:
-    """privtail's default. ``make(task, options)`` returns an estimator; options go to it as they are.
+    """The default of privtail: ``make(task, options)`` returns an estimator.
 
-    The options hold epsilon, delta, neighbours, fit_intercept, noise and random_state.
+    The options go to it as they are, and hold epsilon, delta, neighbours, fit_intercept, noise and
+    random_state.
     """
 
     make: Callable[[Task, dict[str, Any]], Any]
@@ -182,7 +183,7 @@ class Reference:
 
 
 def coefficients(model: Any, task: Task) -> Doubles:
-    """w (d + intercept, 1) of a fitted linear model."""
+    """The w, (d + intercept, 1), of a fitted linear model."""
     w = np.asarray(model.coef_, dtype=np.float64).ravel()
     return (np.append(w, model.intercept_) if task.intercept else w).reshape(-1, 1)
 

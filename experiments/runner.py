@@ -31,7 +31,7 @@ import pandas as pd
 
 import privtail
 from experiments.papers import chosen, studies
-from experiments.study import Cell, DataSet, Grid, Outcome, Setting, Study, Task
+from experiments.study import Cell, DataSet, Grid, Outcome, Study, Task
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "reports" / "results"

@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 Doubles = NDArray[np.float64]
 Setting = Mapping[str, float]
 
-AS_PRINTED = "as printed"
-STATED = "at the stated epsilon"
-AUTO = "auto"
-NO_PRIVACY = "no privacy"
 Accounting = Literal["as printed", "at the stated epsilon", "auto", "no privacy"]
+AS_PRINTED: Accounting = "as printed"
+STATED: Accounting = "at the stated epsilon"
+AUTO: Accounting = "auto"
+NO_PRIVACY: Accounting = "no privacy"
 
 ITERATION = "iteration"
 MOST_POINTS = 40

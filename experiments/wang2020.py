@@ -31,7 +31,7 @@ def printed(algorithm: CatoniDescent, problem: Problem, budget: Budget) -> float
 
 
 def auto(task: Task, options: dict[str, Any]) -> DPRidge:
-    """privtail's default for the same objective."""
+    """The default of privtail for the same objective."""
     return DPRidge(alpha=0.01, **options)
 
 

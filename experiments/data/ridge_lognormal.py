@@ -12,7 +12,7 @@ from privtail.losses import SquaredLoss
 
 
 def draw(rng: np.random.Generator, setting: Setting) -> Task:
-    """n records of d features; ``sigma`` is that of the lognormal noise, ``alpha`` the ridge."""
+    """Draw n records of d features; ``sigma`` is that of the noise, ``alpha`` the ridge."""
     n, d = int(setting["n"]), int(setting["d"])
     w_star = rng.standard_normal((d, 1))
     w_star /= np.linalg.norm(w_star)
