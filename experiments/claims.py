@@ -9,7 +9,7 @@ Blocks (a, b are names of methods; a tuple of names means "each of them"):
 - ``lower(a, b)``: a's metric is below b's; ``close(a, b, within=1.5)``: at most that factor above;
 - ``decreasing(a, along)``, ``increasing(a, along)``: from the first to the last value of the axis
   (``along="x"``) or of the budget (``along="epsilon"``); ``flat(a, along, within=1.3)``;
-- ``slope(a, exponent, within=0.15)``: of log metric against log x;
+- ``slope(a, exponent, along="x", within=0.15)``: of log metric against log x (or log epsilon);
 - ``steadier(a, b)``: a varies less over repetitions than b, in standard deviations;
 - ``differ(a, beyond=1.5)``, ``agree(a, within=1.3)``: the worst of the methods a over the best;
 - ``affordable(a)``: the printed noise costs no more than the stated epsilon;
@@ -264,20 +264,21 @@ def _moved(a: Names, along: Along, least: float, most: float, only: dict[str, An
     return lambda seen: _worst([one(seen, name) for name in _each(a)])
 
 
-def slope(a: Names, exponent: float, *, within: float = 0.15, **only: Any) -> Check:
+def slope(
+    a: Names, exponent: float, *, along: Along = "x", within: float = 0.15, **only: Any
+) -> Check:
     """Whether the metric goes as x^exponent; effect: the slope of its logarithm."""
+    other = "epsilon" if along == "x" else "x"
 
     def one(seen: View, name: str) -> Finding:
         rows = _rows(seen, name, only)
-        if rows["x"].nunique() < 3:
+        if rows[along].nunique() < 3:
             return MISSING
         rows = rows.assign(log=_log(rows["value"]))
         slopes: dict[int, list[float]] = {}
-        for (_, _, repetition), part in rows.groupby(
-            ["dataset", "epsilon", "repetition"], observed=True
-        ):
-            found = float(np.polyfit(np.log(part["x"]), part["log"], 1)[0])
-            slopes.setdefault(repetition, []).append(found)
+        for key, part in rows.groupby(["dataset", other, "repetition"], observed=True):
+            found = float(np.polyfit(np.log(part[along]), part["log"], 1)[0])
+            slopes.setdefault(key[-1], []).append(found)
         effect, low, high = interval(np.array([np.mean(found) for found in slopes.values()]))
         return Finding(
             holds=abs(effect - exponent) <= within, effect=effect, low=low, high=high,
