@@ -399,7 +399,8 @@ STUDIES: tuple[Study, ...] = (
         over_grid(
             panel, f"{model}, {version}: error against n", SIZES, data, (*methods, auto),
             quick=(10_000, 30_000, 100_000), full=(10_000, 30_000, 100_000, 300_000, 1_000_000),
-            fixed={"d": 10}, quick_fixed={"d": 10}, chosen=choices(values, {}), claims=of_size(methods[0].name),
+            fixed={"d": 10}, quick_fixed={"d": 10}, chosen=choices(values, {}),
+            claims=of_size(methods[0].name),
         )
         for panel, model, version, data, methods, auto, values in (
             ("4a", "Ridge regression", "full", LINEAR_LOGNORMAL, FULL, RIDGE, LINEAR),
