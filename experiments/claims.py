@@ -15,7 +15,8 @@ Blocks (a, b are names of methods; a tuple of names means "each of them"):
 - ``affordable(a)``: the printed noise costs no more than the stated epsilon;
 - ``all_of(check, ...)``: every one of them.
 
-All but ``all_of`` take ``metric=`` (default: the study's first), ``epsilons=`` and ``datasets=``
+All but ``all_of`` take ``metric=`` (default: the study's first; ``"seconds"`` is how long fits
+took), ``epsilons=`` and ``datasets=``
 (only these); ``lower`` and ``close`` take ``everywhere=True``, which judges the worst combination
 of data set, x and budget instead of their mean. Of an iteration curve the last point counts.
 Effects are ratios (geometric means over repetitions) with t-intervals, unless a block says so.
@@ -90,9 +91,12 @@ class View:
         self, method: str, metric: str | None, epsilons: Sequence[float] | None,
         datasets: Sequence[str] | None,
     ) -> pd.DataFrame:  # fmt: skip
-        """The rows of a method."""
+        """The rows of a method; the metric ``"seconds"`` is how long its fits took."""
         rows = self.rows
-        keep = (rows["method"] == method) & (rows["metric"] == (metric or self.metric))
+        name = self.metric if metric in (None, "seconds") else metric
+        if metric == "seconds":
+            rows = rows.assign(value=rows["seconds"])
+        keep = (rows["method"] == method) & (rows["metric"] == name)
         if epsilons is not None:
             keep &= rows["epsilon"].isin([*epsilons, math.inf])
         if datasets is not None:
