@@ -127,6 +127,8 @@ def _panel(
         if 1 < len(points) <= 7:
             place.set_xticks(points, [_short(p) for p in points])
             place.minorticks_off()
+    if study.axis.name == ITERATION:
+        place.xaxis.get_major_locator().set_params(integer=True)
     place.set_xlabel(study.axis.label)
     place.grid(visible=True, which="both", linewidth=0.3, color="#DDDDDD")
     place.tick_params(labelsize=8)

@@ -138,6 +138,8 @@ def section(result: Result) -> str:
             figures.draw(study, result.frame, metric), f"{study.name}-{metric.name}"
         )
         parts.append(f"<figure>{drawn}</figure>")
+    if study.note:
+        parts.append(f"<p>{escape(study.note)}</p>")
     parts += [
         _verdicts(result),
         _details("True ε of the printed noise", _prices(result)),
