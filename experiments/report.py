@@ -249,22 +249,25 @@ def _choices(result: Result) -> str:
 
 
 def _changed(result: Result, variant: str) -> str:
-    """Which verdicts a variation turns round."""
-    if not (result.frame["variant"] == variant).any():
+    """Which verdicts a variation turns round, at the budgets that it was run with."""
+    frame = result.frame
+    budgets = set(frame.loc[frame["variant"] == variant, "epsilon"])
+    if not budgets:
         return "not run"
-    turned, open_ = [], 0
-    for before, after in zip(
-        result.verdicts, judge(result.study, result.frame, variant), strict=True
-    ):
-        if UNTESTED in (before.verdict, after.verdict):
-            open_ += after.verdict == UNTESTED
-        elif before.verdict != after.verdict:
+    plain, varied = (
+        judge(result.study, frame[frame["epsilon"].isin(budgets)], name) for name in ("", variant)
+    )
+    turned, left_open = [], 0
+    for before, after in zip(plain, varied, strict=True):
+        left_open += after.verdict == UNTESTED
+        if UNTESTED not in (before.verdict, after.verdict) and before.verdict != after.verdict:
             turned.append(
                 f"“{before.claim.sentence}” {after.verdict}: effect {_short(after.finding.effect)}"
                 f" for {_short(before.finding.effect)}"
             )
-    said = "; ".join(turned) if turned else "no verdict turns"
-    return escape(f"{said} ({open_} left open)" if open_ else said)
+    private = ", ".join(f"{e:g}" for e in sorted(budgets) if e < math.inf)
+    said = f"at ε = {private}: {'; '.join(turned) if turned else 'no verdict turns'}"
+    return escape(f"{said} ({left_open} of {len(varied)} not tested)" if left_open else said)
 
 
 def _data(result: Result) -> str:
