@@ -111,6 +111,8 @@ def _panel(
     study: Study, place: Axes, rows: pd.DataFrame, metric: Metric,
     looks: dict[str, tuple[str, str]],
 ) -> None:  # fmt: skip
+    from matplotlib.ticker import MaxNLocator
+
     spread = _quartiles(rows)
     for method in study.methods:
         colour, marker = looks[method.name]
@@ -128,7 +130,7 @@ def _panel(
             place.set_xticks(points, [_short(p) for p in points])
             place.minorticks_off()
     if study.axis.name == ITERATION:
-        place.xaxis.get_major_locator().set_params(integer=True)
+        place.xaxis.set_major_locator(MaxNLocator(integer=True))
     place.set_xlabel(study.axis.label)
     place.grid(visible=True, which="both", linewidth=0.3, color="#DDDDDD")
     place.tick_params(labelsize=8)

@@ -239,6 +239,8 @@ def _choices(result: Result) -> str:
         if choice.variant:
             other = f"{choice.other:g}"
             changed = _changed(result, choice.variant)
+        elif elsewhere := _varied_in(result.study, choice.name):
+            changed = f"tried in {_link(elsewhere.name, elsewhere.item)}"
         rows.append([
             f"<code>{escape(choice.name)}</code>", _number(choice.value), escape(choice.reason),
             _cell(other), changed,
@@ -246,6 +248,16 @@ def _choices(result: Result) -> str:
     if not rows:
         return ""
     return _table(["parameter", "value", "reason", "tried once", "and then"], rows)
+
+
+def _varied_in(study: Study, name: str) -> Study | None:
+    """The study of the same paper that varies a parameter, one of the same data first."""
+    same = [
+        s for s in studies().values()
+        if s.paper == study.paper and any(c.name == name and c.variant for c in s.choices)
+    ]  # fmt: skip
+    kinds = {d.name for d in study.data}
+    return min(same, key=lambda s: not kinds & {d.name for d in s.data}, default=None)
 
 
 def _changed(result: Result, variant: str) -> str:

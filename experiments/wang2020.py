@@ -195,7 +195,7 @@ ADULT_LABELS = {**ADULT_SQUARES, "step_size": 1.0, "second_moment": 0.3}
 # --- Claims ----------------------------------------------------------------------------------
 
 AFFORDABLE_FOUR = Claim(
-    "Algorithm 4 with the noise of its line 1 is (ε, δ)-differentially private (theorem 6).",
+    "Algorithm 4 with the noise of its line 1 is (ε, δ)-differentially private (theorem 7).",
     affordable((FOUR, PRIVATE_FOUR)),
 )
 AFFORDABLE_THREE = Claim(
