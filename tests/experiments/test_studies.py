@@ -14,7 +14,7 @@ from experiments.study import Grid
 
 def miniature(grid: Grid) -> Grid:
     """A grid of few records, one budget and one repetition."""
-    fixed = {k: (min(v, 300) if k == "n" else v) for k, v in grid.fixed.items()}
+    fixed = {k: (min(v, 300) if k in ("n", "rows") else v) for k, v in grid.fixed.items()}
     return replace(
         grid, fixed=fixed, points=grid.points[:1], epsilons=grid.epsilons[-1:], repetitions=1,
         varied=0,
