@@ -365,7 +365,7 @@ STUDIES = (
         panels="dataset",
         methods=(ALGORITHM_1, DEFAULT, EXACT),
         quick=Grid(
-            fixed=GIVEN | {"n": 10_000, "rows": 100_000}, epsilons=EPSILONS, repetitions=3, varied=1
+            fixed=GIVEN | {"n": 10_000, "rows": 40_000}, epsilons=EPSILONS, repetitions=4, varied=3
         ),
         full=Grid(
             fixed=GIVEN | {"n": 10_000, "rows": 200_000},
