@@ -340,6 +340,7 @@ ROW_NORM = Choice(
     reason="the largest rows for which the loss is 1-Lipschitz; with 1 the noise is four times as "
     "large for the same records",
 )  # fmt: skip
+ROW_NORM_4 = Choice(name="row_norm", value=4.0, reason=ROW_NORM.reason)
 STEPS = Choice(name="steps", value=200, reason="as printed")
 
 IN_BALL = (
@@ -365,7 +366,7 @@ STUDIES = (
         panels="dataset",
         methods=(ALGORITHM_1, DEFAULT, EXACT),
         quick=Grid(
-            fixed=GIVEN | {"n": 10_000, "rows": 40_000}, epsilons=EPSILONS, repetitions=4, varied=3
+            fixed=GIVEN | {"n": 10_000, "rows": 20_000}, epsilons=EPSILONS, repetitions=3, varied=3
         ),
         full=Grid(
             fixed=GIVEN | {"n": 10_000, "rows": 200_000},
@@ -374,7 +375,7 @@ STUDIES = (
             varied=5,
         ),
         delta=lambda n: DELTA,
-        choices=(STEPS, PACE, ROW_NORM),
+        choices=(STEPS, PACE, ROW_NORM_4),
         expectation="with larger ε the error is smaller; with larger n the error is smaller",
         claims=(
             Claim(
@@ -406,10 +407,10 @@ STUDIES = (
         panels="dataset",
         methods=(ALGORITHM_1, DEFAULT, EXACT),
         quick=Grid(
-            fixed=GIVEN | {"n": 10_000, "rows": 50_000},
-            points=(50, 100, 200, 400, 800),
+            fixed=GIVEN | {"n": 10_000, "rows": 20_000},
+            points=(50, 200, 800),
             epsilons=(0.5, 2.0),
-            repetitions=5,
+            repetitions=4,
             varied=0,
         ),
         full=Grid(
@@ -441,9 +442,9 @@ STUDIES = (
         methods=(ALGORITHM_1, DEFAULT, EXACT),
         quick=Grid(
             fixed=GIVEN,
-            points=(1_000, 3_000, 10_000, 30_000, 100_000),
+            points=(1_000, 3_000, 10_000, 30_000),
             epsilons=(2.0,),
-            repetitions=5,
+            repetitions=4,
             varied=0,
         ),
         full=Grid(
@@ -533,7 +534,7 @@ STUDIES = (
         methods=TABLE,
         quick=Grid(
             fixed={"d": 50},
-            points=(1_000, 2_500, 6_000, 15_000),
+            points=(1_000, 3_000, 10_000),
             epsilons=(1.0,),
             repetitions=5,
             varied=0,
@@ -572,7 +573,7 @@ STUDIES = (
         data=(HALFSPACES,),
         methods=TABLE,
         quick=Grid(
-            fixed={"n": 4_000}, points=(20, 60, 200, 600), epsilons=(1.0,), repetitions=4, varied=0
+            fixed={"n": 4_000}, points=(20, 100, 500), epsilons=(1.0,), repetitions=4, varied=0
         ),
         full=Grid(
             fixed={"n": 10_000},

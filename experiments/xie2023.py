@@ -317,6 +317,49 @@ LOGISTIC_CHOICES = (
     Choice(name="radius", value=1.0, other=30.0, reason="|w|_1 <= 1 as in Hu et al."),
     Choice(name="unit_columns", value=0.0, reason="columns of norm sqrt(n), see the lasso"),
 )
+BLOG_CHOICES = (
+    Choice(name="batch_clipped", value=1 / 6, reason="as printed"),
+    Choice(name="batch_kamath", value=1.0, reason="as printed"),
+    Choice(name="batch_holland", value=1.0, reason="as printed"),
+    Choice(name="penalty", value=0.1, reason="small beside gradients of 10 to 50"),
+    Choice(
+        name="step_size",
+        value=0.1,
+        other=0.03,
+        reason="best of 0.01, 0.03, 0.1; the curvature is 41",
+    ),
+    Choice(
+        name="threshold",
+        value=60.0,
+        other=6.0,
+        reason="C in sqrt(p): 1000, best of 10, 100, 1000",
+    ),
+    Choice(name="width", value=30.0, other=300.0, reason="best of 0.3, 3, 30, 300"),
+    Choice(name="second_moment", value=100.0, other=1.0, reason="best of 0.01, 1, 100"),
+    Choice(name="radius", value=30.0, reason="best of 1, 30"),
+)
+LABEL_CHOICES = (
+    Choice(name="batch_clipped", value=1 / 6, reason="as in figure 3"),
+    Choice(name="batch_kamath", value=1.0, reason="as in figure 3"),
+    Choice(name="batch_holland", value=1.0, reason="as in figure 3"),
+    Choice(name="penalty", value=0.001, reason="small beside gradients of 0.1"),
+    Choice(name="step_size", value=0.4, other=1.6, reason="of DP-SPGD: best of 0.1, 0.4, 1.6"),
+    Choice(
+        name="step_full",
+        value=1.6,
+        other=0.4,
+        reason="of (K) and (H), which make five steps: best of 0.1, 0.4, 1.6",
+    ),
+    Choice(
+        name="threshold",
+        value=0.4,
+        other=0.1,
+        reason="C in sqrt(p): about 3, best of 0.3, 1, 3",
+    ),
+    Choice(name="width", value=0.3, other=1.0, reason="best of 0.05, 0.3, 1"),
+    Choice(name="second_moment", value=0.01, other=1.0, reason="best of 0.0001, 0.01, 1"),
+    Choice(name="radius", value=1.0, reason="best of 1, 10"),
+)
 """Values are tried one at a time in the studies named "parameters"."""
 
 
@@ -359,7 +402,7 @@ STUDIES = (
         data=(LASSO,),
         methods=(*DP_SPGD, HTP, HTP_O, AUTO_LASSO, SPGD),
         quick=Grid(
-            fixed={"n": 10_000}, points=(20, 60, 150), epsilons=EPSILONS, repetitions=4, varied=0
+            fixed={"n": 10_000}, points=(20, 60, 150), epsilons=EPSILONS, repetitions=3, varied=0
         ),
         full=Grid(fixed={"n": 10_000}, points=P, epsilons=EPSILONS, repetitions=20, varied=0),
         delta=inverse,
@@ -409,7 +452,7 @@ STUDIES = (
         data=(LOGISTIC,),
         methods=(*DP_SPGD, HTDP, HTDP_O, AUTO_LOGISTIC, SPGD),
         quick=Grid(
-            fixed={"n": 10_000}, points=(20, 60, 150), epsilons=EPSILONS, repetitions=4, varied=0
+            fixed={"n": 10_000}, points=(20, 60, 150), epsilons=EPSILONS, repetitions=3, varied=0
         ),
         full=Grid(fixed={"n": 10_000}, points=P, epsilons=EPSILONS, repetitions=20, varied=0),
         delta=inverse,
@@ -452,14 +495,14 @@ STUDIES = (
         methods=(*DP_SPGD, AUTO_LASSO, SPGD),
         quick=Grid(
             fixed={"n": 10_000, "d": 50},
-            points=(0.05, 1 / 6, 0.5, 1.0),
-            epsilons=EPSILONS,
-            repetitions=4,
+            points=(1.0, 0.5, 1 / 6, 0.05),
+            epsilons=(0.5, 3.0),
+            repetitions=3,
             varied=0,
         ),
         full=Grid(
             fixed={"n": 10_000, "d": 50},
-            points=(0.05, 0.1, 1 / 6, 0.3, 0.5, 1.0),
+            points=(1.0, 0.5, 0.3, 1 / 6, 0.1, 0.05),
             epsilons=EPSILONS,
             repetitions=20,
             varied=0,
@@ -483,14 +526,14 @@ STUDIES = (
         methods=(*DP_SPGD, AUTO_LOGISTIC, SPGD),
         quick=Grid(
             fixed={"n": 10_000, "d": 50},
-            points=(0.05, 1 / 6, 0.5, 1.0),
-            epsilons=EPSILONS,
-            repetitions=4,
+            points=(1.0, 0.5, 1 / 6, 0.05),
+            epsilons=(0.5, 3.0),
+            repetitions=3,
             varied=0,
         ),
         full=Grid(
             fixed={"n": 10_000, "d": 50},
-            points=(0.05, 0.1, 1 / 6, 0.3, 0.5, 1.0),
+            points=(1.0, 0.5, 0.3, 1 / 6, 0.1, 0.05),
             epsilons=EPSILONS,
             repetitions=20,
             varied=0,
@@ -512,7 +555,7 @@ STUDIES = (
         metrics=(ERROR,),
         data=(LASSO,),
         methods=(*DP_SPGD, HTP, HTP_O, AUTO_LASSO, SPGD),
-        quick=Grid(fixed={"n": 10_000}, points=(50,), epsilons=(1.0,), repetitions=4, varied=3),
+        quick=Grid(fixed={"n": 10_000}, points=(50,), epsilons=(1.0,), repetitions=3, varied=3),
         full=Grid(fixed={"n": 10_000}, points=(50,), epsilons=(1.0,), repetitions=20, varied=20),
         delta=inverse,
         choices=LASSO_CHOICES,
@@ -531,7 +574,7 @@ STUDIES = (
         metrics=(ERROR, ANGLE),
         data=(LOGISTIC,),
         methods=(*DP_SPGD, HTDP, HTDP_O, AUTO_LOGISTIC, SPGD),
-        quick=Grid(fixed={"n": 10_000}, points=(50,), epsilons=(1.0,), repetitions=4, varied=3),
+        quick=Grid(fixed={"n": 10_000}, points=(50,), epsilons=(1.0,), repetitions=3, varied=3),
         full=Grid(fixed={"n": 10_000}, points=(50,), epsilons=(1.0,), repetitions=20, varied=20),
         delta=inverse,
         choices=LOGISTIC_CHOICES,
@@ -550,7 +593,7 @@ STUDIES = (
         metrics=(TIME,),
         data=(LASSO,),
         methods=(*DP_SPGD, HTP, HTDP, AUTO_LASSO),
-        quick=Grid(fixed={"n": 10_000}, points=(50,), epsilons=(1.0,), repetitions=12, varied=0),
+        quick=Grid(fixed={"n": 10_000}, points=(50,), epsilons=(1.0,), repetitions=8, varied=0),
         full=Grid(fixed={"n": 10_000}, points=(50,), epsilons=(1.0,), repetitions=50, varied=0),
         delta=inverse,
         choices=settled(LASSO_CHOICES),
@@ -579,30 +622,10 @@ STUDIES = (
         metrics=(RISK, RMSE),
         data=(BLOG,),
         methods=(*DP_SPGD, HTP, AUTO_LASSO, SPGD),
-        quick=Grid(fixed={"rows": 60_000}, epsilons=(0.5, 2.0), repetitions=4, varied=1),
+        quick=Grid(fixed={"rows": 60_000}, epsilons=(0.5, 2.0), repetitions=3, varied=0),
         full=Grid(fixed={"rows": 60_000}, epsilons=(0.5, 2.0), repetitions=20, varied=5),
         delta=lambda n: 0.7 / n,
-        choices=(
-            Choice(name="batch_clipped", value=1 / 6, reason="as printed"),
-            Choice(name="batch_kamath", value=1.0, reason="as printed"),
-            Choice(name="batch_holland", value=1.0, reason="as printed"),
-            Choice(name="penalty", value=0.1, reason="small beside gradients of 10 to 50"),
-            Choice(
-                name="step_size",
-                value=0.1,
-                other=0.03,
-                reason="best of 0.01, 0.03, 0.1; the curvature is 41",
-            ),
-            Choice(
-                name="threshold",
-                value=60.0,
-                other=6.0,
-                reason="C in sqrt(p): 1000, best of 10, 100, 1000",
-            ),
-            Choice(name="width", value=30.0, other=300.0, reason="best of 0.3, 3, 30, 300"),
-            Choice(name="second_moment", value=100.0, other=1.0, reason="best of 0.01, 1, 100"),
-            Choice(name="radius", value=30.0, reason="best of 1, 30"),
-        ),
+        choices=settled(BLOG_CHOICES),
         expectation="(H) and (K) beat DP-SPGD for a large budget; (H) has a lower RMSE than (K)",
         claims=(
             PAID,
@@ -635,33 +658,10 @@ STUDIES = (
         data=(CROPS, NEWS, FORESTS),
         panels="dataset",
         methods=(*DP_SPGD, HTDP, AUTO_LOGISTIC, SPGD),
-        quick=Grid(fixed={"rows": 20_000}, epsilons=(0.5, 2.0), repetitions=6, varied=2),
+        quick=Grid(fixed={"rows": 20_000}, epsilons=(0.5, 2.0), repetitions=5, varied=0),
         full=Grid(fixed={"rows": 20_000}, epsilons=(0.5, 2.0), repetitions=20, varied=10),
         delta=lambda n: 0.7 / n,
-        choices=(
-            Choice(name="batch_clipped", value=1 / 6, reason="as in figure 3"),
-            Choice(name="batch_kamath", value=1.0, reason="as in figure 3"),
-            Choice(name="batch_holland", value=1.0, reason="as in figure 3"),
-            Choice(name="penalty", value=0.001, reason="small beside gradients of 0.1"),
-            Choice(
-                name="step_size", value=0.4, other=1.6, reason="of DP-SPGD: best of 0.1, 0.4, 1.6"
-            ),
-            Choice(
-                name="step_full",
-                value=1.6,
-                other=0.4,
-                reason="of (K) and (H), which make five steps: best of 0.1, 0.4, 1.6",
-            ),
-            Choice(
-                name="threshold",
-                value=0.4,
-                other=0.1,
-                reason="C in sqrt(p): about 3, best of 0.3, 1, 3",
-            ),
-            Choice(name="width", value=0.3, other=1.0, reason="best of 0.05, 0.3, 1"),
-            Choice(name="second_moment", value=0.01, other=1.0, reason="best of 0.0001, 0.01, 1"),
-            Choice(name="radius", value=1.0, reason="best of 1, 10"),
-        ),
+        choices=settled(LABEL_CHOICES),
         expectation="(H) and (K) beat DP-SPGD for a large budget; the two budgets hardly differ in "
         "one panel; HTDP-FW unsatisfactory; (H) more accurate than (K)",
         claims=(
@@ -691,6 +691,46 @@ STUDIES = (
                 "DP-SPGD(H) is more accurate than DP-SPGD(K), in particular for ε = 2",
                 lower(HOLLAND, KAMATH, metric="wrong", epsilons=(2.0,)),
             ),
+        ),
+    ),
+    Study(
+        name="xie2023-parameters-blog",
+        item="parameters of figure 3",
+        title="BlogFeedback: risk on the test rows, one parameter changed at a time",
+        axis=ITERATIONS,
+        metrics=(RISK, RMSE),
+        data=(BLOG,),
+        methods=(*DP_SPGD, AUTO_LASSO),
+        quick=Grid(fixed={"rows": 60_000}, epsilons=(2.0,), repetitions=3, varied=3),
+        full=Grid(fixed={"rows": 60_000}, epsilons=(0.5, 2.0), repetitions=20, varied=20),
+        delta=lambda n: 0.7 / n,
+        choices=BLOG_CHOICES,
+        expectation="whether the conclusions of figure 3 depend on what the paper left out",
+        claims=(
+            Claim("DP-SPGD(H) outperforms DP-SPGD", lower(HOLLAND, CLIPPED)),
+            Claim("DP-SPGD(K) outperforms DP-SPGD", lower(KAMATH, CLIPPED)),
+            Claim("DP-SPGD(H) outperforms DP-SPGD(K)", lower(HOLLAND, KAMATH)),
+        ),
+    ),
+    Study(
+        name="xie2023-parameters-labels",
+        item="parameters of figure 4",
+        title="Three tables, logistic: risk on the test rows, one parameter changed at a time",
+        axis=ITERATIONS,
+        metrics=(RISK, WRONG),
+        data=(CROPS, NEWS, FORESTS),
+        panels="dataset",
+        methods=(*DP_SPGD, HTDP, AUTO_LOGISTIC),
+        quick=Grid(fixed={"rows": 20_000}, epsilons=(2.0,), repetitions=3, varied=3),
+        full=Grid(fixed={"rows": 20_000}, epsilons=(0.5, 2.0), repetitions=20, varied=20),
+        delta=lambda n: 0.7 / n,
+        choices=LABEL_CHOICES,
+        expectation="whether the conclusions of figure 4 depend on what the paper left out",
+        claims=(
+            Claim("DP-SPGD(H) outperforms DP-SPGD", lower(HOLLAND, CLIPPED)),
+            Claim("DP-SPGD(K) outperforms DP-SPGD", lower(KAMATH, CLIPPED)),
+            Claim("DP-SPGD(H) outperforms DP-SPGD(K)", lower(HOLLAND, KAMATH)),
+            Claim("DP-SPGD outperforms HTDP-FW", lower(CLIPPED, FW)),
         ),
     ),
 )
