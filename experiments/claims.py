@@ -9,13 +9,14 @@ Blocks (a, b are names of methods; a tuple of names means "each of them"):
 - ``lower(a, b)``: a's metric is below b's; ``close(a, b, within=1.5)``: at most that factor above;
 - ``decreasing(a, along)``, ``increasing(a, along)``: from the first to the last value of the axis
   (``along="x"``) or of the budget (``along="epsilon"``); ``flat(a, along, within=1.3)``;
-- ``slope(a, exponent, within=0.15)``: of log metric against log x;
+- ``slope(a, exponent, along="x", within=0.15)``: of log metric against log x (or log epsilon);
 - ``steadier(a, b)``: a varies less over repetitions than b, in standard deviations;
 - ``differ(a, beyond=1.5)``, ``agree(a, within=1.3)``: the worst of the methods a over the best;
 - ``affordable(a)``: the printed noise costs no more than the stated epsilon;
 - ``all_of(check, ...)``: every one of them.
 
-All but ``all_of`` take ``metric=`` (default: the study's first), ``epsilons=`` and ``datasets=``
+All but ``all_of`` take ``metric=`` (default: the study's first; ``"seconds"`` is how long fits
+took), ``epsilons=`` and ``datasets=``
 (only these); ``lower`` and ``close`` take ``everywhere=True``, which judges the worst combination
 of data set, x and budget instead of their mean. Of an iteration curve the last point counts.
 Effects are ratios (geometric means over repetitions) with t-intervals, unless a block says so.
@@ -90,9 +91,12 @@ class View:
         self, method: str, metric: str | None, epsilons: Sequence[float] | None,
         datasets: Sequence[str] | None,
     ) -> pd.DataFrame:  # fmt: skip
-        """The rows of a method."""
+        """The rows of a method; the metric ``"seconds"`` is how long its fits took."""
         rows = self.rows
-        keep = (rows["method"] == method) & (rows["metric"] == (metric or self.metric))
+        name = self.metric if metric in (None, "seconds") else metric
+        if metric == "seconds":
+            rows = rows.assign(value=rows["seconds"])
+        keep = (rows["method"] == method) & (rows["metric"] == name)
         if epsilons is not None:
             keep &= rows["epsilon"].isin([*epsilons, math.inf])
         if datasets is not None:
@@ -264,20 +268,21 @@ def _moved(a: Names, along: Along, least: float, most: float, only: dict[str, An
     return lambda seen: _worst([one(seen, name) for name in _each(a)])
 
 
-def slope(a: Names, exponent: float, *, within: float = 0.15, **only: Any) -> Check:
+def slope(
+    a: Names, exponent: float, *, along: Along = "x", within: float = 0.15, **only: Any
+) -> Check:
     """Whether the metric goes as x^exponent; effect: the slope of its logarithm."""
+    other = "epsilon" if along == "x" else "x"
 
     def one(seen: View, name: str) -> Finding:
         rows = _rows(seen, name, only)
-        if rows["x"].nunique() < 3:
+        if rows[along].nunique() < 3:
             return MISSING
         rows = rows.assign(log=_log(rows["value"]))
         slopes: dict[int, list[float]] = {}
-        for (_, _, repetition), part in rows.groupby(
-            ["dataset", "epsilon", "repetition"], observed=True
-        ):
-            found = float(np.polyfit(np.log(part["x"]), part["log"], 1)[0])
-            slopes.setdefault(repetition, []).append(found)
+        for key, part in rows.groupby(["dataset", other, "repetition"], observed=True):
+            found = float(np.polyfit(np.log(part[along]), part["log"], 1)[0])
+            slopes.setdefault(key[-1], []).append(found)
         effect, low, high = interval(np.array([np.mean(found) for found in slopes.values()]))
         return Finding(
             holds=abs(effect - exponent) <= within, effect=effect, low=low, high=high,
