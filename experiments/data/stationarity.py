@@ -11,6 +11,9 @@ from privtail.losses import SigmoidLoss
 
 LOSS = SigmoidLoss()
 
+STATIONARY = 1e-4
+"""Whatever is measured below this is called this: a hundredth of what noise leaves."""
+
 
 def normalized(X: Doubles, row_norm: float) -> Doubles:
     """Rows of one norm: with 4 the loss is 1-Lipschitz, its slope being at most 1/4."""
@@ -33,12 +36,13 @@ def classified(X: Doubles, y: Doubles, setting: Setting) -> Task:
     def measure(w: Doubles) -> dict[str, float]:
         margins = X @ w
         g = X.T @ LOSS.derivatives(margins, y) / n
+        norm = float(np.linalg.norm(w - domain.prox(w - step * g, step)) / step)
         found = {
-            "gradient_norm": float(np.linalg.norm(w - domain.prox(w - step * g, step)) / step),
+            "gradient_norm": max(norm, STATIONARY),
             "risk": float(np.mean(LOSS.values(margins, y)) + (0.0 if ball else domain.value(w))),
             "wrong": float(np.mean((margins[:, 0] > 0) != (y > 0.5))),
         }
-        return found | ({"gap": frank_wolfe_gap(domain, w, g)} if ball else {})
+        return found | ({"gap": max(frank_wolfe_gap(domain, w, g), STATIONARY)} if ball else {})
 
     truth = {"step_size": step, "curvature": curvature}
     return Task(X=X, y=y, loss=LOSS, domain=domain, measure=measure, truth=truth)
