@@ -147,6 +147,23 @@ def test_real_tables_are_split_at_random_and_scaled_by_their_training_rows(data,
 
 
 @pytest.mark.usefixtures("tables")
+def test_a_model_of_raw_rows_is_measured_like_that_of_scaled_ones():
+    task = winnipeg.CROPS.draw(rng(), {"rows": 200, "penalty": 0.0})
+    w, b = rng().standard_normal(5), 0.3
+    centre, spread = task.truth["centre"], task.truth["spread"]
+    scaled = np.append(w * spread, b + w @ centre).reshape(-1, 1)
+    np.testing.assert_allclose(
+        task.X @ scaled[:-1] + scaled[-1], (task.truth["raw"] @ w + b)[:, None], atol=1e-12
+    )
+    shifted = scaled.copy()
+    shifted[-1] += 50.0
+    assert task.measure(shifted)["wrong"] == pytest.approx(
+        1 - task.measure(-shifted)["wrong"], abs=1e-12
+    )
+    assert task.measure(scaled)["risk"] != task.measure(scaled[:-1])["risk"]
+
+
+@pytest.mark.usefixtures("tables")
 def test_targets_and_bookkeeping_columns_are_no_features():
     setting = {"rows": 10_000, "penalty": 0.1}
     widths = [data.draw(rng(), setting).d for data, _ in REAL]
