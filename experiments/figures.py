@@ -58,7 +58,7 @@ def draw(study: Study, frame: pd.DataFrame, metric: Metric) -> Figure:
             handles.setdefault(label, handle)
     figure.legend(
         list(handles.values()), list(handles), loc="outside lower center",
-        ncols=min(4, len(handles)), fontsize=8, frameon=False, handlelength=3.2,
+        ncols=min(across + 1, len(handles)), fontsize=8, frameon=False, handlelength=3.2,
     )  # fmt: skip
     return figure
 

@@ -48,6 +48,9 @@ COLUMNS = (
 TEXTS = ("study", "variant", "dataset", "method", "accounting", "axis", "metric", "version",
          "statement")  # fmt: skip
 
+SECONDS = "seconds"
+"""A metric that every study may ask for: the time of the fit."""
+
 Row = dict[str, Any]
 
 
@@ -76,7 +79,9 @@ def _rows(study: Study, cell: Cell, task: Task, outcome: Outcome, seconds: float
     else:
         points = ((cell.epsilon if study.axis.name == "epsilon" else cell.x, outcome.w),)
     for x, w in points:
-        for metric, value in task.measure(w).items():
+        for metric, value in {**task.measure(w), SECONDS: seconds}.items():
+            if metric == SECONDS and all(m.name != SECONDS for m in study.metrics):
+                continue
             yield {
                 "study": study.name, "variant": cell.variant, "dataset": cell.dataset,
                 "method": cell.method, "accounting": cell.accounting, "epsilon": cell.epsilon,
