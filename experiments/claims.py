@@ -9,7 +9,9 @@ Blocks (a, b are names of methods; a tuple of names means "each of them"):
 - ``lower(a, b)``: a's metric is below b's; ``close(a, b, within=1.5)``: at most that factor above;
 - ``decreasing(a, along)``, ``increasing(a, along)``: from the first to the last value of the axis
   (``along="x"``) or of the budget (``along="epsilon"``); ``flat(a, along, within=1.3)``;
-- ``slope(a, exponent, within=0.15)``: of log metric against log x;
+- ``slope(a, exponent, within=0.15)``: of log metric against log x; ``no_slower(a, exponent)`` and
+  ``no_faster(a, exponent)``: at most, and at least, that exponent, for upper and lower bounds;
+- ``where_better(a, b, check)``: the check, if a is below b at the last x; else it is left open;
 - ``steadier(a, b)``: a varies less over repetitions than b, in standard deviations;
 - ``differ(a, beyond=1.5)``, ``agree(a, within=1.3)``: the worst of the methods a over the best;
 - ``affordable(a)``: the printed noise costs no more than the stated epsilon;
@@ -266,25 +268,52 @@ def _moved(a: Names, along: Along, least: float, most: float, only: dict[str, An
 
 def slope(a: Names, exponent: float, *, within: float = 0.15, **only: Any) -> Check:
     """Whether the metric goes as x^exponent; effect: the slope of its logarithm."""
+    return _sloped(a, exponent, exponent - within, exponent + within, only)
 
+
+def no_slower(a: Names, exponent: float, *, within: float = 0.05, **only: Any) -> Check:
+    """Whether the metric is O(x^exponent); effect: the slope of its logarithm."""
+    return _sloped(a, exponent, -math.inf, exponent + within, only)
+
+
+def no_faster(a: Names, exponent: float, *, within: float = 0.05, **only: Any) -> Check:
+    """Whether x^exponent is O(the metric); effect: the slope of its logarithm."""
+    return _sloped(a, exponent, exponent - within, math.inf, only)
+
+
+def _sloped(a: Names, exponent: float, least: float, most: float, only: dict[str, Any]) -> Check:
     def one(seen: View, name: str) -> Finding:
         rows = _rows(seen, name, only)
         if rows["x"].nunique() < 3:
             return MISSING
         rows = rows.assign(log=_log(rows["value"]))
+        budgets = [] if (rows["x"] == rows["epsilon"]).all() else ["epsilon"]
         slopes: dict[int, list[float]] = {}
-        for (_, _, repetition), part in rows.groupby(
-            ["dataset", "epsilon", "repetition"], observed=True
-        ):
+        for key, part in rows.groupby(["repetition", "dataset", *budgets], observed=True):
             found = float(np.polyfit(np.log(part["x"]), part["log"], 1)[0])
-            slopes.setdefault(repetition, []).append(found)
+            slopes.setdefault(key[0], []).append(found)
         effect, low, high = interval(np.array([np.mean(found) for found in slopes.values()]))
+        inside = least <= effect <= most
+        sure = inside or high < least or low > most
         return Finding(
-            holds=abs(effect - exponent) <= within, effect=effect, low=low, high=high,
+            holds=inside if sure else None, effect=effect, low=low, high=high,
             what=f"slope of {name} against {exponent:.3g}",
         )  # fmt: skip
 
     return lambda seen: _worst([one(seen, name) for name in _each(a)])
+
+
+def where_better(a: str, b: str, check: Check, **only: Any) -> Check:
+    """The check, left open where a is not below b at the last x: no rate shows there."""
+
+    def judged(seen: View) -> Finding:
+        found = check(seen)
+        both = _paired(_rows(seen, a, only), _rows(seen, b, only))
+        ends = both[both["x"] == both["x"].max()]
+        ratio = _ratio(_by_repetition(ends), f"{a} / {b} at the last x", 0.0, 1.0)
+        return found if ratio.holds else replace(ratio, holds=None)
+
+    return judged
 
 
 def steadier(a: Names, b: Names, **only: Any) -> Check:
