@@ -7,7 +7,7 @@ from functools import cache
 
 from experiments.study import Study
 
-PAPERS = ("wang2020", "wang2019", "xie2023", "tao2022", "wang2022")
+PAPERS = ("wang2020", "wang2020_aggregate", "wang2019", "xie2023", "tao2022", "wang2022")
 
 
 @cache

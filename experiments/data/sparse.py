@@ -29,7 +29,7 @@ class SparseLine:
         n, d, s = int(setting["n"]), int(setting["d"]), int(setting["sparsity"])
         w_star = np.zeros((d, 1))
         w_star[:s, 0] = (-1.0) ** np.arange(s) / math.sqrt(s)
-        X = 1.0 - 2.0 * rng.integers(0, 2, (n, d), dtype=np.int8)
+        X: Doubles = np.asarray(1.0 - 2.0 * rng.integers(0, 2, (n, d)), dtype=np.float64)
         y = (X @ w_star)[:, 0] + self.law.draw(rng, (n,)) - self.law.mean
 
         def measure(w: Doubles) -> dict[str, float]:
@@ -55,7 +55,7 @@ SPARSE_LOGNORMAL = sparse(Lognormal(1.0), 1.0)
 
 
 def _columns(rng: np.random.Generator, setting: Setting) -> Task:
-    """d columns of t(3) about means that are 1/sqrt(s) in ``sparsity`` columns and else 0."""
+    """Columns of t(3) about means that are 1/sqrt(s) in ``sparsity`` columns and else 0."""
     n, d, s = int(setting["n"]), int(setting["d"]), int(setting["sparsity"])
     mean = np.zeros((d, 1))
     mean[:s, 0] = (-1.0) ** np.arange(s) / math.sqrt(s)

@@ -73,7 +73,7 @@ class StudentT:
         if p >= nu:
             return math.inf
         logs = math.lgamma((p + 1) / 2) + math.lgamma((nu - p) / 2) - math.lgamma(nu / 2)
-        return nu ** (p / 2) * math.exp(logs) / math.sqrt(math.pi)
+        return float(nu ** (p / 2)) * math.exp(logs) / math.sqrt(math.pi)
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Doubles:
         return rng.standard_t(self.degrees, shape)
