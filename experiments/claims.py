@@ -9,15 +9,17 @@ Blocks (a, b are names of methods; a tuple of names means "each of them"):
 - ``lower(a, b)``: a's metric is below b's; ``close(a, b, within=1.5)``: at most that factor above;
 - ``decreasing(a, along)``, ``increasing(a, along)``: from the first to the last value of the axis
   (``along="x"``) or of the budget (``along="epsilon"``); ``flat(a, along, within=1.3)``;
-- ``slope(a, exponent, within=0.15)``: of log metric against log x; ``no_slower(a, exponent)`` and
-  ``no_faster(a, exponent)``: at most, and at least, that exponent, for upper and lower bounds;
+- ``slope(a, exponent, along="x", within=0.15)``: of log metric against log x (or log epsilon);
+  ``no_slower(a, exponent)`` and ``no_faster(a, exponent)``: at most, and at least, that exponent,
+  for upper and lower bounds;
 - ``where_better(a, b, check)``: the check, if a is below b at the last x; else it is left open;
 - ``steadier(a, b)``: a varies less over repetitions than b, in standard deviations;
 - ``differ(a, beyond=1.5)``, ``agree(a, within=1.3)``: the worst of the methods a over the best;
 - ``affordable(a)``: the printed noise costs no more than the stated epsilon;
 - ``all_of(check, ...)``: every one of them.
 
-All but ``all_of`` take ``metric=`` (default: the study's first), ``epsilons=`` and ``datasets=``
+All but ``all_of`` take ``metric=`` (default: the study's first; ``"seconds"`` is how long fits
+took), ``epsilons=`` and ``datasets=``
 (only these); ``lower`` and ``close`` take ``everywhere=True``, which judges the worst combination
 of data set, x and budget instead of their mean. Of an iteration curve the last point counts.
 Effects are ratios (geometric means over repetitions) with t-intervals, unless a block says so.
@@ -25,7 +27,8 @@ Effects are ratios (geometric means over repetitions) with t-intervals, unless a
 Every check is made twice: "as printed" and "at the stated epsilon" (a method that was not run as
 printed is the same in both; so are `Auto` and fits without privacy). A claim *holds* if it does at
 the stated epsilon, *fails* if it fails in both, and is true *not at equal privacy* if it holds only
-as printed. Where the interval leaves it open, or rows are missing, it is *not tested*.
+as printed. What was run as printed alone can fail as printed. Where the interval leaves it open, or
+rows are missing, it is *not tested*.
 """
 
 from __future__ import annotations
@@ -92,9 +95,12 @@ class View:
         self, method: str, metric: str | None, epsilons: Sequence[float] | None,
         datasets: Sequence[str] | None,
     ) -> pd.DataFrame:  # fmt: skip
-        """The rows of a method."""
+        """The rows of a method; the metric ``"seconds"`` is how long its fits took."""
         rows = self.rows
-        keep = (rows["method"] == method) & (rows["metric"] == (metric or self.metric))
+        name = self.metric if metric in (None, "seconds") else metric
+        if metric == "seconds":
+            rows = rows.assign(value=rows["seconds"])
+        keep = (rows["method"] == method) & (rows["metric"] == name)
         if epsilons is not None:
             keep &= rows["epsilon"].isin([*epsilons, math.inf])
         if datasets is not None:
@@ -125,7 +131,8 @@ class Verdict:
     @property
     def finding(self) -> Finding:
         """What decided."""
-        return self.printed if self.verdict == UNEQUAL else self.stated
+        printed = self.verdict == UNEQUAL or self.stated == MISSING
+        return self.printed if printed else self.stated
 
 
 def judge(study: Study, frame: pd.DataFrame, variant: str = "") -> list[Verdict]:
@@ -138,7 +145,7 @@ def verdict_of(claim: Claim, printed: Finding, stated: Finding) -> Verdict:
     """Holds at equal privacy, only without it, or not at all."""
     if stated.holds:
         word = HOLDS
-    elif stated.holds is None:
+    elif stated.holds is None and not (stated == MISSING and printed.holds is False):
         word = UNTESTED
     else:
         word = UNEQUAL if printed.holds else FAILS
@@ -266,31 +273,40 @@ def _moved(a: Names, along: Along, least: float, most: float, only: dict[str, An
     return lambda seen: _worst([one(seen, name) for name in _each(a)])
 
 
-def slope(a: Names, exponent: float, *, within: float = 0.15, **only: Any) -> Check:
+def slope(
+    a: Names, exponent: float, *, along: Along = "x", within: float = 0.15, **only: Any
+) -> Check:
     """Whether the metric goes as x^exponent; effect: the slope of its logarithm."""
-    return _sloped(a, exponent, exponent - within, exponent + within, only)
+    return _sloped(a, exponent, exponent - within, exponent + within, along, only)
 
 
-def no_slower(a: Names, exponent: float, *, within: float = 0.05, **only: Any) -> Check:
+def no_slower(
+    a: Names, exponent: float, *, along: Along = "x", within: float = 0.05, **only: Any
+) -> Check:
     """Whether the metric is O(x^exponent); effect: the slope of its logarithm."""
-    return _sloped(a, exponent, -math.inf, exponent + within, only)
+    return _sloped(a, exponent, -math.inf, exponent + within, along, only)
 
 
-def no_faster(a: Names, exponent: float, *, within: float = 0.05, **only: Any) -> Check:
+def no_faster(
+    a: Names, exponent: float, *, along: Along = "x", within: float = 0.05, **only: Any
+) -> Check:
     """Whether x^exponent is O(the metric); effect: the slope of its logarithm."""
-    return _sloped(a, exponent, exponent - within, math.inf, only)
+    return _sloped(a, exponent, exponent - within, math.inf, along, only)
 
 
-def _sloped(a: Names, exponent: float, least: float, most: float, only: dict[str, Any]) -> Check:
+def _sloped(
+    a: Names, exponent: float, least: float, most: float, along: Along, only: dict[str, Any]
+) -> Check:
     def one(seen: View, name: str) -> Finding:
         rows = _rows(seen, name, only)
-        if rows["x"].nunique() < 3:
+        if rows[along].nunique() < 3:
             return MISSING
         rows = rows.assign(log=_log(rows["value"]))
-        budgets = [] if (rows["x"] == rows["epsilon"]).all() else ["epsilon"]
         slopes: dict[int, list[float]] = {}
-        for key, part in rows.groupby(["repetition", "dataset", *budgets], observed=True):
-            found = float(np.polyfit(np.log(part["x"]), part["log"], 1)[0])
+        other = "epsilon" if along == "x" else "x"
+        fixed = [] if (rows["x"] == rows["epsilon"]).all() else [other]
+        for key, part in rows.groupby(["repetition", "dataset", *fixed], observed=True):
+            found = float(np.polyfit(np.log(part[along]), part["log"], 1)[0])
             slopes.setdefault(key[0], []).append(found)
         effect, low, high = interval(np.array([np.mean(found) for found in slopes.values()]))
         inside = least <= effect <= most

@@ -7,18 +7,31 @@ from functools import cache
 
 from experiments.study import Study
 
-PAPERS = ("wang2020", "wang2020_aggregate", "wang2019", "xie2023", "tao2022", "wang2022")
+PAPERS = {
+    "wang2020": "Wang, Xiao, Devadas, Xu, ICML 2020: On differentially private stochastic convex "
+    "optimization with heavy-tailed data",
+    "wang2019": "Wang, Xu, AAAI 2019: Differentially private empirical risk minimization with "
+    "smooth non-convex loss functions: a non-stationary view",
+    "xie2023": "Xie, Pietrosanu, Liu, Tu, Jiang, Kong, Statistica Sinica: Differentially private "
+    "regularized stochastic convex optimization with heavy-tailed data",
+    "tao2022": "Tao, Wu, Cheng, Wang, IJCAI 2022: Private stochastic convex optimization and "
+    "sparse learning with heavy-tailed data revisited",
+    "wang2022": "Wang, Xu: Differentially private ℓ1-norm linear regression with heavy-tailed data",
+}
+"""Names of studies begin with one of these."""
+MODULES = (*PAPERS, "wang2020_aggregate")
+"""Where the studies are."""
 
 
 @cache
 def studies() -> dict[str, Study]:
     """Every study by its name."""
     found: dict[str, Study] = {}
-    for paper in PAPERS:
+    for name in MODULES:
         try:
-            module = importlib.import_module(f"experiments.{paper}")
+            module = importlib.import_module(f"experiments.{name}")
         except ModuleNotFoundError as error:
-            if error.name != f"experiments.{paper}":
+            if error.name != f"experiments.{name}":
                 raise
             continue
         for study in module.STUDIES:

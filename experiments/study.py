@@ -170,13 +170,15 @@ class Grid:
     points : values along the axis; empty for the axes ``iteration`` and ``epsilon``.
     epsilons, repetitions : budgets and independent data sets.
     varied : repetitions of every variation; 0 for none.
+    varied_epsilons : budgets of the variations; None for all.
     """
 
     fixed: Mapping[str, float]
     points: tuple[float, ...] = ()
     epsilons: tuple[float, ...]
     repetitions: int
-    varied: int = 2
+    varied: int = 3
+    varied_epsilons: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,7 +247,11 @@ class Study:
     ) -> Iterator[Cell]:
         for method in self.methods:
             for accounting in method.accountings:
-                budgets = (math.inf,) if accounting == NO_PRIVACY else grid.epsilons
+                budgets = grid.epsilons
+                if variant and grid.varied_epsilons is not None:
+                    budgets = grid.varied_epsilons
+                if accounting == NO_PRIVACY:
+                    budgets = (math.inf,)
                 for epsilon in budgets:
                     yield Cell(
                         study=self.name, variant=variant, dataset=data.name, method=method.name,
