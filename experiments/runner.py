@@ -226,7 +226,7 @@ def _sources(paper: str) -> str:
     files = [
         *sorted(Path(privtail.__file__).parent.rglob("*.py")),
         *sorted((here / "data").glob("*.py")),
-        here / "study.py", here / "methods.py", here / f"{paper}.py",
+        here / "study.py", here / "methods.py", *sorted(here.glob(f"{paper}*.py")),
     ]  # fmt: skip
     return hashlib.sha256(b"".join(f.read_bytes() for f in files if f.exists())).hexdigest()
 
