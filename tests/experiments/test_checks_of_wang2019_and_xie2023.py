@@ -77,7 +77,8 @@ def test_a_check_tells_what_holds_from_what_fails(holds, fails):
     "check",
     [
         wang2019.weaker_than_budget("nobody"), wang2019.smaller_on("a", "b", "level"),
-        wang2019.falls_as("nobody", -0.5, "error"),        xie2023.less_moved("nobody", "level", "x"),
+        wang2019.falls_as("nobody", -0.5, "error"),
+        xie2023.less_moved("nobody", "level", "x"),
     ],
 )  # fmt: skip
 def test_a_check_without_results_is_open(check):
