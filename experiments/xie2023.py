@@ -416,7 +416,7 @@ STUDIES = (
         data=(LASSO,),
         methods=(*DP_SPGD, HTP, HTP_O, AUTO_LASSO, SPGD),
         quick=Grid(
-            fixed={"n": 10_000}, points=(20, 60, 150), epsilons=(0.5, 3.0), repetitions=3, varied=0
+            fixed={"n": 10_000}, points=(20, 150), epsilons=(0.5, 3.0), repetitions=3, varied=0
         ),
         full=Grid(fixed={"n": 10_000}, points=P, epsilons=EPSILONS, repetitions=20, varied=0),
         delta=inverse,
@@ -466,7 +466,7 @@ STUDIES = (
         data=(LOGISTIC,),
         methods=(*DP_SPGD, HTDP, HTDP_O, AUTO_LOGISTIC, SPGD),
         quick=Grid(
-            fixed={"n": 10_000}, points=(20, 60, 150), epsilons=EPSILONS, repetitions=3, varied=0
+            fixed={"n": 10_000}, points=(20, 150), epsilons=EPSILONS, repetitions=3, varied=0
         ),
         full=Grid(fixed={"n": 10_000}, points=P, epsilons=EPSILONS, repetitions=20, varied=0),
         delta=inverse,
