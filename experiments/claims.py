@@ -131,7 +131,7 @@ class Verdict:
     @property
     def finding(self) -> Finding:
         """What decided."""
-        printed = self.verdict == UNEQUAL or self.stated == MISSING
+        printed = self.verdict == UNEQUAL or self.stated.what == MISSING.what
         return self.printed if printed else self.stated
 
 
@@ -145,7 +145,7 @@ def verdict_of(claim: Claim, printed: Finding, stated: Finding) -> Verdict:
     """Holds at equal privacy, only without it, or not at all."""
     if stated.holds:
         word = HOLDS
-    elif stated.holds is None and not (stated == MISSING and printed.holds is False):
+    elif stated.holds is None and not (stated.what == MISSING.what and printed.holds is False):
         word = UNTESTED
     else:
         word = UNEQUAL if printed.holds else FAILS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from experiments.claims import (
@@ -23,8 +24,11 @@ from experiments.claims import (
     increasing,
     judge,
     lower,
+    no_faster,
+    no_slower,
     slope,
     steadier,
+    where_better,
 )
 from experiments.runner import table
 from experiments.study import AS_PRINTED, NO_PRIVACY, STATED, Axis, Grid, Metric, Study
@@ -192,3 +196,63 @@ def test_of_a_curve_the_last_point_counts():
     for row in rows:
         row["x"] = math.nan if row["method"] == "baseline" else row["x"]
     assert verdict(check, rows, axis="iteration").verdict == HOLDS
+
+
+# --- Bounds on slopes, rates that do not show, lines that were run as printed alone ---
+
+
+def word(check, frame):
+    return judge(study(check), frame)[0].verdict
+
+
+RATES = {
+    "falls": lambda x, e: x**-0.5 / e,
+    "levels": lambda x, e: 0.9 / e,
+    "baseline": lambda x, e: 0.5,
+}
+
+
+@pytest.mark.parametrize(
+    ("holds", "fails"),
+    [
+        (no_slower("falls", -0.5), no_slower("falls", -0.7)),
+        (no_slower("falls", -0.3), no_slower("levels", -0.3)),
+        (no_faster("falls", -0.5), no_faster("falls", -0.3)),
+        (no_faster("falls", -1.0), no_faster("falls", 0.0)),
+    ],
+)
+def test_bounds_on_slopes(holds, fails):
+    frame = results(RATES)
+    assert word(holds, frame) == HOLDS
+    assert word(fails, frame) == FAILS
+
+
+def test_a_bound_within_the_interval_is_left_open():
+    frame = results(RATES, spread=0.8)
+    assert word(no_slower("falls", -0.55, within=0.0), frame) == UNTESTED
+
+
+def test_a_rate_that_does_not_show_is_left_open():
+    frame = results(RATES)
+    check = no_slower("levels", 0.0)
+    assert word(check, frame) == HOLDS
+    assert word(where_better("levels", "baseline", check), frame) == UNTESTED
+    assert word(where_better("falls", "baseline", no_slower("falls", -0.5)), frame) == HOLDS
+
+
+def test_slopes_along_the_budget_where_it_is_the_axis():
+    frame = results({"falls": lambda x, e: 1 / x})
+    frame = frame.assign(epsilon=frame["x"])
+    assert word(no_slower("falls", -1.0), frame) == HOLDS
+    assert word(no_slower("falls", -1.5), frame) == FAILS
+
+
+def test_what_is_run_as_printed_alone_fails_as_printed():
+    frame = results({"levels": lambda x, e: 9.0}, accounting=AS_PRINTED)
+    baseline = results({"baseline": lambda x, e: 1.0})
+    both = pd.concat([frame, baseline])
+    verdict = judge(study(lower("levels", "baseline")), both)[0]
+    assert verdict.verdict == FAILS
+    assert verdict.finding.effect == pytest.approx(9.0, rel=0.2)
+    assert word(lower("baseline", "levels"), both) == UNTESTED
+    assert math.isnan(verdict.stated.effect)
