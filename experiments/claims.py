@@ -11,7 +11,8 @@ Blocks (a, b are names of methods; a tuple of names means "each of them"):
   (``along="x"``) or of the budget (``along="epsilon"``); ``flat(a, along, within=1.3)``;
 - ``slope(a, exponent, along="x", within=0.15)``: of log metric against log x (or log epsilon);
   ``no_slower(a, exponent)`` and ``no_faster(a, exponent)``: at most, and at least, that exponent,
-  for upper and lower bounds;
+  for upper and lower bounds. They hold where the estimate is inside, and fail where the whole
+  interval is outside;
 - ``where_better(a, b, check)``: the check, if a is below b at the last x; else it is left open;
 - ``steadier(a, b)``: a varies less over repetitions than b, in standard deviations;
 - ``differ(a, beyond=1.5)``, ``agree(a, within=1.3)``: the worst of the methods a over the best;
