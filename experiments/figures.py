@@ -43,8 +43,10 @@ def draw(study: Study, frame: pd.DataFrame, metric: Metric) -> Figure:
     figure = Figure(figsize=(PANEL[0] * across, PANEL[1] * down + 1.1), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False, sharey=study.panels == "epsilon")
     looks = _looks(study)
+    shared = _quartiles(rows) if study.panels == "epsilon" else None
     for place, (title, part) in zip(axes.flat, layers, strict=False):
         _panel(study, place, part, metric, looks)
+        _scale(place, metric, _quartiles(part) if shared is None else shared)
         place.set_title(title, fontsize=10)
     for place in axes.flat[len(layers) :]:
         place.set_axis_off()
@@ -56,7 +58,7 @@ def draw(study: Study, frame: pd.DataFrame, metric: Metric) -> Figure:
             handles.setdefault(label, handle)
     figure.legend(
         list(handles.values()), list(handles), loc="outside lower center",
-        ncols=min(4, len(handles)), fontsize=8, frameon=False, handlelength=3.2,
+        ncols=min(across + 1, len(handles)), fontsize=8, frameon=False, handlelength=3.2,
     )  # fmt: skip
     return figure
 
@@ -109,6 +111,8 @@ def _panel(
     study: Study, place: Axes, rows: pd.DataFrame, metric: Metric,
     looks: dict[str, tuple[str, str]],
 ) -> None:  # fmt: skip
+    from matplotlib.ticker import MaxNLocator
+
     spread = _quartiles(rows)
     for method in study.methods:
         colour, marker = looks[method.name]
@@ -119,22 +123,30 @@ def _panel(
             if len(mine):
                 label = method.name + SUFFIX[accounting]
                 _line(study, place, mine, colour, marker, STYLES[accounting], label)
-    values = spread["middle"].to_numpy(float)
-    values = values[np.isfinite(values)]
-    if metric.log and len(values) and values.min() > 0 and values.max() / values.min() > 4:
-        place.set_yscale("log")
-    place.set_ylim(*_limits(values, logarithmic=place.get_yscale() == "log"))
     if study.axis.log:
         place.set_xscale("log")
         points = np.unique(rows["x"].dropna())
         if 1 < len(points) <= 7:
             place.set_xticks(points, [_short(p) for p in points])
             place.minorticks_off()
+    if study.axis.name == ITERATION:
+        place.xaxis.set_major_locator(MaxNLocator(integer=True))
     place.set_xlabel(study.axis.label)
     place.grid(visible=True, which="both", linewidth=0.3, color="#DDDDDD")
     place.tick_params(labelsize=8)
-    if metric.log and place.get_yscale() == "log":
+
+
+def _scale(place: Axes, metric: Metric, spread: pd.DataFrame) -> None:
+    """A logarithmic axis where the values ask for it; the same limits where panels share them."""
+    values = spread["middle"].to_numpy(float)
+    values = values[np.isfinite(values)]
+    logarithmic = bool(
+        metric.log and len(values) and values.min() > 0 and values.max() / values.min() > 4
+    )
+    if logarithmic:
+        place.set_yscale("log")
         place.grid(visible=True, which="minor", axis="y", linewidth=0.2, color="#EEEEEE")
+    place.set_ylim(*_limits(values, logarithmic=logarithmic))
 
 
 def _limits(values: Any, *, logarithmic: bool) -> tuple[float | None, float | None]:
@@ -166,7 +178,9 @@ def _line(
 
 
 def _quartiles(rows: pd.DataFrame) -> pd.DataFrame:
-    grouped = rows.groupby(["method", "accounting", "x"], observed=True, dropna=False)["value"]
+    grouped = rows.groupby(["method", "accounting", "epsilon", "x"], observed=True, dropna=False)[
+        "value"
+    ]
     found = pd.DataFrame(
         {"middle": grouped.median(), "low": grouped.quantile(0.25), "high": grouped.quantile(0.75)}
     )

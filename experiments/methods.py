@@ -37,6 +37,9 @@ from privtail.trusted.sensitive import Sensitivity
 SLACK = 1 + 1e-9
 """A budget of just what a plan costs."""
 
+LEAST = 1e-12
+"""The budget of a plan that costs delta alone: its epsilon is 0, which no budget may be."""
+
 
 def gaussian_multiplier(std: float, answer: Sensitivity) -> float:
     """The multiplier of Gaussian noise with this standard deviation on ``answer``.
@@ -47,10 +50,14 @@ def gaussian_multiplier(std: float, answer: Sensitivity) -> float:
 
 
 class Watched:
-    """A domain that keeps what its prox and projection returned: the path of an algorithm."""
+    """A domain that keeps what its prox and projection returned: the path of an algorithm.
 
-    def __init__(self, domain: Domain) -> None:
+    With ``averages`` it keeps their running means.
+    """
+
+    def __init__(self, domain: Domain, *, averages: bool = False) -> None:
         self.domain = domain
+        self.averages = averages
         self.path: list[Doubles] = []
 
     def value(self, w: Doubles) -> float:
@@ -74,7 +81,9 @@ class Watched:
         return getattr(self.domain, name)
 
     def _kept(self, w: Doubles) -> Doubles:
-        self.path.append(w)
+        before = len(self.path)
+        mean = (before * self.path[-1] + w) / (before + 1) if self.averages and before else w
+        self.path.append(mean)
         return w
 
 
@@ -97,7 +106,9 @@ class Published:
         the paper's noise is not told apart from the calibrated one.
     private : False runs it once, without noise, as a baseline.
     start : first w of (task, rng), or None for zeros.
+    domain : where it runs, of (task, setting); None for that of the task.
     keeps_path : whether the iterates are rows of their own (with the axis ``iteration``).
+    averages : whether its answer after t steps is the mean of t iterates.
     """
 
     name: str
@@ -105,7 +116,9 @@ class Published:
     printed: Callable[[Any, Problem, Budget], float] | None = None
     private: bool = True
     start: Callable[[Task, np.random.Generator], Doubles] | None = None
+    domain: Callable[[Task, Setting], Domain] | None = None
     keeps_path: bool = True
+    averages: bool = False
 
     @property
     def accountings(self) -> tuple[Accounting, ...]:
@@ -127,16 +140,19 @@ class Published:
         plan = algorithm.plan(multiplier, problem)
         spent = _priced(plan, cell.delta, cell.neighbours)
         curator = Curator(
-            task.X, task.y, budget=replace(budget, epsilon=spent * SLACK), noise="simulated",
-            random_state=seed, intercept=task.intercept,
+            task.X, task.y, budget=replace(budget, epsilon=max(spent * SLACK, LEAST)),
+            noise="simulated", random_state=seed, intercept=task.intercept,
             classes=(0.0, 1.0) if task.loss.targets == "binary" else None,
         )  # fmt: skip
         curator.open(plan)
-        domain = Watched(task.domain)
+        domain = task.domain if self.domain is None else self.domain(task, setting)
+        watched = Watched(domain, averages=self.averages)
         start = None if self.start is None else self.start(task, np.random.default_rng(seed))
-        result = algorithm.run(curator, task.loss, domain, multiplier, start)
+        result = algorithm.run(
+            curator, task.loss, watched if self.keeps_path else domain, multiplier, start
+        )
         return Outcome(
-            w=result.w, epsilon_true=spent, path=thinned(domain.path) if self.keeps_path else (),
+            w=result.w, epsilon_true=spent, path=thinned(watched.path),
             statement=_sentence(plan, spent, cell),
         )  # fmt: skip
 

@@ -48,16 +48,19 @@ COLUMNS = (
 TEXTS = ("study", "variant", "dataset", "method", "accounting", "axis", "metric", "version",
          "statement")  # fmt: skip
 
+SECONDS = "seconds"
+"""A metric that every study may ask for: the time of the fit."""
+
 Row = dict[str, Any]
 
 
 def run_cell(study: Study, cell: Cell, *, full: bool, grid: Grid | None = None) -> list[Row]:
-    """The rows of one cell."""
+    """The rows of one cell; its seconds are those of the processor in the fit alone."""
     setting = study.setting(cell, grid or study.grid(full=full))
     task = _drawn(study.name, cell.dataset, cell.data_seed.entropy, tuple(setting.items()))
     cell = replace(cell, delta=study.delta(task.n), neighbours=study.neighbours)
     method = next(m for m in study.methods if m.name == cell.method)
-    began = time.perf_counter()
+    began = time.process_time()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -65,7 +68,7 @@ def run_cell(study: Study, cell: Cell, *, full: bool, grid: Grid | None = None) 
         except privtail.errors.PrivtailError as refused:
             failed = np.full((task.d + task.intercept, 1), np.nan)
             outcome = Outcome(w=failed, epsilon_true=math.nan, statement=f"refused: {refused}")
-        seconds = time.perf_counter() - began
+        seconds = time.process_time() - began
         return list(_rows(study, cell, task, outcome, seconds))
 
 
@@ -76,7 +79,9 @@ def _rows(study: Study, cell: Cell, task: Task, outcome: Outcome, seconds: float
     else:
         points = ((cell.epsilon if study.axis.name == "epsilon" else cell.x, outcome.w),)
     for x, w in points:
-        for metric, value in task.measure(w).items():
+        for metric, value in {**task.measure(w), SECONDS: seconds}.items():
+            if metric == SECONDS and all(m.name != SECONDS for m in study.metrics):
+                continue
             yield {
                 "study": study.name, "variant": cell.variant, "dataset": cell.dataset,
                 "method": cell.method, "accounting": cell.accounting, "epsilon": cell.epsilon,

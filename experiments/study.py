@@ -192,6 +192,7 @@ class Study:
     delta : of n.
     panels : what is laid out in columns, ``"epsilon"`` or ``"dataset"``.
     expectation : the paper's claim in its words, for the report.
+    note : what a reader of the figure has to know besides.
     neighbours : relation that the budgets are stated for.
     """
 
@@ -209,6 +210,7 @@ class Study:
     claims: tuple[Claim, ...] = ()
     panels: Literal["epsilon", "dataset"] = "epsilon"
     expectation: str = ""
+    note: str = ""
     neighbours: Literal["replace_one", "zero_out"] = "replace_one"
 
     @property

@@ -11,12 +11,15 @@ from experiments.papers import studies
 from experiments.runner import COLUMNS, missing_data, run_cell, table
 from experiments.study import Grid
 
+FEW = {"steps": 20, "most_steps": 50, "batch_clipped": 0.5, "batch_holland": 0.5}
+"""Choices that would make a run long."""
+
 
 def miniature(grid: Grid) -> Grid:
-    """A grid of few records, one budget and one repetition."""
-    fixed = {k: (min(v, 300) if k == "n" else v) for k, v in grid.fixed.items()}
+    """A grid of few records, few steps, one budget and one repetition."""
+    fixed = {k: (min(v, 300) if k in ("n", "rows") else v) for k, v in grid.fixed.items()}
     return replace(
-        grid, fixed=fixed, points=grid.points[:1], epsilons=grid.epsilons[-1:], repetitions=1,
+        grid, fixed=FEW | fixed, points=grid.points[:1], epsilons=grid.epsilons[-1:], repetitions=1,
         varied=0,
     )  # fmt: skip
 
