@@ -11,7 +11,8 @@ Blocks (a, b are names of methods; a tuple of names means "each of them"):
   (``along="x"``) or of the budget (``along="epsilon"``); ``flat(a, along, within=1.3)``;
 - ``slope(a, exponent, along="x", within=0.15)``: of log metric against log x (or log epsilon);
   ``no_slower(a, exponent)`` and ``no_faster(a, exponent)``: at most, and at least, that exponent,
-  for upper and lower bounds;
+  for upper and lower bounds. They hold where the estimate is inside, and fail where the whole
+  interval is outside;
 - ``where_better(a, b, check)``: the check, if a is below b at the last x; else it is left open;
 - ``steadier(a, b)``: a varies less over repetitions than b, in standard deviations;
 - ``differ(a, beyond=1.5)``, ``agree(a, within=1.3)``: the worst of the methods a over the best;
@@ -131,7 +132,7 @@ class Verdict:
     @property
     def finding(self) -> Finding:
         """What decided."""
-        printed = self.verdict == UNEQUAL or self.stated == MISSING
+        printed = self.verdict == UNEQUAL or self.stated.what == MISSING.what
         return self.printed if printed else self.stated
 
 
@@ -145,7 +146,7 @@ def verdict_of(claim: Claim, printed: Finding, stated: Finding) -> Verdict:
     """Holds at equal privacy, only without it, or not at all."""
     if stated.holds:
         word = HOLDS
-    elif stated.holds is None and not (stated == MISSING and printed.holds is False):
+    elif stated.holds is None and not (stated.what == MISSING.what and printed.holds is False):
         word = UNTESTED
     else:
         word = UNEQUAL if printed.holds else FAILS

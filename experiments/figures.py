@@ -123,6 +123,7 @@ def _panel(
             if len(mine):
                 label = method.name + SUFFIX[accounting]
                 _line(study, place, mine, colour, marker, STYLES[accounting], label)
+    _guide(study, place, rows, spread)
     if study.axis.log:
         place.set_xscale("log")
         points = np.unique(rows["x"].dropna())
@@ -175,6 +176,19 @@ def _line(
         mine["x"], mine["middle"], color=colour, marker=marker, markersize=4, markevery=every,
         linestyle=style, linewidth=1.4, label=label,
     )  # fmt: skip
+
+
+def _guide(study: Study, place: Axes, rows: pd.DataFrame, spread: pd.DataFrame) -> None:
+    """The exponent of a theorem, through the first point of the first method's last line."""
+    first = study.methods[0]
+    exponents = [study.guides[name] for name in rows["dataset"].unique() if name in study.guides]
+    mine = spread[
+        (spread["method"] == first.name) & (spread["accounting"] == first.accountings[-1])
+    ].sort_values("x")
+    if exponents and len(mine):
+        x = mine["x"].to_numpy(float)
+        y = float(mine["middle"].iloc[0]) * (x / x[0]) ** exponents[0]
+        place.plot(x, y, color="#888888", linewidth=0.9, label="slope of the theorem")
 
 
 def _quartiles(rows: pd.DataFrame) -> pd.DataFrame:

@@ -193,6 +193,7 @@ class Study:
     panels : what is laid out in columns, ``"epsilon"`` or ``"dataset"``.
     expectation : the paper's claim in its words, for the report.
     note : what a reader of the figure has to know besides.
+    guides : exponent of x in a theorem, by the name of a data set: a line beside the first method.
     neighbours : relation that the budgets are stated for.
     """
 
@@ -211,6 +212,7 @@ class Study:
     panels: Literal["epsilon", "dataset"] = "epsilon"
     expectation: str = ""
     note: str = ""
+    guides: Mapping[str, float] = field(default_factory=dict)
     neighbours: Literal["replace_one", "zero_out"] = "replace_one"
 
     @property

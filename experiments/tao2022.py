@@ -203,6 +203,11 @@ MEAN_N = Study(
         repetitions=100,
         varied=20,
     ),
+    guides={
+        **{PARETO[v].name: -exponent(v) for v in (0.25, 0.5, 1.0)},
+        STUDENT.name: -exponent(0.5),
+        LOGNORMAL.name: -exponent(1.0),
+    },
     delta=lambda n: DELTA,
     choices=(CONFIDENCE, THRESHOLD),
     claims=(
@@ -254,6 +259,7 @@ MEAN_EPSILON = Study(
     full=Grid(
         fixed={"n": 1e6, "d": 1}, epsilons=(0.01, 0.03, 0.1, 0.3, 1.0), repetitions=100, varied=20
     ),
+    guides={PARETO[v].name: -exponent(v) for v in (0.5, 1.0)},
     delta=lambda n: DELTA,
     choices=(CONFIDENCE, THRESHOLD),
     claims=(
@@ -316,6 +322,7 @@ MEDIANS_N = Study(
         repetitions=50,
         varied=10,
     ),
+    guides={**{PARETO[v].name: -exponent(v) for v in (0.5, 1.0)}, LOGNORMAL.name: -exponent(1.0)},
     delta=lambda n: DELTA,
     choices=(CONFIDENCE, THRESHOLD),
     claims=(
@@ -353,6 +360,7 @@ MEDIANS_D = Study(
     full=Grid(
         fixed={"n": 3e5}, points=(1, 3, 10, 30, 100), epsilons=(0.1, 1.0), repetitions=20, varied=5
     ),
+    guides={PARETO[v].name: 0.5 + exponent(v) / 2 for v in (0.5, 1.0)},
     delta=lambda n: DELTA,
     choices=(CONFIDENCE, THRESHOLD),
     claims=(
@@ -476,6 +484,11 @@ STRONG_N = Study(
         repetitions=20,
         varied=5,
     ),
+    guides={
+        **{PARETO[v].name: -2 * exponent(v) for v in (0.5, 1.0)},
+        STUDENT.name: -2 * exponent(0.5),
+        LOGNORMAL.name: -2 * exponent(1.0),
+    },
     delta=lambda n: DELTA,
     choices=(CONFIDENCE, THRESHOLD, STEPS),
     claims=(
@@ -528,6 +541,7 @@ STRONG_EPSILON = Study(
     methods=(PARTS, ALL_RECORDS, AUTO_MEAN, NOTHING),
     quick=Grid(fixed={"d": 2, "n": 3e4}, epsilons=(0.1, 0.3, 1.0), repetitions=40, varied=0),
     full=Grid(fixed={"d": 2, "n": 1e6}, epsilons=(0.03, 0.1, 0.3, 1.0), repetitions=20, varied=5),
+    guides={PARETO[v].name: -2 * exponent(v) for v in (0.5, 1.0)},
     delta=lambda n: DELTA,
     choices=(CONFIDENCE, THRESHOLD, STEPS),
     claims=(
@@ -558,6 +572,7 @@ STRONG_D = Study(
     full=Grid(
         fixed={"n": 1e6}, points=(1, 3, 10, 30), epsilons=(0.1, 1.0), repetitions=20, varied=5
     ),
+    guides={PARETO[v].name: 1 + exponent(v) for v in (0.5, 1.0)},
     delta=lambda n: DELTA,
     choices=(CONFIDENCE, THRESHOLD, STEPS),
     claims=(
@@ -595,6 +610,7 @@ CONVEX_N = Study(
         repetitions=10,
         varied=3,
     ),
+    guides={HUBER[v].name: -exponent(v) for v in (0.5, 1.0)},
     delta=lambda n: DELTA,
     choices=(
         CONFIDENCE,
@@ -724,6 +740,11 @@ SPARSE_N = Study(
         repetitions=20,
         varied=3,
     ),
+    guides={
+        **{SPARSE_PARETO[v].name: -2 * exponent(v) for v in (0.5, 1.0)},
+        SPARSE_STUDENT.name: -1.0,
+        SPARSE_LOGNORMAL.name: -1.0,
+    },
     delta=lambda n: DELTA,
     choices=(CONFIDENCE, THRESHOLD, ROUNDS),
     claims=(
@@ -772,19 +793,26 @@ SPARSE_N = Study(
 
 
 def sparse_study(
-    name: str, title: str, axis: Axis, quick: Grid, full: Grid, *claims: Claim
+    name: str,
+    title: str,
+    axis: Axis,
+    exponent: float | None,
+    quick: Grid,
+    full: Grid,
+    *claims: Claim,
 ) -> Study:
     """Algorithm 5 on Pareto errors, v = 1, along another axis."""
     return Study(
         name=f"tao2022-sparse-{name}", item="theorem 10", title=title, axis=axis, metrics=(RISK,),
         data=(SPARSE_PARETO[1.0],), methods=SPARSE, quick=quick, full=full, delta=lambda n: DELTA,
         choices=(CONFIDENCE, THRESHOLD, ROUNDS), claims=claims,
+        guides={} if exponent is None else {SPARSE_PARETO[1.0].name: exponent},
     )  # fmt: skip
 
 
 SPARSE_S = sparse_study(
     "s", "Sparse line, d = 50: excess risk against s*",
-    Axis(name="sparsity", label="entries s* of w* that are not 0", log=True),
+    Axis(name="sparsity", label="entries s* of w* that are not 0", log=True), 1.5,
     Grid(fixed={"d": 50, "n": 1e5}, points=(1, 2, 4, 8, 16), epsilons=(1.0,), repetitions=8,
          varied=0),
     Grid(fixed={"d": 50, "n": 1e6}, points=(1, 2, 4, 8, 16), epsilons=(0.1, 1.0), repetitions=20,
@@ -795,7 +823,7 @@ SPARSE_S = sparse_study(
     ),
 )  # fmt: skip
 SPARSE_D = sparse_study(
-    "d", "Sparse line, s* = 3: excess risk against d", FEATURES,
+    "d", "Sparse line, s* = 3: excess risk against d", FEATURES, None,
     Grid(fixed={"sparsity": 3, "n": 3e4}, points=(10, 30, 100, 300), epsilons=(1.0,),
          repetitions=6, varied=0),
     Grid(fixed={"sparsity": 3, "n": 3e5}, points=(10, 30, 100, 300), epsilons=(0.1, 1.0),
@@ -806,7 +834,7 @@ SPARSE_D = sparse_study(
     ),
 )  # fmt: skip
 SPARSE_EPSILON = sparse_study(
-    "epsilon", "Sparse line, d = 50, s* = 3: excess risk against ε", BUDGET,
+    "epsilon", "Sparse line, d = 50, s* = 3: excess risk against ε", BUDGET, -1.0,
     Grid(fixed={**S_STAR, "n": 1e5}, epsilons=(0.25, 0.5, 1.0, 2.0), repetitions=8, varied=0),
     Grid(fixed={**S_STAR, "n": 1e6}, epsilons=(0.1, 0.3, 1.0), repetitions=20, varied=3),
     Claim(

@@ -149,6 +149,12 @@ ERROR_N = Study(
         repetitions=20,
         varied=3,
     ),
+    guides={
+        **{NORM[t].name: -exponent(t) for t in NORM},
+        **{COORDINATES[t].name: -exponent(t) for t in COORDINATES},
+        NORM_STUDENT.name: -0.5,
+        NORM_LOGNORMAL.name: -0.5,
+    },
     delta=lambda n: 0.0,
     choices=WITH_POINTS,
     claims=(
@@ -174,6 +180,7 @@ ERROR_N = Study(
         rate(2.0, NORM_STUDENT, "So it is on features of t (theorem 1)."),
         rate(2.0, NORM_LOGNORMAL, "So it is on lognormal features (theorem 1)."),
         Claim("Ours: DPLADRegressor, (ε, 1e-6)-DP, is more accurate.", lower("auto", SEARCH)),
+        Claim("Ours: it is for every law and every n.", lower("auto", SEARCH, everywhere=True)),
     ),
     panels="dataset",
     expectation="excess risk ≤ Õ(τ (d/(nε))^((θ−1)/θ)) under moments of the norm, "
@@ -198,6 +205,7 @@ ERROR_EPSILON = Study(
         repetitions=16,
         varied=3,
     ),
+    guides={NORM[t].name: -exponent(t) for t in (1.5, 2.0)},
     delta=lambda n: 0.0,
     choices=WITH_POINTS,
     claims=(
@@ -269,6 +277,7 @@ ERROR_D = Study(
         repetitions=8,
         varied=2,
     ),
+    guides={**{NORM[t].name: exponent(t) for t in (1.5, 2.0)}, COORDINATES[2.0].name: 1.0},
     delta=lambda n: 0.0,
     choices=WITH_POINTS,
     claims=(
