@@ -33,7 +33,6 @@ from experiments.data.covertype import SIGMOID
 from experiments.data.stationarity import HALFSPACES
 from experiments.methods import Published, gaussian_multiplier
 from experiments.study import (
-    AS_PRINTED,
     AUTO,
     Accounting,
     Axis,
