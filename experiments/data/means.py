@@ -27,7 +27,7 @@ MEAN_LOSS = GeneralLoss(
 
 @dataclass(frozen=True)
 class Columns:
-    """n records of d columns ``shift`` + law; the moment of order 1 + ``v`` is known, or a bound."""
+    """Records of d columns ``shift`` + law; the moment of order 1 + ``v`` is known, or a bound."""
 
     law: Tail
     v: float
@@ -48,7 +48,7 @@ class Columns:
             return {"error": error, "excess risk": error**2 / 2}
 
         return Task(
-            X=self.law.draw(rng, (n, d)), y=np.zeros(n), loss=MEAN_LOSS,
+            X=self.shift + self.law.draw(rng, (n, d)), y=np.zeros(n), loss=MEAN_LOSS,
             domain=L2Ball(radius=RADIUS), measure=measure,
             truth={"v": self.v, "u": self.moment},
         )  # fmt: skip
