@@ -11,8 +11,8 @@ Blocks (a, b are names of methods; a tuple of names means "each of them"):
   (``along="x"``) or of the budget (``along="epsilon"``); ``flat(a, along, within=1.3)``;
 - ``slope(a, exponent, along="x", within=0.15)``: of log metric against log x (or log epsilon);
   ``no_slower(a, exponent)`` and ``no_faster(a, exponent)``: at most, and at least, that exponent,
-  for upper and lower bounds. They hold where the estimate is inside, and fail where the whole
-  interval is outside;
+  for upper and lower bounds. Of means over repetitions, whose deviation is bootstrapped; they hold
+  where the estimate is inside, and fail where the whole interval is outside;
 - ``where_better(a, b, check)``: the check, if a is below b at the last x; else it is left open;
 - ``steadier(a, b)``: a varies less over repetitions than b, in standard deviations;
 - ``differ(a, beyond=1.5)``, ``agree(a, within=1.3)``: the worst of the methods a over the best;
@@ -54,6 +54,8 @@ UNTESTED = "not tested"
 LARGEST = 1e9
 """Values beyond this (a fit that diverged) and no numbers count as this."""
 CONFIDENCE = 0.95
+DRAWS = 1000
+"""Of a bootstrap."""
 
 Doubles = NDArray[np.float64]
 Names = str | tuple[str, ...]
@@ -302,14 +304,13 @@ def _sloped(
         rows = _rows(seen, name, only)
         if rows[along].nunique() < 3:
             return MISSING
-        rows = rows.assign(log=_log(rows["value"]))
-        slopes: dict[int, list[float]] = {}
         other = "epsilon" if along == "x" else "x"
         fixed = [] if (rows["x"] == rows["epsilon"]).all() else [other]
-        for key, part in rows.groupby(["repetition", "dataset", *fixed], observed=True):
-            found = float(np.polyfit(np.log(part[along]), part["log"], 1)[0])
-            slopes.setdefault(key[0], []).append(found)
-        effect, low, high = interval(np.array([np.mean(found) for found in slopes.values()]))
+        tables = [
+            part.pivot_table(index=along, columns="repetition", values="value", observed=True)
+            for _, part in rows.groupby(["dataset", *fixed], observed=True)
+        ]
+        effect, low, high = _slopes(tables)
         inside = least <= effect <= most
         sure = inside or high < least or low > most
         return Finding(
@@ -318,6 +319,27 @@ def _sloped(
         )  # fmt: skip
 
     return lambda seen: _worst([one(seen, name) for name in _each(a)])
+
+
+def _slopes(tables: list[pd.DataFrame]) -> tuple[float, float, float]:
+    """Slope of the logarithm of the mean over repetitions, and its bootstrap over them."""
+    rng = np.random.default_rng(0)
+    found = []
+    for table in tables:
+        values = np.asarray(table.dropna(axis=1), dtype=float)
+        count = values.shape[1]
+        seats = np.vstack([np.arange(count), rng.integers(count, size=(DRAWS, count))])
+        logs = _log(values[:, seats].mean(axis=2))
+        x = np.log(np.asarray(table.index, dtype=float))
+        x = x - x.mean()
+        found.append(x @ logs / (x @ x))
+    slopes = np.mean(found, axis=0)
+    count = min(table.shape[1] for table in tables)
+    if count < 2:
+        return float(slopes[0]), -math.inf, math.inf
+    wide = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1))
+    half = wide * float(np.std(slopes[1:])) * math.sqrt(count / (count - 1))
+    return float(slopes[0]), float(slopes[0]) - half, float(slopes[0]) + half
 
 
 def where_better(a: str, b: str, check: Check, **only: Any) -> Check:
@@ -341,7 +363,7 @@ def steadier(a: Names, b: Names, **only: Any) -> Check:
         if min(table.shape[1] for table in tables) < 3:
             return MISSING
         rng = np.random.default_rng(0)
-        draws = np.array([_of_spreads(tables, rng) for _ in range(1000)])
+        draws = np.array([_of_spreads(tables, rng) for _ in range(DRAWS)])
         low, high = np.nanquantile(draws, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
         effect = _of_spreads(tables, None)
         inside = effect < 1

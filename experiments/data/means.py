@@ -27,34 +27,44 @@ MEAN_LOSS = GeneralLoss(
 
 @dataclass(frozen=True)
 class Columns:
-    """n records of d columns; the known moment is that of order 1 + ``v``."""
+    """Records of d columns ``shift`` + law; the moment of order 1 + ``v`` is known, or a bound."""
 
     law: Tail
     v: float
+    shift: float = 0.0
+
+    @property
+    def moment(self) -> float:
+        """E |X|^(1+v); with a shift 2^v (E |X - shift|^(1+v) + shift^(1+v)), which is no less."""
+        raw = self.law.moment(1 + self.v)
+        return 2**self.v * (raw + abs(self.shift) ** (1 + self.v)) if self.shift else raw
 
     def __call__(self, rng: np.random.Generator, setting: Setting) -> Task:
         """``error`` is the distance to the mean, ``excess risk`` half its square."""
         n, d = int(setting["n"]), int(setting["d"])
 
         def measure(w: Doubles) -> dict[str, float]:
-            error = float(np.linalg.norm(w[:, 0] - self.law.mean))
+            error = float(np.linalg.norm(w[:, 0] - self.law.mean - self.shift))
             return {"error": error, "excess risk": error**2 / 2}
 
         return Task(
-            X=self.law.draw(rng, (n, d)), y=np.zeros(n), loss=MEAN_LOSS,
+            X=self.shift + self.law.draw(rng, (n, d)), y=np.zeros(n), loss=MEAN_LOSS,
             domain=L2Ball(radius=RADIUS), measure=measure,
-            truth={"v": self.v, "u": self.law.moment(1 + self.v)},
+            truth={"v": self.v, "u": self.moment},
         )  # fmt: skip
 
 
-def means(law: Tail, v: float) -> DataSet:
+def means(law: Tail, v: float, shift: float = 0.0) -> DataSet:
     """The data set of a law that is known to have a moment of order 1 + v."""
-    return DataSet(name=f"{law.name}, v = {v:g}", draw=Columns(law, v))
+    moved = f"{shift:g} + " if shift else ""
+    return DataSet(name=f"{moved}{law.name}, v = {v:g}", draw=Columns(law, v, shift))
 
 
 PARETO = {v: means(Pareto(barely(1 + v)), v) for v in (0.25, 0.5, 0.75, 1.0)}
 """Tails that v barely allows: here a rate for the whole class can be seen."""
 STUDENT = means(StudentT(barely(1.5)), 0.5)
+SHIFTED_STUDENT = means(StudentT(barely(1.5)), 0.5, shift=1.0)
+"""Where w = 0 is not the answer."""
 LOGNORMAL = means(Lognormal(1.0), 1.0)
 
 

@@ -132,7 +132,7 @@ def test_an_effect_comes_with_an_interval_that_holds_it():
     found = verdict(lower("level", "twice"), results(LAWS)).stated
     assert found.low < found.effect < found.high
     assert found.effect == pytest.approx(0.5, abs=0.05)
-    slopes = verdict(slope("falls", -0.5), results(LAWS)).stated
+    slopes = verdict(slope("falls", -0.5), results(LAWS, seed=1)).stated
     assert slopes.low < -0.5 < slopes.high
 
 

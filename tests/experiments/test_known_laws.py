@@ -42,6 +42,13 @@ def test_samples_follow_the_law(law):
     assert stats.kstest(1.1 * drawn, LAWS[law].cdf).pvalue < 1e-6
 
 
+def test_the_moment_of_shifted_columns_is_a_bound():
+    task = means.SHIFTED_STUDENT.draw(np.random.default_rng(4), {"n": 100_000, "d": 1})
+    assert np.mean(np.abs(task.X) ** 1.5) < task.truth["u"]
+    assert np.median(task.X) == pytest.approx(1.0, abs=0.05)
+    assert task.measure(np.ones((1, 1)))["error"] == 0.0
+
+
 def test_moments_end_where_they_are_said_to():
     for v in (0.25, 1.0):
         for law in (Pareto(barely(1 + v)), StudentT(barely(1 + v))):
