@@ -10,6 +10,10 @@ Blocks (a, b are names of methods; a tuple of names means "each of them"):
 - ``decreasing(a, along)``, ``increasing(a, along)``: from the first to the last value of the axis
   (``along="x"``) or of the budget (``along="epsilon"``); ``flat(a, along, within=1.3)``;
 - ``slope(a, exponent, along="x", within=0.15)``: of log metric against log x (or log epsilon);
+  ``no_slower(a, exponent)`` and ``no_faster(a, exponent)``: at most, and at least, that exponent,
+  for upper and lower bounds. Of means over repetitions, whose deviation is bootstrapped; they hold
+  where the estimate is inside, and fail where the whole interval is outside;
+- ``where_better(a, b, check)``: the check, if a is below b at the last x; else it is left open;
 - ``steadier(a, b)``: a varies less over repetitions than b, in standard deviations;
 - ``differ(a, beyond=1.5)``, ``agree(a, within=1.3)``: the worst of the methods a over the best;
 - ``affordable(a)``: the printed noise costs no more than the stated epsilon;
@@ -24,7 +28,8 @@ Effects are ratios (geometric means over repetitions) with t-intervals, unless a
 Every check is made twice: "as printed" and "at the stated epsilon" (a method that was not run as
 printed is the same in both; so are `Auto` and fits without privacy). A claim *holds* if it does at
 the stated epsilon, *fails* if it fails in both, and is true *not at equal privacy* if it holds only
-as printed. Where the interval leaves it open, or rows are missing, it is *not tested*.
+as printed. What was run as printed alone can fail as printed. Where the interval leaves it open, or
+rows are missing, it is *not tested*.
 """
 
 from __future__ import annotations
@@ -49,6 +54,8 @@ UNTESTED = "not tested"
 LARGEST = 1e9
 """Values beyond this (a fit that diverged) and no numbers count as this."""
 CONFIDENCE = 0.95
+DRAWS = 1000
+"""Of a bootstrap."""
 
 Doubles = NDArray[np.float64]
 Names = str | tuple[str, ...]
@@ -127,7 +134,8 @@ class Verdict:
     @property
     def finding(self) -> Finding:
         """What decided."""
-        return self.printed if self.verdict == UNEQUAL else self.stated
+        printed = self.verdict == UNEQUAL or self.stated.what == MISSING.what
+        return self.printed if printed else self.stated
 
 
 def judge(study: Study, frame: pd.DataFrame, variant: str = "") -> list[Verdict]:
@@ -140,7 +148,7 @@ def verdict_of(claim: Claim, printed: Finding, stated: Finding) -> Verdict:
     """Holds at equal privacy, only without it, or not at all."""
     if stated.holds:
         word = HOLDS
-    elif stated.holds is None:
+    elif stated.holds is None and not (stated.what == MISSING.what and printed.holds is False):
         word = UNTESTED
     else:
         word = UNEQUAL if printed.holds else FAILS
@@ -272,24 +280,79 @@ def slope(
     a: Names, exponent: float, *, along: Along = "x", within: float = 0.15, **only: Any
 ) -> Check:
     """Whether the metric goes as x^exponent; effect: the slope of its logarithm."""
-    other = "epsilon" if along == "x" else "x"
+    return _sloped(a, exponent, exponent - within, exponent + within, along, only)
 
+
+def no_slower(
+    a: Names, exponent: float, *, along: Along = "x", within: float = 0.05, **only: Any
+) -> Check:
+    """Whether the metric is O(x^exponent); effect: the slope of its logarithm."""
+    return _sloped(a, exponent, -math.inf, exponent + within, along, only)
+
+
+def no_faster(
+    a: Names, exponent: float, *, along: Along = "x", within: float = 0.05, **only: Any
+) -> Check:
+    """Whether x^exponent is O(the metric); effect: the slope of its logarithm."""
+    return _sloped(a, exponent, exponent - within, math.inf, along, only)
+
+
+def _sloped(
+    a: Names, exponent: float, least: float, most: float, along: Along, only: dict[str, Any]
+) -> Check:
     def one(seen: View, name: str) -> Finding:
         rows = _rows(seen, name, only)
         if rows[along].nunique() < 3:
             return MISSING
-        rows = rows.assign(log=_log(rows["value"]))
-        slopes: dict[int, list[float]] = {}
-        for key, part in rows.groupby(["dataset", other, "repetition"], observed=True):
-            found = float(np.polyfit(np.log(part[along]), part["log"], 1)[0])
-            slopes.setdefault(key[-1], []).append(found)
-        effect, low, high = interval(np.array([np.mean(found) for found in slopes.values()]))
+        other = "epsilon" if along == "x" else "x"
+        fixed = [] if (rows["x"] == rows["epsilon"]).all() else [other]
+        tables = [
+            part.pivot_table(index=along, columns="repetition", values="value", observed=True)
+            for _, part in rows.groupby(["dataset", *fixed], observed=True)
+        ]
+        effect, low, high = _slopes(tables)
+        inside = least <= effect <= most
+        sure = inside or high < least or low > most
         return Finding(
-            holds=abs(effect - exponent) <= within, effect=effect, low=low, high=high,
+            holds=inside if sure else None, effect=effect, low=low, high=high,
             what=f"slope of {name} against {exponent:.3g}",
         )  # fmt: skip
 
     return lambda seen: _worst([one(seen, name) for name in _each(a)])
+
+
+def _slopes(tables: list[pd.DataFrame]) -> tuple[float, float, float]:
+    """Slope of the logarithm of the mean over repetitions, and its bootstrap over them."""
+    rng = np.random.default_rng(0)
+    found = []
+    for table in tables:
+        values = np.asarray(table.dropna(axis=1), dtype=float)
+        count = values.shape[1]
+        seats = np.vstack([np.arange(count), rng.integers(count, size=(DRAWS, count))])
+        logs = _log(values[:, seats].mean(axis=2))
+        x = np.log(np.asarray(table.index, dtype=float))
+        x = x - x.mean()
+        found.append(x @ logs / (x @ x))
+    slopes = np.mean(found, axis=0)
+    count = min(table.shape[1] for table in tables)
+    if count < 2:
+        return float(slopes[0]), -math.inf, math.inf
+    wide = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1))
+    half = wide * float(np.std(slopes[1:])) * math.sqrt(count / (count - 1))
+    return float(slopes[0]), float(slopes[0]) - half, float(slopes[0]) + half
+
+
+def where_better(a: str, b: str, check: Check, **only: Any) -> Check:
+    """The check, left open where a is not below b at the last x: no rate shows there."""
+
+    def judged(seen: View) -> Finding:
+        found = check(seen)
+        both = _paired(_rows(seen, a, only), _rows(seen, b, only))
+        ends = both[both["x"] == both["x"].max()]
+        ratio = _ratio(_by_repetition(ends), f"{a} / {b} at the last x", 0.0, 1.0)
+        return found if ratio.holds else replace(ratio, holds=None)
+
+    return judged
 
 
 def steadier(a: Names, b: Names, **only: Any) -> Check:
@@ -300,7 +363,7 @@ def steadier(a: Names, b: Names, **only: Any) -> Check:
         if min(table.shape[1] for table in tables) < 3:
             return MISSING
         rng = np.random.default_rng(0)
-        draws = np.array([_of_spreads(tables, rng) for _ in range(1000)])
+        draws = np.array([_of_spreads(tables, rng) for _ in range(DRAWS)])
         low, high = np.nanquantile(draws, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
         effect = _of_spreads(tables, None)
         inside = effect < 1

@@ -43,8 +43,10 @@ def draw(study: Study, frame: pd.DataFrame, metric: Metric) -> Figure:
     figure = Figure(figsize=(PANEL[0] * across, PANEL[1] * down + 1.1), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False, sharey=study.panels == "epsilon")
     looks = _looks(study)
+    shared = _quartiles(rows) if study.panels == "epsilon" else None
     for place, (title, part) in zip(axes.flat, layers, strict=False):
         _panel(study, place, part, metric, looks)
+        _scale(place, metric, _quartiles(part) if shared is None else shared)
         place.set_title(title, fontsize=10)
     for place in axes.flat[len(layers) :]:
         place.set_axis_off()
@@ -109,6 +111,8 @@ def _panel(
     study: Study, place: Axes, rows: pd.DataFrame, metric: Metric,
     looks: dict[str, tuple[str, str]],
 ) -> None:  # fmt: skip
+    from matplotlib.ticker import MaxNLocator
+
     spread = _quartiles(rows)
     for method in study.methods:
         colour, marker = looks[method.name]
@@ -119,22 +123,31 @@ def _panel(
             if len(mine):
                 label = method.name + SUFFIX[accounting]
                 _line(study, place, mine, colour, marker, STYLES[accounting], label)
-    values = spread["middle"].to_numpy(float)
-    values = values[np.isfinite(values)]
-    if metric.log and len(values) and values.min() > 0 and values.max() / values.min() > 4:
-        place.set_yscale("log")
-    place.set_ylim(*_limits(values, logarithmic=place.get_yscale() == "log"))
+    _guide(study, place, rows, spread)
     if study.axis.log:
         place.set_xscale("log")
         points = np.unique(rows["x"].dropna())
         if 1 < len(points) <= 7:
             place.set_xticks(points, [_short(p) for p in points])
             place.minorticks_off()
+    if study.axis.name == ITERATION:
+        place.xaxis.set_major_locator(MaxNLocator(integer=True))
     place.set_xlabel(study.axis.label)
     place.grid(visible=True, which="both", linewidth=0.3, color="#DDDDDD")
     place.tick_params(labelsize=8)
-    if metric.log and place.get_yscale() == "log":
+
+
+def _scale(place: Axes, metric: Metric, spread: pd.DataFrame) -> None:
+    """A logarithmic axis where the values ask for it; the same limits where panels share them."""
+    values = spread["middle"].to_numpy(float)
+    values = values[np.isfinite(values)]
+    logarithmic = bool(
+        metric.log and len(values) and values.min() > 0 and values.max() / values.min() > 4
+    )
+    if logarithmic:
+        place.set_yscale("log")
         place.grid(visible=True, which="minor", axis="y", linewidth=0.2, color="#EEEEEE")
+    place.set_ylim(*_limits(values, logarithmic=logarithmic))
 
 
 def _limits(values: Any, *, logarithmic: bool) -> tuple[float | None, float | None]:
@@ -165,8 +178,23 @@ def _line(
     )  # fmt: skip
 
 
+def _guide(study: Study, place: Axes, rows: pd.DataFrame, spread: pd.DataFrame) -> None:
+    """The exponent of a theorem, through the first point of the first method's last line."""
+    first = study.methods[0]
+    exponents = [study.guides[name] for name in rows["dataset"].unique() if name in study.guides]
+    mine = spread[
+        (spread["method"] == first.name) & (spread["accounting"] == first.accountings[-1])
+    ].sort_values("x")
+    if exponents and len(mine):
+        x = mine["x"].to_numpy(float)
+        y = float(mine["middle"].iloc[0]) * (x / x[0]) ** exponents[0]
+        place.plot(x, y, color="#888888", linewidth=0.9, label="slope of the theorem")
+
+
 def _quartiles(rows: pd.DataFrame) -> pd.DataFrame:
-    grouped = rows.groupby(["method", "accounting", "x"], observed=True, dropna=False)["value"]
+    grouped = rows.groupby(["method", "accounting", "epsilon", "x"], observed=True, dropna=False)[
+        "value"
+    ]
     found = pd.DataFrame(
         {"middle": grouped.median(), "low": grouped.quantile(0.25), "high": grouped.quantile(0.75)}
     )
@@ -188,8 +216,19 @@ def svg(figure: Figure, name: str) -> str:
                          "font.sans-serif": ["DejaVu Sans"]}):  # fmt: skip
         written = io.StringIO()
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
-    text = written.getvalue()
+    return _slim(written.getvalue(), name)
+
+
+def _slim(text: str, name: str) -> str:
+    """What a page needs of a drawing: ids that are its own, tenths of a point, no blanks."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<g id=\"[^\"]*\"", "<g", text)
     text = re.sub(r'\b(id="|xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
-    return re.sub(r"(\d+\.\d\d)\d+", r"\1", text)
+    text = re.sub(r'\bd="[^"]*"', lambda path: _rounded(path.group(0)), text)
+    return re.sub(r"\s*\n\s*", "\n", text)
+
+
+def _rounded(path: str) -> str:
+    short = re.sub(r"(\.\d)\d+", r"\1", path).replace("\n", "")
+    return re.sub(r" ?([A-Za-z]) ", r"\1", short.replace(".0 ", " "))

@@ -157,6 +157,23 @@ class Published:
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Printed:
+    """A published algorithm as printed alone, where at the stated epsilon it is another one."""
+
+    method: Published
+    accountings: tuple[Accounting, ...] = (AS_PRINTED,)
+
+    @property
+    def name(self) -> str:
+        """That of the method."""
+        return self.method.name
+
+    def run(self, task: Task, cell: Cell, setting: Setting, seed: int) -> Outcome:
+        """As the method does."""
+        return self.method.run(task, cell, setting, seed)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Auto:
     """The default of privtail: ``make(task, options)`` returns an estimator.

@@ -19,17 +19,19 @@ PAPERS = {
     "wang2022": "Wang, Xu: Differentially private ℓ1-norm linear regression with heavy-tailed data",
 }
 """Names of studies begin with one of these."""
+MODULES = (*PAPERS, "wang2020_aggregate")
+"""Where the studies are."""
 
 
 @cache
 def studies() -> dict[str, Study]:
     """Every study by its name."""
     found: dict[str, Study] = {}
-    for paper in PAPERS:
+    for name in MODULES:
         try:
-            module = importlib.import_module(f"experiments.{paper}")
+            module = importlib.import_module(f"experiments.{name}")
         except ModuleNotFoundError as error:
-            if error.name != f"experiments.{paper}":
+            if error.name != f"experiments.{name}":
                 raise
             continue
         for study in module.STUDIES:

@@ -138,6 +138,8 @@ def section(result: Result) -> str:
             figures.draw(study, result.frame, metric), f"{study.name}-{metric.name}"
         )
         parts.append(f"<figure>{drawn}</figure>")
+    if study.note:
+        parts.append(f"<p>{escape(study.note)}</p>")
     parts += [
         _verdicts(result),
         _details("True ε of the printed noise", _prices(result)),
@@ -237,6 +239,8 @@ def _choices(result: Result) -> str:
         if choice.variant:
             other = f"{choice.other:g}"
             changed = _changed(result, choice.variant)
+        elif elsewhere := _varied_in(result.study, choice.name):
+            changed = f"tried in {_link(elsewhere.name, elsewhere.item)}"
         rows.append([
             f"<code>{escape(choice.name)}</code>", _number(choice.value), escape(choice.reason),
             _cell(other), changed,
@@ -246,23 +250,36 @@ def _choices(result: Result) -> str:
     return _table(["parameter", "value", "reason", "tried once", "and then"], rows)
 
 
+def _varied_in(study: Study, name: str) -> Study | None:
+    """The study of the same paper that varies a parameter, one of the same data first."""
+    same = [
+        s for s in studies().values()
+        if s.paper == study.paper and any(c.name == name and c.variant for c in s.choices)
+    ]  # fmt: skip
+    kinds = {d.name for d in study.data}
+    return min(same, key=lambda s: not kinds & {d.name for d in s.data}, default=None)
+
+
 def _changed(result: Result, variant: str) -> str:
-    """Which verdicts a variation turns round."""
-    if not (result.frame["variant"] == variant).any():
+    """Which verdicts a variation turns round, at the budgets that it was run with."""
+    frame = result.frame
+    budgets = set(frame.loc[frame["variant"] == variant, "epsilon"])
+    if not budgets:
         return "not run"
-    turned, open_ = [], 0
-    for before, after in zip(
-        result.verdicts, judge(result.study, result.frame, variant), strict=True
-    ):
-        if UNTESTED in (before.verdict, after.verdict):
-            open_ += after.verdict == UNTESTED
-        elif before.verdict != after.verdict:
+    plain, varied = (
+        judge(result.study, frame[frame["epsilon"].isin(budgets)], name) for name in ("", variant)
+    )
+    turned, left_open = [], 0
+    for before, after in zip(plain, varied, strict=True):
+        left_open += after.verdict == UNTESTED
+        if UNTESTED not in (before.verdict, after.verdict) and before.verdict != after.verdict:
             turned.append(
                 f"“{before.claim.sentence}” {after.verdict}: effect {_short(after.finding.effect)}"
                 f" for {_short(before.finding.effect)}"
             )
-    said = "; ".join(turned) if turned else "no verdict turns"
-    return escape(f"{said} ({open_} left open)" if open_ else said)
+    private = ", ".join(f"{e:g}" for e in sorted(budgets) if e < math.inf)
+    said = f"at ε = {private}: {'; '.join(turned) if turned else 'no verdict turns'}"
+    return escape(f"{said} ({left_open} of {len(varied)} not tested)" if left_open else said)
 
 
 def _data(result: Result) -> str:

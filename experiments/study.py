@@ -192,6 +192,8 @@ class Study:
     delta : of n.
     panels : what is laid out in columns, ``"epsilon"`` or ``"dataset"``.
     expectation : the paper's claim in its words, for the report.
+    note : what a reader of the figure has to know besides.
+    guides : exponent of x in a theorem, by the name of a data set: a line beside the first method.
     neighbours : relation that the budgets are stated for.
     """
 
@@ -209,6 +211,8 @@ class Study:
     claims: tuple[Claim, ...] = ()
     panels: Literal["epsilon", "dataset"] = "epsilon"
     expectation: str = ""
+    note: str = ""
+    guides: Mapping[str, float] = field(default_factory=dict)
     neighbours: Literal["replace_one", "zero_out"] = "replace_one"
 
     @property

@@ -23,8 +23,11 @@ from experiments.claims import (
     increasing,
     judge,
     lower,
+    no_faster,
+    no_slower,
     slope,
     steadier,
+    where_better,
 )
 from experiments.runner import table
 from experiments.study import AS_PRINTED, NO_PRIVACY, STATED, Axis, Grid, Metric, Study
@@ -129,7 +132,7 @@ def test_an_effect_comes_with_an_interval_that_holds_it():
     found = verdict(lower("level", "twice"), results(LAWS)).stated
     assert found.low < found.effect < found.high
     assert found.effect == pytest.approx(0.5, abs=0.05)
-    slopes = verdict(slope("falls", -0.5), results(LAWS)).stated
+    slopes = verdict(slope("falls", -0.5), results(LAWS, seed=1)).stated
     assert slopes.low < -0.5 < slopes.high
 
 
@@ -192,3 +195,64 @@ def test_of_a_curve_the_last_point_counts():
     for row in rows:
         row["x"] = math.nan if row["method"] == "baseline" else row["x"]
     assert verdict(check, rows, axis="iteration").verdict == HOLDS
+
+
+# --- Bounds on slopes, rates that do not show, lines that were run as printed alone ---
+
+
+def word(check, rows):
+    return verdict(check, rows).verdict
+
+
+RATES = {
+    "falls": lambda x, e: x**-0.5 / e,
+    "levels": lambda x, e: 0.9 / e,
+    "baseline": lambda x, e: 0.5,
+}
+
+
+@pytest.mark.parametrize(
+    ("holds", "fails"),
+    [
+        (no_slower("falls", -0.5), no_slower("falls", -0.7)),
+        (no_slower("falls", -0.3), no_slower("levels", -0.3)),
+        (no_faster("falls", -0.5), no_faster("falls", -0.3)),
+        (no_faster("falls", -1.0), no_faster("falls", 0.0)),
+    ],
+)
+def test_bounds_on_slopes(holds, fails):
+    rows = results(RATES)
+    assert word(holds, rows) == HOLDS
+    assert word(fails, rows) == FAILS
+
+
+def test_a_bound_within_the_interval_is_left_open():
+    rows = results(RATES, spread=0.8)
+    found = verdict(no_slower("falls", -0.5), rows).stated.effect
+    assert word(no_slower("falls", found - 0.02, within=0.0), rows) == UNTESTED
+
+
+def test_a_rate_that_does_not_show_is_left_open():
+    rows = results(RATES)
+    check = no_slower("levels", 0.0)
+    assert word(check, rows) == HOLDS
+    assert word(where_better("levels", "baseline", check), rows) == UNTESTED
+    assert word(where_better("falls", "baseline", no_slower("falls", -0.5)), rows) == HOLDS
+
+
+def test_slopes_along_the_budget_where_it_is_the_axis():
+    rows = results({"falls": lambda x, e: 1 / x})
+    rows = [row | {"epsilon": row["x"]} for row in rows]
+    assert word(no_slower("falls", -1.0), rows) == HOLDS
+    assert word(no_slower("falls", -1.5), rows) == FAILS
+
+
+def test_what_is_run_as_printed_alone_fails_as_printed():
+    rows = results({"levels": lambda x, e: 9.0}, accounting=AS_PRINTED)
+    baseline = results({"baseline": lambda x, e: 1.0})
+    both = rows + baseline
+    found = verdict(lower("levels", "baseline"), both)
+    assert found.verdict == FAILS
+    assert found.finding.effect == pytest.approx(9.0, rel=0.2)
+    assert math.isnan(found.stated.effect)
+    assert word(lower("baseline", "levels"), both) == UNTESTED
