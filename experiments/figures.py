@@ -205,7 +205,7 @@ def _short(number: float) -> str:
     """Tick labels: 100k for 100000."""
     if number >= 1e6:
         return f"{number / 1e6:g}M"
-    return f"{number / 1e3:g}k" if number >= 1e4 else f"{number:g}"
+    return f"{number / 1e3:g}k" if number >= 1e4 else f"{number:.4g}"
 
 
 def svg(figure: Figure, name: str) -> str:
