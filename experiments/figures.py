@@ -216,8 +216,19 @@ def svg(figure: Figure, name: str) -> str:
                          "font.sans-serif": ["DejaVu Sans"]}):  # fmt: skip
         written = io.StringIO()
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
-    text = written.getvalue()
+    return _slim(written.getvalue(), name)
+
+
+def _slim(text: str, name: str) -> str:
+    """What a page needs of a drawing: ids that are its own, tenths of a point, no blanks."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<g id=\"[^\"]*\"", "<g", text)
     text = re.sub(r'\b(id="|xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
-    return re.sub(r"(\d+\.\d\d)\d+", r"\1", text)
+    text = re.sub(r'\bd="[^"]*"', lambda path: _rounded(path.group(0)), text)
+    return re.sub(r"\s*\n\s*", "\n", text)
+
+
+def _rounded(path: str) -> str:
+    short = re.sub(r"(\.\d)\d+", r"\1", path).replace("\n", "")
+    return re.sub(r" ?([A-Za-z]) ", r"\1", short.replace(".0 ", " "))

@@ -114,3 +114,11 @@ def test_times_are_estimated_from_measured_ones(results):
     full = runner.estimate(study, full=True, results=results)
     assert 0 < quick < full
     assert runner.estimate(study, full=False, results=results / "none") is None
+
+
+def test_a_slimmer_path_goes_through_the_same_points():
+    path = 'd="M 54.94 -0.06 \nL 303.99 218.00 \nC 1.00 2.50 3 4 5.55 6.05 \nz\n"'
+    tokens = [re.findall(r"[A-Za-z]|-?[\d.]+", p[3:-1]) for p in (path, figures._rounded(path))]
+    assert len(tokens[0]) == len(tokens[1])
+    for wide, slim in zip(*tokens, strict=True):
+        assert wide == slim or abs(float(wide) - float(slim)) < 0.1
