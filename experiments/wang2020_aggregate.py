@@ -1,6 +1,7 @@
 """Wang, Xiao, Devadas, Xu, ICML 2020, Algorithm 1: a study of our own, for the paper ran none.
 
-`Aggregated` is privtail's mechanism: disjoint parts and a smooth bound that is proved.
+`Aggregated` is privtail's mechanism: disjoint parts and a smooth bound that is proved. As in the
+box, the noisy centre is not projected, so that the set does not hide a rate.
 `PrintedAggregate` transcribes lines 1 to 6. It reads records without any privacy of its own, and
 is part of an experiment only.
 """
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from experiments.claims import Claim, lower, no_faster, no_slower, slope, where_better
+from experiments.claims import Claim, lower, no_faster, no_slower, slope
 from experiments.data.aggregate import AGGREGATE, RADIUS
 from experiments.methods import Auto, Published, Reference
 from experiments.study import (
@@ -74,7 +75,7 @@ class Aggregated:
         mechanism = self.minimizer.mechanism(multiplier)
         w = np.zeros((curator.problem.rows, 1))
         w = curator.everyone().aggregate(least_squares, w, mechanism)
-        return Result(domain.prox(w, 0.0), 1, multiplier)
+        return Result(w, 1, multiplier)
 
 
 def aggregated(task: Task, budget: Budget, setting: Setting) -> Aggregated:
@@ -134,7 +135,7 @@ class PrintedAggregate:
                 break
             beyond += 1
         noise = max(bounds) / gamma * rng.standard_normal(task.d)  # line 6
-        w = task.domain.prox((centre + noise).reshape(-1, 1), 0.0)
+        w = (centre + noise).reshape(-1, 1)
         event = Event(
             law="smooth_gaussian", scale=1 / gamma, radius=1.0, diameter=1.0, coordinates=task.d,
             delta=cell.delta, smoothness=beta * beyond,
@@ -207,13 +208,10 @@ BY_N = aggregate_study(
     Grid(fixed={"d": 2}, points=(1e4, 3e4, 1e5, 3e5), epsilons=(1.0,), repetitions=8, varied=4),
     Grid(fixed={"d": 2}, points=(1e4, 3e4, 1e5, 3e5, 1e6), epsilons=(1.0, 2.0), repetitions=20,
          varied=5),
+    Claim("The excess risk is Õ(1/n) (theorem 2).", no_slower(PROVED, -1.0, within=0.15)),
+    Claim("As printed it is, too (theorem 2).", no_slower(PRINTED, -1.0, within=0.15)),
     Claim(
-        "The excess risk is Õ(1/n) (theorem 2).",
-        where_better(PROVED, NONE, no_slower(PROVED, -1.0, within=0.1)),
-    ),
-    Claim(
-        "As printed it is, too (theorem 2).",
-        where_better(PRINTED, NONE, no_slower(PRINTED, -1.0, within=0.1)),
+        "Ours: it is of use, that is better than w = 0, for n up to 300,000.", lower(PROVED, NONE)
     ),
     Claim(
         "Sample and aggregate has poor utility in practice, so the paper does not run it: "

@@ -268,7 +268,7 @@ ERROR_D = Study(
     data=(NORM[1.5], NORM[2.0], COORDINATES[2.0]),
     methods=METHODS,
     quick=Grid(
-        fixed={"n": 1e4}, points=(1, 2, 3, 5, 10), epsilons=(0.2,), repetitions=12, varied=3
+        fixed={"n": 1e4}, points=(1, 2, 3, 5, 10), epsilons=(0.2,), repetitions=12, varied=0
     ),
     full=Grid(
         fixed={"n": 1e5, "points": 20_000},
@@ -321,8 +321,8 @@ ERROR_POINTS = Study(
         fixed={"n": 1e4, "d": 8},
         points=(100, 400, 1600, 6400),
         epsilons=(1.0,),
-        repetitions=8,
-        varied=2,
+        repetitions=6,
+        varied=0,
     ),
     full=Grid(
         fixed={"n": 1e5, "d": 8},
