@@ -377,13 +377,15 @@ def lines(results: list[Result]) -> Iterator[str]:
             yield f"{v.verdict:<21} {result.study.name:<24} {v.claim.sentence}"
 
 
-def build(results: Path = RESULTS, out: Path = PAGE) -> Path:
-    """Write the page."""
+def build(results: Path = RESULTS, out: Path = PAGE) -> list[Result]:
+    """Write the page of the results that are there; return them."""
     known = list(studies().values())
+    loaded = load(results, known)
     out.parent.mkdir(parents=True, exist_ok=True)
     draft = out.with_suffix(".draft")
-    draft.write_text(page(load(results, known), known), encoding="utf-8")
-    return draft.replace(out)
+    draft.write_text(page(loaded, known), encoding="utf-8")
+    draft.replace(out)
+    return loaded
 
 
 def main() -> None:
@@ -392,9 +394,9 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--out", type=Path, default=PAGE)
     asked = parser.parse_args()
-    for line in lines(load(asked.results, studies().values())):
+    for line in lines(build(asked.results, asked.out)):
         print(line)
-    print(f"wrote {build(asked.results, asked.out)}")
+    print(f"wrote {asked.out}")
 
 
 if __name__ == "__main__":

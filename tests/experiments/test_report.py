@@ -37,7 +37,8 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(results):
-    out = report.build(results, results / "reports" / "page.html")
+    out = results / "reports" / "page.html"
+    report.build(results, out)
     return out.read_text(encoding="utf-8")
 
 
