@@ -382,7 +382,7 @@ STUDIES = (
                 smaller_on("covertype", "synthetic", MINE),
             ),
             Claim(
-                "(ours) A smaller norm is a better classifier: with a larger ε fewer labels are wrong",
+                "(ours) A smaller norm classifies better: with a larger ε fewer labels are wrong",
                 decreasing(MINE, along="epsilon", metric="wrong"),
             ),
         ),

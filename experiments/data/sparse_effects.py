@@ -14,7 +14,10 @@ EFFECTS = 10
 
 
 def _features(rng: np.random.Generator, setting: Setting) -> tuple[Doubles, Doubles]:
-    """Gaussian columns of norm sqrt(n), or of norm 1 where ``unit_columns``; signs of effects."""
+    """Gaussian columns of norm sqrt(n), or of norm 1 where ``unit_columns``; the effects.
+
+    The penalty is in units of a feature.
+    """
     n, d = int(setting["n"]), int(setting["d"])
     X = rng.standard_normal((n, d))
     norm = 1.0 if setting["unit_columns"] else math.sqrt(n)
@@ -31,10 +34,9 @@ def draw_lasso(rng: np.random.Generator, setting: Setting) -> Task:
     def measure(w: Doubles) -> dict[str, float]:
         return {"error": float(np.linalg.norm(w[:, 0] - beta))}
 
-    return Task(
-        X=X, y=y, loss=SquaredLoss(), domain=L1(alpha=setting["penalty"]), measure=measure,
-        truth=_truth(X, beta),
-    )  # fmt: skip
+    truth = _truth(X, beta)
+    penalty = L1(alpha=setting["penalty"] * truth["size"])
+    return Task(X=X, y=y, loss=SquaredLoss(), domain=penalty, measure=measure, truth=truth)
 
 
 def draw_logistic(rng: np.random.Generator, setting: Setting) -> Task:
@@ -50,10 +52,9 @@ def draw_logistic(rng: np.random.Generator, setting: Setting) -> Task:
         angle = math.degrees(math.acos(min(1.0, max(-1.0, cosine))))
         return {"error": float(np.linalg.norm(w[:, 0] - beta)), "angle": angle}
 
-    return Task(
-        X=X, y=y, loss=LogisticLoss(), domain=L1(alpha=setting["penalty"]), measure=measure,
-        truth=_truth(X, beta),
-    )  # fmt: skip
+    truth = _truth(X, beta)
+    penalty = L1(alpha=setting["penalty"] * truth["size"])
+    return Task(X=X, y=y, loss=LogisticLoss(), domain=penalty, measure=measure, truth=truth)
 
 
 def _truth(X: Doubles, beta: Doubles) -> dict[str, float]:
