@@ -231,7 +231,6 @@ BY_M = aggregate_study(
         "ε > 2 d/√m subsets are enough for the printed noise to be of use (theorem 1).",
         lower(PRINTED, NONE),
     ),
-    Claim("Ours: the proved bound gives less noise than the printed one.", lower(PROVED, PRINTED)),
 )  # fmt: skip
 BY_EPSILON = aggregate_study(
     "epsilon", "Sample and aggregate, d = 2, n = 100,000: excess risk against ε",
