@@ -282,8 +282,8 @@ ERROR_D = Study(
     choices=WITH_POINTS,
     claims=(
         Claim(
-            "On nets of a size that can be searched, which is not the theorems' (3 Δ n)^d, the excess "
-            "risk still grows like d^((θ−1)/θ) at most, for moments of the norm.",
+            "On nets that can be searched, which are not the theorems' of (3 Δ n)^d points, the "
+            "excess risk still grows like d^((θ−1)/θ) at most, for moments of the norm.",
             where_better(
                 SEARCH,
                 NONE,
