@@ -198,6 +198,7 @@ def aggregate_study(
         axis=axis, metrics=(RISK,), data=(AGGREGATE,), methods=METHODS, quick=quick, full=full,
         delta=lambda n: DELTA, choices=CHOICES, claims=claims,
         expectation="excess risk ≤ Õ((β/α)² d³/(nε⁴) L(w*)) for m of order d²/ε²",
+        note="With the printed bound the risk is above 10^4 where ε is 1, beyond the axis.",
         guides={} if exponent is None else {AGGREGATE.name: exponent},
     )  # fmt: skip
 
