@@ -40,7 +40,10 @@ def draw(study: Study, frame: pd.DataFrame, metric: Metric) -> Figure:
     layers = _panels(study, rows)
     across = min(COLUMNS, len(layers))
     down = math.ceil(len(layers) / across)
-    figure = Figure(figsize=(PANEL[0] * across, PANEL[1] * down + 1.1), layout="constrained")
+    figure = Figure(
+        figsize=(PANEL[0] * across, PANEL[1] * down + (1.1 if across > 1 else 1.6)),
+        layout="constrained",
+    )
     axes = figure.subplots(down, across, squeeze=False, sharey=study.panels == "epsilon")
     looks = _looks(study)
     shared = _quartiles(rows) if study.panels == "epsilon" else None
@@ -58,7 +61,7 @@ def draw(study: Study, frame: pd.DataFrame, metric: Metric) -> Figure:
             handles.setdefault(label, handle)
     figure.legend(
         list(handles.values()), list(handles), loc="outside lower center",
-        ncols=min(across + 1, len(handles)), fontsize=8, frameon=False, handlelength=3.2,
+        ncols=min(across + (across > 1), len(handles)), fontsize=8, frameon=False, handlelength=3.2,
     )  # fmt: skip
     return figure
 

@@ -737,7 +737,7 @@ SPARSE_N = Study(
     metrics=(RISK,),
     data=(SPARSE_PARETO[0.5], SPARSE_PARETO[1.0], SPARSE_STUDENT, SPARSE_LOGNORMAL),
     methods=SPARSE,
-    quick=Grid(fixed=S_STAR, points=(1e4, 3e4, 1e5), epsilons=(1.0,), repetitions=10, varied=2),
+    quick=Grid(fixed=S_STAR, points=(3e3, 1e4, 3e4, 1e5), epsilons=(1.0,), repetitions=8, varied=2),
     full=Grid(
         fixed=S_STAR,
         points=(3e3, 1e4, 3e4, 1e5, 3e5, 1e6),
@@ -860,8 +860,8 @@ PEELING = Study(
         fixed={"n": 1e4, "d": 200},
         points=(1, 3, 10, 30),
         epsilons=(0.5, 1.0),
-        repetitions=30,
-        varied=10,
+        repetitions=10,
+        varied=5,
     ),
     full=Grid(
         fixed={"n": 1e5, "d": 200},

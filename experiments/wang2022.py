@@ -282,8 +282,8 @@ ERROR_D = Study(
     choices=WITH_POINTS,
     claims=(
         Claim(
-            "The excess risk grows like d^((θ−1)/θ) at most, for moments of the norm (theorems 1 "
-            "and 2).",
+            "On nets that can be searched, which are not the theorems' of (3 Δ n)^d points, the "
+            "excess risk still grows like d^((θ−1)/θ) at most, for moments of the norm.",
             where_better(
                 SEARCH,
                 NONE,
@@ -297,7 +297,7 @@ ERROR_D = Study(
             ),
         ),
         Claim(
-            "It grows like d at most, for moments of coordinates (theorem 1).",
+            "On these nets it still grows like d at most, for moments of coordinates.",
             where_better(
                 SEARCH,
                 NONE,

@@ -29,7 +29,8 @@ class SparseLine:
         n, d, s = int(setting["n"]), int(setting["d"]), int(setting["sparsity"])
         w_star = np.zeros((d, 1))
         w_star[:s, 0] = (-1.0) ** np.arange(s) / math.sqrt(s)
-        X: Doubles = np.asarray(1.0 - 2.0 * rng.integers(0, 2, (n, d)), dtype=np.float64)
+        signs = rng.integers(0, 2, (n, d), dtype=np.int8)
+        X: Doubles = np.asarray(1.0 - 2.0 * signs, dtype=np.float64)
         y = (X @ w_star)[:, 0] + self.law.draw(rng, (n,)) - self.law.mean
 
         def measure(w: Doubles) -> dict[str, float]:
