@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint audits bench bench-peers accuracy lock clean
+.PHONY: help demo test check lint audits bench bench-peers accuracy reproduce lock clean
 
 VENV = .venv
 PY = $(VENV)/bin/python
@@ -41,6 +41,7 @@ help:
 	@echo 'make bench       speed and memory, beside the plain gradient and the limits we set ourselves'
 	@echo 'make bench-peers accuracy and seconds beside diffprivlib and Opacus'
 	@echo 'make accuracy    the defaults beside a constant and the fit without privacy'
+	@echo 'make reproduce   the experiments of the papers in small, and the report on their claims'
 	@echo 'make lock        regenerate requirements/*.txt from pyproject.toml'
 	@echo 'make clean       remove .venv, demo/ and caches'
 	@echo
@@ -76,6 +77,10 @@ bench: $(DEV) $(SELF)
 
 accuracy: $(DEV) $(SELF)
 	@PYTHONDONTWRITEBYTECODE=1 "$(PY)" -W ignore benchmarks/accuracy.py --quick
+
+reproduce: $(DEV) $(SELF)
+	@"$(PY)" -m privtail.cli reproduce all --quick
+	@"$(PY)" -m experiments.report
 
 # The peers need an older scikit-learn: they get an environment of their own, outside the tree.
 PEERS = $(or $(TMPDIR),/tmp)/privtail-peers

@@ -873,9 +873,8 @@ def test_every_answer_is_a_sum_of_bounded_records(
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 @pytest.mark.parametrize("where", ["work", "source"])
 def test_a_sweep_that_fails_gives_nothing_and_closes_its_source(
-    where: str, error: Any, threads: str, monkeypatch: pytest.MonkeyPatch
+    where: str, error: Any, threads: str
 ) -> None:
-    monkeypatch.setenv("PRIVTAIL_THREADS", threads)
     closed = []
 
     def shares() -> Any:
@@ -893,7 +892,7 @@ def test_a_sweep_that_fails_gives_nothing_and_closes_its_source(
         return np.ones(1, np.int64)
 
     with pytest.raises(error):
-        batch_module._added(work, shares(), (1,))
+        batch_module._added(work, shares(), (1,), int(threads))
     assert closed == [True]
 
 

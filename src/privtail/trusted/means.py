@@ -64,7 +64,8 @@ class Interval:
 
     def __post_init__(self) -> None:
         known = self.kind in (CLAMP, TRUNCATE, CATONI) and 0 < self.limit <= 1
-        if not known or len(self.coefficients) != 2 * FRACTION_DEGREE:
+        unsaid = self.kind == CATONI and not any(self.coefficients)
+        if not known or unsaid or len(self.coefficients) != 2 * FRACTION_DEGREE:
             raise InvalidInput(
                 "An Interval needs a known kind of influence, a limit in (0, 1], and the "
                 "coefficients of catoni_fraction() for the smoothed one."

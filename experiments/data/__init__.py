@@ -1,0 +1,1 @@
+"""One file per data set: synthetic laws with known truth, and real tables."""

@@ -1,0 +1,237 @@
+"""A study as a figure: curves with bands, one panel per budget or data set, as vector graphics.
+
+Colours are Okabe and Ito's; a method keeps its colour and marker in all panels. The accounting is
+the style of the line: dotted as printed, solid at the stated epsilon. Bands are the quartiles over
+repetitions, lines their medians.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.study import AS_PRINTED, AUTO, ITERATION, NO_PRIVACY, STATED, Metric, Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#5F5F5F",
+)  # fmt: skip
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+BASELINE = "#000000"
+STYLES = {AS_PRINTED: ":", STATED: "-", AUTO: "-.", NO_PRIVACY: "--"}
+SUFFIX = {AS_PRINTED: ", as printed", STATED: "", AUTO: "", NO_PRIVACY: ", not private"}
+PANEL = (4.1, 3.3)
+COLUMNS = 3
+
+
+def draw(study: Study, frame: pd.DataFrame, metric: Metric) -> Figure:
+    """The figure of one metric of a study."""
+    from matplotlib.figure import Figure
+
+    rows = frame[(frame["variant"] == "") & (frame["metric"] == metric.name)]
+    layers = _panels(study, rows)
+    across = min(COLUMNS, len(layers))
+    down = math.ceil(len(layers) / across)
+    figure = Figure(
+        figsize=(PANEL[0] * across, PANEL[1] * down + (1.1 if across > 1 else 1.6)),
+        layout="constrained",
+    )
+    axes = figure.subplots(down, across, squeeze=False, sharey=study.panels == "epsilon")
+    looks = _looks(study)
+    shared = _quartiles(rows) if study.panels == "epsilon" else None
+    for place, (title, part) in zip(axes.flat, layers, strict=False):
+        _panel(study, place, part, metric, looks)
+        _scale(place, metric, _quartiles(part) if shared is None else shared)
+        place.set_title(title, fontsize=10)
+    for place in axes.flat[len(layers) :]:
+        place.set_axis_off()
+    for place in axes[:, 0]:
+        place.set_ylabel(metric.label)
+    handles: dict[str, Any] = {}
+    for place in axes.flat:
+        for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(
+        list(handles.values()), list(handles), loc="outside lower center",
+        ncols=min(across + (across > 1), len(handles)), fontsize=8, frameon=False, handlelength=3.2,
+    )  # fmt: skip
+    return figure
+
+
+def _panels(study: Study, rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """One panel per data set and budget, or per data set where epsilon is the axis."""
+    found = []
+    datasets = [d.name for d in study.data if (rows["dataset"] == d.name).any()]
+    epsilons = sorted(e for e in rows["epsilon"].unique() if e < math.inf)
+    split = study.panels == "epsilon" and study.axis.name != "epsilon"
+    for dataset in datasets:
+        here = rows[rows["dataset"] == dataset]
+        said = dataset if len(datasets) > 1 else ""
+        if not split:
+            found += _by_budget(study, here, epsilons, said or dataset)
+            continue
+        for epsilon in epsilons:
+            part = here[(here["epsilon"] == epsilon) | (here["epsilon"] == math.inf)]
+            found.append((", ".join(x for x in (said, f"ε = {epsilon:g}") if x), part))
+    return found
+
+
+def _by_budget(
+    study: Study, here: pd.DataFrame, epsilons: list[float], said: str
+) -> list[tuple[str, pd.DataFrame]]:
+    """One panel of a data set; several where several budgets would be drawn over each other."""
+    if study.axis.name == "epsilon" or len(epsilons) < 2:
+        return [(said, here)]
+    return [
+        (f"{said}, ε = {e:g}", here[(here["epsilon"] == e) | (here["epsilon"] == math.inf)])
+        for e in epsilons
+    ]
+
+
+def _looks(study: Study) -> dict[str, tuple[str, str]]:
+    """Colour and marker of every method; baselines are black."""
+    looks, private = {}, 0
+    for index, method in enumerate(study.methods):
+        if method.accountings == (NO_PRIVACY,):
+            looks[method.name] = (BASELINE, MARKERS[(index + 3) % len(MARKERS)])
+        else:
+            looks[method.name] = (
+                COLOURS[private % len(COLOURS)], MARKERS[private % len(MARKERS)],
+            )  # fmt: skip
+            private += 1
+    return looks
+
+
+def _panel(
+    study: Study, place: Axes, rows: pd.DataFrame, metric: Metric,
+    looks: dict[str, tuple[str, str]],
+) -> None:  # fmt: skip
+    from matplotlib.ticker import MaxNLocator
+
+    spread = _quartiles(rows)
+    for method in study.methods:
+        colour, marker = looks[method.name]
+        for accounting in method.accountings:
+            mine = spread[
+                (spread["method"] == method.name) & (spread["accounting"] == accounting)
+            ].sort_values("x")
+            if len(mine):
+                label = method.name + SUFFIX[accounting]
+                _line(study, place, mine, colour, marker, STYLES[accounting], label)
+    _guide(study, place, rows, spread)
+    if study.axis.log:
+        place.set_xscale("log")
+        points = np.unique(rows["x"].dropna())
+        if 1 < len(points) <= 7:
+            place.set_xticks(points, [_short(p) for p in points])
+            place.minorticks_off()
+    if study.axis.name == ITERATION:
+        place.xaxis.set_major_locator(MaxNLocator(integer=True))
+    place.set_xlabel(study.axis.label)
+    place.grid(visible=True, which="both", linewidth=0.3, color="#DDDDDD")
+    place.tick_params(labelsize=8)
+
+
+def _scale(place: Axes, metric: Metric, spread: pd.DataFrame) -> None:
+    """A logarithmic axis where the values ask for it; the same limits where panels share them."""
+    values = spread["middle"].to_numpy(float)
+    values = values[np.isfinite(values)]
+    logarithmic = bool(
+        metric.log and len(values) and values.min() > 0 and values.max() / values.min() > 4
+    )
+    if logarithmic:
+        place.set_yscale("log")
+        place.grid(visible=True, which="minor", axis="y", linewidth=0.2, color="#EEEEEE")
+    place.set_ylim(*_limits(values, logarithmic=logarithmic))
+
+
+def _limits(values: Any, *, logarithmic: bool) -> tuple[float | None, float | None]:
+    """A curve that runs away does not flatten the others."""
+    if not len(values):
+        return None, None
+    low, high = float(values.min()), float(values.max())
+    middle = float(np.median(values))
+    if logarithmic:
+        return low / 1.6, min(high, middle * 1e4) * 1.6
+    room = 0.08 * (min(high, middle + 20 * abs(middle)) - low) + 1e-12
+    return low - room, min(high, middle + 20 * abs(middle)) + room
+
+
+def _line(
+    study: Study, place: Axes, mine: pd.DataFrame, colour: str, marker: str, style: str, label: str
+) -> None:
+    if mine["x"].isna().all():
+        place.axhline(
+            float(mine["middle"].iloc[0]), color=colour, linestyle=style, linewidth=1.4, label=label
+        )
+        return
+    place.fill_between(mine["x"], mine["low"], mine["high"], color=colour, alpha=0.15, linewidth=0)
+    every = max(1, len(mine) // 6) if study.axis.name == ITERATION else 1
+    place.plot(
+        mine["x"], mine["middle"], color=colour, marker=marker, markersize=4, markevery=every,
+        linestyle=style, linewidth=1.4, label=label,
+    )  # fmt: skip
+
+
+def _guide(study: Study, place: Axes, rows: pd.DataFrame, spread: pd.DataFrame) -> None:
+    """The exponent of a theorem, through the first point of the first method's last line."""
+    first = study.methods[0]
+    exponents = [study.guides[name] for name in rows["dataset"].unique() if name in study.guides]
+    mine = spread[
+        (spread["method"] == first.name) & (spread["accounting"] == first.accountings[-1])
+    ].sort_values("x")
+    if exponents and len(mine):
+        x = mine["x"].to_numpy(float)
+        y = float(mine["middle"].iloc[0]) * (x / x[0]) ** exponents[0]
+        place.plot(x, y, color="#888888", linewidth=0.9, label="slope of the theorem")
+
+
+def _quartiles(rows: pd.DataFrame) -> pd.DataFrame:
+    grouped = rows.groupby(["method", "accounting", "epsilon", "x"], observed=True, dropna=False)[
+        "value"
+    ]
+    found = pd.DataFrame(
+        {"middle": grouped.median(), "low": grouped.quantile(0.25), "high": grouped.quantile(0.75)}
+    )
+    return found.reset_index()
+
+
+def _short(number: float) -> str:
+    """Tick labels: 100k for 100000."""
+    if number >= 1e6:
+        return f"{number / 1e6:g}M"
+    return f"{number / 1e3:g}k" if number >= 1e4 else f"{number:.4g}"
+
+
+def svg(figure: Figure, name: str) -> str:
+    """The figure as inline SVG, with ids of its own and without a date."""
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif",
+                         "font.sans-serif": ["DejaVu Sans"]}):  # fmt: skip
+        written = io.StringIO()
+        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    return _slim(written.getvalue(), name)
+
+
+def _slim(text: str, name: str) -> str:
+    """What a page needs of a drawing: ids that are its own, tenths of a point, no blanks."""
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<g id=\"[^\"]*\"", "<g", text)
+    text = re.sub(r'\b(id="|xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
+    text = re.sub(r'\bd="[^"]*"', lambda path: _rounded(path.group(0)), text)
+    return re.sub(r"\s*\n\s*", "\n", text)
+
+
+def _rounded(path: str) -> str:
+    short = re.sub(r"(\.\d)\d+", r"\1", path).replace("\n", "")
+    return re.sub(r" ?([A-Za-z]) ", r"\1", short.replace(".0 ", " "))

@@ -1,0 +1,403 @@
+"""The report: every study beside the paper's claim, on one page that needs nothing else.
+
+    python -m experiments.report
+
+It is made from ``reports/results/*.parquet`` alone, and the same results give the same page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments import figures
+from experiments.claims import FAILS, HOLDS, UNEQUAL, UNTESTED, Finding, Verdict, judge, view
+from experiments.papers import PAPERS, studies
+from experiments.runner import RESULTS, ROOT
+from experiments.study import AS_PRINTED, AUTO, STATED, Study
+
+PAGE = ROOT / "reports" / "reproduction.html"
+CLASSES = {HOLDS: "holds", FAILS: "fails", UNEQUAL: "unequal", UNTESTED: "untested"}
+PRECISION = 3
+
+STYLE = """
+:root { color-scheme: light; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; margin: 0 auto;
+       max-width: 84rem; padding: 1rem 1.5rem 4rem; }
+h1 { font-size: 1.7rem; margin-bottom: .2rem; }
+h2 { border-bottom: 2px solid #0072B2; margin-top: 3rem; padding-bottom: .2rem; }
+h3 { margin: 2.4rem 0 .3rem; }
+p, li { max-width: 62rem; }
+table { border-collapse: collapse; margin: .8rem 0; font-size: .88rem; }
+th, td { padding: .25rem .7rem .25rem 0; text-align: left; vertical-align: top;
+         border-bottom: 1px solid #e4e4e4; }
+th { font-weight: 600; border-bottom: 2px solid #bbb; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.verdict { font-weight: 600; white-space: nowrap; }
+.holds { color: #00664b; } .holds::before { content: "✓ "; }
+.fails { color: #a83f00; } .fails::before { content: "✗ "; }
+.unequal { color: #8a4476; } .unequal::before { content: "≠ "; }
+.untested { color: #666; } .untested::before { content: "? "; }
+blockquote { border-left: 4px solid #56B4E9; margin: .5rem 0; padding: .1rem 0 .1rem .9rem;
+             color: #333; max-width: 62rem; }
+code, pre { background: #f4f4f4; font-size: .88rem; }
+pre { padding: .5rem .8rem; overflow-x: auto; }
+figure { margin: 1rem 0; }
+svg { max-width: 100%; height: auto; }
+details { margin: .5rem 0; } summary { cursor: pointer; font-weight: 600; }
+nav a { margin-right: 1rem; white-space: nowrap; }
+.scroll { overflow-x: auto; }
+"""
+
+INTRODUCTION = """
+<p>The figures and tables of five papers, run again with privtail, and every claim of their text
+with a verdict that is computed from the results. All noise is simulated: the law of the exact
+noise, seeded. Two data sets are neighbours if one record was replaced, unless a study says
+otherwise.</p>
+<p><b>Three ways to spend.</b> <i>As printed</i>: the paper's own formula for the noise, on a budget
+of what that noise truly costs (the tables of true ε). <i>At the stated ε</i>: the same algorithm,
+its noise from the exact accountant. <i>auto</i>: privtail's default, which is told nothing about
+the data. Dashed lines are fits without privacy.</p>
+<p><b>Verdicts.</b> A claim <i>holds</i> if it does at the stated ε, <i>fails</i> if it does
+neither there nor as printed, and is true <i>not at equal privacy</i> if it holds as printed alone.
+Where the 95 % interval leaves it open, it is <i>not tested</i>. Effects are ratios of geometric
+means over repetitions unless they say otherwise. Lines of a figure are medians over repetitions,
+bands quartiles.</p>
+"""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A study, its tidy table, and what became of its claims."""
+
+    study: Study
+    frame: pd.DataFrame
+    grid: str
+    verdicts: list[Verdict]
+
+
+def load(folder: Path, known: Iterable[Study]) -> list[Result]:
+    """The results that are there, in the order of the studies."""
+    import pyarrow.parquet as pq
+
+    found = []
+    for study in known:
+        path = folder / f"{study.name}.parquet"
+        if path.is_file():
+            table = pq.read_table(path)
+            grid = (table.schema.metadata or {}).get(b"grid", b"quick").decode()
+            frame = table.to_pandas()
+            frame["variant"] = frame["variant"].astype(str)
+            found.append(Result(study, frame, grid, judge(study, frame)))
+    return found
+
+
+def page(results: list[Result], known: Iterable[Study]) -> str:
+    """The whole report."""
+    missing = sorted({s.name for s in known} - {r.study.name for r in results})
+    body = [
+        "<h1>The papers, reproduced and judged</h1>",
+        INTRODUCTION,
+        _navigation(results),
+        '<h2 id="claims">Claims</h2>',
+        _counts(results),
+        _claims(results),
+    ]
+    for paper, citation in PAPERS.items():
+        mine = [r for r in results if r.study.paper == paper]
+        if mine:
+            body.append(f'<h2 id="{paper}">{escape(citation)}</h2>')
+            body.append(_commands(paper, mine))
+            body += [section(result) for result in mine]
+    if missing:
+        body.append(f"<p>Without results: {escape(', '.join(missing))}.</p>")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>privtail: the papers reproduced</title><style>{STYLE}</style></head>\n<body>\n"
+        + "\n".join(body)
+        + "\n</body></html>\n"
+    )
+
+
+def section(result: Result) -> str:
+    """One study: the claim of the paper, its figures, verdicts, prices and choices."""
+    study = result.study
+    parts = [f'<h3 id="{study.name}">{escape(study.item)}: {escape(study.title)}</h3>']
+    if study.expectation:
+        parts.append(f"<blockquote>{escape(study.expectation)}</blockquote>")
+    for metric in study.metrics:
+        drawn = figures.svg(
+            figures.draw(study, result.frame, metric), f"{study.name}-{metric.name}"
+        )
+        parts.append(f"<figure>{drawn}</figure>")
+    if study.note:
+        parts.append(f"<p>{escape(study.note)}</p>")
+    parts += [
+        _verdicts(result),
+        _details("True ε of the printed noise", _prices(result)),
+        _details("privtail's default beside the best published method", _beside(result)),
+        _details("What the paper left out", _choices(result)),
+        _details("Data and sizes", _data(result)),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+# --- Parts -----------------------------------------------------------------------------------
+
+
+def _navigation(results: list[Result]) -> str:
+    there = {r.study.paper for r in results}
+    links = [_link("claims", "claims"), *(_link(p, p) for p in PAPERS if p in there)]
+    return f"<nav>{''.join(links)}</nav>"
+
+
+def _counts(results: list[Result]) -> str:
+    rows = []
+    for paper in PAPERS:
+        verdicts = [v.verdict for r in results if r.study.paper == paper for v in r.verdicts]
+        if verdicts:
+            rows.append([_link(paper, paper), *(_number(verdicts.count(w)) for w in CLASSES)])
+    return _table(["paper", *CLASSES], rows)
+
+
+def _claims(results: list[Result]) -> str:
+    rows = [
+        [escape(r.study.paper), escape(v.claim.sentence), _word(v), *_effect(v.finding),
+         _link(r.study.name, r.study.item)]
+        for r in results for v in r.verdicts
+    ]  # fmt: skip
+    heads = ["paper", "claim", "verdict", "effect", "95 % interval", "of", "study"]
+    return f'<div class="scroll">{_table(heads, rows)}</div>'
+
+
+def _verdicts(result: Result) -> str:
+    rows = [
+        [escape(v.claim.sentence), _word(v), *_effect(v.stated), *_effect(v.printed)[:2]]
+        for v in result.verdicts
+    ]
+    if not rows:
+        return ""
+    heads = ["claim", "verdict", "effect at the stated ε", "95 % interval", "of",
+             "effect as printed", "95 % interval"]  # fmt: skip
+    return f'<div class="scroll">{_table(heads, rows)}</div>'
+
+
+def _prices(result: Result) -> str:
+    rows = result.frame[result.frame["accounting"] == AS_PRINTED]
+    rows = rows[rows["variant"] == ""]
+    if rows.empty:
+        return ""
+    spent = rows.groupby(["method", "epsilon"], observed=True)["epsilon_true"].agg(["min", "max"])
+    listed = []
+    for (method, epsilon), (low, high) in spent.iterrows():
+        true = _short(low) if math.isclose(low, high, rel_tol=5e-3) else (
+            f"{_short(low)} to {_short(high)}"
+        )  # fmt: skip
+        listed.append([escape(str(method)), _number(epsilon), _cell(true)])
+    return _table(["method", "stated ε", "true ε"], listed)
+
+
+def _beside(result: Result) -> str:
+    """Geometric mean of the default over the method with the least mean logarithm, per budget."""
+    seen = view(result.study, result.frame, STATED)
+    rows = seen.rows[(seen.rows["metric"] == seen.metric) & (seen.rows["epsilon"] < math.inf)]
+    ours = rows[rows["accounting"] == AUTO]
+    theirs = rows[rows["accounting"] == STATED]
+    if ours.empty or theirs.empty or (rows["value"] <= 0).any():
+        return ""
+    listed = []
+    for dataset in dict.fromkeys(ours["dataset"]):
+        for epsilon in sorted(set(ours["epsilon"]) & set(theirs["epsilon"])):
+            own, other = (
+                part[(part["dataset"] == dataset) & (part["epsilon"] == epsilon)]
+                .assign(log=lambda f: np.log(f["value"]))
+                .groupby("method", observed=True)["log"].mean().dropna()
+                for part in (ours, theirs)
+            )  # fmt: skip
+            if len(own) and len(other):
+                ratio = math.exp(min(50.0, float(own.min() - other.min())))
+                listed.append([
+                    escape(str(dataset)), _number(epsilon), escape(str(other.idxmin())),
+                    _number(ratio),
+                ])  # fmt: skip
+    metric = result.study.metrics[0].label
+    return _table(["data", "ε", "best published at this ε", f"auto / it, {escape(metric)}"], listed)
+
+
+def _choices(result: Result) -> str:
+    rows = []
+    for choice in result.study.choices:
+        other, changed = "", ""
+        if choice.variant:
+            other = f"{choice.other:g}"
+            changed = _changed(result, choice.variant)
+        elif elsewhere := _varied_in(result.study, choice.name):
+            changed = f"tried in {_link(elsewhere.name, elsewhere.item)}"
+        rows.append([
+            f"<code>{escape(choice.name)}</code>", _number(choice.value), escape(choice.reason),
+            _cell(other), changed,
+        ])  # fmt: skip
+    if not rows:
+        return ""
+    return _table(["parameter", "value", "reason", "tried once", "and then"], rows)
+
+
+def _varied_in(study: Study, name: str) -> Study | None:
+    """The study of the same paper that varies a parameter, one of the same data first."""
+    same = [
+        s for s in studies().values()
+        if s.paper == study.paper and any(c.name == name and c.variant for c in s.choices)
+    ]  # fmt: skip
+    kinds = {d.name for d in study.data}
+    return min(same, key=lambda s: not kinds & {d.name for d in s.data}, default=None)
+
+
+def _changed(result: Result, variant: str) -> str:
+    """Which verdicts a variation turns round, at the budgets that it was run with."""
+    frame = result.frame
+    budgets = set(frame.loc[frame["variant"] == variant, "epsilon"])
+    if not budgets:
+        return "not run"
+    plain, varied = (
+        judge(result.study, frame[frame["epsilon"].isin(budgets)], name) for name in ("", variant)
+    )
+    turned, left_open = [], 0
+    for before, after in zip(plain, varied, strict=True):
+        left_open += after.verdict == UNTESTED
+        if UNTESTED not in (before.verdict, after.verdict) and before.verdict != after.verdict:
+            turned.append(
+                f"“{before.claim.sentence}” {after.verdict}: effect {_short(after.finding.effect)}"
+                f" for {_short(before.finding.effect)}"
+            )
+    private = ", ".join(f"{e:g}" for e in sorted(budgets) if e < math.inf)
+    said = f"at ε = {private}: {'; '.join(turned) if turned else 'no verdict turns'}"
+    return escape(f"{said} ({left_open} of {len(varied)} not tested)" if left_open else said)
+
+
+def _data(result: Result) -> str:
+    study, frame = result.study, result.frame
+    said = "".join(
+        f"<li>{escape(data.name)}: {escape(data.says)}</li>" for data in study.data if data.says
+    )
+    seconds = float(_per_cell(frame)["seconds"].sum())
+    sizes = ", ".join(f"{name} = {_range(frame[name])}" for name in ("n", "d"))
+    repetitions = int(frame["repetition"].max()) + 1
+    return (
+        f"<ul>{said}</ul><p>{escape(sizes)}; {repetitions} repetitions; δ = "
+        f"{escape(_range(frame['delta']))}; neighbours: {study.neighbours}; {result.grid} grid, "
+        f"{len(_per_cell(frame))} fits, {seconds:.0f} seconds of one core.</p>"
+    )
+
+
+def _per_cell(frame: pd.DataFrame) -> pd.DataFrame:
+    cell = ["variant", "dataset", "method", "accounting", "epsilon", "repetition", "seconds"]
+    return frame.drop_duplicates(cell)
+
+
+def _commands(paper: str, results: list[Result]) -> str:
+    size = "--full" if all(r.grid == "full" for r in results) else "--quick"
+    return (
+        f"<pre>privtail reproduce {paper} {size}     # these studies\n"
+        f"privtail reproduce {results[0].study.name} --full     # one of them, in full\n"
+        "python -m experiments.report     # this page</pre>"
+    )
+
+
+# --- Pieces of a page --------------------------------------------------------------------------
+
+
+def _table(heads: Iterable[str], rows: list[list[str]]) -> str:
+    if not rows:
+        return ""
+    top = "".join(f"<th>{head}</th>" for head in heads)
+    return f"<table><tr>{top}</tr>{''.join(map(_row, rows))}</table>"
+
+
+def _row(cells: list[str]) -> str:
+    return f"<tr>{''.join(c if c.startswith('<td') else f'<td>{c}</td>' for c in cells)}</tr>"
+
+
+def _cell(text: str) -> str:
+    return f'<td class="number">{escape(text)}</td>'
+
+
+def _number(value: float) -> str:
+    return _cell(_short(value))
+
+
+def _details(title: str, content: str) -> str:
+    if not content:
+        return ""
+    return (
+        f'<details><summary>{escape(title)}</summary><div class="scroll">{content}</div></details>'
+    )
+
+
+def _link(anchor: str, text: str) -> str:
+    return f'<a href="#{anchor}">{escape(text)}</a>'
+
+
+def _word(verdict: Verdict) -> str:
+    return f'<span class="verdict {CLASSES[verdict.verdict]}">{verdict.verdict}</span>'
+
+
+def _effect(finding: Finding) -> list[str]:
+    if math.isnan(finding.effect):
+        return [_cell("–"), _cell("–"), escape(finding.what)]
+    low, high = _short(finding.low), _short(finding.high)
+    return [_number(finding.effect), _cell(f"{low} … {high}"), escape(finding.what)]
+
+
+def _range(values: pd.Series) -> str:
+    low, high = float(values.min()), float(values.max())
+    return _short(low) if low == high else f"{_short(low)} … {_short(high)}"
+
+
+def _short(value: float) -> str:
+    if not math.isfinite(value):
+        return {math.inf: "∞", -math.inf: "−∞"}.get(value, "–")
+    if value == int(value) and abs(value) < 1e7:
+        return f"{int(value):,}"
+    text = f"{value:.{PRECISION}g}"
+    return text.replace("-", "−").replace("e−0", "e−").replace("e+0", "e")
+
+
+def lines(results: list[Result]) -> Iterator[str]:
+    """The table of claims as plain text."""
+    for result in results:
+        for v in result.verdicts:
+            yield f"{v.verdict:<21} {result.study.name:<24} {v.claim.sentence}"
+
+
+def build(results: Path = RESULTS, out: Path = PAGE) -> list[Result]:
+    """Write the page of the results that are there; return them."""
+    known = list(studies().values())
+    loaded = load(results, known)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    draft = out.with_suffix(".draft")
+    draft.write_text(page(loaded, known), encoding="utf-8")
+    draft.replace(out)
+    return loaded
+
+
+def main() -> None:
+    """Build the report and print the table of claims."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=PAGE)
+    asked = parser.parse_args()
+    for line in lines(build(asked.results, asked.out)):
+        print(line)
+    print(f"wrote {asked.out}")
+
+
+if __name__ == "__main__":
+    main()

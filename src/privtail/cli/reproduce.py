@@ -1,0 +1,106 @@
+"""``privtail reproduce``: the experiments of the papers, from a copy of the repository."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import privtail
+from privtail.cli.console import say, show
+from privtail.errors import InvalidInput
+
+NEEDED = ("pandas", "pyarrow", "matplotlib")
+
+
+def reproduce(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LIST|NAME...", show_default=False, help="LIST, papers, studies, or all."
+        ),
+    ],
+    full: Annotated[
+        bool,
+        typer.Option("--full/--quick", help="The papers' grids, up to two hours a study."),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", show_default=False, help="For results; else reports/results."
+        ),
+    ] = None,
+    processes: Annotated[int, typer.Option(min=1, help="How many run at a time.")] = 2,
+) -> None:
+    """Run experiments of the papers, and say which of their claims hold.
+
+    LIST shows the studies: what they reproduce, how long they take, whether their data are here.
+    A run that was killed goes on where it stopped. Noise is simulated: the law of the exact noise,
+    seeded. make reproduce runs all quick studies and builds the report.
+
+    For example:
+      privtail reproduce LIST
+      privtail reproduce wang2020-figure-1a
+      privtail reproduce wang2020 xie2023 --full --out results/
+    """
+    _require_repository()
+    runner: Any = importlib.import_module("experiments.runner")
+    papers: Any = importlib.import_module("experiments.papers")
+    if names == ["LIST"]:
+        _list(runner, papers)
+        return
+    try:
+        papers.chosen(names)
+    except ValueError as error:
+        raise InvalidInput(f"{error} privtail reproduce LIST shows what there is.") from None
+    folder = runner.RESULTS if out is None else out
+    paths = runner.run_all(names, full=full, processes=processes, results=folder, tell=say)
+    report: Any = importlib.import_module("experiments.report")
+    written = {path.stem for path in paths}
+    known = [study for study in papers.chosen(names) if study.name in written]
+    for line in report.lines(report.load(folder, known)):
+        show(line)
+    if paths:
+        show(f"results: {folder}")
+        show("python -m experiments.report draws them beside the papers' claims")
+
+
+def _require_repository() -> None:
+    """Make ``experiments`` importable, or say why it is not."""
+    root = Path(privtail.__file__).resolve().parents[2]
+    if not (root / "experiments" / "runner.py").is_file():
+        raise InvalidInput(
+            "The experiments are in the repository, not in the installed package. Clone it and "
+            "type: make reproduce"
+        )
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InvalidInput(
+            f"The experiments need {', '.join(missing)}. Type: pip install {' '.join(missing)}"
+        )
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+
+
+def _list(runner: Any, papers: Any) -> None:
+    paper = ""
+    for study in papers.studies().values():
+        if study.paper != paper:
+            paper = study.paper
+            show(f"\n{papers.PAPERS[paper]}\n")
+        missing = runner.missing_data(study)
+        there = f"no {', '.join(missing)}" if missing else "data here"
+        quick, whole = (_duration(runner.estimate(study, full=f)) for f in (False, True))
+        show(f"  {study.name:<24} {study.title}")
+        show(f"  {'':<24} {study.item}; {there}; quick {quick}, full {whole} on two cores")
+    show("\nTimes are estimated from the results in reports/results.")
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "not measured"
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,125 @@
+"""The report is built from results alone, is whole, and needs nothing else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from experiments import figures, report, runner
+from experiments.claims import HOLDS
+from experiments.papers import studies
+from experiments.runner import run_study
+
+NAMES = ("wang2020-figure-1a", "wang2020-figure-4a")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    for name in NAMES:
+        study = studies()[name]
+        small = {k: min(v, 200.0) for k, v in study.quick.fixed.items()}
+        grid = replace(
+            study.quick, fixed=small, points=tuple(100.0 * (i + 1) for i, _ in
+            enumerate(study.quick.points)), epsilons=(1.0,), repetitions=2, varied=2,
+        )  # fmt: skip
+        varied = next((c.name for c in study.choices if c.variant), "")
+        kept = tuple(c if c.name == varied else replace(c, other=None) for c in study.choices)
+        study = replace(study, choices=kept)  # one variation is enough
+        run_study(study, processes=1, build=folder / "build", results=folder, grid=grid)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(results):
+    out = results / "reports" / "page.html"
+    report.build(results, out)
+    return out.read_text(encoding="utf-8")
+
+
+def test_every_study_with_results_is_drawn_beside_its_claims(page):
+    for name in NAMES:
+        study = studies()[name]
+        assert f'<h3 id="{name}">' in page
+        for claim in study.claims:
+            assert page.count(claim.sentence.replace("'", "&#x27;")) >= 2, "in both tables"
+    assert page.count("<svg") == 2
+    assert "Without results: " in page
+
+
+def test_the_page_needs_nothing_else(page):
+    assert "<script" not in page
+    assert "<img" not in page
+    links = re.findall(r'(?:src|href)="([^"#][^"]*)"', page)
+    assert links == []
+
+
+def test_ids_are_unique_and_links_lead_somewhere(page):
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    linked = set(re.findall(r'href="#([^"]+)"', page))
+    assert linked <= set(ids) | set(studies()), "to a section, or to one without results here"
+    assert set(re.findall(r"url\(#([^)]+)\)", page)) <= set(ids)
+
+
+def test_true_epsilons_choices_and_commands_are_there(page):
+    assert "true ε" in page
+    assert "privtail reproduce wang2020 --quick" in page
+    for choice in studies()[NAMES[0]].choices:
+        assert f"<code>{choice.name}</code>" in page
+    assert "not measured" not in page
+
+
+def test_the_same_results_give_the_same_page(results, page):
+    (again,) = report.load(results, [studies()[NAMES[1]]])
+    assert report.section(again) in page
+
+
+def test_the_claims_are_printed_too(results, page):
+    assert page.endswith("</html>\n")
+    lines = list(report.lines(report.load(results, studies().values())))
+    assert len(lines) == sum(len(studies()[name].claims) for name in NAMES)
+    assert any(line.startswith(HOLDS) for line in lines)
+
+
+def test_figures_have_labels_with_units_and_a_method_looks_the_same_in_all_panels(results):
+    study = studies()[NAMES[0]]
+    frame = pd.read_parquet(results / f"{study.name}.parquet")
+    figure = figures.draw(study, frame, study.metrics[0])
+    colours: dict[str, set[str]] = {}
+    for place in figure.axes:
+        assert place.get_xlabel() == study.axis.label
+        for line in place.get_lines():
+            colours.setdefault(line.get_label(), set()).add(line.get_color())
+    assert figure.axes[0].get_ylabel() == study.metrics[0].label
+    assert len(colours) >= len(study.methods)
+    assert all(len(found) == 1 for found in colours.values())
+
+
+def test_a_runaway_curve_does_not_flatten_the_others():
+    import numpy as np
+
+    low, high = figures._limits(np.array([0.01, 0.1, 1.0, 1e9]), logarithmic=True)
+    assert low < 0.01
+    assert 1 < high < 1e6
+
+
+def test_times_are_estimated_from_measured_ones(results):
+    study = studies()[NAMES[0]]
+    quick = runner.estimate(study, full=False, results=results)
+    full = runner.estimate(study, full=True, results=results)
+    assert 0 < quick < full
+    assert runner.estimate(study, full=False, results=results / "none") is None
+
+
+def test_a_slimmer_path_goes_through_the_same_points():
+    path = 'd="M 54.94 -0.06 \nL 303.99 218.00 \nC 1.00 2.50 3 4 5.55 6.05 \nz\n"'
+    tokens = [re.findall(r"[A-Za-z]|-?[\d.]+", p[3:-1]) for p in (path, figures._rounded(path))]
+    assert len(tokens[0]) == len(tokens[1])
+    for wide, slim in zip(*tokens, strict=True):
+        assert wide == slim or abs(float(wide) - float(slim)) < 0.1

@@ -1,0 +1,142 @@
+"""A run that is killed goes on where it stopped; what it finds does not depend on how it ran."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments import runner
+from experiments.methods import Reference, thinned
+from experiments.study import Axis, Choice, DataSet, Grid, Metric, Study, Task
+from privtail.domains import Unconstrained
+from privtail.losses import SquaredLoss
+
+GRID = Grid(fixed={"n": 30, "d": 2}, points=(1.0, 2.0), epsilons=(1.0,), repetitions=3, varied=1)
+CALLS: list[str] = []
+
+
+def draw(rng, setting):
+    X = rng.standard_normal((int(setting["n"]), 2)) * setting["scale"]
+    return Task(
+        X=X, y=X[:, 0], loss=SquaredLoss(), domain=Unconstrained(),
+        measure=lambda w: {"error": float(np.sum(w)), "first": float(X[0, 0])},
+    )  # fmt: skip
+
+
+def solve(task, setting):
+    CALLS.append("solve")
+    return np.full(2, setting["n"] + setting["scale"])
+
+
+@pytest.fixture
+def study():
+    CALLS.clear()
+    return Study(
+        name="made-up", item="figure 0", title="", axis=Axis(name="n", label="n"),
+        metrics=(Metric(name="error", label=""),), data=(DataSet(name="law", draw=draw),),
+        methods=(Reference(name="one", solve=solve), Reference(name="two", solve=solve)),
+        quick=replace(GRID, points=(20.0, 30.0)), full=GRID, delta=lambda n: 1 / n,
+        choices=(Choice(name="scale", value=1.0, reason="none", other=2.0),),
+    )  # fmt: skip
+
+
+def run(study, tmp_path, **options):
+    path = runner.run_study(
+        study, processes=1, build=tmp_path / "build", results=tmp_path / "results",
+        grid=study.quick, **options,
+    )  # fmt: skip
+    return pd.read_parquet(path)
+
+
+def test_a_killed_run_goes_on_where_it_stopped(study, tmp_path, monkeypatch):
+    whole = run(study, tmp_path / "whole")
+    cells = len(list(study.cells()))
+    assert len(CALLS) == cells
+    CALLS.clear()
+    run_cell = runner.run_cell
+
+    def killed(*args, **options):
+        if len(CALLS) == 5:
+            raise KeyboardInterrupt
+        return run_cell(*args, **options)
+
+    monkeypatch.setattr(runner, "run_cell", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(study, tmp_path)
+    assert not (tmp_path / "results").exists(), "no table of half a study"
+    monkeypatch.setattr(runner, "run_cell", run_cell)
+    told: list[str] = []
+    resumed = run(study, tmp_path, tell=told.append)
+    assert len(CALLS) == cells, "five before the kill, the rest after it"
+    assert "5 of" in told[0]
+    assert not list((tmp_path / "build").iterdir()), "parts go when the table is there"
+    same = [c for c in runner.COLUMNS if c != "seconds"]
+    pd.testing.assert_frame_equal(whole[same], resumed[same])
+
+
+def test_a_half_written_cell_does_not_count(study, tmp_path):
+    folder = tmp_path / "build"
+    folder.mkdir()
+    cell = next(iter(study.cells()))
+    inside = folder / f"made-up-{runner._fingerprint(study, full=False)}"
+    inside.mkdir()
+    (inside / f"{cell.key}.123").write_text("[{", encoding="utf-8")
+    assert len(run(study, tmp_path)) > 0
+
+
+def test_other_code_and_other_grids_never_share_cells(study, monkeypatch):
+    one = runner._fingerprint(study, full=False)
+    assert one != runner._fingerprint(study, full=True)
+    monkeypatch.setattr(runner, "_sources", lambda paper: "another")
+    assert one != runner._fingerprint(study, full=False)
+
+
+def test_methods_and_variants_see_the_records_of_their_repetition(study, tmp_path):
+    frame = run(study, tmp_path)
+    first = frame[(frame["metric"] == "first") & (frame["variant"] == "")]
+    assert (first.groupby(["x", "repetition"])["value"].nunique() == 1).all()
+    assert first["value"].nunique() == 6
+    varied = frame[(frame["metric"] == "error") & (frame["variant"] == "scale = 2")]
+    assert sorted(varied["value"].unique()) == [44.0, 64.0]
+
+
+def test_every_cell_has_its_own_key(study):
+    cells = list(study.cells())
+    assert len({cell.key for cell in cells}) == len(cells)
+    assert len({cell.noise_seed for cell in cells}) == len(cells)
+
+
+def test_two_processes_find_the_same(tmp_path):
+    from experiments.papers import studies
+
+    study = studies()["wang2020-figure-1a"]
+    grid = replace(
+        study.quick, fixed={"n": 200, "d": 3}, epsilons=(1.0,), repetitions=2, varied=0
+    )  # fmt: skip
+    frames = [
+        pd.read_parquet(runner.run_study(
+            study, processes=p, build=tmp_path / "build", results=tmp_path / str(p), grid=grid
+        ))
+        for p in (1, 2)
+    ]  # fmt: skip
+    same = [c for c in runner.COLUMNS if c != "seconds"]
+    pd.testing.assert_frame_equal(frames[0][same], frames[1][same])
+
+
+def test_a_path_is_thinned_to_forty_points_with_both_ends():
+    path = [np.full((1, 1), t) for t in range(1, 1001)]
+    steps = [t for t, _ in thinned(path)]
+    assert len(steps) <= 40
+    assert steps[0] == 1
+    assert steps[-1] == 1000
+    assert all(w[0, 0] == t for t, w in thinned(path))
+    assert thinned([]) == ()
+
+
+def test_a_cell_of_no_grid_point_has_no_x(study):
+    flat = replace(study, quick=replace(GRID, points=()))
+    assert all(math.isnan(cell.x) for cell in flat.cells())
