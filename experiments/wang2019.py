@@ -538,7 +538,7 @@ STUDIES = (
             fixed={"d": 50},
             points=(1_000, 3_000, 10_000),
             epsilons=(1.0,),
-            repetitions=5,
+            repetitions=15,
             varied=0,
         ),
         full=Grid(
@@ -575,7 +575,7 @@ STUDIES = (
         data=(HALFSPACES,),
         methods=TABLE,
         quick=Grid(
-            fixed={"n": 4_000}, points=(20, 100, 500), epsilons=(1.0,), repetitions=4, varied=0
+            fixed={"n": 4_000}, points=(20, 100, 500), epsilons=(1.0,), repetitions=10, varied=0
         ),
         full=Grid(
             fixed={"n": 10_000},
