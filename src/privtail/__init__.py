@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "audit_pipeline": "privtail.linear_model.pipelines",
+    "DPMean": "privtail.linear_model",
+    "DPScaler": "privtail.linear_model",
     "Budget": "privtail.trusted.budget",
     "Ledger": "privtail.trusted.ledger",
     "Statement": "privtail.statement",
@@ -23,6 +25,8 @@ _HOMES = {
 
 __all__ = [
     "Budget",
+    "DPMean",
+    "DPScaler",
     "Ledger",
     "Statement",
     "__version__",

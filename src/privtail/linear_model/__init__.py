@@ -1,6 +1,7 @@
 """scikit-learn estimators with a privacy budget instead of bounds on the data."""
 
 from privtail.linear_model.classification import DPLogisticRegression
+from privtail.linear_model.columns import DPMean, DPScaler
 from privtail.linear_model.generalized import DPGeneralizedLinearEstimator, DPPoissonRegressor
 from privtail.linear_model.planning import FitPlan
 from privtail.linear_model.regression import DPElasticNet, DPLasso, DPLinearRegression, DPRidge
@@ -31,8 +32,10 @@ __all__ = [
     "DPLasso",
     "DPLinearRegression",
     "DPLogisticRegression",
+    "DPMean",
     "DPPoissonRegressor",
     "DPQuantileRegressor",
     "DPRidge",
+    "DPScaler",
     "FitPlan",
 ]

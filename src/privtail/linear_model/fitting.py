@@ -48,44 +48,169 @@ from privtail.trusted.tables import (
 
 
 @dataclass(eq=False, repr=False)
-class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
-    """Abstract: a linear model fitted by a private algorithm.
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+    """Abstract: what has a budget of its own, and hands its records to a curator.
 
     Parameters
     ----------
     epsilon, delta : the privacy budget of one ``fit``; ``epsilon=inf`` is not private and says so.
     neighbours : ``"replace_one"`` or ``"zero_out"``.
-    algorithm : ``"auto"`` (`ScaledDescent`; without privacy `AcceleratedDescent`), a name of
-        `privtail.algorithms.NAMES` (the published algorithm on privately standardized features),
-        or an object such as `CatoniDescent(steps=..., step_size=..., scale=..., smoothing=...)`
-        in your units.
-    fit_intercept : add an intercept, which is never penalised.
     invalid : ``"zero"`` (rows with a non-finite number or an undeclared label count as zero) or
         ``"raise"`` (scikit-learn's manners; refusals are outside the guarantee).
     noise : ``"exact"`` or ``"simulated"`` (fast, seeded, not private).
     random_state : seed of public choices, and of simulated noise; a whole number or None.
     ledger : a shared `Ledger` that every fit is charged to, or the path of an existing one.
-    verbose : 1 shows progress on stderr.
-    categories : column -> declared categories, for data frames and files; one-hot encoded in the
-        core.
     max_rows : with ``fit(X, y, groups)``: how many rows of one person count.
-    count_invalid : part of epsilon that buys `n_invalid_`, a noisy count of the rows that counted
-        as zero; 0 buys nothing.
     """
 
     _: KW_ONLY
     epsilon: float = 1.0
     delta: float = 1e-6
     neighbours: Neighbours = "replace_one"
-    algorithm: Any = "auto"
-    fit_intercept: bool = True
     invalid: Literal["zero", "raise"] = "zero"
     noise: Literal["exact", "simulated"] = "exact"
     random_state: int | None = None
     ledger: Ledger | str | os.PathLike[str] | None = None
+    max_rows: int | None = None
+
+    def _budget(self) -> Budget:
+        return Budget(self.epsilon, self.delta, self.neighbours)
+
+    def _refuse(self, unknown: Mapping[str, Any]) -> None:
+        """Parameters that mean nothing, before anything else happens."""
+        if "sample_weight" in unknown:
+            raise InvalidInput(
+                "sample_weight is refused: a weight decides how far one row may move the model, so "
+                "weights that depend on records would break the promise. Use class_weight, or "
+                "leave rows out."
+            )
+        if unknown:
+            raise TypeError(f"fit() got an unexpected argument {next(iter(unknown))!r}.")
+        if self.invalid not in ("zero", "raise"):
+            raise InvalidInput(f'invalid must be "zero" or "raise", got {self.invalid!r}.')
+        seed: Any = self.random_state
+        if seed is not None:
+            whole = isinstance(seed, Integral) and not isinstance(seed, bool)
+            if not (whole and seed >= 0):
+                raise InvalidInput(
+                    f"random_state must be None or a whole number such as 0, got {seed!r}: a "
+                    "generator would change with every fit."
+                )
+
+    def _remembered(
+        self, X: Any, y: Any, categories: Mapping[str, Sequence[Any]] | None = None
+    ) -> Any:
+        """Renew what is known of the columns from what is public of X."""
+        require_categories(categories)
+        self.categories_ = dict(categories or {})
+        if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+            raise InvalidInput("Complex data not supported: records must be real numbers.")
+        if isinstance(X, Mapping | TableFile) or _is_arrow(X):
+            if isinstance(X, TableFile):
+                X = X.declaring(self.categories_)
+                self.categories_ = dict(X.categories)
+            names = _names(X, y)
+            self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+        else:
+            columns = list(getattr(X, "columns", ()))
+            if len(set(columns)) != len(columns):
+                raise InvalidInput("Column names must be distinct.")
+            validate_data(self, X, skip_check_array=True)
+            if hasattr(X, "iloc") and not any(isinstance(name, str) for name in X.columns):
+                X = X.rename(columns=str)
+        if getattr(self, "n_features_in_", None) == 0:
+            raise InvalidInput(
+                f"Found array with 0 feature(s) (shape={(len(X), 0)}) while a minimum of 1 is "
+                "required."
+            )
+        return X
+
+    def _entrusted(
+        self, X: Any, y: Any = None, groups: Any = None,
+        categories: Mapping[str, Sequence[Any]] | None = None, **options: Any,
+    ) -> Curator:  # fmt: skip
+        """Hand the records to a curator; from here nobody else holds them."""
+        if isinstance(X, TableFile) and isinstance(groups, str):
+            X, groups = X.without(groups), person_ids(X.path, groups)
+        X = self._remembered(X, y, categories)
+        if self.invalid == "raise":
+            X = as_plain_numbers(X)
+            y = as_plain_numbers(y) if options.get("classes") is None else y
+        curator = Curator(
+            X,
+            y,
+            budget=self._budget(),
+            ledger=self._opened(),
+            noise=self.noise,
+            random_state=self.random_state,
+            categories=self.categories_,
+            groups=groups,
+            max_rows=self.max_rows,
+            label=type(self).__name__,
+            assumptions=_OUTSIDE if self.invalid == "raise" else (),
+            **options,
+        )
+        if self.invalid == "raise":
+            curator.refuse_non_finite()
+        return curator
+
+    def _opened(self) -> Ledger | None:
+        if self.ledger is None or isinstance(self.ledger, Ledger):
+            return self.ledger
+        if not isinstance(self.ledger, str | os.PathLike):
+            raise InvalidInput(
+                "ledger must be a Ledger, the path of one, or None: ledger=Ledger(epsilon=1.0, "
+                "delta=1e-6)."
+            )
+        if not os.path.exists(self.ledger):  # noqa: PTH110  a str or a path
+            raise InvalidInput(
+                f"There is no ledger {os.fspath(self.ledger)!r}. Make it first: "
+                f"Ledger({os.fspath(self.ledger)!r}, epsilon=1.0, delta=1e-6)."
+            )
+        return Ledger(self.ledger)
+
+    # ---------------------------------------------------------------- shown
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in shown:
+            shown["text/html"] += self._statement_html()
+        return shown
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        diagram: Callable[[], str] = super()._repr_html_
+        return lambda: diagram() + self._statement_html()
+
+    def _statement_html(self) -> str:
+        return self.privacy_._repr_html_() if hasattr(self, "privacy_") else ""
+
+
+@dataclass(eq=False, repr=False)
+class PrivateLinearModel(PrivateEstimator):
+    """Abstract: a linear model fitted by a private algorithm.
+
+    Parameters
+    ----------
+    algorithm : ``"auto"`` (`ScaledDescent`; without privacy `AcceleratedDescent`), a name of
+        `privtail.algorithms.NAMES` (the published algorithm on privately standardized features),
+        or an object such as `CatoniDescent(steps=..., step_size=..., scale=..., smoothing=...)`
+        in your units.
+    fit_intercept : add an intercept, which is never penalised.
+    verbose : 1 shows progress on stderr.
+    categories : column -> declared categories, for data frames and files; one-hot encoded in the
+        core.
+    count_invalid : part of epsilon that buys `n_invalid_`, a noisy count of the rows that counted
+        as zero; 0 buys nothing.
+
+    Everything else is as in `PrivateEstimator`.
+    """
+
+    _: KW_ONLY
+    algorithm: Any = "auto"
+    fit_intercept: bool = True
     verbose: int = 0
     categories: Mapping[str, Sequence[Any]] | None = None
-    max_rows: int | None = None
     count_invalid: float = 0.0
 
     kind: ClassVar[str]
@@ -155,9 +280,6 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _counting_noise(self) -> LaplaceNoise:
         return LaplaceNoise(1 / (self.count_invalid * self.epsilon))
 
-    def _budget(self) -> Budget:
-        return Budget(self.epsilon, self.delta, self.neighbours)
-
     # ---------------------------------------------------------------- the parts of a model
 
     @abstractmethod
@@ -197,65 +319,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, groups: Any, unknown: Mapping[str, Any], *,
         outputs: int = 1, classes: Sequence[Any] | None = None,
     ) -> Curator:  # fmt: skip
-        """Hand the records to a curator; from here nobody else holds them."""
+        """Check what is not the data, then hand over the records."""
         self._refuse(unknown)
-        if y is None:
-            raise InvalidInput(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: "
-                "fit(X, y)."
-            )
-        if isinstance(X, TableFile) and isinstance(groups, str):
-            X, groups = X.without(groups), person_ids(X.path, groups)
-        X = self._remembered(X, y)
-        if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
-            warnings.warn(
-                "A column-vector y was passed when a 1d array was expected: use y.ravel().",
-                DataConversionWarning,
-                stacklevel=3,
-            )
-        if self.invalid == "raise":
-            X = as_plain_numbers(X)
-            y = as_plain_numbers(y) if classes is None else y
-        curator = Curator(
-            X,
-            y,
-            budget=self._budget(),
-            ledger=self._opened(),
-            noise=self.noise,
-            random_state=self.random_state,
-            intercept=self.fit_intercept,
-            outputs=outputs,
-            classes=classes,
-            categories=self.categories_,
-            groups=groups,
-            max_rows=self.max_rows,
-            label=type(self).__name__,
-            assumptions=_OUTSIDE if self.invalid == "raise" else (),
-        )
-        if self.invalid == "raise":
-            curator.refuse_non_finite()
-        return curator
-
-    def _refuse(self, unknown: Mapping[str, Any]) -> None:
-        """Parameters that mean nothing, before anything else happens."""
-        if "sample_weight" in unknown:
-            raise InvalidInput(
-                "sample_weight is refused: a weight decides how far one row may move the model, so "
-                "weights that depend on records would break the promise. Use class_weight, or "
-                "leave rows out."
-            )
-        if unknown:
-            raise TypeError(f"fit() got an unexpected argument {next(iter(unknown))!r}.")
-        if self.invalid not in ("zero", "raise"):
-            raise InvalidInput(f'invalid must be "zero" or "raise", got {self.invalid!r}.')
-        seed: Any = self.random_state
-        if seed is not None:
-            whole = isinstance(seed, Integral) and not isinstance(seed, bool)
-            if not (whole and seed >= 0):
-                raise InvalidInput(
-                    f"random_state must be None or a whole number such as 0, got {seed!r}: a "
-                    "generator would change with every fit."
-                )
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise InvalidInput(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
         if self.categories is not None and not isinstance(self.categories, Mapping):
@@ -263,47 +328,21 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 "categories must map a column to its list of values, for example "
                 'categories={"city": ["Rome", "Oslo"]}.'
             )
-
-    def _remembered(self, X: Any, y: Any) -> Any:
-        """Renew what is known of the columns from what is public of X."""
-        require_categories(self.categories)
-        self.categories_ = dict(self.categories or {})
-        if getattr(getattr(X, "dtype", None), "kind", "") == "c":
-            raise InvalidInput("Complex data not supported: records must be real numbers.")
-        if isinstance(X, Mapping | TableFile) or _is_arrow(X):
-            if isinstance(X, TableFile):
-                X = X.declaring(self.categories_)
-                self.categories_ = dict(X.categories)
-            names = _names(X, y)
-            self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
-        else:
-            columns = list(getattr(X, "columns", ()))
-            if len(set(columns)) != len(columns):
-                raise InvalidInput("Column names must be distinct.")
-            validate_data(self, X, skip_check_array=True)
-            if hasattr(X, "iloc") and not any(isinstance(name, str) for name in X.columns):
-                X = X.rename(columns=str)
-        if getattr(self, "n_features_in_", None) == 0:
+        if y is None:
             raise InvalidInput(
-                f"Found array with 0 feature(s) (shape={(len(X), 0)}) while a minimum of 1 is "
-                "required."
+                f"{type(self).__name__} requires y to be passed, but the target y is None: "
+                "fit(X, y)."
             )
-        return X
-
-    def _opened(self) -> Ledger | None:
-        if self.ledger is None or isinstance(self.ledger, Ledger):
-            return self.ledger
-        if not isinstance(self.ledger, str | os.PathLike):
-            raise InvalidInput(
-                "ledger must be a Ledger, the path of one, or None: ledger=Ledger(epsilon=1.0, "
-                "delta=1e-6)."
+        if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected: use y.ravel().",
+                DataConversionWarning,
+                stacklevel=3,
             )
-        if not os.path.exists(self.ledger):  # noqa: PTH110  a str or a path
-            raise InvalidInput(
-                f"There is no ledger {os.fspath(self.ledger)!r}. Make it first: "
-                f"Ledger({os.fspath(self.ledger)!r}, epsilon=1.0, delta=1e-6)."
-            )
-        return Ledger(self.ledger)
+        return self._entrusted(
+            X, y, groups, self.categories,
+            intercept=self.fit_intercept, outputs=outputs, classes=classes,
+        )  # fmt: skip
 
     def _check(self, algorithm: Algorithm, domain: Domain) -> None:
         require(domain, *algorithm.needs, needed_by=type(algorithm).__name__)
@@ -399,22 +438,6 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
-
-    # ---------------------------------------------------------------- shown
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in shown:
-            shown["text/html"] += self._statement_html()
-        return shown
-
-    @property
-    def _repr_html_(self) -> Callable[[], str]:
-        diagram: Callable[[], str] = super()._repr_html_
-        return lambda: diagram() + self._statement_html()
-
-    def _statement_html(self) -> str:
-        return self.privacy_._repr_html_() if hasattr(self, "privacy_") else ""
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
