@@ -109,6 +109,7 @@ class QuantileScales:
     column, with a part of the budget of its own. Where the noise of a feature's cell exceeds n/12,
     every record votes for one feature only, and all features share one scale. ``enough``: the first
     look at features needs no less noise than n over this; other counts no less than n/100.
+    Without ``features`` nothing is asked about them.
 
     **Privacy.** Per look one Gaussian release of d histograms (l2 sensitivity sqrt(2 d) under
     replace-one) and one of the target's; together they cost what one release of noise
@@ -118,6 +119,7 @@ class QuantileScales:
     target: bool = False
     zooms: int = 3
     enough: int = 100_000
+    features: bool = True
 
     @classmethod
     def of(cls, targets: Targets, enough: int = 100_000) -> Self:
@@ -128,7 +130,7 @@ class QuantileScales:
         """The largest noise multiplier at which every look at the target is `SHARP`."""
         if not self.target:
             return math.inf
-        part = TARGET_SHARE if problem.measured else 1.0
+        part = TARGET_SHARE if self._columns(problem) else 1.0
         return problem.n / problem.max_rows / SHARP * math.sqrt(part / (1 + self.zooms))
 
     def pooled(self, multiplier: float, problem: Problem) -> bool:
@@ -163,12 +165,15 @@ class QuantileScales:
         }
         return replace(found, **kept)
 
+    def _columns(self, problem: Problem) -> int:
+        return len(problem.measured) if self.features else 0
+
     def _looks(self, multiplier: float, problem: Problem) -> tuple[_Look, _Look]:
         """First and closer look.
 
         A feature that a closer look can help fills few of its cells, so that look may be noisier.
         """
-        n, m, columns = problem.n, problem.max_rows, len(problem.measured)
+        n, m, columns = problem.n, problem.max_rows, self._columns(problem)
         part = TARGET_SHARE if columns and self.target else float(self.target)
 
         def std(votes: int, share: float, enough: int = ENOUGH) -> float:

@@ -6,6 +6,7 @@ from privtail.linear_model.generalized import DPGeneralizedLinearEstimator, DPPo
 from privtail.linear_model.planning import FitPlan
 from privtail.linear_model.regression import DPElasticNet, DPLasso, DPLinearRegression, DPRidge
 from privtail.linear_model.robust import DPHuberRegressor, DPLADRegressor, DPQuantileRegressor
+from privtail.linear_model.search import PrivateSearchCV
 
 MODELS: dict[str, type] = {
     model.kind: model
@@ -38,4 +39,5 @@ __all__ = [
     "DPRidge",
     "DPScaler",
     "FitPlan",
+    "PrivateSearchCV",
 ]

@@ -34,7 +34,7 @@ from privtail.trusted.accountants import calibrate
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
-from privtail.trusted.ledger import Ledger
+from privtail.trusted.ledger import Allowance, Ledger
 from privtail.trusted.mechanisms.noise import LaplaceNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.refusals import as_plain_numbers
@@ -70,7 +70,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     invalid: Literal["zero", "raise"] = "zero"
     noise: Literal["exact", "simulated"] = "exact"
     random_state: int | None = None
-    ledger: Ledger | str | os.PathLike[str] | None = None
+    ledger: Ledger | Allowance | str | os.PathLike[str] | None = None
     max_rows: int | None = None
 
     def _budget(self) -> Budget:
@@ -154,8 +154,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             curator.refuse_non_finite()
         return curator
 
-    def _opened(self) -> Ledger | None:
-        if self.ledger is None or isinstance(self.ledger, Ledger):
+    def _opened(self) -> Ledger | Allowance | None:
+        if self.ledger is None or isinstance(self.ledger, Ledger | Allowance):
             return self.ledger
         if not isinstance(self.ledger, str | os.PathLike):
             raise InvalidInput(
@@ -235,7 +235,7 @@ class PrivateLinearModel(PrivateEstimator):
         require_whole("d", d, 1)
         require_whole("indicators", indicators, 0)
         declared = tuple(range(indicators))
-        return self._planned(
+        return self.planned(
             Problem(
                 n=n,
                 d=d,
@@ -245,7 +245,7 @@ class PrivateLinearModel(PrivateEstimator):
             )
         )
 
-    def _planned(self, problem: Problem) -> FitPlan:
+    def planned(self, problem: Problem) -> FitPlan:
         """The calibrated plan of a fit; the same before and with the data."""
         algorithm, budget = self._algorithm(), self._budget()
         problem, make = self._releases(algorithm, problem)
@@ -349,7 +349,7 @@ class PrivateLinearModel(PrivateEstimator):
 
     def _open(self, curator: Curator) -> FitPlan:
         """Calibrate once, warn, and charge; nothing has been read yet."""
-        plan = self._planned(curator.problem)
+        plan = self.planned(curator.problem)
         plan.warn()
         curator.open(plan.releases)
         self.plan_ = plan
@@ -446,6 +446,10 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     @abstractmethod
     def _loss(self) -> AnyLoss:
         """What is minimised."""
+
+    def objective(self) -> AnyLoss:
+        """The loss whose mean is minimised."""
+        return self._loss()
 
     def _domain(self, n: int) -> Domain:
         """What is added to the mean loss of n rows."""
