@@ -248,6 +248,7 @@ class PrivateLinearModel(PrivateEstimator):
     def planned(self, problem: Problem) -> FitPlan:
         """The calibrated plan of a fit; the same before and with the data."""
         algorithm, budget = self._algorithm(), self._budget()
+        self._check(algorithm, self._domain(problem.n))
         problem, make = self._releases(algorithm, problem)
         multiplier = calibrate(make, budget)
         relative = self.algorithm == "auto"
@@ -281,6 +282,10 @@ class PrivateLinearModel(PrivateEstimator):
         return LaplaceNoise(1 / (self.count_invalid * self.epsilon))
 
     # ---------------------------------------------------------------- the parts of a model
+
+    @abstractmethod
+    def _domain(self, n: int) -> Domain:
+        """What is added to the mean loss of n rows."""
 
     @abstractmethod
     def _default(self) -> Algorithm:

@@ -201,6 +201,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     def _planned(self, model: PrivateLinearModel, problem: Problem, rho: float) -> FitPlan:
         """The plan of one trial; sets the largest epsilon at which it costs no more than rho."""
         problem = replace(problem, intercept=model.fit_intercept)
+        if isinstance(model, PrivateRegressor):
+            model.objective()
         if math.isinf(rho):
             model.set_params(epsilon=math.inf)
             return model.planned(problem)

@@ -304,8 +304,9 @@ def _whole_cost(bill: Bill) -> Cost:
 def _searched(bill: Bill, slack: float) -> Searched:
     surcharges = [(*search_surcharge(rho, trials), times) for rho, trials, times in bill.searches]
     shift = up(math.fsum(shift * times for shift, _, times in surcharges))
-    factor = math.prod(factor**times for _, factor, times in surcharges)
-    return Searched(bill.rho, shift, up(factor), slack)
+    logarithm = math.fsum(math.log(factor) * times for _, factor, times in surcharges)
+    factor = math.exp(logarithm) * (1 + 1e-12) if logarithm < 700 else math.inf
+    return Searched(bill.rho, shift, factor, slack)
 
 
 def _batch_cost(bill: Bill) -> Cost:

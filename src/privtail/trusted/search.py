@@ -168,10 +168,11 @@ class TrialSearch:
         opening = self._curator.everyone()._opening
         sampler = opening.charge(mechanism.event())
         with watching(_unseen):
-            best = self._trial(sampler, mechanism, candidates, fit, loss, bound)
-            while sampler.below(mechanism.trials):
-                other = self._trial(sampler, mechanism, candidates, fit, loss, bound)
-                best = other if other.loss < best.loss else best
+            best = best_of(
+                lambda: self._trial(sampler, mechanism, candidates, fit, loss, bound),
+                mechanism.trials,
+                sampler,
+            )
         opening.released()
         return best
 
@@ -202,6 +203,15 @@ class TrialSearch:
         noise = _noise(mechanism, answer)
         judge.open((Round(events=(noise.event(answer),)),))
         return float(judge.everyone().scores(loss, [w], mean).release(noise)[0])
+
+
+def best_of(trial: Callable[[], Found], trials: int, sampler: Sampler) -> Found:
+    """The trial of least loss among a geometric number of them, ``trials`` on average."""
+    best = trial()
+    while sampler.below(trials):
+        other = trial()
+        best = other if other.loss < best.loss else best
+    return best
 
 
 def _noise(mechanism: BestTrial, answer: Sensitivity) -> GaussianNoise:

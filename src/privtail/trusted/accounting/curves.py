@@ -411,7 +411,7 @@ class Searched:
     def delta(self, epsilon: float) -> float:
         """The conversion at the best order found, rounded up."""
         below = epsilon * (1 - 4 * ULP) - self.shift
-        if below <= 0:
+        if below <= 0 or math.isinf(self.factor):
             return 1.0
         raised = up(self.factor) * ZeroConcentratedDP(self.rho).delta(below)
         return min(1.0, up(self.slack + raised))
