@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.comparison import Comparison, no_finer
-from privtail.algorithms.quantile_scales import QuantileScales, above_noise
+from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales, above_noise
 from privtail.algorithms.result import Result
 from privtail.algorithms.standardized import Standard, without_slopes
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
-from privtail.losses import AnyLoss, GeneralLoss, Loss, Targets, WeightedLoss
+from privtail.losses import (
+    AbsoluteLoss,
+    AnyLoss,
+    GeneralLoss,
+    LogisticLoss,
+    Loss,
+    Targets,
+    WeightedLoss,
+)
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
-from privtail.trusted.means import ClippedMean
+from privtail.trusted.means import ClampedMean, ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
 
@@ -35,6 +44,9 @@ MOST_CLIPPED = 0.9
 
 LARGEST_SHARE = 6.0
 """Part of the descent's variance budget for the scales, where too little would find nothing."""
+
+NARROW = 0.5
+"""Products of features and signs are clamped here, in scales: little more than signs."""
 
 STEEPEST = 2.0**20
 """A curvature beyond this (a kink, an exponential) says nothing about where the records are."""
@@ -64,6 +76,8 @@ class ScaledDescent:
     most_noise : cap on the first step, so that noise alone walks at most this many target scales.
     targets : of the loss. A real target is centred and scaled too; of labels, counts are bought for
         the constant; counts begin where ``start`` says (`CountDescent`).
+    sparsity : how many features may be used; None for all. They are selected by one noisy top-k of
+        robust marginal scores before the descent.
     scale_share, threshold_share, comparison_share : parts of the descent's variance budget that
         stages 1, 2 and 4 may spend; they take less where less is enough.
 
@@ -80,7 +94,9 @@ class ScaledDescent:
     decay: float = 0.5
     most_noise: float = 1.0
     targets: Targets = "real"
+    sparsity: int | None = None
     scale_share: float = 0.6
+    selection_share: float = 1.0
     threshold_share: float = 0.1
     comparison_share: float = 0.1
 
@@ -92,6 +108,7 @@ class ScaledDescent:
         descent = GaussianNoise(multiplier).event(problem.gradient(ClippedMean(1.0)))
         return compose(
             self._looks.plan(self._scales(multiplier, problem), problem),
+            self._selection(multiplier, problem),
             (Round(events=(norms,)), Round(events=(descent,), times=self.steps)),
             self._compared.plan(self._comparison(multiplier), problem),
         )
@@ -110,6 +127,8 @@ class ScaledDescent:
         found = self._looks.run(curator, self._scales(multiplier, problem))  # 1
         standard = Standard.of(found, curator)
         loss = standard.loss(loss)
+        if self._picks(problem):
+            standard = self._selected(curator, standard, found, multiplier)
         w = begin = standard.start(problem, start)
         domain = domain.scaled(1 / standard.scales)
         threshold = self._threshold(curator, loss, w, standard.unit, multiplier)  # 2
@@ -160,6 +179,56 @@ class ScaledDescent:
         first = self.steps // 2
         after = self.steps - 1 - np.maximum(np.arange(self.steps), first - 1)
         return float(np.linalg.norm(steps * after / (self.steps - first)))
+
+    # ---------------------------------------------------------------- selection
+
+    def _picks(self, problem: Problem) -> int:
+        """How many features are selected; 0 if all of them stay."""
+        return self.sparsity if self.sparsity and self.sparsity < problem.d else 0
+
+    def _selection(self, multiplier: float, problem: Problem) -> Plan:
+        """The largest scores; then the scales of the selected features, if all shared one."""
+        picks = self._picks(problem)
+        if not picks:
+            return ()
+        scores = replace(problem.gradient(ClampedMean(1.0)), one_signed=False)
+        scores = scores.take(problem.d * problem.outputs)
+        plan: Plan = (Round(events=(self._top(multiplier, problem).event(scores),)),)
+        prices = self._scales(multiplier, problem)
+        if self._looks.pooled(prices, problem):
+            plan = compose(plan, QuantileScales(enough=RARE).plan(prices, problem, picks))
+        return plan
+
+    def _top(self, multiplier: float, problem: Problem) -> NoisyTopK:
+        picks = self._picks(problem)
+        return NoisyTopK(multiplier * math.sqrt(picks / (self.steps * self.selection_share)), picks)
+
+    def _selected(
+        self, curator: Curator, standard: Standard, found: Scales, multiplier: float
+    ) -> Standard:
+        """Keep the features whose clamped products with the sign of the residual are largest.
+
+        Quadrant correlations (Blomqvist 1950): bounded, and blind to scales and heavy tails.
+        """
+        problem, picks = curator.problem, self._picks(curator.problem)
+        loss = LogisticLoss() if self.targets in ("binary", "class") else AbsoluteLoss()
+        w = standard.start(problem, None)
+        scores = curator.everyone().gradient(loss, w, ClampedMean(NARROW))
+        scores = scores.take(np.arange(problem.d * problem.outputs)).abs()
+        top = scores.release(self._top(multiplier, problem)) // problem.outputs
+        support = np.unique(top)
+        prices = self._scales(multiplier, problem)
+        if self._looks.pooled(prices, problem):
+            curator.transform(np.ones(problem.d))
+            kept = tuple(int(j) for j in top)
+            closer = QuantileScales(enough=RARE).run(curator, prices, kept)
+            for field in fields(Scales):
+                getattr(found, field.name)[support] = getattr(closer, field.name)[support]
+        scales = np.full_like(found.scales, BEYOND)
+        scales[support], scales[problem.d :] = found.scales[support], found.scales[problem.d :]
+        return Standard.of(replace(found, scales=scales), curator)
+
+    # ---------------------------------------------------------------- descent
 
     def _scales(self, multiplier: float, problem: Problem) -> float:
         """Noise of the looks: the usual share, or more where that would not find the target."""

@@ -130,11 +130,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             curator, X, y, self._held_out(curator.problem.n),
             noise=self.noise, classes=labels, categories=categories,
         )  # fmt: skip
-        looks = QuantileScales(target=labels is None, features=False)
+        looks = QuantileScales(target=labels is None)
 
         def plan(multiplier: float) -> Plan:
             event = BestTrial(multiplier=multiplier, trials=self.trials).event()
-            prices = looks.plan(LOOKS * multiplier, curator.problem)
+            prices = looks.plan(LOOKS * multiplier, curator.problem, 0)
             return compose(prices, (Round(events=(event,)),))
 
         mechanism = BestTrial(multiplier=calibrate(plan, self._budget()), trials=self.trials)
@@ -143,7 +143,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         curator.open(plan(mechanism.multiplier))
         bound = 1.0
         if labels is None:
-            loss, bound = _clamped(loss, looks.run(curator, LOOKS * mechanism.multiplier))
+            loss, bound = _clamped(loss, looks.run(curator, LOOKS * mechanism.multiplier, ()))
 
         def fit(which: int, part: Part, allowance: Allowance, seed: int) -> tuple[Any, Doubles]:
             model = clone(candidates[which][0]).set_params(ledger=allowance)

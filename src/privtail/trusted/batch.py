@@ -171,9 +171,10 @@ class Batch:
     ) -> Sensitive:
         """Counts of mapped column values between public edges; column -1 is the (raw) target.
 
-        Cell 0 lies below the first edge, cell e at or above edge e - 1. With ``pooled`` each
-        record votes for one column, chosen by its id. Flattened (columns, edges + 1). Rows with a
-        non-finite number count nowhere. Sensitivity: `Problem.histogram`.
+        Cell 0 lies below the first edge, cell e at or above edge e - 1. Flattened (columns,
+        edges + 1). With ``pooled`` each record votes for one column, chosen by its id, and the
+        columns are added, (edges + 1,). Rows with a non-finite number count nowhere. Sensitivity:
+        `Problem.histogram`.
         """
         cuts = _ascending(edges)
         answer = self.problem.histogram(len(columns), len(cuts), pooled)
@@ -191,7 +192,8 @@ class Batch:
 
         shape = (len(columns), len(cuts) + 1)
         counts = self._sweep(block, 1, shape, -1 in columns, voters)
-        return self._answer(counts.reshape(-1) << self._bits, answer)
+        counts = counts.sum(axis=1) if pooled else counts.reshape(1, -1)
+        return self._answer(counts[0] << self._bits, answer)
 
     def gradient_norms(self, loss: Loss, w: ArrayLike, edges: ArrayLike) -> Sensitive:
         """Counts of the l2 norms of the records' gradients at w between public edges.
