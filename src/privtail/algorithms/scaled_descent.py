@@ -210,7 +210,7 @@ class ScaledDescent:
 
         Quadrant correlations (Blomqvist 1950): bounded, and blind to scales and heavy tails.
         """
-        problem, picks = curator.problem, self._picks(curator.problem)
+        problem = curator.problem
         loss = LogisticLoss() if self.targets in ("binary", "class") else AbsoluteLoss()
         w = standard.start(problem, None)
         scores = curator.everyone().gradient(loss, w, ClampedMean(NARROW))

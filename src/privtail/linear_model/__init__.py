@@ -7,6 +7,7 @@ from privtail.linear_model.planning import FitPlan
 from privtail.linear_model.regression import DPElasticNet, DPLasso, DPLinearRegression, DPRidge
 from privtail.linear_model.robust import DPHuberRegressor, DPLADRegressor, DPQuantileRegressor
 from privtail.linear_model.search import PrivateSearchCV
+from privtail.linear_model.sparse import DPSparseClassifier, DPSparseRegressor
 
 MODELS: dict[str, type] = {
     model.kind: model
@@ -20,6 +21,8 @@ MODELS: dict[str, type] = {
         DPQuantileRegressor,
         DPPoissonRegressor,
         DPLogisticRegression,
+        DPSparseRegressor,
+        DPSparseClassifier,
     )
 }
 """The estimators by the names of the command line and of written models."""
@@ -38,6 +41,8 @@ __all__ = [
     "DPQuantileRegressor",
     "DPRidge",
     "DPScaler",
+    "DPSparseClassifier",
+    "DPSparseRegressor",
     "FitPlan",
     "PrivateSearchCV",
 ]

@@ -27,6 +27,7 @@ from privtail.domains import Domain, Slopes, Unconstrained, require
 from privtail.errors import InvalidInput, require_whole
 from privtail.linear_model.planning import FitPlan
 from privtail.losses import AnyLoss, Targets
+from privtail.mean import interval
 from privtail.model import LARGEST_LOG, Link
 from privtail.progress import watching
 from privtail.statement import Statement, state
@@ -294,8 +295,13 @@ class PrivateLinearModel(PrivateEstimator):
     _target_kind: ClassVar[Targets] = "real"
     """What the target holds; the scale of real numbers is bought."""
 
-    _bend = 1.0
-    """Typical curvature of the loss in its margin: how stiffly it holds against noise."""
+    def _noiseless(self) -> Algorithm:
+        """The algorithm called ``"auto"``, without privacy."""
+        return AcceleratedDescent(targets=self._target_kind)
+
+    def _most_features(self) -> int | None:
+        """How many features the model may use; None for all."""
+        return None
 
     def _curvature(self) -> float:
         """Curvature of the loss, for the step sizes of named algorithms."""
@@ -306,10 +312,11 @@ class PrivateLinearModel(PrivateEstimator):
         asked = self.algorithm
         if isinstance(asked, str):
             if asked != "auto":
-                return named(asked, self._budget(), self._curvature(), targets=self._target_kind)
-            if self._budget().private:
-                return self._default()
-            return AcceleratedDescent(targets=self._target_kind)
+                return named(
+                    asked, self._budget(), self._curvature(), targets=self._target_kind,
+                    sparsity=self._most_features(),
+                )  # fmt: skip
+            return self._default() if self._budget().private else self._noiseless()
         if isinstance(asked, type) or not (hasattr(asked, "plan") and hasattr(asked, "run")):
             raise InvalidInput(
                 "algorithm needs plan(multiplier, problem) and run(...): give a name such as "
@@ -381,12 +388,41 @@ class PrivateLinearModel(PrivateEstimator):
         result = algorithm.run(curator, loss, domain, multiplier)
         self.n_iter_ = result.steps
         scales = np.ones(curator.problem.d) if result.scales is None else result.scales
-        noise = self.plan_.noise_error / self._bend if result.noise is None else result.noise
-        self.coef_noise_ = noise * result.unit / scales
+        noise: Any = result.noise
+        if noise is None:
+            noise = 0.0 if multiplier == 0 else np.nan
+        self.coef_noise_std_ = noise * result.unit / scales
         self.privacy_: Statement = state(curator, result.notes)
         return result
 
     # ---------------------------------------------------------------- used
+
+    def conf_int(self, level: float = 0.95) -> NDArray[np.float64]:
+        """Ends (..., 2) of intervals, of the shape of ``coef_``, for what noise did to the slopes.
+
+        Each holds, with probability about ``level`` or more, the slope to which the same releases
+        would have led without noise. It is made of released numbers alone and costs nothing.
+        Sampling error, clipping and the noise of bought scales are not in it: it is no interval
+        for the slope of a population.
+
+        Raises
+        ------
+        InvalidInput
+            Where no theory gives the noise: with an algorithm of your own or by name, with
+            selected features, and where the model is a private constant.
+        """
+        check_is_fitted(self)
+        if np.isnan(self.coef_noise_std_).any():
+            raise InvalidInput(
+                f"No theory is known to us for the noise in slopes of algorithm="
+                f"{self.algorithm!r}: there are intervals for algorithm='auto'."
+            )
+        if self.plan_.multiplier and not np.any(self.coef_noise_std_):
+            raise InvalidInput(
+                "The model is a private constant, whose slopes are zero whatever the noise was; "
+                "privacy_.notes says why."
+            )
+        return interval(self.coef_, np.broadcast_to(self.coef_noise_std_, self.coef_.shape), level)
 
     def _encoded(self, X: Any) -> Any:
         """Features to predict with: as they are, or with declared categories encoded."""
