@@ -73,8 +73,11 @@ class MeanEstimate:
     def conf_int(self, level: float = 0.95, *, sampling: bool = True) -> NDArray[np.float64]:
         """Ends (..., 2) of an interval for the mean, by the central limit theorem.
 
-        Sampling error and noise are in it; what was clipped is not. ``sampling=False``: for the
-        clipped mean of these very records, which only noise moves.
+        Sampling error and noise are in it; what was clipped is not. In ``benchmarks/intervals.py``
+        intervals of 95 % held the means of normal, t(3) and exponential columns in 87 % to 98 % of
+        the runs, and those of lognormal ones, of which the default clips a part, in 68 % to 84 %;
+        with ``method="coinpress"`` 93 % to 98 % of all. ``sampling=False``: for the clipped mean
+        of these very records, which only noise moves.
 
         Raises
         ------

@@ -17,7 +17,12 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from privtail import DPMean, DPScaler, Ledger, audit_pipeline, private_mean
 from privtail.errors import BudgetExceeded, InvalidInput
-from privtail.linear_model import DPRidge
+from privtail.linear_model import (
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPRidge,
+)
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
 COLUMNS = (DPMean, DPScaler)
@@ -159,6 +164,50 @@ def test_where_no_theory_gives_an_interval(frame):
     for level in (0.0, 1.0, 95):
         with pytest.raises(InvalidInput, match="level"):
             DPMean(**SIMULATED).fit(frame).conf_int(level)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPHuberRegressor, DPLogisticRegression])
+def test_intervals_for_slopes_hold_what_noise_did(kind):
+    """40 x 4 intervals of 95 % around the mean of all runs; below .9 by chance 1e-2 if just so."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, (5_000, 4))
+    X[:, 1] += X[:, 0]
+    y = X @ [1.0, -1.0, 0.5, 2.0] + rng.standard_t(3, 5_000)
+    y = (y > 0).astype(int) if kind is DPLogisticRegression else y
+    declared = {"classes": [0, 1]} if kind is DPLogisticRegression else {}
+    models = [
+        kind(epsilon=1.0, noise="simulated", random_state=seed, **declared).fit(X, y)
+        for seed in range(40)
+    ]
+    centre = np.mean([model.coef_ for model in models], axis=0)
+    ends = np.array([model.conf_int(0.95) for model in models])
+    assert ends.shape == (40, *centre.shape, 2)
+    assert np.mean((ends[..., 0] <= centre) & (centre <= ends[..., 1])) > 0.9
+    thin = np.array([model.conf_int(0.05) for model in models])
+    assert np.mean((thin[..., 0] <= centre) & (centre <= thin[..., 1])) < 0.9
+
+
+def test_where_no_theory_gives_intervals_for_slopes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 3))
+    y = X @ [1.0, 2.0, 3.0]
+    named = DPRidge(epsilon=50.0, algorithm="proximal-gradient", **SIMULATED).fit(X, y)
+    assert np.isnan(named.coef_noise_std_).all()
+    with pytest.raises(InvalidInput, match="No theory"):
+        named.conf_int()
+    constant = DPRidge(epsilon=1.0, **SIMULATED).fit(X, rng.normal(size=2_000))
+    with pytest.raises(InvalidInput, match="private constant"):
+        constant.conf_int()
+    free = DPRidge(epsilon=math.inf, **SIMULATED).fit(X, y)
+    assert not free.coef_noise_std_.any()
+    assert np.array_equal(free.conf_int()[:, 0], free.coef_)
+    model = DPRidge(epsilon=5.0, **SIMULATED).fit(X, y)
+    wide, narrow = (np.diff(model.conf_int(level)) for level in (0.99, 0.5))
+    assert (wide > narrow).all()
+    assert model.conf_int(0.95)[:, 1] - model.coef_ == pytest.approx(
+        1.96 * model.coef_noise_std_, rel=1e-3
+    )
 
 
 def test_intervals_for_means_cover():

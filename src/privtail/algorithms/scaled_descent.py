@@ -21,6 +21,7 @@ from privtail.losses import (
     GeneralLoss,
     LogisticLoss,
     Loss,
+    MultinomialLoss,
     Targets,
     WeightedLoss,
 )
@@ -211,7 +212,10 @@ class ScaledDescent:
         Quadrant correlations (Blomqvist 1950): bounded, and blind to scales and heavy tails.
         """
         problem = curator.problem
-        loss = LogisticLoss() if self.targets in ("binary", "class") else AbsoluteLoss()
+        loss: Loss = AbsoluteLoss()
+        if self.targets in ("binary", "class"):
+            one = problem.outputs == 1
+            loss = LogisticLoss() if one else MultinomialLoss(classes=problem.outputs)
         w = standard.start(problem, None)
         scores = curator.everyone().gradient(loss, w, ClampedMean(NARROW))
         scores = scores.take(np.arange(problem.d * problem.outputs)).abs()
