@@ -240,3 +240,13 @@ def test_a_fit_without_privacy_says_so(shell, table):
     assert said.startswith("NOT PRIVATE")
     assert not privtail.load("model.json").statement.private
     assert "NOT VERIFIED" in shell("verify", "model.json", code=1).stdout
+
+
+def test_sparse_models_keep_as_many_features_as_they_may(shell, table):
+    for words, kind in ((LINEAR, "sparse"), (LOGISTIC, "sparse-logistic")):
+        chosen = [kind if word in ("linear", "logistic") else word for word in words]
+        shell("fit", "claims.parquet", *chosen, "--sparsity", 1, "--force")
+        model = privtail.load("model.json")
+        assert model.kind == kind
+        assert np.count_nonzero(model.coef) <= 1
+        shell("predict", "model.json", "claims.parquet", "--out", f"{kind}.csv")

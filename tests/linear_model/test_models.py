@@ -473,7 +473,7 @@ def test_class_weights_move_the_border():
 def test_the_table_of_models(name):
     assert MODELS[name].kind == name
     kind = MODELS[name]
-    first = ["C"] if "logistic" in name else []
+    first = ["C"] if name == "logistic" else ["sparsity"] if "sparse" in name else []
     names = list(kind().get_params())
     assert set(first) <= set(names)
     with pytest.raises(TypeError, match="positional"):

@@ -28,7 +28,7 @@ from privtail.linear_model.planning import FitPlan
 from privtail.losses import GeneralLoss, Loss, RelativeHuberLoss, WrongLabel
 from privtail.statement import Statement, state
 from privtail.trusted.accountants import calibrate
-from privtail.trusted.accounting.curves import ZeroConcentratedDP
+from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.ledger import Allowance
 from privtail.trusted.problem import Problem
@@ -43,8 +43,11 @@ REACH = 3.0
 LOOKS = 3.0
 """Noise of the looks at the target's scale, in that of a trial."""
 
-ATTEMPTS = 12
-"""How often the epsilon is guessed at which a fit costs no more than a trial may."""
+SMALLER, ATTEMPTS = 0.94, 20
+"""Steps down, and how many, to an epsilon at which a fit costs no more than a trial may.
+
+Of Gaussian noise alone the first is exact; beside a noisy choice no closed form is known.
+"""
 
 BUDGETED = frozenset(
     {"epsilon", "delta", "neighbours", "noise", "random_state", "ledger", "max_rows", "invalid",
@@ -209,15 +212,15 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         if math.isinf(rho):
             model.set_params(epsilon=math.inf)
             return model.planned(problem)
-        epsilon = ZeroConcentratedDP(rho).epsilon(self.delta) * (1 - 1e-9)
-        for _ in range(ATTEMPTS):
+        exact = GaussianDP(math.sqrt(2 * rho)).epsilon(self.delta) * (1 - 1e-9)
+        largest = ZeroConcentratedDP(rho).epsilon(self.delta) * (1 - 1e-9)
+        for epsilon in (largest, *(exact * SMALLER**k for k in range(ATTEMPTS))):
             model.set_params(epsilon=epsilon)
             plan = model.planned(problem)
             if plan.cost.rho is None or plan.cost.slack:
                 break
             if plan.cost.rho <= rho:
                 return plan
-            epsilon *= 0.999 * math.sqrt(rho / plan.cost.rho)
         raise UnsupportedAccounting(
             f"The cost of a search is known for fits that are zCDP. {type(model).__name__} with "
             f"algorithm={model.algorithm!r} has no such cost: choose one with full batches."
