@@ -18,8 +18,11 @@ from privtail.trusted.problem import Problem
 ENOUGH = 100
 """A mean over the records whose noise is its range over this decides all that matters here."""
 
-FINEST = 1000
+FINEST = 10_000
 """A comparison is as fine as the range of a gain over this; no model is worth a finer one."""
+
+VISIBLE = 0.01
+"""Gains of real targets are clamped as late as this part of a typical loss can still be seen."""
 
 COUNTED = 0.5
 """Gains of counts are clamped to this part of the mean count."""
@@ -73,7 +76,11 @@ class Comparison:
                 counts = np.maximum(counts, max(1.0, less.event(answer).std))
                 constant = np.zeros_like(w)
                 constant[-1] = _log_odds(counts, loss, problem)
-        mean = ClampedMean(_loss_of_one(loss, unit))
+        bound = _loss_of_one(loss, unit)
+        if loss.targets == "real" and multiplier > 0:
+            relative = noise.event(problem.improvement(ClampedMean(1.0))).std
+            bound *= max(1.0, VISIBLE / (self.deviations * relative))
+        mean = ClampedMean(bound)
         gain = batch.improvement(loss, w, constant, mean).release(noise)
         better = gain[0] > self.deviations * noise.event(problem.improvement(mean)).std
         return constant, bool(better or multiplier == 0)

@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 
 from privtail.domains import Domain
 from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
+
+WIDEST = 512
+"""With more coordinates, second moments are too many: all directions are taken for alike."""
 
 LEAST = 1e-5
 """No direction counts for less than this part of the largest."""
@@ -21,11 +26,12 @@ LEAST = 1e-5
 
 @dataclass(frozen=True)
 class Metric:
-    """A positive matrix (rows, rows) that bounds the curvature of a loss of curvature 1.
+    """A positive matrix that bounds the curvature of a loss of curvature 1.
 
     Attributes
     ----------
-    matrix, inverse : (rows, rows); the inverse is 0 where a coordinate is not active.
+    matrix, inverse : (rows, rows), or (rows,) diagonals; the inverse is 0 where a coordinate is
+        not active.
     reach : length of a typical row; longer ones are shrunk to it.
     spread : length of what a unit of noise in every coordinate moves in a step of 1, seen in
         predictions.
@@ -39,6 +45,13 @@ class Metric:
     largest: float
 
     @classmethod
+    def plan(cls, noise: GaussianNoise, problem: Problem) -> Plan:
+        """Second moments, if they are not too many."""
+        if problem.rows > WIDEST:
+            return ()
+        return (Round(events=(noise.event(problem.moments(1.0)),)),)
+
+    @classmethod
     def bought(cls, curator: Curator, noise: GaussianNoise, active: NDArray[np.bool_]) -> Self:
         """Second moments of rows clipped to twice the reach, as far as they rise above noise.
 
@@ -48,6 +61,9 @@ class Metric:
         """
         rows, problem = int(active.sum()), curator.problem
         reach = math.sqrt(rows)
+        if problem.rows > WIDEST:
+            flat = np.full(problem.rows, reach)
+            return cls(flat, active / reach, reach, 1.0, reach)
         std = noise.event(problem.moments(2 * reach)).std
         found = _square(curator.everyone().moments(2 * reach).release(noise), problem.rows)
         values, vectors = np.linalg.eigh(found[np.ix_(active, active)])
@@ -63,13 +79,31 @@ class Metric:
         spread = math.sqrt(max(1.0, trace / rows) * float(np.sum(1 / values**2)))
         return cls(matrix, inverse, reach, spread, float(values.max()))
 
+    @property
+    def moves(self) -> Doubles:
+        """(rows,) how far a unit of noise in every coordinate moves each in a step of 1."""
+        return self.inverse if self.inverse.ndim == 1 else np.linalg.norm(self.inverse, axis=1)
+
+    @property
+    def noise(self) -> float:
+        """Length, in the metric, of such a move."""
+        inverse = self.inverse if self.inverse.ndim == 1 else np.diagonal(self.inverse)
+        return math.sqrt(float(inverse.sum()))
+
+    def length(self, slopes: Doubles) -> float:
+        """Length of a move of the slopes (d, 1) with the best move of the intercept beside it."""
+        d, M = len(slopes), self.matrix
+        if M.ndim == 2 and len(M) > d:
+            M = M[:d, :d] - M[:d, d:] @ M[d:, :d] / M[-1, -1]
+        return math.sqrt(max(0.0, float(np.sum(slopes * _times(M[:d], slopes)))))
+
     def step(self, domain: Domain, w: Doubles, g: Doubles, length: float) -> Doubles:
         """Argmin over v of <g, v> + |v - w|^2 / (2 length) in the metric + domain(v)."""
-        newton = w - length * (self.inverse @ g)
+        newton = w - length * _times(self.inverse, g)
         rate = length / self.largest
-        if np.array_equal(domain.prox(newton, rate), newton):
-            return newton
         v = u = domain.prox(newton, rate)
+        if self.matrix.ndim == 1 or np.array_equal(v, newton):
+            return v
         momentum = 1.0
         for _ in range(60):
             slope = self.matrix @ (u - newton) / length
@@ -83,6 +117,11 @@ class Metric:
             v, u = new, new + (momentum - 1) / following * step
             momentum = following
         return v
+
+
+def _times(matrix: Doubles, w: Doubles) -> Doubles:
+    """The matrix (or its diagonal) times (rows, K)."""
+    return np.asarray(matrix[:, None] * w if matrix.ndim == 1 else matrix @ w)
 
 
 def _square(triangle: Doubles, rows: int) -> Doubles:

@@ -32,6 +32,9 @@ Doubles = NDArray[np.float64]
 SIZES = 2.0 ** np.arange(-64, 65, 0.5)
 """Public edges for the sizes of derivatives."""
 
+RAREST = 10_000
+"""Sizes are counted with noise n over this, or more: few residuals may be most of their mean."""
+
 MOST_CLIPPED = 0.65
 """However large the noise, a third of the records is not clipped."""
 
@@ -44,11 +47,14 @@ SHARP = 30
 WIDE = 3.0
 """Deviations of the target that the mean for a constant looks at."""
 
-NEGLIGIBLE = 0.05
+RUNGS = 3
+"""Wider thresholds that are tried, each with a tenth of the steps."""
+
+NEGLIGIBLE = 0.02
 """Noise of an intercept, in residuals, that nobody would notice in a prediction."""
 
 DOUBT = 2.0
-"""Deviations of noise that the last move of the intercept must have."""
+"""What noise may explain of a move counts so many times against it."""
 
 STEEPEST = 2.0**20
 """A curvature beyond this (a kink, an exponential) says nothing about where the records are."""
@@ -60,20 +66,23 @@ class ScaledDescent:
 
     1. Centre and scale every feature (and a numeric target) by private quantiles. With
        ``sparsity``, keep the features that the target goes with (`Screening`).
-    2. For squares: the mean of the target, for the constant model.
+    2. For squares: the mean of the target, for the constant model (`Level`).
     3. Buy second moments of the features: the `Metric` of the steps.
     4. A fifth of the steps, with a threshold for Gaussian residuals of the target's scale.
-    5. Buy the sizes of the residuals (of derivatives): a quantile of them is the threshold of
-       the other steps. It is ``level``, or lower where noise is large beside it. Of each phase
-       the later two thirds are averaged.
-    6. For squares: the intercept is a mean of the residuals, clipped where noise begins to matter.
-    7. Buy one number: does the mean loss gain from the slopes (of labels: over what their bought
+    5. Buy the sizes of the residuals (of derivatives): a quantile of them is the threshold of the
+       steps that follow. It is ``level``, or lower where noise is large beside it.
+    6. For squares, unless noise is large: three tenths of the steps with wider thresholds, up to
+       where noise adds as much as clipping may miss. A move is kept as far as it is longer than
+       noise explains: least squares where residuals depend on features, else the robust fit.
+    7. For squares: the intercept is a mean of the residuals, clipped where noise would be seen.
+    8. Buy one number: does the mean loss gain from the slopes (of labels: over what their bought
        counts predict)? If not beyond the noise, or if the target's scale was not found, shrink to
        the private constant.
 
     Not from a paper. A step is a Newton step for a bound of the Hessian (Boehning and Lindsay
-    1988) with gradients that are those of Mallows (1975): residuals clipped at the threshold, rows
-    shrunk to their typical length. So skewed noise moves the intercept alone, which step 6 mends.
+    1988) with the gradients of Mallows (1975): residuals clipped at the threshold, rows shrunk to
+    their typical length. Skewed noise moves their intercept alone, which stage 7 mends. The later
+    two thirds of the iterates of a stage are averaged.
 
     Parameters
     ----------
@@ -82,11 +91,11 @@ class ScaledDescent:
     most_noise : cap on the steps, so that noise alone walks at most this many target scales.
     targets : of the loss. A real target is centred and scaled too; of labels, counts are bought for
         the constant; counts begin where ``start`` says (`CountDescent`).
-    squares : whether the intercept is to be that of least squares.
+    squares : whether the loss is that of squares.
     sparsity : how many features may be used; None for all.
     scale_share, selection_share, moment_share, size_share, level_share, comparison_share : parts of
         the descent's variance budget for stages 1 (each look at the scales; the selection), 3, 5,
-        2 and 6 (each), and 7; they take less where less is enough.
+        2 and 7 (each), and 8; they take less where less is enough.
 
     **Privacy.** Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
     (target or labels, sizes), second moments of rows of length R, sqrt 2 R^2/n; ``steps`` gradients
@@ -112,18 +121,19 @@ class ScaledDescent:
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """Scales, selection, level, metric, descent, sizes, descent, level, comparison."""
-        scales, first = self._scales(multiplier, problem), self.steps // 5
+        """The eight stages."""
+        scales, phases = self._scales(multiplier, problem), self._phases(multiplier, problem)
         sizes = self._sizes(multiplier, problem).event(problem.gradient_norms(len(SIZES)))
-        moments = self._price(2 * self.moment_share, multiplier).event(problem.moments(1.0))
         descent = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
         begin, end = self._levels(multiplier, problem)
         return compose(
             self._looks.plan(scales, problem),
             self._screened(multiplier, problem),
             begin.plan(problem) if self._least(problem) else (),
-            (Round(events=(moments,)), Round(events=(descent,), times=first)),
-            (Round(events=(sizes,)), Round(events=(descent,), times=self.steps - first)),
+            Metric.plan(self._price(2 * self.moment_share, multiplier), problem),
+            (Round(events=(descent,), times=phases[0]),),
+            (Round(events=(sizes,)), Round(events=(descent,), times=phases[1])),
+            (Round(events=(descent,), times=phases[2]),),
             end.plan(problem) if self._least(problem) else (),
             self._compared.plan(self._comparison(multiplier), problem),
         )
@@ -132,7 +142,7 @@ class ScaledDescent:
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
-        """The seven stages; parameters in the units of the raw features."""
+        """The eight stages; parameters in the units of the raw features."""
         if isinstance(loss, GeneralLoss):
             raise IncompatibleParts(
                 "ScaledDescent needs a loss of a margin; for a GeneralLoss use ProximalGradient."
@@ -152,16 +162,20 @@ class ScaledDescent:
             GaussianNoise(multiplier), unit, self.most_noise,
         )  # fmt: skip
         threshold = self._expected(loss, unit, multiplier, problem)
-        w = descent.run(w, threshold, self.steps // 5)  # 4
+        short, usual, wide = self._phases(multiplier, problem)
+        w = descent.run(w, threshold, short)  # 4
         counts = self._counts(curator, loss, w, multiplier)  # 5
         threshold = min(threshold, self._seen(counts, loss, multiplier, problem))
-        w = descent.run(w, threshold, self.steps - self.steps // 5)
-        if self._least(problem):  # 6
-            w = last.run(curator, loss, w, _widest(counts, last.deviation(problem), unit), DOUBT)
+        w = descent.run(w, threshold, usual)
+        if self.squares:  # 6
+            w = descent.widened(w, threshold, wide, counts)
+        if self._least(problem):  # 7
+            w = last.run(curator, loss, w, _widest(counts, last.deviation(problem), unit), 1.0)
 
         known = self._least(problem) or not standard.seen
-        constant, better = self._compared.run(  # 7
-            curator, loss, w, begin if known else without_slopes(w, problem), unit,
+        constant, better = self._compared.run(  # 8
+            curator, loss, w, begin if known else without_slopes(w, problem),
+            standard.deviation if self.squares else unit,
             self._comparison(multiplier),
         )  # fmt: skip
         doubts = standard.doubts(better)
@@ -196,10 +210,16 @@ class ScaledDescent:
         return Level(GaussianNoise(first)), Level(usual)
 
     def _sizes(self, multiplier: float, problem: Problem) -> GaussianNoise:
-        return no_finer(self._price(2 * self.size_share, multiplier).multiplier, problem)
+        return no_finer(self._price(2 * self.size_share, multiplier).multiplier, problem, RAREST)
 
     def _comparison(self, multiplier: float) -> float:
         return self._price(self.comparison_share, multiplier).multiplier
+
+    def _phases(self, multiplier: float, problem: Problem) -> tuple[int, int, int]:
+        """Steps of stages 4, 5 and 6; with little budget none would be of use in the last."""
+        noisy = self._clipped(multiplier, problem) > 1 - self.level
+        first, third = self.steps // 5, RUNGS * (self.steps // 10) * (self.squares and not noisy)
+        return first, self.steps - first - third, third
 
     @property
     def _looks(self) -> QuantileScales:
@@ -236,8 +256,10 @@ class ScaledDescent:
         return Standard.of(found, curator)
 
     def _metric(self, curator: Curator, standard: Standard, multiplier: float) -> Metric:
-        active = np.append(standard.scales < BEYOND, [True] * curator.problem.intercept)
-        return Metric.bought(curator, self._price(2 * self.moment_share, multiplier), active)
+        intercept = np.ones(int(curator.problem.intercept), dtype=np.bool_)
+        active = np.append(standard.scales < BEYOND, intercept)
+        price = self._price(2 * self.moment_share, multiplier)
+        return Metric.bought(curator, price, active if active.any() else ~active)
 
     def _clipped(self, multiplier: float, problem: Problem) -> float:
         """Part of the records whose residuals are clipped: the noisier a gradient, the more."""
@@ -247,10 +269,11 @@ class ScaledDescent:
 
     def _expected(self, loss: Loss, unit: float, multiplier: float, problem: Problem) -> float:
         """The threshold for Gaussian residuals of the target's scale."""
-        if not 0 < loss.curvature < STEEPEST or loss.targets in ("binary", "class"):
+        bend = loss.curvature if 0 < loss.curvature < STEEPEST else math.inf
+        if loss.lipschitz < math.inf and (bend == math.inf or loss.targets in ("binary", "class")):
             return loss.lipschitz
-        clipped = self._clipped(multiplier, problem)
-        return min(loss.lipschitz, loss.curvature * unit * float(ndtri(1 - clipped / 2)))
+        usual = unit * float(ndtri(1 - self._clipped(multiplier, problem) / 2))
+        return min(loss.lipschitz, usual * (bend if bend < math.inf else 1.0))
 
     def _counts(self, curator: Curator, loss: Loss, w: Doubles, multiplier: float) -> Doubles:
         """Released counts of the sizes of derivatives, those before class weights.
@@ -302,8 +325,30 @@ class _Descent:
             g = batch.gradient(self._loss, w, mean).release(self._law)
             w = metric.step(self._domain, w, g.reshape(w.shape), length)
             total += w if t >= skipped else 0.0
-        self._add(length * std * np.linalg.norm(metric.inverse, axis=1), steps, skipped)
+        self._add(length * std * metric.moves, steps, skipped)
         return total / (steps - skipped)
+
+    def widened(self, w: Doubles, threshold: float, steps: int, counts: Doubles) -> Doubles:
+        """From ``w`` on with wider thresholds, as far as each shows more than noise.
+
+        A move is shortened by what its length owes to noise (James and Stein 1961).
+        """
+        if steps == 0:
+            return w
+        d, n, metric = self._curator.problem.d, self._curator.problem.n, self._metric
+        steps //= RUNGS
+        one = self._law.event(self._curator.problem.gradient(MallowsMean(1.0, metric.reach))).std
+        each = one * metric.noise / math.sqrt(steps - steps // 3)
+        sizes, parts = _parts(counts)
+        widest = max(threshold, balanced(counts, each))
+        for wide in np.geomspace(threshold, widest, RUNGS + 1)[1:]:
+            move = self.run(w, float(wide), steps) - w
+            square = float(parts @ np.minimum(sizes, wide) ** 2)
+            noise = (each * wide) ** 2 + metric.reach**2 * square / n
+            seen = metric.length(move[:d]) ** 2
+            share = max(0.0, 1 - DOUBT * noise / seen) if seen > 0 else 0.0
+            w = w + share * move
+        return w
 
     def _length(self, walk: float) -> float:
         """As far as curvature and noise allow."""
@@ -319,16 +364,25 @@ class _Descent:
         self.noise = np.hypot(self.noise, step * np.linalg.norm(after / (steps - skipped)))
 
 
-def _widest(counts: Doubles, deviation: float, unit: float) -> float:
-    """Where to clip residuals of these sizes: where noise is what clipping misses, or nothing.
+def balanced(counts: Doubles, deviation: float) -> float:
+    """Threshold of residuals of these sizes that misses as much on average as its noise adds.
 
     ``deviation`` is that of the noise in units of the threshold.
     """
+    sizes, parts = _parts(counts)
+    missed = np.array([parts @ np.maximum(sizes - edge, 0.0) for edge in SIZES])
+    return float(SIZES[np.argmin((deviation * SIZES) ** 2 + missed**2)])
+
+
+def _widest(counts: Doubles, deviation: float, unit: float) -> float:
+    """Where to clip residuals for an intercept: `balanced`, or where noise is negligible still."""
     if deviation == 0:
         return float(SIZES[-1])
-    if counts.sum() <= 0:
-        return unit
-    sizes, parts = np.append(SIZES, SIZES[-1]), counts / counts.sum()
-    missed = np.array([parts @ np.maximum(sizes - edge, 0.0) for edge in SIZES])
-    balanced = SIZES[np.argmin((deviation * SIZES) ** 2 + missed**2)]
-    return float(max(balanced, NEGLIGIBLE * math.sqrt(parts @ sizes**2) / deviation))
+    sizes, parts = _parts(counts)
+    plenty = NEGLIGIBLE * math.sqrt(parts @ sizes**2) / deviation
+    return max(balanced(counts, deviation), plenty) if parts.any() else unit
+
+
+def _parts(counts: Doubles) -> tuple[Doubles, Doubles]:
+    """Sizes that stand for the cells, and the part of the records in each."""
+    return np.append(SIZES, SIZES[-1]), counts / max(float(counts.sum()), 1.0)

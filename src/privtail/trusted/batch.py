@@ -591,15 +591,13 @@ def _contribute(
 
 
 def _shrunk(squares: Doubles, residuals: Doubles, intercept: bool, ball: Ball) -> Doubles:
-    """Residuals that are as far as the ball's reach allows, for rows of its reach."""
+    """Residuals as the ball's reach has them: no larger than its threshold, less for long rows."""
     if ball.reach == math.inf:
         return residuals
     with np.errstate(all="ignore"):
         rows = np.minimum(1.0, ball.reach / np.sqrt(squares + intercept))
-        return (
-            residuals
-            * (rows * np.minimum(1.0, ball.radius / ball.reach / _lengths(residuals)))[:, None]
-        )
+        factors: Doubles = rows * np.minimum(1.0, ball.radius / ball.reach / _lengths(residuals))
+        return residuals * factors[:, None]
 
 
 def _lengths(residuals: Doubles) -> Doubles:
