@@ -41,6 +41,9 @@ POOLED = 12
 SHARP = 12
 """A target whose counts have noise n over this is found wherever it lies."""
 
+RARE = 400
+"""Features may be zero for nearly all records: counts of them may be as fine as n over this."""
+
 SURE = 5.0
 """How many deviations above zero a run of cells must stand to be believed."""
 

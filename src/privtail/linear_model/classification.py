@@ -102,7 +102,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     # ---------------------------------------------------------------- the parts of the model
 
     def _default(self) -> Algorithm:
-        return ScaledDescent(level=0.1, pace=6.0, decay=0.25, most_noise=1.0, targets="class")
+        return ScaledDescent(targets="class")
 
     def _curvature(self) -> float:
         return 0.5

@@ -26,7 +26,7 @@ from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, require
 from privtail.errors import InvalidInput, require_whole
 from privtail.linear_model.planning import FitPlan
-from privtail.losses import AnyLoss, Targets
+from privtail.losses import AnyLoss, SquaredLoss, Targets
 from privtail.mean import interval
 from privtail.model import LARGEST_LOG, Link
 from privtail.progress import watching
@@ -498,7 +498,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         return Unconstrained()
 
     def _default(self) -> Algorithm:
-        return ScaledDescent(level=0.9, pace=2.0, most_noise=1.0)
+        return ScaledDescent(squares=isinstance(self._loss(), SquaredLoss))
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
         """Fit on X (n, d) and y (n,); charges the ledger once.
