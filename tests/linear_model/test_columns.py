@@ -184,7 +184,7 @@ def test_intervals_for_slopes_hold_what_noise_did(kind):
     ends = np.array([model.conf_int(0.95) for model in models])
     assert ends.shape == (40, *centre.shape, 2)
     assert np.mean((ends[..., 0] <= centre) & (centre <= ends[..., 1])) > 0.9
-    thin = np.array([model.conf_int(0.05) for model in models])
+    thin = np.array([model.conf_int(0.01) for model in models])
     assert np.mean((thin[..., 0] <= centre) & (centre <= thin[..., 1])) < 0.9
 
 

@@ -19,7 +19,15 @@ from privtail.algorithms.screening import Screening
 from privtail.algorithms.standardized import Standard, without_slopes
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
-from privtail.losses import AnyLoss, GeneralLoss, Loss, Targets, WeightedLoss
+from privtail.losses import (
+    AnyLoss,
+    GeneralLoss,
+    HuberLoss,
+    Loss,
+    SquaredLoss,
+    Targets,
+    WeightedLoss,
+)
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.means import MallowsMean
@@ -55,6 +63,12 @@ NEGLIGIBLE = 0.02
 
 DOUBT = 2.0
 """What noise may explain of a move counts so many times against it."""
+
+CONTRACTS = 0.15
+"""Part of the metric's curvature that records with clipped squares are taken to have.
+
+It enters the stated noise alone. Other losses may be flat where the records are: 0.
+"""
 
 STEEPEST = 2.0**20
 """A curvature beyond this (a kink, an exponential) says nothing about where the records are."""
@@ -325,7 +339,7 @@ class _Descent:
             g = batch.gradient(self._loss, w, mean).release(self._law)
             w = metric.step(self._domain, w, g.reshape(w.shape), length)
             total += w if t >= skipped else 0.0
-        self._add(length * std * metric.moves, steps, skipped)
+        self._add(length * std * metric.moves, steps, skipped, self._rate(length))
         return total / (steps - skipped)
 
     def widened(self, w: Doubles, threshold: float, steps: int, counts: Doubles) -> Doubles:
@@ -350,18 +364,34 @@ class _Descent:
             w = w + share * move
         return w
 
+    @property
+    def _bend(self) -> float:
+        """Curvature of the loss; of one with a kink, over moves of the target's scale."""
+        bend = self._loss.curvature
+        return bend if bend < STEEPEST else self._loss.lipschitz / self._unit
+
     def _length(self, walk: float) -> float:
         """As far as curvature and noise allow."""
-        loss, bend = self._loss, self._loss.curvature
-        bend = bend if bend < STEEPEST else loss.lipschitz / self._unit
+        bend = self._bend
         first = 1 / bend if 0 < bend < math.inf else 1.0
         walk *= self._metric.spread
         return min(first, self._most / walk) if walk > 0 else first
 
-    def _add(self, step: Doubles, steps: int, skipped: int) -> None:
-        """What noise of deviation ``step`` per step adds to the average, if nothing contracts."""
-        after = steps - np.maximum(np.arange(steps), skipped)
-        self.noise = np.hypot(self.noise, step * np.linalg.norm(after / (steps - skipped)))
+    def _rate(self, length: float) -> float:
+        """The part by which a step contracts what noise did before."""
+        squares = isinstance(self._loss, SquaredLoss | HuberLoss)
+        return CONTRACTS * min(1.0, length * self._bend) if squares else 0.0
+
+    def _add(self, step: Doubles, steps: int, skipped: int, rate: float) -> None:
+        """What noise of deviation ``step`` per step adds to the average of a linear recursion.
+
+        ``rate`` is the part by which a step contracts; that of the start is what is left of it.
+        """
+        times = np.arange(steps)
+        gaps = times[skipped:] - times[:, None]
+        left = np.where(gaps >= 0, (1 - rate) ** np.maximum(gaps, 0), 0.0).mean(axis=1)
+        start = float(np.mean((1 - rate) ** (times[skipped:] + 1)))
+        self.noise = np.hypot(start * self.noise, step * np.linalg.norm(left))
 
 
 def balanced(counts: Doubles, deviation: float) -> float:

@@ -400,9 +400,11 @@ class PrivateLinearModel(PrivateEstimator):
     def conf_int(self, level: float = 0.95) -> NDArray[np.float64]:
         """Ends (..., 2) of intervals, of the shape of ``coef_``, for what noise did to the slopes.
 
-        Each holds, with probability ``level`` or more, the slope to which the same releases would
-        have led without noise: a step on a convex loss brings two paths no further apart. That
-        is cautious; the noise seen in ``benchmarks/intervals.py`` was a third to a twelfth of it.
+        Each holds, with probability about ``level`` or more, the slope to which the same releases
+        would have led without noise. A step on a convex loss brings two paths no further apart;
+        of squares, also of Huber's, one on features in their own metric brings them nearer, by at
+        least `CONTRACTS` unless nearly all residuals are clipped. That is cautious: the noise seen
+        in ``benchmarks/intervals.py`` was a third to a twelfth of what is stated.
         It is made of released numbers alone and costs nothing. Sampling error, clipping and the
         noise of bought scales are not in it: it is no interval for the slope of a population.
 
