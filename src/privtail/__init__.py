@@ -12,7 +12,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "audit_pipeline": "privtail.linear_model.pipelines",
+    "DPMean": "privtail.linear_model",
+    "DPScaler": "privtail.linear_model",
     "Budget": "privtail.trusted.budget",
+    "PrivateSearchCV": "privtail.linear_model",
     "Ledger": "privtail.trusted.ledger",
     "Statement": "privtail.statement",
     "load": "privtail.model",
@@ -23,7 +26,10 @@ _HOMES = {
 
 __all__ = [
     "Budget",
+    "DPMean",
+    "DPScaler",
     "Ledger",
+    "PrivateSearchCV",
     "Statement",
     "__version__",
     "audit_pipeline",

@@ -410,6 +410,27 @@ class WeightedLoss:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WrongLabel:
+    """1 if the label that the margins predict is wrong, else 0: a score, nothing to descend on."""
+
+    outputs: int = 1
+
+    name: ClassVar[str] = "wrong label"
+    targets: ClassVar[Targets] = "class"
+    convex: ClassVar[bool] = False
+    curvature: ClassVar[float] = math.inf
+    lipschitz: ClassVar[float] = math.inf
+
+    def values(self, margins: Array, y: Array) -> Array:
+        one = self.outputs == 1
+        predicted = margins[:, 0] > 0 if one else margins.argmax(axis=1)
+        return np.asarray(predicted != y, dtype=np.float64)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return np.zeros_like(margins)
+
+
+@dataclass(frozen=True, kw_only=True)
 class LogTruncatedLoss:
     """ψ(scale |m − y|)/scale with ψ(a) = −log(1 − a + a^order/order) up to a = 1, then log(order).
 

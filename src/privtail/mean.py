@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from privtail.algorithms.coin_press import CoinPress
 from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
@@ -29,12 +30,21 @@ from privtail.trusted.means import (
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
+_Doubles = NDArray[np.float64]
 Method = Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"]
 METHODS: tuple[Method, ...] = get_args(Method)
 GROUPS = 15
 """Groups of ``"ksu"``, if there are that many records."""
 SCALE_SHARE = 0.15
 """Part of the squared Gaussian-DP parameter that buys centre and scale."""
+
+
+def interval(value: Any, std: Any, level: float) -> NDArray[np.float64]:
+    """Ends (..., 2) of ``value`` -+ the normal quantile of a two-sided ``level`` times ``std``."""
+    if not 0 < level < 1:
+        raise InvalidInput(f"level must lie in (0, 1), for example 0.95; got {level!r}.")
+    reach = float(ndtri((1 + float(level)) / 2)) * np.asarray(std, dtype=np.float64)
+    return np.stack([value - reach, value + reach], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,10 @@ class MeanEstimate:
     ----------
     value : float for one column given as a vector, else (d,).
     noise_std : standard deviation of the privacy noise in ``value``, same shape; known publicly.
+    sampling_std : estimate of the standard deviation that sampling brings into ``value``: bought
+        deviation / sqrt(n). NaN where nothing was bought that tells: with a ``threshold``, with
+        groups whose median is taken, for persons, whose rows are not independent, and for columns
+        that are not reliable.
     reliable : whether the private scale of each column rose above its noise (all True when a
         threshold was given). Where False the value says little.
     privacy_ : the `Statement`.
@@ -52,8 +66,42 @@ class MeanEstimate:
 
     value: Any
     noise_std: Any
+    sampling_std: Any
     reliable: Any
     privacy_: Statement
+
+    def conf_int(self, level: float = 0.95, *, sampling: bool = True) -> NDArray[np.float64]:
+        """Ends (..., 2) of an interval for the mean, by the central limit theorem.
+
+        Sampling error and noise are in it; what was clipped is not. In ``benchmarks/intervals.py``
+        intervals of 95 % held the means of normal, t(3) and exponential columns in 87 % to 98 % of
+        the runs, and those of lognormal ones, of which the default clips a part, in 68 % to 84 %;
+        with ``method="coinpress"`` 93 % to 98 % of all. ``sampling=False``: for the clipped mean
+        of these very records, which only noise moves.
+
+        Raises
+        ------
+        InvalidInput
+            If ``level`` is not in (0, 1), or the sampling error is not known.
+        """
+        if not sampling:
+            return interval(self.value, self.noise_std, level)
+        spread = np.hypot(self.noise_std, self.sampling_std)
+        if np.isnan(spread).all():
+            raise InvalidInput(
+                "The sampling error is not known: with a threshold, or where the noise hides the "
+                "columns, nothing was bought that tells it; no theorem is used for medians of "
+                "groups; and the rows of a person are not independent. conf_int(level, "
+                "sampling=False) is for the noise alone."
+            )
+        return interval(self.value, spread, level)
+
+    def of_one(self) -> MeanEstimate:
+        """The same of a single column, as numbers."""
+        value, std, sampling = (
+            float(x[0]) for x in (self.value, self.noise_std, self.sampling_std)
+        )
+        return MeanEstimate(value, std, sampling, bool(self.reliable[0]), self.privacy_)
 
     def __float__(self) -> float:
         return float(self.value)
@@ -125,10 +173,6 @@ def private_mean(
     >>> abs(float(estimate) - x.mean()) < 0.05
     True
     """
-    if method not in METHODS:
-        raise InvalidInput(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
-    if threshold is not None and not 0 < threshold < math.inf:
-        raise InvalidInput(f"threshold must be positive and finite, got {threshold!r}.")
     vector, x = _as_columns(x)
     curator = Curator(
         x,
@@ -140,6 +184,22 @@ def private_mean(
         groups=groups,
         max_rows=max_rows,
     )
+    estimate = mean_of(
+        curator, method=method, threshold=threshold, centre=centre, blocks=blocks,
+        smoothing=smoothing,
+    )  # fmt: skip
+    return estimate.of_one() if vector else estimate
+
+
+def mean_of(
+    curator: Curator, *, method: Method = "clipped", threshold: float | None = None,
+    centre: ArrayLike | None = None, blocks: int | None = None, smoothing: float = 3.0,
+) -> MeanEstimate:  # fmt: skip
+    """The private mean of a curator's columns, (d,); parameters as in `private_mean`."""
+    if method not in METHODS:
+        raise InvalidInput(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+    if threshold is not None and not 0 < threshold < math.inf:
+        raise InvalidInput(f"threshold must be positive and finite, got {threshold!r}.")
     if method == "coinpress" and (curator.sparse or blocks not in (None, 1)):
         raise InvalidInput(
             "CoinPress centres the records again and again, which sparse ones do not allow, and "
@@ -149,10 +209,10 @@ def private_mean(
     groups = groups if blocks is None else blocks
     fit = _Mean(method, threshold, _centre(centre, threshold, curator), groups, smoothing)
     multiplier = curator.calibrate(lambda m: fit.plan(m, curator.problem))
-    value, std, reliable = fit.run(curator, multiplier)
-    if vector:
-        return MeanEstimate(float(value[0]), float(std[0]), bool(reliable[0]), state(curator))
-    return MeanEstimate(value, std, reliable, state(curator))
+    value, std, deviations, reliable = fit.run(curator, multiplier)
+    known = reliable & (groups == 1) & (curator.problem.max_rows == 1)
+    sampling = np.where(known, deviations / math.sqrt(curator.problem.n), math.nan)
+    return MeanEstimate(value, std, sampling, reliable, state(curator))
 
 
 def truncation_threshold(
@@ -253,13 +313,15 @@ class _Mean:
 
     def run(
         self, curator: Curator, multiplier: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    ) -> tuple[_Doubles, _Doubles, _Doubles, NDArray[np.bool_]]:
+        """Means, their noise, deviations of the columns, and which columns are reliable."""
         d = curator.problem.d
         if self.threshold is not None:
-            scales, centres = np.ones(d), self.centre
+            scales, centres, deviations = np.ones(d), self.centre, np.full(d, math.nan)
             reliable, threshold = np.ones(d, dtype=np.bool_), self.threshold
         else:
             found = QuantileScales().run(curator, self._scales(multiplier))
+            deviations = found.deviations
             if curator.sparse:
                 found = _around_zero(found)
             centres, reliable = found.centres, found.reliable
@@ -267,13 +329,14 @@ class _Mean:
             scales, threshold = self._reach(found, least)
         stage = self._stage()
         if stage is not None:
-            return (*stage.run(curator, multiplier, scales * threshold, centres), reliable)
+            value, noise_std = stage.run(curator, multiplier, scales * threshold, centres)
+            return value, noise_std, deviations, reliable
         curator.transform(1 / scales, -centres / scales)
         answer = curator.everyone().means(self._mean(threshold))
         noise = GaussianNoise(multiplier)
         std = noise.event(answer.sensitivity).std
         z = answer.release(noise)
-        return centres + scales * z, std * scales, reliable
+        return centres + scales * z, std * scales, deviations, reliable
 
     def _stage(self) -> CoinPress | MedianOfNoisyMeans | None:
         """What finds the mean in the coarse range, where it is more than one release."""

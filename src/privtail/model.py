@@ -30,6 +30,8 @@ LINKS: dict[str, Link] = {
     "quantile": "identity",
     "poisson": "log",
     "logistic": "logit",
+    "sparse": "identity",
+    "sparse-logistic": "logit",
 }
 """How a model of each kind makes predictions of its scores; a generalized one says it itself."""
 
@@ -248,7 +250,9 @@ class Model:
             classes = _labels("classes", classes)
         kind = _typed(content, "kind", str)
         link = content.get("link", LINKS.get(kind))
-        if kind not in (*LINKS, GENERALIZED) or (kind == "logistic") != (classes is not None):
+        if kind not in (*LINKS, GENERALIZED) or (LINKS.get(kind) == "logit") != (
+            classes is not None
+        ):
             raise InvalidInput("The fields 'kind' and 'classes' do not fit together.")
         if link != LINKS.get(kind, link) or link not in ("identity", "log", "logit"):
             raise InvalidInput("The field 'link' does not fit the kind of the model.")

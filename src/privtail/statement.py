@@ -525,6 +525,13 @@ def _wrong(event: Event) -> Iterable[str]:
         yield f"spread {event.spread!r} does not fit the law {event.law!r}"
     if event.law in SMOOTH and not 1 <= event.radius == event.diameter:
         yield f"the law {event.law!r} has one radius and diameter, the rows of a unit"
+    yield from _miscounted(event)
+
+
+def _miscounted(event: Event) -> Iterable[str]:
+    """What is wrong with the whole numbers of one release."""
+    if event.trials < 1 or (event.law != "best_trial" and event.trials != 1):
+        yield f"{event.trials} trials do not fit the law {event.law!r}"
     if event.coordinates < 1:
         yield f"coordinates must be at least 1, not {event.coordinates}"
     elif not 1 <= event.picks <= (event.coordinates if event.law == "noisy_max" else 1):
@@ -588,6 +595,7 @@ def _read_event(event: dict[str, Any]) -> dict[str, Any]:
         "question": _require_line,
         "coordinates": _integer,
         "picks": _integer,
+        "trials": _integer,
         "one_signed": functools.partial(_require, bool),
         "unit": lambda name, value: _number(name, _from_number(value)),
     }
@@ -685,6 +693,7 @@ def _weight(r: Round, event: Event, neighbours: Neighbours) -> float:
         return 2 * times * event.coordinates * lognormal_rho(event)
     ratio = rate * change / event.scale if event.scale else math.inf
     ratio *= 2 if event.law == "laplace_max" else 1  # its scores move against each other
+    ratio *= 3 if event.law == "best_trial" else 1  # in pure epsilon a search costs three trials
     return times * event.picks * ratio * ratio
 
 
@@ -698,6 +707,7 @@ def _sampled(sampling: Sampling) -> str:
 
 def _row(r: Round, event: Event, share: str) -> tuple[str, ...]:
     law = f"{event.law}, top {event.picks}" if event.picks > 1 else event.law
+    law += f" of {event.trials} on average" if event.law == "best_trial" else ""
     ratios = [_rounded(event.deviation / s) if s else "-" for s in (event.radius, event.diameter)]
     noise = _rounded(event.std) if event.scale else "none"
     if event.scale and event.law in SMOOTH:

@@ -85,16 +85,17 @@ def test_pooling_costs_one_vote_and_begins_when_noise_is_a_twelfth():
         step = 2.0**problem.bits
         assert event.diameter == pytest.approx(math.sqrt(2 * votes) * step)
         assert event.radius == pytest.approx(math.sqrt(votes) * step)
-        assert event.coordinates == 100 * 259
+        assert event.coordinates == votes * 259
 
 
 def test_pooled_columns_share_one_scale():
-    counts = np.zeros((3, 259))
-    counts[:, 190:200] = 100.0
-    found = described(counts, 1.0, 3_000, EDGES, pooled=True)
-    assert np.array_equal(found.centres, np.zeros(3))
+    counts = np.zeros((1, 259))
+    counts[0, 190:200] = 300.0
+    found = described(counts, 1.0, 3_000, EDGES, sharing=3)
+    assert len(found.scales) == 3
     assert not found.reliable.any()
-    assert len(set(found.scales)) == 1
+    assert len(set(found.centres)) == len(set(found.scales)) == 1
+    assert EDGES[190] < found.centres[0] < EDGES[200]
     assert EDGES[188] < found.scales[0] < EDGES[200]
 
 
@@ -103,7 +104,7 @@ def test_no_noisy_histogram_raises(noise):
     rng = np.random.default_rng(0)
     for _ in range(50):
         counts = rng.normal(0, 1, (4, 259)) * noise + rng.poisson(3, (4, 259))
-        found = described(counts, max(noise, 0.0), 1000, EDGES, pooled=False)
+        found = described(counts, max(noise, 0.0), 1000, EDGES)
         assert (found.scales > 0).all()
         assert np.isfinite(found.centres).all()
 

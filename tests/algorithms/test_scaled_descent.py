@@ -35,42 +35,65 @@ def linear(n=20_000, d=3, seed=0, sizes=1.0, shift=0.0):
     return X, X @ w + 2.0 + rng.standard_t(2.5, n), w
 
 
-SHARES = {"scale_share": 0.1, "threshold_share": 0.05, "comparison_share": 0.02}
+def spent(plan):
+    """Squared Gaussian-DP parameters of the rounds."""
+    return [cost((r,), "replace_one").mu ** 2 for r in plan]
 
 
-def test_the_plan_is_scales_threshold_steps_and_a_comparison():
-    problem = Problem(n=10_000, d=3)
-    plan = ScaledDescent(steps=50, **SHARES).plan(1_000.0, problem)
+def test_the_plan_is_the_eight_stages():
+    problem = Problem(n=10_000, d=3, intercept=True)
+    plan = ScaledDescent(steps=50, squares=True).plan(30.0, problem)
     assert [(r.events[0].question, r.times) for r in plan] == [
         ("histogram", 1),
         ("histogram", 3),
+        ("gradient", 1),
+        ("moments", 1),
+        ("gradient", 10),
         ("gradient norms", 1),
-        ("gradient", 50),
+        ("gradient", 25),
+        ("gradient", 15),
+        ("gradient", 1),
         ("improvement", 1),
     ]
     # Shares of the squared Gaussian-DP parameter, in units of that of the descent.
-    mus = [cost((r,), "replace_one").mu ** 2 for r in plan]
-    assert (mus[0] + mus[1]) / mus[3] == pytest.approx(0.1, rel=1e-6)
-    assert mus[2] / mus[3] == pytest.approx(0.05, rel=1e-6)
-    assert mus[4] / mus[3] == pytest.approx(0.02, rel=1e-6)
+    mus = spent(plan)
+    descent = mus[4] + mus[6] + mus[7]
+    assert descent == pytest.approx(50 * (2 / 30) ** 2)
+    assert [mus[j] / descent for j in (2, 3, 8, 9)] == pytest.approx([0.05, 0.1, 0.05, 0.05])
+
+
+def test_other_losses_and_small_budgets_have_no_wider_thresholds():
+    problem = Problem(n=10_000, d=3, intercept=True)
+    assert len(ScaledDescent(steps=50).plan(30.0, problem)) == 8
+    plan = ScaledDescent(steps=50, squares=True).plan(300.0, problem)
+    assert [r.times for r in plan if r.times > 3] == [10, 40]
 
 
 def test_a_small_budget_finds_the_target_first():
     problem = Problem(n=10_000, d=3)
+    algorithm = ScaledDescent(steps=50, scale_share=0.1)
     for multiplier, noise in ((1_000.0, 816.5), (1_100.0, 833.3), (3_000.0, 833.3)):
-        plan = ScaledDescent(steps=50, **SHARES).plan(multiplier, problem)
+        plan = algorithm.plan(multiplier, problem)
         assert [r.events[-1].std for r in plan[:2]] == pytest.approx([noise] * 2, rel=1e-3)
-    plan = ScaledDescent(steps=50, **SHARES).plan(1e6, problem)
-    mus = [cost((r,), "replace_one").mu ** 2 for r in plan]
-    assert (mus[0] + mus[1]) / mus[3] == pytest.approx(6.0, rel=1e-6)
+    mus = spent(algorithm.plan(1e6, problem))
+    assert (mus[0] + mus[1]) / (50 * (2 / 1e6) ** 2) == pytest.approx(6.0, rel=1e-6)
 
 
 def test_a_large_budget_goes_to_the_steps():
-    problem = Problem(n=100_000, d=3)
-    plan = ScaledDescent(**SHARES).plan(4.0, problem)
-    mus = [cost((r,), "replace_one").mu ** 2 for r in plan]
-    assert sum(mus) < 1.001 * mus[3]
-    assert plan[-1].events[0].scale * plan[-1].events[0].unit == pytest.approx(0.01)
+    problem = Problem(n=1_000_000, d=3, intercept=True)
+    plan = ScaledDescent(squares=True).plan(4.0, problem)
+    steps = [r for r in plan if r.times > 3]
+    assert sum(spent(plan)) < 1.3 * sum(spent(steps))
+
+
+def test_sparsity_buys_a_selection_and_the_scales_of_what_it_found():
+    problem = Problem(n=1_000, d=100, intercept=True)
+    plan = ScaledDescent(sparsity=4).plan(200.0, problem)
+    events = [e for r in plan for e in r.events]
+    assert events[0].coordinates == 259, "one histogram for all features"
+    (top,) = (e for e in events if e.law == "noisy_max")
+    assert (top.picks, top.coordinates) == (4, 100)
+    assert [e.coordinates for e in events if e.question == "histogram"][-2:] == [4 * 259, 4 * 66]
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, math.inf])
@@ -181,9 +204,55 @@ def test_sparse_records_are_scaled_and_not_centred(watched, loss):
     assert np.abs(found[:2, 0] - w).max() < 0.3
 
 
+def test_skewed_noise_moves_no_slope_and_the_intercept_is_a_mean():
+    rng = np.random.default_rng(0)
+    X, w = rng.lognormal(0, 1.5, (100_000, 4)), np.array([1.0, -1.0, 0.5, 0.0])
+    y = X @ w + rng.lognormal(0, 1.5, len(X))
+    result = released(X, y, algorithm=ScaledDescent(squares=True))
+    assert np.linalg.norm(result.w[:4, 0] - w) < 0.01
+    assert result.w[4, 0] == pytest.approx(np.exp(1.125), rel=0.1)
+
+
+def test_correlated_features_are_told_apart():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50_000, 1)) + 0.3 * rng.normal(size=(50_000, 3))
+    w = np.array([1.0, -1.0, 0.5])
+    found = released(X, X @ w + rng.normal(size=len(X))).w[:3, 0]
+    assert np.abs(found - w).max() < 0.15
+
+
+def test_residuals_that_depend_on_features_call_for_least_squares():
+    """Most targets are zero: the robust fit says zero, the mean does not."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (50_000, 2))
+    y = np.where(rng.uniform(size=len(X)) < 0.3 * X[:, 0], 10.0, 0.0)
+    found = released(X, y, epsilon=2.0, algorithm=ScaledDescent(squares=True)).w[:, 0]
+    assert found == pytest.approx([3.0, 0.0, 0.0], abs=0.5)
+
+
+def test_selected_features_alone_are_used():
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, (5_000, 60))
+    y = X[:, 7] - X[:, 30] + rng.normal(size=len(X))
+    found = released(X, y, epsilon=2.0, algorithm=ScaledDescent(squares=True, sparsity=2)).w[:60, 0]
+    assert set(np.flatnonzero(np.abs(found) > 1e-100)) == {7, 30}
+    assert found[[7, 30]] == pytest.approx([1.0, -1.0], abs=0.3)
+
+
+def test_many_coordinates_have_no_metric():
+    problem = Problem(n=1_000, d=600, intercept=True)
+    assert "moments" not in [
+        e.question for r in ScaledDescent().plan(9.0, problem) for e in r.events
+    ]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 600))
+    result = released(X, X[:, 0], epsilon=100.0)
+    assert np.abs(result.w[1:600]).max() < result.w[0, 0]
+
+
 def test_logistic_without_a_numeric_target(watched):
     X, y, w = linear()
-    algorithm = ScaledDescent(level=0.25, pace=3.0, targets="binary")
+    algorithm = ScaledDescent(targets="binary")
     found = watched.fit(algorithm, X, (y > 2).astype(float), LogisticLoss(), intercept=True)
     slopes = found[:3, 0]
     assert slopes @ w / np.linalg.norm(slopes) / np.linalg.norm(w) > 0.95

@@ -486,7 +486,7 @@ def net_search(order: float, others: int) -> Fit:
 FITS: dict[str, Fit] = {
     "auto": Fit(
         algorithm=ScaledDescent(
-            steps=2, scale_share=0.01, threshold_share=0.01, comparison_share=0.01
+            steps=2, scale_share=0.01, moment_share=0.01, size_share=0.01, comparison_share=0.01
         )
     ),
     "W20 1, a function": Fit(algorithm=Aggregated(mechanism=aggregated_mean), **POINTS, **LOOSE),

@@ -1,7 +1,7 @@
 """Empirical audits: what an enemy can tell from releases, against what the accountant claims.
 
 `audits` says how. Every honest audit must stay below its claim (false-alarm chance: ALPHA for each
-of 16 comparisons, with OS randomness where noise is exact, none where it is seeded), and reach a
+of 18 comparisons, with OS randomness where noise is exact, none where it is seeded), and reach a
 stated part of it, so that it has the power to notice. Every sabotaged twin must be caught.
 """
 
@@ -32,6 +32,7 @@ from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.problem import Problem
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.sampling import PoissonBatches
+from privtail.trusted.search import BestTrial, Found, best_of
 from privtail.trusted.sensitive import Norms, Sensitivity
 
 BUDGET = Budget(1.5, 0.05)
@@ -206,6 +207,52 @@ def test_one_batch_billed_as_two_samples_is_caught() -> None:
     draws = batch_releases(RATE, STD, True, SimulatedSampler(2))
     verdict = audit(draws, batch_bill(once=False))
     assert verdict.caught, verdict
+
+
+# The best of a secret number of trials, each one Gaussian release
+
+
+def search_releases(count: int, trials: int, sampler: Any) -> Draws:
+    """The best released loss, where one record moves that of every trial by its diameter."""
+    rng = np.random.default_rng(0)
+
+    def best(mean: float) -> float:
+        return best_of(lambda: Found(0, None, rng.normal(mean, 1)), trials, sampler).loss
+
+    one, zero = (np.array([best(mean) for _ in range(count)]) for mean in (1, 0))
+    return one, zero
+
+
+def search_bill(trials: int) -> Cost:
+    event = BestTrial(multiplier=1.0, trials=trials).event()
+    return cost((Round(events=(event,)),), "replace_one")
+
+
+@pytest.mark.slow
+def test_a_search_costs_what_it_says_and_more_than_one_trial() -> None:
+    """Seeded. One trial is mu = 1; billed as that, a search of ten on average is caught."""
+    draws = search_releases(40_000, 10, SimulatedSampler(1))
+    verdict = audit(draws, search_bill(10))
+    assert not verdict.caught, verdict
+    assert verdict.share > 0.3, verdict
+    one_trial = (Round(events=(GaussianNoise(1.0).event(copies("l2")),)),)
+    assert audit(draws, cost(one_trial, "zero_out")).caught
+
+
+class Counted(SimulatedSampler):
+    """A number of trials that is no secret: a hundred, every time."""
+
+    left = 0
+
+    def below(self, count: int) -> int:
+        self.left = (self.left + 1) % 100
+        return self.left
+
+
+@pytest.mark.slow
+def test_a_number_of_trials_that_is_no_secret_is_caught() -> None:
+    """Seeded; billed as a geometric number of two."""
+    assert audit(search_releases(4_000, 100, Counted(1)), search_bill(2)).caught
 
 
 # Fits from end to end, in simulation on the identical path

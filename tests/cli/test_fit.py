@@ -249,3 +249,13 @@ def test_pictures_of_every_kind(shell, name, start):
     words = ("--rows", 1000, "--features", 2, "--model", "linear", "--epsilon", 1)
     shell("plan", *words, "--plot", name)
     assert (shell.folder / name).read_bytes().startswith(start)
+
+
+def test_sparse_models_keep_as_many_features_as_they_may(shell, table):
+    for words, kind in ((LINEAR, "sparse"), (LOGISTIC, "sparse-logistic")):
+        chosen = [kind if word in ("linear", "logistic") else word for word in words]
+        shell("fit", "claims.parquet", *chosen, "--sparsity", 1, "--force")
+        model = privtail.load("model.json")
+        assert model.kind == kind
+        assert np.count_nonzero(model.coef) <= 1
+        shell("predict", "model.json", "claims.parquet", "--out", f"{kind}.csv")

@@ -85,7 +85,9 @@ def table():
 
 
 def target(name, targets):
-    return targets[{"poisson": "count", "logistic": "label"}.get(name, "real")]
+    return targets[
+        {"poisson": "count", "logistic": "label", "sparse-logistic": "label"}.get(name, "real")
+    ]
 
 
 # --- scikit-learn's checks ------------------------------------------------------------------
@@ -97,7 +99,12 @@ def checks():
             model = kind(epsilon=epsilon, invalid="raise", **SIMULATED)
             for estimator, check in estimator_checks_generator(model):
                 title = f"{name}-{epsilon:g}-{check.func.__name__}"
-                long = math.isinf(epsilon) and name not in ("ridge", "poisson", "logistic")
+                long = math.isinf(epsilon) and name not in (
+                    "ridge",
+                    "poisson",
+                    "logistic",
+                    "sparse",
+                )
                 yield pytest.param(estimator, check, id=title, marks=[pytest.mark.slow] * long)
 
 
@@ -220,7 +227,7 @@ def test_private_fit_statement_plan_and_json(table, name, tmp_path):
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     y = target(name, targets)
     ledger = Ledger(epsilon=3.0, delta=1e-4)
-    declared = {"classes": [False, True]} if name == "logistic" else {}
+    declared = {"classes": [False, True]} if "logistic" in name else {}
     model = EVERY[name](epsilon=2.0, ledger=ledger, random_state=0, **declared).fit(frame, y)
     assert model.privacy_.private
     assert 1.9 < model.privacy_.spent <= 2.0
@@ -241,7 +248,7 @@ def test_private_fit_statement_plan_and_json(table, name, tmp_path):
     written = privtail.load(tmp_path / "model.json")
     assert written.kind == model.kind
     assert written.link == model.link
-    if name == "logistic":
+    if "logistic" in name:
         assert list(written.predict(frame)) == list(model.predict(frame))
         assert written.predict_proba(frame) == pytest.approx(model.predict_proba(frame))
     else:
@@ -293,7 +300,7 @@ def test_refit_forgets(table, name):
 def test_clone_pipeline_and_grid_share_a_ledger(table, name, tmp_path):
     X, targets = table
     y = target(name, targets)
-    declared = {"classes": [False, True]} if name == "logistic" else {}
+    declared = {"classes": [False, True]} if "logistic" in name else {}
     memory = Ledger(epsilon=100.0, delta=1e-3)
     path = tmp_path / "budget.jsonl"
     file = Ledger(path, epsilon=100.0, delta=1e-3)
@@ -371,7 +378,7 @@ def test_what_is_not_a_parameter_is_refused_for_free(table, name, tmp_path):
 def test_warnings_come_from_public_numbers(table, name):
     X, targets = table
     y = target(name, targets)
-    declared = {"classes": [False, True]} if name == "logistic" else {}
+    declared = {"classes": [False, True]} if "logistic" in name else {}
     kind = EVERY[name]
     with pytest.warns(DeltaWarning, match="1/n"):
         kind(delta=0.01, **declared, **SIMULATED).fit(X, y)
@@ -470,7 +477,7 @@ def test_class_weights_move_the_border():
 def test_the_table_of_models(name):
     assert MODELS[name].kind == name
     kind = MODELS[name]
-    first = ["C"] if name == "logistic" else []
+    first = ["C"] if name == "logistic" else ["sparsity"] if "sparse" in name else []
     names = list(kind().get_params())
     assert set(first) <= set(names)
     with pytest.raises(TypeError, match="positional"):

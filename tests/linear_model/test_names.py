@@ -58,7 +58,7 @@ def test_noise_that_follows_the_data_has_no_public_size(table):
     model = DPLinearRegression(algorithm="trimmed-descent", **SIMULATED).fit(X[:500], y[:500])
     assert model.plan_.steps == 30
     assert np.isnan(model.plan_.noise_error)
-    assert np.isnan(model.coef_noise_).all()
+    assert np.isnan(model.coef_noise_std_).all()
     assert "noise error  not public" in str(model.plan_)
     assert "× S" in str(model.privacy_)
     assert "correctly rounded" in " ".join(str(model.privacy_).split())

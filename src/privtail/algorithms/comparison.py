@@ -18,6 +18,12 @@ from privtail.trusted.problem import Problem
 ENOUGH = 100
 """A mean over the records whose noise is its range over this decides all that matters here."""
 
+FINEST = 10_000
+"""A comparison is as fine as the range of a gain over this; no model is worth a finer one."""
+
+VISIBLE = 0.01
+"""Gains of real targets are clamped as late as this part of a typical loss can still be seen."""
+
 COUNTED = 0.5
 """Gains of counts are clamped to this part of the mean count."""
 
@@ -43,7 +49,9 @@ class Comparison:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """One or two releases."""
-        events = [no_finer(multiplier, problem).event(problem.improvement(ClampedMean(1.0)))]
+        events = [
+            no_finer(multiplier, problem, FINEST).event(problem.improvement(ClampedMean(1.0)))
+        ]
         if self._labels:
             counts = problem.histogram(1, max(1, problem.outputs - 1))
             events.insert(0, no_finer(multiplier / 2, problem).event(counts))
@@ -57,7 +65,7 @@ class Comparison:
 
         ``unit`` is the scale of a real target.
         """
-        problem, noise = curator.problem, no_finer(multiplier, curator.problem)
+        problem, noise = curator.problem, no_finer(multiplier, curator.problem, FINEST)
         batch = curator.everyone()
         if self._labels:
             edges = np.arange(max(1, problem.outputs - 1)) + 0.5
@@ -68,7 +76,11 @@ class Comparison:
                 counts = np.maximum(counts, max(1.0, less.event(answer).std))
                 constant = np.zeros_like(w)
                 constant[-1] = _log_odds(counts, loss, problem)
-        mean = ClampedMean(_loss_of_one(loss, unit))
+        bound = _loss_of_one(loss, unit)
+        if loss.targets == "real" and multiplier > 0:
+            relative = noise.event(problem.improvement(ClampedMean(1.0))).std
+            bound *= max(1.0, VISIBLE / (self.deviations * relative))
+        mean = ClampedMean(bound)
         gain = batch.improvement(loss, w, constant, mean).release(noise)
         better = gain[0] > self.deviations * noise.event(problem.improvement(mean)).std
         return constant, bool(better or multiplier == 0)
@@ -78,10 +90,10 @@ class Comparison:
         return self.targets in ("binary", "class")
 
 
-def no_finer(multiplier: float, problem: Problem) -> GaussianNoise:
-    """Noise of this multiplier, but not less than a count needs: n / ENOUGH."""
-    enough = problem.n / problem.max_rows / ENOUGH
-    return GaussianNoise(max(multiplier, enough) if multiplier > 0 else 0.0)
+def no_finer(multiplier: float, problem: Problem, enough: int = ENOUGH) -> GaussianNoise:
+    """Noise of this multiplier, but not less than n / ``enough``."""
+    least = problem.n / problem.max_rows / enough
+    return GaussianNoise(max(multiplier, least) if multiplier > 0 else 0.0)
 
 
 def _log_odds(counts: Doubles, loss: Loss, problem: Problem) -> Doubles:

@@ -123,8 +123,12 @@ OBJECTS: dict[str, str] = {
 """Published algorithms that run as objects only, and why."""
 
 
-def named(name: str, budget: Budget, curvature: float, *, targets: Targets) -> Standardized:
+def named(
+    name: str, budget: Budget, curvature: float, *, targets: Targets, sparsity: int | None = None
+) -> Standardized:
     """The algorithm called ``name``, for a loss of this curvature.
+
+    ``sparsity`` is how many entries "sparse-peeling" keeps; 10 if None.
 
     Raises
     ------
@@ -147,7 +151,11 @@ def named(name: str, budget: Budget, curvature: float, *, targets: Targets) -> S
         )
     budget.require_approximate(f"The algorithm {name!r}")
     make = NAMES[name]
-    return Standardized(
-        make=lambda problem, unit: make(problem, unit, budget, curvature),
-        targets=targets,
-    )
+
+    def algorithm(problem: Problem, unit: float) -> Algorithm:
+        made = make(problem, unit, budget, curvature)
+        if sparsity is None or not isinstance(made, SparsePeeling):
+            return made
+        return replace(made, peeling=OneShotPeeling(sparsity=min(sparsity, problem.d)))
+
+    return Standardized(make=algorithm, targets=targets)

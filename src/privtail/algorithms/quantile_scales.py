@@ -41,6 +41,9 @@ POOLED = 12
 SHARP = 12
 """A target whose counts have noise n over this is found wherever it lies."""
 
+RARE = 400
+"""Features may be zero for nearly all records: counts of them may be as fine as n over this."""
+
 SURE = 5.0
 """How many deviations above zero a run of cells must stand to be believed."""
 
@@ -133,26 +136,33 @@ class QuantileScales:
 
     def pooled(self, multiplier: float, problem: Problem) -> bool:
         """Whether one vote per record is all that the budget can carry."""
-        return self._looks(multiplier, problem)[0].pooled
+        return self._looks(multiplier, problem, len(problem.measured))[0].pooled
 
-    def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """The first look, then the closer ones."""
-        first, closer = self._looks(multiplier, problem)
+    def plan(self, multiplier: float, problem: Problem, features: int | None = None) -> Plan:
+        """The first look, then the closer ones, at so many features (all by default)."""
+        count = len(problem.measured) if features is None else features
+        first, closer = self._looks(multiplier, problem, count)
         look = Round(events=first.events(problem, len(EDGES)))
         zoom = Round(events=closer.events(problem, len(WINDOW)), times=self.zooms)
         return tuple(r for r in (look, zoom) if r.events and r.times)
 
-    def run(self, curator: Curator, multiplier: float) -> Scales:
-        """Release the histograms; what they describe is post-processing."""
+    def run(
+        self, curator: Curator, multiplier: float, features: tuple[int, ...] | None = None
+    ) -> Scales:
+        """Release the histograms; what they describe is post-processing.
+
+        ``features`` are the columns to look at; by default those that nobody has declared.
+        """
         d = curator.problem.d
-        first, closer = self._looks(multiplier, curator.problem)
+        columns = curator.problem.measured if features is None else features
+        first, closer = self._looks(multiplier, curator.problem, len(columns))
         if not first.votes and not self.target:
             return _declared(d)
-        found = coarse = first.at(curator.everyone(), EDGES, EDGES)
+        found = coarse = first.at(curator.everyone(), columns, EDGES, EDGES)
         for batch in curator.rounds(Everyone(), self.zooms if closer.votes or self.target else 0):
             middles, halves = found.window(d if curator.sparse else 0)
             curator.transform(1 / halves[:d], -middles[:d] / halves[:d])
-            seen = closer.at(batch, WINDOW, middles[-1] + halves[-1] * WINDOW)
+            seen = closer.at(batch, columns, WINDOW, middles[-1] + halves[-1] * WINDOW)
             found = _sharpened(found, seen, middles, halves)
         curator.transform(np.ones(d))
         known = found.resolved.copy()
@@ -163,12 +173,12 @@ class QuantileScales:
         }
         return replace(found, **kept)
 
-    def _looks(self, multiplier: float, problem: Problem) -> tuple[_Look, _Look]:
-        """First and closer look.
+    def _looks(self, multiplier: float, problem: Problem, columns: int) -> tuple[_Look, _Look]:
+        """First and closer look at so many columns.
 
         A feature that a closer look can help fills few of its cells, so that look may be noisier.
         """
-        n, m, columns = problem.n, problem.max_rows, len(problem.measured)
+        n, m = problem.n, problem.max_rows
         part = TARGET_SHARE if columns and self.target else float(self.target)
 
         def std(votes: int, share: float, enough: int = ENOUGH) -> float:
@@ -180,22 +190,23 @@ class QuantileScales:
         zooms = ZOOM_SHARE if self.zooms else 0.0
         first = std(columns, (1 - part) * (1 - zooms), self.enough)
         if first > n / POOLED:
-            pooled = _Look(m, 1, std(1, 1 - part), self.target, target, pooled=True)
+            pooled = _Look(m, columns, 1, std(1, 1 - part), self.target, target, pooled=True)
             return pooled, replace(pooled, votes=0)
         closer = std(columns, (1 - part) * zooms / max(1, self.zooms))
-        one = _Look(m, columns, first, self.target, target)
+        one = _Look(m, columns, columns, first, self.target, target)
         return one, replace(one, std=closer)
 
 
 @dataclass(frozen=True)
 class _Look:
-    """One histogram of every feature that is measured, and one of the target.
+    """One histogram of each of ``columns`` features, and one of the target.
 
     ``std`` and ``target_std`` are the noises of a count; a record has ``votes`` for features, a
     person ``rows`` records.
     """
 
     rows: int
+    columns: int
     votes: int
     std: float
     target: bool
@@ -214,25 +225,28 @@ class _Look:
         """The releases of one look."""
         events = []
         if self.votes:
-            answer = problem.histogram(len(problem.measured), edges, self.pooled)
+            answer = problem.histogram(self.columns, edges, self.pooled)
             events.append(self.features().event(answer))
         if self.target:
             events.append(self.last().event(problem.histogram(1, edges)))
         return tuple(events)
 
-    def at(self, batch: Batch, edges: Doubles, target_edges: Doubles) -> Scales:
+    def at(
+        self, batch: Batch, columns: tuple[int, ...], edges: Doubles, target_edges: Doubles
+    ) -> Scales:
         """Release and describe, in units of ``edges``; the target's cells lie at its own."""
-        n, columns = batch.problem.n, batch.problem.measured
+        n = batch.problem.n
         found = _declared(batch.problem.d)
         if self.votes:
             counts = batch.histogram(columns, edges, self.pooled).release(self.features())
-            seen = described(counts.reshape(len(columns), -1), self.std, n, edges, self.pooled)
+            counts = counts.reshape(-1, len(edges) + 1)
+            seen = described(counts, self.std, n, edges, len(columns) if self.pooled else 1)
             for field in fields(Scales):
                 getattr(found, field.name)[list(columns)] = getattr(seen, field.name)
         if not self.target:
             return found
         last = batch.histogram((-1,), target_edges).release(self.last())
-        return _joined(found, described(last[None, :], self.target_std, n, edges, False))
+        return _joined(found, described(last[None, :], self.target_std, n, edges))
 
 
 def _declared(d: int) -> Scales:
@@ -241,16 +255,16 @@ def _declared(d: int) -> Scales:
     return Scales(np.zeros(d), half, half.copy(), one, -one, one.copy(), known, known.copy())
 
 
-def described(counts: Doubles, std: float, n: int, edges: Doubles, pooled: bool) -> Scales:
+def described(counts: Doubles, std: float, n: int, edges: Doubles, sharing: int = 1) -> Scales:
     """Describe columns from noisy counts (columns, cells) of standard deviation ``std``.
 
-    Pooled columns have a part of the n votes each; only their sum says anything.
+    Or so many columns that are ``sharing`` one row of counts.
     """
     columns = len(counts)
-    votes = n if pooled else n * columns
-    together = _describe(counts.sum(axis=0), std * math.sqrt(columns), votes, edges)
-    fallback = (0.0, *together[1:4], -1.0, 1.0, True) if together else _UNSEEN
-    found = [None if pooled else _describe(row, std, n, edges) for row in counts]
+    together = _describe(counts.sum(axis=0), std * math.sqrt(columns), n * columns, edges)
+    centre = together[0] if together and sharing > 1 else 0.0
+    fallback = (centre, *together[1:4], -1.0, 1.0, True) if together else _UNSEEN
+    found = [_describe(row, std, n, edges) for row in counts] if sharing == 1 else sharing * [None]
     table = np.array([one or fallback for one in found], dtype=np.float64).T.copy()
     reliable = np.array([one is not None and one[1] < BEYOND for one in found])
     centres, scales, deviations, tails, lows, highs, resolved = table

@@ -25,8 +25,8 @@ class Result:
     unit : released scale of a numeric target; 1 where it was not asked for.
     highest : the margin beyond which a prediction of counts is cut.
     scales : (d,) released scales of the features; None where they were not asked for.
-    noise : standard deviation of what noise adds to a slope, in scales of the target per scale of
-        the feature, for a convex loss at most; None where it is not known.
+    noise : (d,) standard deviations of what noise adds to the slopes, in scales of the target per
+        scale of the feature, for a convex loss about at most; None where it is not known.
     notes : sentences for the statement about what was found.
     """
 
@@ -35,7 +35,7 @@ class Result:
     multiplier: float
     unit: float = 1.0
     highest: float = math.inf
-    noise: float | None = None
+    noise: Doubles | None = None
     notes: tuple[str, ...] = ()
     scales: Doubles | None = None
 

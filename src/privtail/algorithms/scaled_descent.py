@@ -1,4 +1,4 @@
-"""The default: clipped proximal gradient on privately scaled features, with a bought threshold."""
+"""The default: a private descent in private units, in a private metric."""
 
 from __future__ import annotations
 
@@ -8,33 +8,67 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from privtail.algorithms.comparison import Comparison, no_finer
-from privtail.algorithms.quantile_scales import QuantileScales, above_noise
+from privtail.algorithms.level import Level
+from privtail.algorithms.metric import Metric
+from privtail.algorithms.quantile_scales import BEYOND, RARE, QuantileScales, above_noise
 from privtail.algorithms.result import Result
+from privtail.algorithms.screening import Screening
 from privtail.algorithms.standardized import Standard, without_slopes
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
-from privtail.losses import AnyLoss, GeneralLoss, Loss, Targets, WeightedLoss
+from privtail.losses import (
+    AnyLoss,
+    GeneralLoss,
+    HuberLoss,
+    Loss,
+    SquaredLoss,
+    Targets,
+    WeightedLoss,
+)
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
-from privtail.trusted.means import ClippedMean
+from privtail.trusted.means import MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
 
-LEVELS = 2.0 ** np.arange(-64, 65, 0.5)
-"""Public edges for gradient norms."""
+Doubles = NDArray[np.float64]
 
+SIZES = 2.0 ** np.arange(-64, 65, 0.5)
+"""Public edges for the sizes of derivatives."""
 
-RARE = 400
-"""Features may be zero for nearly all records: counts of them may be as fine as n over this."""
+RAREST = 10_000
+"""Sizes are counted with noise n over this, or more: few residuals may be most of their mean."""
 
-MOST_CLIPPED = 0.9
-"""However large the noise, a tenth of the records at the start is not clipped."""
+MOST_CLIPPED = 0.65
+"""However large the noise, a third of the records is not clipped."""
 
 LARGEST_SHARE = 6.0
-"""Part of the descent's variance budget for the scales, where too little would find nothing."""
+"""Part of the descent's variance budget for what too little would not find: scales, the level."""
+
+SHARP = 30
+"""A mean of the target with noise n over this is good enough for a constant."""
+
+WIDE = 3.0
+"""Deviations of the target that the mean for a constant looks at."""
+
+RUNGS = 3
+"""Wider thresholds that are tried, each with a tenth of the steps."""
+
+NEGLIGIBLE = 0.02
+"""Noise of an intercept, in residuals, that nobody would notice in a prediction."""
+
+DOUBT = 2.0
+"""What noise may explain of a move counts so many times against it."""
+
+CONTRACTS = 0.15
+"""Part of the metric's curvature that records with clipped squares are taken to have.
+
+It enters the stated noise alone. Other losses may be flat where the records are: 0.
+"""
 
 STEEPEST = 2.0**20
 """A curvature beyond this (a kink, an exponential) says nothing about where the records are."""
@@ -42,57 +76,79 @@ STEEPEST = 2.0**20
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledDescent:
-    """Full-batch clipped proximal gradient that needs to know nothing about the data.
+    """Full-batch proximal descent that needs to know nothing about the data.
 
-    1. Centre and scale every feature (and a numeric target) by private quantiles.
-    2. Buy a clipping threshold: a quantile of the gradient norms at the start. It is ``level``, or
-       lower if noise is large beside the threshold: then bias is the lesser evil.
-    3. ``steps`` clipped, noisy, full-batch proximal steps of decaying length; average of the
-       second half of the iterates.
-    4. Buy one number: does the mean loss gain from the slopes (of labels: over what their bought
-       counts predict)? If not beyond the noise, or if the
-       target's scale was not found, shrink to the private constant.
+    1. Centre and scale every feature (and a numeric target) by private quantiles. With
+       ``sparsity``, keep the features that the target goes with (`Screening`).
+    2. For squares: the mean of the target, for the constant model (`Level`).
+    3. Buy second moments of the features: the `Metric` of the steps.
+    4. A fifth of the steps, with a threshold for Gaussian residuals of the target's scale.
+    5. Buy the sizes of the residuals (of derivatives): a quantile of them is the threshold of the
+       steps that follow. It is ``level``, or lower where noise is large beside it.
+    6. For squares, unless noise is large: three tenths of the steps with wider thresholds, up to
+       where noise adds as much as clipping may miss. A move is kept as far as it is longer than
+       noise explains: least squares where residuals depend on features, else the robust fit.
+    7. For squares: the intercept is a mean of the residuals, clipped where noise would be seen.
+    8. Buy one number: does the mean loss gain from the slopes (of labels: over what their bought
+       counts predict)? If not beyond the noise, or if the target's scale was not found, shrink to
+       the private constant.
 
-    Not from a paper: clipping is Abadi et al. 2016, proximal steps W19 Algorithm 1.
+    Not from a paper. A step is a Newton step for a bound of the Hessian (Boehning and Lindsay
+    1988) with the gradients of Mallows (1975): residuals clipped at the threshold, rows shrunk to
+    their typical length. Skewed noise moves their intercept alone, which stage 7 mends. The later
+    two thirds of the iterates of a stage are averaged.
 
     Parameters
     ----------
     steps : gradient releases.
-    level : which quantile of the starting gradient norms becomes the threshold, in (0, 1).
-    pace : first step length in units of target scale / threshold; so far a step moves at most.
-    decay : step t is the first step over t^decay.
-    most_noise : cap on the first step, so that noise alone walks at most this many target scales.
+    level : which quantile of the sizes becomes the threshold, in (0, 1).
+    most_noise : cap on the steps, so that noise alone walks at most this many target scales.
     targets : of the loss. A real target is centred and scaled too; of labels, counts are bought for
         the constant; counts begin where ``start`` says (`CountDescent`).
-    scale_share, threshold_share, comparison_share : parts of the descent's variance budget that
-        stages 1, 2 and 4 may spend; they take less where less is enough.
+    squares : whether the loss is that of squares.
+    sparsity : how many features may be used; None for all.
+    scale_share, selection_share, moment_share, size_share, level_share, comparison_share : parts of
+        the descent's variance budget for stages 1 (each look at the scales; the selection), 3, 5,
+        2 and 7 (each), and 8; they take less where less is enough.
 
-    **Privacy.** Four kinds of Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features)
-    and sqrt 2 (target or labels, gradient norms), ``steps`` gradients of 2 threshold/n, one mean of
-    values in [-1, 1]. Exact Gaussian composition. Everything else is post-processing.
+    **Privacy.** Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
+    (target or labels, sizes), second moments of rows of length R, sqrt 2 R^2/n; ``steps`` gradients
+    of 2 threshold R'/n; means of one number. With ``sparsity`` one noisy top-k, and composition in
+    zCDP; else exact Gaussian composition. Everything else is post-processing.
 
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
 
     steps: int = 100
-    level: float = 0.9
-    pace: float = 2.0
-    decay: float = 0.5
+    level: float = 0.8
     most_noise: float = 1.0
     targets: Targets = "real"
+    squares: bool = False
+    sparsity: int | None = None
     scale_share: float = 0.6
-    threshold_share: float = 0.1
-    comparison_share: float = 0.1
+    selection_share: float = 1.0
+    moment_share: float = 0.1
+    size_share: float = 0.05
+    level_share: float = 0.05
+    comparison_share: float = 0.05
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """Scales, threshold, descent, comparison."""
-        norms = self._norms(multiplier, problem).event(problem.gradient_norms(len(LEVELS)))
-        descent = GaussianNoise(multiplier).event(problem.gradient(ClippedMean(1.0)))
+        """The eight stages."""
+        scales, phases = self._scales(multiplier, problem), self._phases(multiplier, problem)
+        sizes = self._sizes(multiplier, problem).event(problem.gradient_norms(len(SIZES)))
+        descent = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
+        begin, end = self._levels(multiplier, problem)
         return compose(
-            self._looks.plan(self._scales(multiplier, problem), problem),
-            (Round(events=(norms,)), Round(events=(descent,), times=self.steps)),
+            self._looks.plan(scales, problem),
+            self._screened(multiplier, problem),
+            begin.plan(problem) if self._least(problem) else (),
+            Metric.plan(self._price(2 * self.moment_share, multiplier), problem),
+            (Round(events=(descent,), times=phases[0]),),
+            (Round(events=(sizes,)), Round(events=(descent,), times=phases[1])),
+            (Round(events=(descent,), times=phases[2]),),
+            end.plan(problem) if self._least(problem) else (),
             self._compared.plan(self._comparison(multiplier), problem),
         )
 
@@ -100,74 +156,84 @@ class ScaledDescent:
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
-        """The four stages; parameters in the units of the raw features."""
+        """The eight stages; parameters in the units of the raw features."""
         if isinstance(loss, GeneralLoss):
             raise IncompatibleParts(
                 "ScaledDescent needs a loss of a margin; for a GeneralLoss use ProximalGradient."
             )
         require(domain, *self.needs, needed_by="ScaledDescent")
         problem = curator.problem
-        found = self._looks.run(curator, self._scales(multiplier, problem))  # 1
-        standard = Standard.of(found, curator)
-        loss = standard.loss(loss)
-        w = begin = standard.start(problem, start)
+        standard = self._standard(curator, loss, multiplier)  # 1
+        loss, unit = standard.loss(loss), standard.unit
         domain = domain.scaled(1 / standard.scales)
-        threshold = self._threshold(curator, loss, w, standard.unit, multiplier)  # 2
-        std = GaussianNoise(multiplier).event(problem.gradient(ClippedMean(threshold))).std
-        lengths = self._lengths(loss, threshold, standard.unit, std, w.size)
+        w = begin = standard.start(problem, start)
+        first, last = self._levels(multiplier, problem)
+        if self._least(problem):  # 2
+            w = begin = first.run(curator, loss, w, WIDE * standard.deviation)
 
-        total = np.zeros_like(w)
-        for t, batch in enumerate(curator.rounds(Everyone(), self.steps)):  # 3
-            g = batch.gradient(loss, w, ClippedMean(threshold)).release(GaussianNoise(multiplier))
-            if 2 * (t + 1) > self.steps:
-                total += w
-            w = domain.prox(w - lengths[t] * g.reshape(w.shape), float(lengths[t]))
-        w = total / (self.steps - self.steps // 2)
+        descent = _Descent(
+            curator, loss, domain, self._metric(curator, standard, multiplier),  # 3
+            GaussianNoise(multiplier), unit, self.most_noise,
+        )  # fmt: skip
+        threshold = self._expected(loss, unit, multiplier, problem)
+        short, usual, wide = self._phases(multiplier, problem)
+        w = descent.run(w, threshold, short)  # 4
+        counts = self._counts(curator, loss, w, multiplier)  # 5
+        threshold = min(threshold, self._seen(counts, loss, multiplier, problem))
+        w = descent.run(w, threshold, usual)
+        if self.squares:  # 6
+            w = descent.widened(w, threshold, wide, counts)
+        if self._least(problem):  # 7
+            w = last.run(curator, loss, w, _widest(counts, last.deviation(problem), unit), 1.0)
 
-        constant = without_slopes(w, problem) if standard.seen else begin
-        constant, better = self._compared.run(  # 4
-            curator, loss, w, constant, standard.unit, self._comparison(multiplier)
-        )
+        known = self._least(problem) or not standard.seen
+        constant, better = self._compared.run(  # 8
+            curator, loss, w, begin if known else without_slopes(w, problem),
+            standard.deviation if self.squares else unit,
+            self._comparison(multiplier),
+        )  # fmt: skip
         doubts = standard.doubts(better)
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
-            unit=standard.unit, scales=standard.scales,
-            noise=0.0 if doubts else self._noise(lengths * std) / standard.unit, notes=doubts,
+            unit=unit, scales=standard.scales,
+            noise=np.zeros(problem.d) if doubts else descent.noise[: problem.d] / unit,
+            notes=doubts,
         )  # fmt: skip
 
-    def _lengths(
-        self, loss: Loss, threshold: float, unit: float, std: float, size: int
-    ) -> NDArray[np.float64]:
-        """Lengths of the steps: as far as pace, curvature and noise allow, then decaying."""
-        decay = np.arange(1.0, self.steps + 1) ** -self.decay
-        walk = std * math.sqrt(float(np.sum(decay**2)) * size)
-        # Over moves of a target scale the gradient changes by no more than twice its bound.
-        curvature = loss.curvature if loss.curvature < STEEPEST else math.inf
-        curvature = min(curvature, loss.lipschitz / unit)
-        first = self.pace * unit / threshold
-        if 0 < curvature < math.inf:
-            first = min(first, 1 / curvature)
-        if walk > 0:
-            first = min(first, self.most_noise * unit / walk)
-        return first * decay
+    # ---------------------------------------------------------------- what the stages spend
 
-    def _noise(self, steps: NDArray[np.float64]) -> float:
-        """Deviation of the averaged iterates if step t adds noise of deviation ``steps[t]``.
-
-        A step on a convex loss brings two paths no further apart, so what a step adds never grows.
-        It is in those of the averaged iterates that come after it.
-        """
-        first = self.steps // 2
-        after = self.steps - 1 - np.maximum(np.arange(self.steps), first - 1)
-        return float(np.linalg.norm(steps * after / (self.steps - first)))
+    def _price(self, share: float, multiplier: float) -> GaussianNoise:
+        """Noise of one release that costs ``share`` of what the descent costs."""
+        return GaussianNoise(multiplier / math.sqrt(self.steps * share))
 
     def _scales(self, multiplier: float, problem: Problem) -> float:
         """Noise of the looks: the usual share, or more where that would not find the target."""
         usual, least = (
-            multiplier / math.sqrt(2 * self.steps * share)
+            self._price(2 * share, multiplier).multiplier
             for share in (self.scale_share, LARGEST_SHARE)
         )
         return max(least, min(usual, self._looks.sharp(problem)))
+
+    def _levels(self, multiplier: float, problem: Problem) -> tuple[Level, Level]:
+        """Of the constant: the usual share, or more where that would not do; and of the end."""
+        usual, least = (
+            self._price(share, multiplier) for share in (self.level_share, LARGEST_SHARE)
+        )
+        sharp = problem.n / problem.max_rows / SHARP
+        first = max(least.multiplier, min(usual.multiplier, sharp))
+        return Level(GaussianNoise(first)), Level(usual)
+
+    def _sizes(self, multiplier: float, problem: Problem) -> GaussianNoise:
+        return no_finer(self._price(2 * self.size_share, multiplier).multiplier, problem, RAREST)
+
+    def _comparison(self, multiplier: float) -> float:
+        return self._price(self.comparison_share, multiplier).multiplier
+
+    def _phases(self, multiplier: float, problem: Problem) -> tuple[int, int, int]:
+        """Steps of stages 4, 5 and 6; with little budget none would be of use in the last."""
+        noisy = self._clipped(multiplier, problem) > 1 - self.level
+        first, third = self.steps // 5, RUNGS * (self.steps // 10) * (self.squares and not noisy)
+        return first, self.steps - first - third, third
 
     @property
     def _looks(self) -> QuantileScales:
@@ -177,29 +243,176 @@ class ScaledDescent:
     def _compared(self) -> Comparison:
         return Comparison(targets=self.targets)
 
-    def _comparison(self, multiplier: float) -> float:
-        return multiplier / math.sqrt(self.steps * self.comparison_share)
+    def _least(self, problem: Problem) -> bool:
+        return self.squares and problem.intercept
 
-    def _norms(self, multiplier: float, problem: Problem) -> GaussianNoise:
-        return no_finer(multiplier / math.sqrt(2 * self.steps * self.threshold_share), problem)
+    # ---------------------------------------------------------------- the stages
 
-    def _threshold(
-        self, curator: Curator, loss: Loss, w: NDArray[np.float64], unit: float, multiplier: float
-    ) -> float:
-        """A released quantile of the gradient norms; the noisier a gradient, the lower.
+    def _screened(self, multiplier: float, problem: Problem) -> Plan:
+        """What the selection releases."""
+        if self.sparsity is None:
+            return ()
+        scales = self._scales(multiplier, problem)
+        price = self._price(self.selection_share, multiplier).multiplier
+        shared = self._looks.pooled(scales, problem)
+        return Screening(sparsity=self.sparsity).plan(price, scales, shared, problem)
 
-        Norms are those before class weights, which would sort the classes into clipped and not.
+    def _standard(self, curator: Curator, loss: Loss, multiplier: float) -> Standard:
+        """Private units; features that were not selected count for nothing."""
+        problem = curator.problem
+        scales = self._scales(multiplier, problem)
+        found = self._looks.run(curator, scales)
+        if self.sparsity is not None:
+            price = self._price(self.selection_share, multiplier).multiplier
+            shared = self._looks.pooled(scales, problem)
+            screening = Screening(sparsity=self.sparsity)
+            found = screening.run(curator, loss, found, price, scales, shared)
+        return Standard.of(found, curator)
+
+    def _metric(self, curator: Curator, standard: Standard, multiplier: float) -> Metric:
+        intercept = np.ones(int(curator.problem.intercept), dtype=np.bool_)
+        active = np.append(standard.scales < BEYOND, intercept)
+        price = self._price(2 * self.moment_share, multiplier)
+        return Metric.bought(curator, price, active if active.any() else ~active)
+
+    def _clipped(self, multiplier: float, problem: Problem) -> float:
+        """Part of the records whose residuals are clipped: the noisier a gradient, the more."""
+        coordinates = problem.rows * problem.outputs
+        relative = multiplier * problem.max_rows * math.sqrt(coordinates) / problem.n
+        return min(MOST_CLIPPED, max(1 - self.level, 4 * relative))
+
+    def _expected(self, loss: Loss, unit: float, multiplier: float, problem: Problem) -> float:
+        """The threshold for Gaussian residuals of the target's scale."""
+        bend = loss.curvature if 0 < loss.curvature < STEEPEST else math.inf
+        if loss.lipschitz < math.inf and (bend == math.inf or loss.targets in ("binary", "class")):
+            return loss.lipschitz
+        usual = unit * float(ndtri(1 - self._clipped(multiplier, problem) / 2))
+        return min(loss.lipschitz, usual * (bend if bend < math.inf else 1.0))
+
+    def _counts(self, curator: Curator, loss: Loss, w: Doubles, multiplier: float) -> Doubles:
+        """Released counts of the sizes of derivatives, those before class weights.
+
+        With them the classes would be sorted into clipped and not.
         """
-        problem, noise, heaviest = curator.problem, self._norms(multiplier, curator.problem), 1.0
-        if isinstance(loss, WeightedLoss):
-            heaviest, loss = max(loss.weights), loss.loss
-        counts = curator.everyone().gradient_norms(loss, w, LEVELS).release(noise)
-        std = noise.event(problem.gradient_norms(len(LEVELS))).std
-        kept = above_noise(counts, std, problem.n, LEVELS)
-        kept[0] = 0.0  # records without a gradient
-        if kept.sum() <= 0:
-            return heaviest * unit * math.sqrt(problem.rows)
-        relative = multiplier * problem.max_rows * math.sqrt(w.size) / problem.n
-        clipped = min(MOST_CLIPPED, max(1 - self.level, 4 * relative))
-        cell = int(np.searchsorted(np.cumsum(kept), (1 - clipped) * kept.sum()))
-        return heaviest * float(LEVELS[min(cell, len(LEVELS) - 1)])
+        problem, noise = curator.problem, self._sizes(multiplier, curator.problem)
+        plain = loss.loss if isinstance(loss, WeightedLoss) else loss
+        counts = curator.everyone().gradient_norms(plain, w, SIZES).release(noise)
+        std = noise.event(problem.gradient_norms(len(SIZES))).std
+        return above_noise(counts, std, problem.n, SIZES)
+
+    def _seen(self, counts: Doubles, loss: Loss, multiplier: float, problem: Problem) -> float:
+        """The threshold that clips as many of the records with a derivative as it should."""
+        heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
+        moving = np.where(np.arange(len(counts)) > 0, counts, 0.0)
+        if moving.sum() <= 0:
+            return math.inf
+        below = (1 - self._clipped(multiplier, problem)) * moving.sum()
+        cell = int(np.searchsorted(np.cumsum(moving), below))
+        return heaviest * float(SIZES[min(cell, len(SIZES) - 1)])
+
+
+class _Descent:
+    """Proximal steps in a metric, from noisy gradients.
+
+    Attributes
+    ----------
+    noise : (rows,) standard deviation of what noise adds to the last averages.
+    """
+
+    def __init__(
+        self, curator: Curator, loss: Loss, domain: Domain, metric: Metric, law: GaussianNoise,
+        unit: float, most_noise: float,
+    ):  # fmt: skip
+        self._curator, self._loss, self._domain, self._metric = curator, loss, domain, metric
+        self._law, self._unit, self._most = law, unit, most_noise * unit
+        self.noise = np.zeros(curator.problem.rows)
+
+    def run(self, w: Doubles, threshold: float, steps: int) -> Doubles:
+        """Average of the later two thirds of the iterates from ``w``; ``w`` without a step."""
+        if steps == 0:
+            return w
+        metric, mean = self._metric, MallowsMean(threshold, self._metric.reach)
+        std = self._law.event(self._curator.problem.gradient(mean)).std
+        length = self._length(std * math.sqrt(steps * w.shape[1]))
+        total, skipped = np.zeros_like(w), steps // 3
+        for t, batch in enumerate(self._curator.rounds(Everyone(), steps)):
+            g = batch.gradient(self._loss, w, mean).release(self._law)
+            w = metric.step(self._domain, w, g.reshape(w.shape), length)
+            total += w if t >= skipped else 0.0
+        self._add(length * std * metric.moves, steps, skipped, self._rate(length))
+        return total / (steps - skipped)
+
+    def widened(self, w: Doubles, threshold: float, steps: int, counts: Doubles) -> Doubles:
+        """From ``w`` on with wider thresholds, as far as each shows more than noise.
+
+        A move is shortened by what its length owes to noise (James and Stein 1961).
+        """
+        if steps == 0:
+            return w
+        d, n, metric = self._curator.problem.d, self._curator.problem.n, self._metric
+        steps //= RUNGS
+        one = self._law.event(self._curator.problem.gradient(MallowsMean(1.0, metric.reach))).std
+        each = one * metric.noise / math.sqrt(steps - steps // 3)
+        sizes, parts = _parts(counts)
+        widest = max(threshold, balanced(counts, each))
+        for wide in np.geomspace(threshold, widest, RUNGS + 1)[1:]:
+            move = self.run(w, float(wide), steps) - w
+            square = float(parts @ np.minimum(sizes, wide) ** 2)
+            noise = (each * wide) ** 2 + metric.reach**2 * square / n
+            seen = metric.length(move[:d]) ** 2
+            share = max(0.0, 1 - DOUBT * noise / seen) if seen > 0 else 0.0
+            w = w + share * move
+        return w
+
+    @property
+    def _bend(self) -> float:
+        """Curvature of the loss; of one with a kink, over moves of the target's scale."""
+        bend = self._loss.curvature
+        return bend if bend < STEEPEST else self._loss.lipschitz / self._unit
+
+    def _length(self, walk: float) -> float:
+        """As far as curvature and noise allow."""
+        bend = self._bend
+        first = 1 / bend if 0 < bend < math.inf else 1.0
+        walk *= self._metric.spread
+        return min(first, self._most / walk) if walk > 0 else first
+
+    def _rate(self, length: float) -> float:
+        """The part by which a step contracts what noise did before."""
+        squares = isinstance(self._loss, SquaredLoss | HuberLoss)
+        return CONTRACTS * min(1.0, length * self._bend) if squares else 0.0
+
+    def _add(self, step: Doubles, steps: int, skipped: int, rate: float) -> None:
+        """What noise of deviation ``step`` per step adds to the average of a linear recursion.
+
+        ``rate`` is the part by which a step contracts; that of the start is what is left of it.
+        """
+        times = np.arange(steps)
+        gaps = times[skipped:] - times[:, None]
+        left = np.where(gaps >= 0, (1 - rate) ** np.maximum(gaps, 0), 0.0).mean(axis=1)
+        start = float(np.mean((1 - rate) ** (times[skipped:] + 1)))
+        self.noise = np.hypot(start * self.noise, step * np.linalg.norm(left))
+
+
+def balanced(counts: Doubles, deviation: float) -> float:
+    """Threshold of residuals of these sizes that misses as much on average as its noise adds.
+
+    ``deviation`` is that of the noise in units of the threshold.
+    """
+    sizes, parts = _parts(counts)
+    missed = np.array([parts @ np.maximum(sizes - edge, 0.0) for edge in SIZES])
+    return float(SIZES[np.argmin((deviation * SIZES) ** 2 + missed**2)])
+
+
+def _widest(counts: Doubles, deviation: float, unit: float) -> float:
+    """Where to clip residuals for an intercept: `balanced`, or where noise is negligible still."""
+    if deviation == 0:
+        return float(SIZES[-1])
+    sizes, parts = _parts(counts)
+    plenty = NEGLIGIBLE * math.sqrt(parts @ sizes**2) / deviation
+    return max(balanced(counts, deviation), plenty) if parts.any() else unit
+
+
+def _parts(counts: Doubles) -> tuple[Doubles, Doubles]:
+    """Sizes that stand for the cells, and the part of the records in each."""
+    return np.append(SIZES, SIZES[-1]), counts / max(float(counts.sum()), 1.0)

@@ -56,13 +56,14 @@ class Standard:
     level: float
     seen: bool = True
     resolved: bool = True
+    deviation: float = 1.0
 
     @classmethod
     def of(cls, found: Scales, curator: Curator) -> Self:
         """From released scales (d,), or (d + 1,) with the target's; sets the curator's map."""
         d, intercept = curator.problem.d, curator.problem.intercept
         scales = np.where(found.zeros, BEYOND, found.scales)[:d]
-        centres = found.centres[:d].copy()
+        centres = np.where(found.reliable, found.centres, 0.0)[:d]
         if curator.sparse or not intercept:
             centres[:] = 0.0
         curator.transform(1 / scales, -centres / scales)
@@ -70,7 +71,10 @@ class Standard:
             return cls(scales, centres, 1.0, 0.0)
         unit = float(found.scales[d]) if found.scales[d] < BEYOND else 1.0
         seen, resolved = bool(found.reliable[d]), bool(found.resolved[d])
-        return cls(scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved)
+        deviation = float(found.deviations[d]) if found.deviations[d] < BEYOND else unit
+        return cls(
+            scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved, deviation
+        )
 
     def loss(self, loss: Loss) -> Loss:
         """A loss that counts in target scales, in the target's units; others as they are."""

@@ -11,7 +11,17 @@ import typer
 from privtail.errors import InvalidInput
 
 Name = Literal[
-    "linear", "ridge", "lasso", "elastic-net", "huber", "lad", "quantile", "poisson", "logistic"
+    "linear",
+    "ridge",
+    "lasso",
+    "elastic-net",
+    "huber",
+    "lad",
+    "quantile",
+    "poisson",
+    "logistic",
+    "sparse",
+    "sparse-logistic",
 ]
 
 
@@ -25,7 +35,7 @@ class Choice:
             metavar="NAME",
             show_default="by the type of the target",
             help="linear, ridge, lasso, elastic-net: means; huber, lad, quantile: robust to odd "
-            "targets; poisson: counts; logistic: labels.",
+            "targets; poisson: counts; logistic: labels; sparse, sparse-logistic: few features.",
         ),
     ] = None
     alpha: Annotated[
@@ -48,6 +58,10 @@ class Choice:
     threshold: Annotated[
         float | None,
         typer.Option(show_default=False, help="Of huber: errors beyond it count linearly."),
+    ] = None
+    sparsity: Annotated[
+        int | None,
+        typer.Option(show_default=False, help="Of sparse models: how many features they may use."),
     ] = None
     class_weight: Annotated[
         str | None,

@@ -47,7 +47,7 @@ class Coefficients:
     ----------
     names : of the coefficients.
     values, noise : (len(names),); noise is public, 0 where there is none, and NaN where its size is
-        private.
+        not known.
     """
 
     names: Sequence[str]
@@ -108,7 +108,7 @@ class Coefficients:
 
     def _summary(self, shown: int) -> str:
         if np.isnan(self.noise).any():
-            return "the size of the noise is private: positions show the signs alone"
+            return "the size of the noise in a slope is not known: positions show the signs alone"
         if not self.noise.any():
             return "no noise was added: positions show the signs alone"
         count, lost = len(self.names), int(self.within.sum())
@@ -193,7 +193,7 @@ def draw_fit(path: Path, estimator: Any, model: Model, *, overwrite: bool) -> No
     coefficients = Coefficients(
         names=[f"{feature}{output}" for output in outputs for feature in model.features],
         values=model.coef.ravel(),
-        noise=np.broadcast_to(estimator.coef_noise_, model.coef.shape).ravel(),
+        noise=np.broadcast_to(estimator.coef_noise_std_, model.coef.shape).ravel(),
     )
     title = f"{model.kind} model of {model.target!r}: {model.statement.headline}"
     with written_whole(path, overwrite=overwrite) as file:

@@ -51,7 +51,7 @@ class Task:
         InvalidInput
             Names the file, the column and the option that mends it.
         """
-        from privtail.model import Column
+        from privtail.model import LINKS, Column
         from privtail.trusted.tables import TableFile
 
         facts = declared.facts()
@@ -75,12 +75,13 @@ class Task:
         features = table.features(facts.target)
         facts.require_complete(data, features)
         model = choice.model or _by_type(table, facts.target, facts.classes)
-        if model != "logistic" and facts.classes is not None:
+        numbers = LINKS[model] != "logit"
+        if numbers and facts.classes is not None:
             raise InvalidInput(
                 f"A {model} model predicts numbers, not classes: use --model logistic, or leave "
                 "out --classes."
             )
-        if model != "logistic":
+        if numbers:
             table.require_numeric(facts.target, cli="For labels: --model logistic.")
         return cls(
             table=table,
@@ -92,9 +93,11 @@ class Task:
 
     def estimator(self, choice: Choice, **others: Any) -> Any:
         """The estimator for it."""
+        from privtail.model import LINKS
+
         declared: dict[str, Any] = {} if self.classes is None else {"classes": self.classes}
         weights = choice.weights
-        if isinstance(weights, dict) and self.model == "logistic":
+        if isinstance(weights, dict) and LINKS[self.model] == "logit":
             labels = self.table.typed(self.target, list(weights))
             declared["class_weight"] = dict(zip(labels, weights.values(), strict=True))
             unknown = [label for label in labels if self.classes and label not in self.classes]

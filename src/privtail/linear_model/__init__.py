@@ -1,10 +1,13 @@
 """scikit-learn estimators with a privacy budget instead of bounds on the data."""
 
 from privtail.linear_model.classification import DPLogisticRegression
+from privtail.linear_model.columns import DPMean, DPScaler
 from privtail.linear_model.generalized import DPGeneralizedLinearEstimator, DPPoissonRegressor
 from privtail.linear_model.planning import FitPlan
 from privtail.linear_model.regression import DPElasticNet, DPLasso, DPLinearRegression, DPRidge
 from privtail.linear_model.robust import DPHuberRegressor, DPLADRegressor, DPQuantileRegressor
+from privtail.linear_model.search import PrivateSearchCV
+from privtail.linear_model.sparse import DPSparseClassifier, DPSparseRegressor
 
 MODELS: dict[str, type] = {
     model.kind: model
@@ -18,6 +21,8 @@ MODELS: dict[str, type] = {
         DPQuantileRegressor,
         DPPoissonRegressor,
         DPLogisticRegression,
+        DPSparseRegressor,
+        DPSparseClassifier,
     )
 }
 """The estimators by the names of the command line and of written models."""
@@ -31,8 +36,13 @@ __all__ = [
     "DPLasso",
     "DPLinearRegression",
     "DPLogisticRegression",
+    "DPMean",
     "DPPoissonRegressor",
     "DPQuantileRegressor",
     "DPRidge",
+    "DPScaler",
+    "DPSparseClassifier",
+    "DPSparseRegressor",
     "FitPlan",
+    "PrivateSearchCV",
 ]

@@ -40,13 +40,11 @@ COUNTS_NOISE = 1 / math.sqrt(10)
 
 
 @dataclass(eq=False, repr=False)
-class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
-    """Logistic regression under differential privacy; no bounds on the data are needed.
+class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
+    """Abstract: a linear model of labels, by the logistic or the multinomial loss.
 
     Parameters
     ----------
-    C : inverse strength of the ridge penalty, as in scikit-learn: the objective is
-        |coef|^2/2 + C sum of losses. ``inf`` for none.
     classes : declared labels, in order. None buys them with a tenth of the budget; then a label
         needs about 20/epsilon x log(1/delta) records to be found.
     class_weight : None; a mapping from a label to the (public) weight of its losses, 1 for labels
@@ -65,16 +63,13 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
     InvalidInput, BudgetExceeded, UnsupportedAccounting
     """
 
-    kind: ClassVar[str] = "logistic"
     link: ClassVar[Link] = "logit"
 
-    C: float = 1.0
     _: KW_ONLY
     classes: Sequence[Any] | None = None
     class_weight: Any = None
 
     _target_kind = "class"
-    _bend = 0.15
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
         """Fit on X (n, d) and labels y (n,); charges the ledger once.
@@ -106,16 +101,13 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
     # ---------------------------------------------------------------- the parts of the model
 
     def _default(self) -> Algorithm:
-        return ScaledDescent(level=0.1, pace=6.0, decay=0.25, most_noise=1.0, targets="class")
+        return ScaledDescent(targets="class")
 
     def _curvature(self) -> float:
         return 0.5
 
     def _domain(self, n: int) -> Domain:
-        if math.inf == self.C:
-            return Unconstrained()
-        require_number("C", self.C, 0, open_end=True)
-        return L2(alpha=1 / (self.C * n))
+        return Unconstrained()
 
     def _declared(self) -> list[Any] | None:
         """The declared labels; checks them and the weights."""
@@ -226,6 +218,29 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore
         scores = self.decision_function(X)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
+
+
+@dataclass(eq=False, repr=False)
+class DPLogisticRegression(PrivateClassifier):
+    """Logistic regression under differential privacy; no bounds on the data are needed.
+
+    Parameters
+    ----------
+    C : inverse strength of the ridge penalty, as in scikit-learn: the objective is
+        |coef|^2/2 + C sum of losses. ``inf`` for none.
+
+    Everything else is as in `PrivateClassifier`.
+    """
+
+    kind: ClassVar[str] = "logistic"
+
+    C: float = 1.0
+
+    def _domain(self, n: int) -> Domain:
+        if math.inf == self.C:
+            return Unconstrained()
+        require_number("C", self.C, 0, open_end=True)
+        return L2(alpha=1 / (self.C * n))
 
 
 def _as_classes(labels: Sequence[Any]) -> NDArray[Any]:

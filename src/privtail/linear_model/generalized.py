@@ -56,7 +56,7 @@ class DPPoissonRegressor(PrivateRegressor):
         return tags
 
     def _default(self) -> Algorithm:
-        return ScaledDescent(level=0.9, pace=2.0, most_noise=1.0, targets="count")
+        return ScaledDescent(targets="count")
 
     def _algorithm(self) -> Algorithm:
         algorithm = super()._algorithm()
@@ -114,7 +114,7 @@ class DPGeneralizedLinearEstimator(PrivateRegressor):
         return self._loss().targets
 
     def _default(self) -> Algorithm:
-        return ScaledDescent(level=0.9, pace=2.0, most_noise=1.0, targets=self._target_kind)
+        return ScaledDescent(targets=self._target_kind)
 
     def _algorithm(self) -> Algorithm:
         algorithm = super()._algorithm()

@@ -15,7 +15,7 @@ from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, Po
 from sklearn.utils import get_tags
 
 from privtail.errors import InvalidInput
-from privtail.linear_model.fitting import PrivateLinearModel
+from privtail.linear_model.fitting import PrivateEstimator
 
 Verdict = Literal["pays", "reads nothing", "reads records"]
 
@@ -126,7 +126,7 @@ def _steps(path: str, step: Any) -> Iterator[Step]:
     if step is None or isinstance(step, str):
         return
     name, kind = path or type(step).__name__, type(step).__name__
-    if isinstance(step, PrivateLinearModel):
+    if isinstance(step, PrivateEstimator):
         yield _paid(name, step)
         return
     if isinstance(step, Pipeline | FeatureUnion | ColumnTransformer):
@@ -151,7 +151,7 @@ def _steps(path: str, step: Any) -> Iterator[Step]:
         yield from _steps(_below(path, inner), part)
 
 
-def _paid(name: str, step: PrivateLinearModel) -> Step:
+def _paid(name: str, step: PrivateEstimator) -> Step:
     kind = type(step).__name__
     if step.noise == "simulated" or step.epsilon == float("inf"):
         why = f"NOT PRIVATE: epsilon={step.epsilon!r}, noise={step.noise!r}"

@@ -107,7 +107,12 @@ class FitPlan:
             )
 
     def _asked(self, *questions: str) -> Iterator[tuple[Round, Event]]:
-        return ((r, e) for r in self.releases for e in r.events if e.question in questions)
+        return (
+            (r, e)
+            for r in self.releases
+            for e in r.events
+            if e.question in questions and e.law != "noisy_max"
+        )
 
     # ---------------------------------------------------------------- shown
 

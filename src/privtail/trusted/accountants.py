@@ -16,6 +16,8 @@ Poisson batches of Gaussians, anything whole  PLD; under zero-out and beside oth
 Poisson batches of other laws                 amplified epsilon, PLD
 Poisson batch with both                       none known: UnsupportedAccounting
 Poisson batches and Laplace log-normal        none known: UnsupportedAccounting
+best of a secret number of trials, and the    RDP (not beside Poisson batches)
+above
 ============================================  ==================================================
 """
 
@@ -38,9 +40,11 @@ from privtail.trusted.accounting.curves import (
     Grid,
     NoPrivacy,
     OnGrid,
+    Searched,
     ZeroConcentratedDP,
     decimal,
     rounded_up,
+    search_surcharge,
     up,
 )
 from privtail.trusted.accounting.loss import (
@@ -214,9 +218,10 @@ def calibrate(make_plan: Callable[[float], Plan], budget: Budget) -> float:
     bill = read(make_plan(1.0), budget.neighbours)
     if not bill.spends:
         return 0.0
-    if budget.delta == 0 and (bill.grid.draws or bill.concentrated):
+    if budget.delta == 0 and (bill.grid.draws or bill.concentrated or bill.searches):
         raise UnsupportedAccounting(
-            "Gaussian or log-normal noise cannot give pure epsilon-DP: set delta, for example 1e-6."
+            "Gaussian or log-normal noise, or a search among trials, cannot give pure "
+            "epsilon-DP: set delta, for example 1e-6."
         )
     price = _guess if bill.batches else _epsilon
     multiplier = _bisect(lambda m: price(make_plan(m), budget), budget)
@@ -283,6 +288,8 @@ def _whole_cost(bill: Bill) -> Cost:
     slack = rounded_up(pure.slack)
     if not bill.spends:
         return Cost((pure,), mu=0.0, rho=0.0)
+    if bill.searches:
+        return Cost((_searched(bill, slack),), slack=slack)
     if bill.concentrated:
         return _assemble(None, bill.rho, slack, Grid())
     if not bill.mu_squares:
@@ -294,7 +301,20 @@ def _whole_cost(bill: Bill) -> Cost:
     return _assemble(None, bill.rho, slack, bill.grid, basic)
 
 
+def _searched(bill: Bill, slack: float) -> Searched:
+    surcharges = [(*search_surcharge(rho, trials), times) for rho, trials, times in bill.searches]
+    shift = up(math.fsum(shift * times for shift, _, times in surcharges))
+    logarithm = math.fsum(math.log(factor) * times for _, factor, times in surcharges)
+    factor = math.exp(logarithm) * (1 + 1e-12) if logarithm < 700 else math.inf
+    return Searched(bill.rho, shift, factor, slack)
+
+
 def _batch_cost(bill: Bill) -> Cost:
+    if bill.searches:
+        raise UnsupportedAccounting(
+            "Poisson batches and a search among trials have no common theorem here. Search with "
+            "full batches."
+        )
     if bill.concentrated:
         raise UnsupportedAccounting(
             "Poisson batches and Laplace log-normal noise have no common theorem. Use one of them "

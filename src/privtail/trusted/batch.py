@@ -187,9 +187,10 @@ class Batch:
     ) -> Sensitive:
         """Counts of mapped column values between public edges; column -1 is the (raw) target.
 
-        Cell 0 lies below the first edge, cell e at or above edge e - 1. With ``pooled`` each
-        record votes for one column, chosen by its id. Flattened (columns, edges + 1). Rows with a
-        non-finite number count nowhere. Sensitivity: `Problem.histogram`.
+        Cell 0 lies below the first edge, cell e at or above edge e - 1. Flattened (columns,
+        edges + 1). With ``pooled`` each record votes for one column, chosen by its id, and the
+        columns are added, (edges + 1,). Rows with a non-finite number count nowhere. Sensitivity:
+        `Problem.histogram`.
         """
         cuts = _ascending(edges)
         answer = self.problem.histogram(len(columns), len(cuts), pooled)
@@ -207,19 +208,21 @@ class Batch:
 
         shape = (len(columns), len(cuts) + 1)
         counts = self._sweep(block, 1, shape, -1 in columns, voters)
-        return self._answer(counts.reshape(-1) << self._bits, answer)
+        counts = counts.sum(axis=1) if pooled else counts.reshape(1, -1)
+        return self._answer(counts[0] << self._bits, answer)
 
     def gradient_norms(self, loss: Loss, w: ArrayLike, edges: ArrayLike) -> Sensitive:
-        """Counts of the l2 norms of the records' gradients at w between public edges.
+        """Counts of the l2 norms of the records' gradients in their margins at w.
 
-        Each record fills one cell. Sensitivity: `Problem.gradient_norms`.
+        Each record fills one cell between public edges. Sensitivity: `Problem.gradient_norms`.
         """
         w, cuts = self._parameters(w), _ascending(edges)
         self._curator.assume(callbacks.assumptions(loss))
 
         def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            norms, valid = self._norms(rows, y, loss, w)
-            sums[0, 0, :] += _counts(norms[valid & np.isfinite(y)], cuts)
+            margins, _, valid = self._margins(rows, w)
+            lengths = _lengths(callbacks.derivatives(loss, margins, y))
+            sums[0, 0, :] += _counts(lengths[valid & np.isfinite(y)], cuts)
 
         counts = self._sweep(block, 1, (1, len(cuts) + 1))
         answer = self.problem.gradient_norms(len(cuts))
@@ -362,8 +365,7 @@ class Batch:
         margins, squares, valid = self._margins(rows, w)
         residuals = callbacks.derivatives(loss, margins, y)
         with np.errstate(all="ignore"):
-            lengths = np.sqrt((residuals * residuals).sum(axis=1))
-            return np.sqrt(squares + self.problem.intercept) * lengths, valid
+            return np.sqrt(squares + self.problem.intercept) * _lengths(residuals), valid
 
     def _gradient_block(
         self, loss: AnyLoss, w: Doubles, mean: RobustMean
@@ -618,6 +620,7 @@ def _contribute(
 ) -> None:  # fmt: skip
     scales, offsets = map_.scales, map_.offsets
     if isinstance(range_, Ball):
+        residuals = _shrunk(squares, residuals, intercept, range_)
         rows.ball_sum(
             scales, offsets, squares, valid, residuals, labels, intercept, range_.radius, bits, sums
         )
@@ -629,6 +632,26 @@ def _clamp(entries: Doubles, limit: int, bits: int) -> None:
     """Bring a flat array onto the grid in [-limit, limit], in place."""
     unused = np.zeros(2 * kernels.FRACTION_DEGREE)
     kernels.influence(entries, kernels.CLAMP, unused, limit, bits)
+
+
+def _shrunk(squares: Doubles, residuals: Doubles, intercept: bool, ball: Ball) -> Doubles:
+    """Residuals as the ball's reach has them: no larger than its threshold, less for long rows."""
+    if ball.reach == math.inf:
+        return residuals
+    with np.errstate(all="ignore"):
+        rows = np.minimum(1.0, ball.reach / np.sqrt(squares + intercept))
+        factors: Doubles = rows * np.minimum(1.0, ball.radius / ball.reach / _lengths(residuals))
+        return residuals * factors[:, None]
+
+
+def _lengths(residuals: Doubles) -> Doubles:
+    """L2 norm of every row, added in one order whatever the rows beside it."""
+    squares = np.zeros(len(residuals))
+    with np.errstate(all="ignore"):
+        for column in residuals.T:
+            squares += column * column
+        lengths: Doubles = np.sqrt(squares)
+        return lengths
 
 
 def _median(sums: Integers) -> Integers:

@@ -28,6 +28,7 @@ from privtail.losses import (
     Loss,
     RelativeHuberLoss,
     WeightedLoss,
+    WrongLabel,
 )
 
 Doubles = NDArray[np.float64]
@@ -39,7 +40,13 @@ PURE_PART = (
 )
 
 BUILT_IN = frozenset(
-    {*(type(loss) for loss in LOSSES), LogTruncatedLoss, RelativeHuberLoss, WeightedLoss}
+    {
+        *(type(loss) for loss in LOSSES),
+        LogTruncatedLoss,
+        RelativeHuberLoss,
+        WeightedLoss,
+        WrongLabel,
+    }
 )
 
 

@@ -50,7 +50,7 @@ from privtail.trusted.accountants import calibrate, cost
 from privtail.trusted.batch import BLOCK_ROWS, Batch, FeatureMap, Ids
 from privtail.trusted.budget import ROW, Budget, person
 from privtail.trusted.events import Plan, Round, plan_to_json
-from privtail.trusted.ledger import Ledger
+from privtail.trusted.ledger import Allowance, Ledger
 from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler, SimulatedSampler
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
@@ -99,7 +99,7 @@ class Curator:
         y: Any = None,
         *,
         budget: Budget,
-        ledger: Ledger | None = None,
+        ledger: Ledger | Allowance | None = None,
         noise: Literal["exact", "simulated"] = "exact",
         random_state: int | None = None,
         intercept: bool = False,

@@ -23,7 +23,7 @@ def read_once(owner: Any, *names: str, kind: Callable[[Any], Any]) -> None:
 
 Law = Literal[
     "gaussian", "laplace", "noisy_max", "laplace_max", "labels", "laplace_lognormal",
-    "smooth_gaussian",
+    "smooth_gaussian", "best_trial",
 ]  # fmt: skip
 LAWS: tuple[Law, ...] = get_args(Law)
 SMOOTH: tuple[Law, ...] = ("laplace_lognormal", "smooth_gaussian")
@@ -43,7 +43,9 @@ class Event:
         probability ``delta``); with noise in proportion to a smooth sensitivity
         ``laplace_lognormal`` (X e^(``spread`` Y), X Laplace, Y normal; every coordinate has a
         sensitivity of its own) and ``smooth_gaussian`` (one sensitivity for the whole vector,
-        whose loss is bounded but for probability ``delta``).
+        whose loss is bounded but for probability ``delta``); ``best_trial`` (the best of a secret
+        number of trials, each of which is (sensitivity / ``scale``)^2 / 2-zCDP; of that number only
+        its mean ``trials`` is public).
     scale : noise parameter in grid units: s (Gaussian), b (Laplace, Gumbel). 0 means no noise. In
         units of the smooth sensitivity where there is one.
     radius, diameter : sensitivity in grid units under ``zero_out`` and ``replace_one``, in the
@@ -56,6 +58,7 @@ class Event:
     delta : failure probability of ``labels`` and ``smooth_gaussian``.
     smoothness : log of the largest factor by which one record moves a smooth sensitivity.
     spread : standard deviation of the logarithm of ``laplace_lognormal`` noise.
+    trials : mean of the geometric number of trials of ``best_trial``; 1 for everything else.
     unit : released value = grid value times ``unit``; only for the reader.
     question : what was asked of the records; only for the reader.
     """
@@ -70,13 +73,15 @@ class Event:
     delta: float = 0.0
     smoothness: float = 0.0
     spread: float = 0.0
+    trials: int = 1
     unit: float = 1.0
     question: str = ""
 
     def __post_init__(self) -> None:
         require_whole("coordinates", self.coordinates, 1)
         require_whole("picks", self.picks, 1)
-        read_once(self, "coordinates", "picks", kind=index)
+        require_whole("trials", self.trials, 1)
+        read_once(self, "coordinates", "picks", "trials", kind=index)
         read_once(
             self, "scale", "radius", "diameter", "delta", "smoothness", "spread", "unit", kind=float
         )
@@ -87,6 +92,7 @@ class Event:
         of_unit_scale = {
             "gaussian": 1.0,
             "smooth_gaussian": 1.0,
+            "best_trial": 1.0,
             "noisy_max": math.pi / math.sqrt(6),
             "laplace_lognormal": math.sqrt(2) * math.exp(self.spread**2),
         }.get(self.law, math.sqrt(2))

@@ -342,6 +342,39 @@ class Ledger:
         )
 
 
+class Allowance:
+    """What one fit of a search may spend: a ledger for one plan, which remembers nothing.
+
+    Formal guarantee
+    ----------------
+    Admits at most one plan, of at most ``rho`` in zCDP without slack, for one row and the
+    neighbours of the search; a trial without an admitted plan fails.
+    """
+
+    def __init__(self, rho: float, neighbours: Neighbours) -> None:
+        self._rho, self._neighbours, self._spent = rho, neighbours, False
+
+    def reserve(
+        self, *, label: str, epsilon: float, delta: float, neighbours: Neighbours,
+        plan: list[dict[str, Any]], mu: float | None = None, rho: float | None = None,
+        unit: Unit = "row",
+    ) -> None:  # fmt: skip
+        """Admit the plan of the trial, or raise BudgetExceeded."""
+        fails = any(event["delta"] for r in plan for event in r["events"])
+        dear = math.isfinite(self._rho) and (rho is None or fails or not rho <= self._rho)
+        if dear or self._spent or neighbours != self._neighbours or unit != "row":
+            raise BudgetExceeded(
+                f"{label} asks for more than a trial of this search may spend. Candidates need "
+                "full batches and declared classes."
+            )
+        self._spent = True
+
+    @property
+    def spent(self) -> bool:
+        """Whether a plan was admitted."""
+        return self._spent
+
+
 def _slack(plan: list[dict[str, Any]], terms: Terms) -> float:
     """Probability that rho (zcdp) or mu (gdp) does not describe the plan, rounded up."""
     rounds = plan_from_json(plan)

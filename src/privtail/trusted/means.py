@@ -30,9 +30,14 @@ from privtail.trusted.sensitive import Norms
 
 @dataclass(frozen=True)
 class Ball:
-    """Contributions of l2 norm at most ``radius``; 2^b grid steps."""
+    """Contributions of l2 norm at most ``radius``; 2^b grid steps.
+
+    With a finite ``reach``, row and derivative are shrunk first: the row z to this length, the
+    derivative in its margins to radius / reach. So far as that leaves the ball, it is enforced.
+    """
 
     radius: float
+    reach: float = math.inf
 
     def norms(self, size: int, bits: int) -> tuple[Norms, Norms]:
         """Radius and diameter of the range in grid units."""
@@ -118,6 +123,26 @@ class ClippedMean:
 
 
 @dataclass(frozen=True)
+class MallowsMean:
+    """Rows shrunk to length ``reach``, times derivatives shrunk to ``threshold`` (Mallows 1975).
+
+    A long row is weighted by itself alone, not by its residual, so the minimiser moves under
+    skewed noise in its intercept only. A mean of columns counts as one of derivatives 1.
+    """
+
+    threshold: float
+    reach: float
+    blocks: int = 1
+
+    def __post_init__(self) -> None:
+        _positive(threshold=self.threshold, reach=self.reach, blocks=self.blocks)
+
+    @property
+    def range(self) -> Ball:
+        return Ball(self.threshold * self.reach, self.reach)
+
+
+@dataclass(frozen=True)
 class ClampedMean:
     """Entries clamped to [-threshold, threshold] (Kamath et al. 2020; X23 Algorithm 3)."""
 
@@ -200,6 +225,7 @@ class BoundedMean:
 MEANS: tuple[RobustMean, ...] = (
     ClippedMean(1.0),
     ClippedMean(0.3, blocks=5),
+    MallowsMean(0.7, 2.0),
     ClampedMean(1.0),
     ClampedMean(2.5, blocks=4),
     TruncatedMean(1.0),

@@ -140,13 +140,14 @@ class Problem:
     def histogram(self, columns: int, edges: int, pooled: bool = False) -> Sensitivity:
         """Counts of ``columns`` columns in ``edges`` + 1 cells each, size columns x cells.
 
-        A record fills one cell per column (one cell in all if ``pooled``).
+        A record fills one cell per column. If ``pooled``, a record fills one cell of one column,
+        and the columns are added: one cell of one histogram.
         """
         votes = 1 if pooled else columns
         step = 2.0**self.bits
         diagonal = math.nextafter(math.sqrt(2 * votes) * step, math.inf)
         return self._answer(
-            size=columns * (edges + 1),
+            size=(1 if pooled else columns) * (edges + 1),
             unit=2.0**-self.bits,
             radius=Norms(votes * step, math.inf, step),
             diameter=Norms(2 * votes * step, diagonal, step),

@@ -28,6 +28,7 @@ class Bill:
     neighbours : the relation.
     mu_squares : (sensitivity / scale)^2 of the Gaussians that everyone, or one part, is in.
     concentrated : rho of the releases of which nothing else is known.
+    searches : (rho of a trial, mean number of trials, times) of searches among trials.
     bounded : (epsilon, rho, delta, times) of the other laws, outside the Poisson batches.
     batches : one entry per round of Poisson batches.
     grid : of all Gaussian draws.
@@ -37,6 +38,7 @@ class Bill:
     neighbours: Neighbours
     mu_squares: list[float] = field(default_factory=list)
     concentrated: list[float] = field(default_factory=list)
+    searches: list[tuple[float, int, int]] = field(default_factory=list)
     bounded: list[tuple[Fraction, float, float, int]] = field(default_factory=list)
     batches: list[SampledGaussian | BoundedLoss] = field(default_factory=list)
     grid: Grid = Grid()
@@ -46,7 +48,7 @@ class Bill:
     def spends(self) -> bool:
         """Whether any release depends on the records."""
         return self.noiseless or bool(
-            self.mu_squares or self.concentrated or self.bounded or self.batches
+            self.mu_squares or self.concentrated or self.searches or self.bounded or self.batches
         )
 
     @property
@@ -56,9 +58,10 @@ class Bill:
 
     @property
     def rho(self) -> float:
-        """The zCDP parameter of everything outside the batches."""
+        """The zCDP parameter of everything outside the batches, and of one trial of a search."""
         bounded = (rho * times for _, rho, _, times in self.bounded)
-        return up(math.fsum([self.mu**2 / 2, *self.concentrated, *bounded]))
+        trials = (rho * times for rho, _, times in self.searches)
+        return up(math.fsum([self.mu**2 / 2, *self.concentrated, *trials, *bounded]))
 
     @property
     def pure(self) -> ApproximateDP:
@@ -152,6 +155,10 @@ def _add_whole(bill: Bill, events: Iterable[Event], times: int) -> None:
         if event.law == "laplace_lognormal":
             bill.concentrated.append(up(lognormal_rho(event) * event.coordinates * times))
             continue
+        if event.law == "best_trial":
+            mu = _sensitivity(event, bill.neighbours) / event.scale
+            bill.searches.append((up(mu * mu / 2), event.trials, times))
+            continue
         smooth = event.law == "smooth_gaussian"
         loss = smooth_gaussian_loss(event) if smooth else 0.0
         if math.isinf(loss):
@@ -176,6 +183,11 @@ def _batch(
         raise UnsupportedAccounting(
             "Noise in proportion to a smooth sensitivity has no theorem in a Poisson batch. Give "
             "it a Round of its own with Everyone()."
+        )
+    if any(e.law == "best_trial" for e in events):
+        raise UnsupportedAccounting(
+            "A search among trials has no theorem in a Poisson batch. Give it a Round of its own "
+            "with Everyone()."
         )
     gaussians = [e for e in events if e.law == "gaussian"]
     others = [e for e in events if e.law != "gaussian"]
@@ -211,7 +223,12 @@ def _check(event: Event) -> None:
     numbers = (
         event.scale, event.radius, event.diameter, event.delta, event.smoothness, event.spread
     )  # fmt: skip
-    if not all(0 <= x < math.inf for x in numbers) or event.coordinates < 0 or event.picks < 1:
+    if (
+        not all(0 <= x < math.inf for x in numbers)
+        or event.coordinates < 0
+        or event.picks < 1
+        or event.trials < 1
+    ):
         raise InvalidInput(
             "A planned event has a scale, sensitivity, delta or count that is negative or not "
             f"finite: {event!r}. An unbounded range has no sensitivity; bound the contributions."

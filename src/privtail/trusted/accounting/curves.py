@@ -377,3 +377,71 @@ class OnGrid:
         if epsilon > 700:
             return 1.0
         return (1 + math.exp(epsilon)) * 0.05 * self.grid.roughness
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The best of a secret number of trials, and rho-zCDP releases beside them.
+
+    ``shift`` and ``factor`` are those of `search_surcharge`, added and multiplied over all
+    searches; ``rho`` is that of one trial of each, plus everything else. ``slack`` is the
+    probability that the rest fails.
+
+    Formal guarantee
+    ----------------
+    At every order a > 1 the Renyi divergence is at most a rho + shift + log(factor)/(a - 1): those
+    of `search_surcharge` for each search and rho a for the rest add up, also when chosen adaptively
+    (Mironov 2017). In the conversion of `ZeroConcentratedDP`, log delta = (a - 1)(D - epsilon) -
+    ..., the shift comes off epsilon and the factor multiplies delta.
+    """
+
+    rho: float
+    shift: float
+    factor: float
+    slack: float = 0.0
+    theorem: str = field(default="best of a secret number of trials (RDP)", init=False)
+
+    def epsilon(self, delta: float) -> float:
+        """The conversion at the best order found, rounded up."""
+        remaining = (delta - self.slack) * (1 - 4 * ULP)
+        if remaining <= 0:
+            return math.inf
+        return up(self.shift + ZeroConcentratedDP(self.rho).epsilon(remaining / up(self.factor)))
+
+    def delta(self, epsilon: float) -> float:
+        """The conversion at the best order found, rounded up."""
+        below = epsilon * (1 - 4 * ULP) - self.shift
+        if below <= 0 or math.isinf(self.factor):
+            return 1.0
+        raised = up(self.factor) * ZeroConcentratedDP(self.rho).delta(below)
+        return min(1.0, up(self.slack + raised))
+
+
+def search_surcharge(rho: float, trials: int) -> tuple[float, float]:
+    """(shift, factor) of a search whose trials are rho-zCDP and ``trials`` on average.
+
+    Formal guarantee
+    ----------------
+    Let g = 1/trials, P(K = k) = g (1 - g)^(k-1), f(x) = E x^K = g x/(1 - (1 - g) x), and let Q, Q'
+    be the law of a trial's outcome on two neighbours, ordered by score (equal scores by a random
+    number that each trial draws: among exchangeable trials, keeping the first comes to the same).
+    All K trials are at most y with probability f(F(y)), F(y) = Q(<= y). So the best is y with
+    probability A(y) = f(F(y)) - f(F(<y)) = Q(y) E_u f'(F_u), where F_u = Q(<y) + u Q(y), u uniform.
+    By convexity of s^a t^(1-a),
+
+        sum A^a A'^(1-a) <= sum_y Q(y)^a Q'(y)^(1-a) E_u [f'(F_u)^a f'(F'_u)^(1-a)]
+                         <= e^((a-1) a rho) max_u f'(F_u) (f'(F_u)/f'(F'_u))^(a-1).
+
+    f'(x) = g/(1 - (1 - g) x)^2 is at most 1/g = trials: the factor. Let p = g + (1 - g)(1 - F_u),
+    which is at least g; then f'(F_u)/f'(F'_u) = (p'/p)^2. Now p is the probability of an event of
+    one trial and two public coins: that a coin of bias g shows, or the outcome is none of those
+    that F_u counts. A Renyi divergence of order b bounds it, p' <= (e^(b rho) p)^(1 - 1/b), so
+    p'/p <= e^((b - 1) rho) g^(-1/b) for every b >= 1. Together D_a <= a rho + 2 ((b - 1) rho +
+    log(trials)/b) + log(trials)/(a - 1): Papernot and Steinke 2022, theorem 2 with eta = 1. The
+    best b is sqrt(log(trials)/rho), or 1; any b is a bound.
+    """
+    logarithm = up(math.log(trials))
+    if logarithm == 0 or rho == 0:
+        return 0.0, float(trials) if rho else 1.0
+    order = max(1.0, math.sqrt(logarithm / rho))
+    return up(2 * up((order - 1) * rho + logarithm / order)), float(trials)

@@ -17,6 +17,7 @@ is seeded and fast, and is for experiments only.
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol
@@ -58,6 +59,10 @@ class Sampler(Protocol):
 
     def scaled_normal(self, values: Integers, sizes: Doubles, scale: float) -> Integers:
         """``values`` plus ``sizes`` x ``scale`` x independent normals, rounded to integers."""
+        ...
+
+    def below(self, count: int) -> int:
+        """A uniform whole number in 0 .. count - 1, as secret as the noise."""
         ...
 
     def coins(self, count: int, rate: float) -> NDArray[np.bool_]:
@@ -172,6 +177,9 @@ class ExactSampler:
         pairs = zip(values.tolist(), sizes.tolist(), strict=True)
         return np.array([_rounded(one(*pair), 2) for pair in pairs], dtype=np.int64)
 
+    def below(self, count: int) -> int:
+        return secrets.randbelow(count)
+
     def coins(self, count: int, rate: float) -> NDArray[np.bool_]:
         if rate == 1:
             return np.ones(count, dtype=np.bool_)
@@ -209,6 +217,9 @@ class SimulatedSampler:
 
     def scaled_normal(self, values: Integers, sizes: Doubles, scale: float) -> Integers:
         return _whole(values + sizes * scale * self._rng.normal(0.0, 1.0, values.shape))
+
+    def below(self, count: int) -> int:
+        return int(self._rng.integers(count))
 
     def coins(self, count: int, rate: float) -> NDArray[np.bool_]:
         return self._rng.random(count) < rate

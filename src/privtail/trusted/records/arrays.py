@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -60,6 +61,21 @@ def as_labels(values: Any) -> NDArray[Any]:
 def as_ids(values: Any) -> NDArray[Any]:
     """Labels to compare only: text of Arrow comes as its bytes, valid or not."""
     return arrow_ids(values) if _room(values) == "pyarrow" else as_labels(values)
+
+
+def taken(values: Any, ids: NDArray[np.int64]) -> Any:
+    """The rows of these ids, in a container of the same kind; copied."""
+    if isinstance(values, Mapping):
+        return {name: taken(column, ids) for name, column in values.items()}
+    if hasattr(values, "iloc"):
+        return values.iloc[ids]
+    if _room(values) == "pyarrow":
+        return values.take(ids)
+    if _room(values) == "polars" or hasattr(values, "tocsr"):
+        return (values.tocsr() if hasattr(values, "tocsr") else values)[ids]
+    if isinstance(values, list | tuple):
+        return [values[i] for i in ids.tolist()]
+    return _array(values)[ids]
 
 
 def element_type(values: Any) -> np.dtype[Any] | None:

@@ -1,0 +1,80 @@
+"""How often intervals hold what they promise, and how wide they are beside the noise.
+
+    PYTHONPATH=src python benchmarks/intervals.py [RUNS]
+
+Means: tables are drawn anew, so sampling error counts. Slopes: one table, noise drawn anew; the
+centre is the mean of all runs, which is what the releases lead to without noise.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+
+from privtail.linear_model import DPHuberRegressor, DPLinearRegression, DPLogisticRegression, DPMean
+
+LEVEL = 0.95
+
+
+def means(runs: int, n: int, epsilon: float, method: Any) -> dict[str, float]:
+    """Share of the intervals of `DPMean` that hold the true mean."""
+    laws: dict[str, Any] = {
+        "normal": (lambda rng: rng.normal(7, 2, n), 7.0),
+        "t(3)": (lambda rng: rng.standard_t(3, n), 0.0),
+        "exponential": (lambda rng: rng.exponential(1, n), 1.0),
+        "lognormal(0, 1)": (lambda rng: rng.lognormal(0, 1, n), float(np.exp(0.5))),
+    }
+    inside = np.zeros(len(laws))
+    truth = np.array([mean for _, mean in laws.values()])
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([draw(rng) for draw, _ in laws.values()])
+        model = DPMean(method, epsilon=epsilon, noise="simulated", random_state=seed).fit(X)
+        low, high = model.conf_int(LEVEL).T
+        inside += (low <= truth) & (truth <= high)
+    return dict(zip(laws, inside / runs, strict=True))
+
+
+def slopes(runs: int, kind: Any, correlated: bool, epsilon: float) -> tuple[float, float]:
+    """Coverage of `conf_int` for the noiseless slopes, and stated over actual deviation."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, (20_000, 5))
+    if correlated:
+        X[:, 1] = 0.9 * X[:, 0] + 0.3 * X[:, 1]
+    y = X @ [1.0, -1.0, 0.5, 0.0, 2.0] + rng.standard_t(3, 20_000)
+    labels = kind is DPLogisticRegression
+    options: dict[str, Any] = {"classes": [0, 1]} if labels else {}
+    target = (y > 0).astype(int) if labels else y
+    models = [
+        kind(epsilon=epsilon, noise="simulated", random_state=seed, **options).fit(X, target)
+        for seed in range(runs)
+    ]
+    found = np.array([model.coef_.ravel() for model in models])
+    ends = np.array([model.conf_int(LEVEL).reshape(-1, 2) for model in models])
+    centre = found.mean(axis=0)
+    inside = (ends[..., 0] <= centre) & (centre <= ends[..., 1])
+    stated = np.mean([model.coef_noise_std_.mean() for model in models])
+    return float(inside.mean()), float(stated / found.std(axis=0, ddof=1).mean())
+
+
+def main(runs: int) -> None:
+    """Print both tables."""
+    warnings.simplefilter("ignore")
+    print(f"coverage of {LEVEL:.0%} intervals, {runs} runs")
+    for method in ("clamped", "clipped", "coinpress"):
+        for n, epsilon in ((2_000, 1.0), (50_000, 0.5)):
+            cells = means(runs, n, epsilon, method).items()
+            text = ", ".join(f"{law} {share:.3f}" for law, share in cells)
+            print(f"mean, {method:<9} n={n:>6,} ε={epsilon:g}: {text}", flush=True)
+    for kind in (DPLinearRegression, DPHuberRegressor, DPLogisticRegression):
+        for correlated in (False, True):
+            covered, ratio = slopes(max(runs // 10, 10), kind, correlated, 1.0)
+            title = f"{kind.__name__}, {'' if correlated else 'un'}correlated features"
+            print(f"slopes, {title}: {covered:.3f}, stated/actual noise {ratio:.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)

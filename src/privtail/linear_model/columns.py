@@ -1,0 +1,170 @@
+"""What is private about columns alone: their means, and a scaler that pays for what it learns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from privtail.algorithms.quantile_scales import QuantileScales
+from privtail.errors import InvalidInput
+from privtail.linear_model.fitting import PrivateEstimator
+from privtail.mean import Method, mean_of
+from privtail.statement import Statement, state
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(eq=False, repr=False)
+class DPMean(PrivateEstimator):
+    """Private means of columns, without bounds on the data: `private_mean` as an estimator.
+
+    Parameters
+    ----------
+    method : that of `private_mean`; all buy centre and scale of every column first.
+    epsilon, delta, neighbours, invalid, noise, random_state, ledger, max_rows : as in
+        `DPLinearRegression`.
+
+    Attributes
+    ----------
+    mean_ : (d,) means. noise_std_ : (d,) standard deviation of the noise in them, public.
+    reliable_ : (d,) whether the scale of a column rose above its noise; else its mean says little.
+    n_features_in_ : int. feature_names_in_ : names, if the columns had any.
+    privacy_ : the `Statement`.
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded, UnsupportedAccounting
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import DPMean
+    >>> X = np.random.default_rng(0).pareto(2.5, (100_000, 2)) * [1, 100]
+    >>> model = DPMean(epsilon=1.0, noise="simulated", random_state=0).fit(X)
+    >>> np.abs(model.mean_ / X.mean(axis=0) - 1).max() < 0.05
+    np.True_
+    """
+
+    method: Method = "clipped"
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
+        """Release the means of X (n, d); y is ignored. Charges the ledger once."""
+        self._refuse(unknown)
+        found = mean_of(self._entrusted(X, groups=groups), method=self.method)
+        self.mean_, self.noise_std_, self.reliable_ = found.value, found.noise_std, found.reliable
+        self.estimate_ = found
+        self.privacy_: Statement = found.privacy_
+        return self
+
+    def conf_int(self, level: float = 0.95, *, sampling: bool = True) -> Doubles:
+        """Ends (d, 2) of intervals for the means; see `MeanEstimate.conf_int`."""
+        check_is_fitted(self)
+        return self.estimate_.conf_int(level, sampling=sampling)
+
+    def __sklearn_tags__(self) -> Any:
+        return _sparse_too(super().__sklearn_tags__())
+
+
+@dataclass(eq=False, repr=False)
+class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+    """Private centring and scaling of columns by quantiles, as scikit-learn's `RobustScaler`.
+
+    The estimators of privtail do not need it: they scale inside their fit. It is for pipelines
+    with other private steps, and it pays for what it learns.
+
+    Parameters
+    ----------
+    with_centering, with_scaling : whether medians are subtracted, and spreads divided by.
+    epsilon, delta, neighbours, invalid, noise, random_state, ledger, max_rows : as in
+        `DPLinearRegression`.
+
+    Attributes
+    ----------
+    center_ : (d,) medians, or None. scale_ : (d,) distances of quartiles (or wider quantiles, where
+        those fall together) over that of a Gaussian, to about a fifth; or None; 1 for a column of
+        zeros.
+    reliable_ : (d,) whether the histogram of a column rose above its noise. Where it did not, its
+        centre is 0 and its scale that of all columns together.
+    n_features_in_ : int. feature_names_in_ : names, if the columns had any.
+    privacy_ : the `Statement`.
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded, UnsupportedAccounting
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import DPScaler
+    >>> X = np.random.default_rng(0).normal(5, [1e-3, 1e3], (50_000, 2))
+    >>> Z = DPScaler(epsilon=1.0, noise="simulated", random_state=0).fit_transform(X)
+    >>> bool(np.abs(Z.std(axis=0) - 1).max() < 0.1)
+    True
+    """
+
+    with_centering: bool = True
+    with_scaling: bool = True
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
+        """Release centre and scale of the columns of X (n, d); charges the ledger once."""
+        if self.with_centering and hasattr(X, "tocsr"):
+            raise InvalidInput(
+                "Cannot center sparse matrices: pass with_centering=False to DPScaler."
+            )
+        self._refuse(unknown)
+        curator = self._entrusted(X, groups=groups)
+        looks = QuantileScales()
+        found = looks.run(curator, curator.calibrate(lambda m: looks.plan(m, curator.problem)))
+        self.center_ = found.centres if self.with_centering else None
+        self.scale_ = np.where(found.zeros, 1.0, found.scales) if self.with_scaling else None
+        self.reliable_ = found.reliable
+        self.privacy_: Statement = state(curator)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """(x - center_) / scale_ of every row, shape of X."""
+        X = self._checked(X)
+        if self.center_ is not None:
+            X = X - self.center_
+        return X if self.scale_ is None else _times(X, 1 / self.scale_)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Back to the units of the data."""
+        check_is_fitted(self)
+        X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=self._strict)
+        if self.scale_ is not None:
+            X = _times(X, self.scale_)
+        return X if self.center_ is None else X + self.center_
+
+    @property
+    def _strict(self) -> bool:
+        return self.invalid == "raise"
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=np.float64,
+            ensure_all_finite=self._strict,
+        )  # fmt: skip
+
+    def __sklearn_tags__(self) -> Any:
+        tags = _sparse_too(super().__sklearn_tags__())
+        tags.input_tags.sparse = not self.with_centering
+        tags.input_tags.allow_nan = not self._strict
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+
+def _sparse_too(tags: Any) -> Any:
+    tags.input_tags.sparse = True
+    return tags
+
+
+def _times(X: Any, factors: Doubles) -> Any:
+    """Columns times factors, dense or sparse."""
+    return X.multiply(factors[None, :]).tocsr() if hasattr(X, "multiply") else X * factors

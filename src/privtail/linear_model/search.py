@@ -1,0 +1,298 @@
+"""Hyper-parameter search whose whole cost is paid: the best of a secret number of trials."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
+from privtail.errors import InvalidInput, UnsupportedAccounting
+from privtail.linear_model.fitting import (
+    PrivateEstimator,
+    PrivateLinearModel,
+    PrivateRegressor,
+    require_number,
+)
+from privtail.linear_model.planning import FitPlan
+from privtail.losses import GeneralLoss, Loss, RelativeHuberLoss, WrongLabel
+from privtail.statement import Statement, state
+from privtail.trusted.accountants import calibrate
+from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
+from privtail.trusted.events import Plan, Round, compose
+from privtail.trusted.ledger import Allowance
+from privtail.trusted.problem import Problem
+from privtail.trusted.search import BestTrial, Found, Part, TrialSearch
+from privtail.trusted.tables import TableFile
+
+Doubles = NDArray[np.float64]
+
+REACH = 3.0
+"""A record's loss is clamped at that of an error of so many scales of the target."""
+
+LOOKS = 3.0
+"""Noise of the looks at the target's scale, in that of a trial."""
+
+SMALLER, ATTEMPTS = 0.94, 20
+"""Steps down, and how many, to an epsilon at which a fit costs no more than a trial may.
+
+Of Gaussian noise alone the first is exact; beside a noisy choice no closed form is known.
+"""
+
+BUDGETED = frozenset(
+    {"epsilon", "delta", "neighbours", "noise", "random_state", "ledger", "max_rows", "invalid",
+     "verbose", "categories", "classes", "count_invalid"}
+)  # fmt: skip
+"""Parameters that a search does not try: they are the search's own, or change what is released."""
+
+
+def _classifies(search: Any) -> bool:
+    return hasattr(search.estimator, "predict_proba")
+
+
+@dataclass(eq=False, repr=False)
+class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
+    """Choose hyper-parameters privately: the choice, and every fit that led to it, is paid for.
+
+    A public quarter of the records is held out. A trial draws a candidate, fits it to the others
+    and releases its noisy mean loss on those held out. The number of trials is geometric and
+    secret, and only the best trial is shown: so all trials together cost about as much as two or
+    three of them, however many there were (Liu and Talwar 2019; Papernot and Steinke 2022). There
+    is no ``cv_results_``, and the ledger has one entry. The running time tells the number of
+    trials; it is outside the promise.
+
+    Parameters
+    ----------
+    estimator : an estimator of this module; its own budget, noise and ledger are not used.
+    param_grid : parameter -> values to try, or a list of such mappings. They are public: choosing
+        them by looking at the records is outside the promise.
+    trials : mean number of trials; 1 is one random candidate. More trials find better ones and
+        leave less budget for each.
+    held_out : part of the records that scores, in (0, 1).
+    epsilon, delta, neighbours, invalid, noise, random_state, ledger : of the whole search.
+        ``max_rows`` is refused.
+
+    Attributes
+    ----------
+    best_estimator_ : the best trial, fitted to the records that were not held out. Its ``privacy_``
+        is that of the search.
+    best_params_ : its parameters.
+    best_score_ : its released score: the share of right labels; of numbers minus the mean loss of
+        ``estimator``, each record's clamped at that of an error of 3 scales of the target, which
+        are bought. Noisy, and too good on average, since it is the best of several.
+    score_noise_std_ : standard deviation of the noise in a score.
+    trial_epsilon_ : what one trial costs, at ``delta``.
+    n_features_in_, feature_names_in_, classes_ : as in the estimators.
+    privacy_ : the `Statement`.
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded, UnsupportedAccounting
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import PrivateSearchCV
+    >>> from privtail.linear_model import DPRidge
+    >>> X = np.random.default_rng(0).standard_t(3, (20_000, 4))
+    >>> y = X @ [1.0, 2.0, 3.0, 4.0]
+    >>> grid = {"alpha": [1.0, 1e6]}
+    >>> search = PrivateSearchCV(DPRidge(), grid, noise="simulated", random_state=0).fit(X, y)
+    >>> search.best_params_, len(search.privacy_.plan)
+    ({'alpha': 1.0}, 3)
+    """
+
+    estimator: Any
+    param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
+    trials: int = 10
+    held_out: float = 0.25
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
+        """Search on X (n, d) and y (n,); charges the ledger once."""
+        self._refuse(unknown)
+        candidates, labels = self._candidates(), _labels(self.estimator)
+        loss = _score(self.estimator, labels)
+        if y is None:
+            raise InvalidInput(
+                "PrivateSearchCV requires y to be passed, but the target y is None: fit(X, y)."
+            )
+        if isinstance(X, TableFile):
+            raise InvalidInput("A search reads rows of arrays or data frames, not of a file.")
+        categories = self.estimator.categories
+        curator = self._entrusted(
+            X, y, groups, categories, intercept=True, outputs=loss.outputs, classes=labels
+        )
+        search = TrialSearch(
+            curator, X, y, self._held_out(curator.problem.n),
+            noise=self.noise, classes=labels, categories=categories,
+        )  # fmt: skip
+        looks = QuantileScales(target=labels is None)
+
+        def plan(multiplier: float) -> Plan:
+            event = BestTrial(multiplier=multiplier, trials=self.trials).event()
+            prices = looks.plan(LOOKS * multiplier, curator.problem, 0)
+            return compose(prices, (Round(events=(event,)),))
+
+        mechanism = BestTrial(multiplier=calibrate(plan, self._budget()), trials=self.trials)
+        plans = [self._planned(model, search.problem, mechanism.rho) for model, _ in candidates]
+        plans[0].warn()
+        curator.open(plan(mechanism.multiplier))
+        bound = 1.0
+        if labels is None:
+            loss, bound = _clamped(loss, looks.run(curator, LOOKS * mechanism.multiplier, ()))
+
+        def fit(which: int, part: Part, allowance: Allowance, seed: int) -> tuple[Any, Doubles]:
+            model = clone(candidates[which][0]).set_params(ledger=allowance)
+            if self.noise == "simulated":
+                model.set_params(random_state=seed)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model.fit(part.X, part.y)
+            return model, np.vstack([np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_)])
+
+        found = search.run(mechanism, len(candidates), fit, loss, bound)
+        self._keep(found, candidates[found.candidate][1], labels)
+        self.score_noise_std_ = search.noise(mechanism, bound)
+        self.trial_epsilon_ = max(p.epsilon for p in plans)
+        self.privacy_: Statement = state(curator, (FOUND,))
+        self.best_estimator_.privacy_ = self.privacy_
+        return self
+
+    def _keep(self, found: Found, params: dict[str, Any], labels: Any) -> None:
+        self.best_estimator_ = found.model.set_params(ledger=None, random_state=self.random_state)
+        self.best_params_ = params
+        self.best_score_ = -found.loss if labels is None else 1 - found.loss
+        if labels is not None:
+            self.classes_ = found.model.classes_
+
+    def _candidates(self) -> list[tuple[PrivateLinearModel, dict[str, Any]]]:
+        """Every candidate with its parameters, and nothing of its own budget."""
+        if not isinstance(self.estimator, PrivateLinearModel):
+            raise InvalidInput(
+                "PrivateSearchCV searches among estimators of privtail.linear_model, got "
+                f"{type(self.estimator).__name__}. Of anything else nobody knows what a fit costs."
+            )
+        if not self.param_grid:
+            raise InvalidInput('param_grid needs values to try: {"alpha": [0.1, 1.0, 10.0]}.')
+        found = []
+        for params in ParameterGrid(self.param_grid):
+            for name in sorted(BUDGETED & set(params)):
+                raise InvalidInput(
+                    f"{name} is not searched: it is the search's own, or decides what is released."
+                )
+            model = clone(self.estimator).set_params(
+                **params, delta=self.delta, neighbours=self.neighbours, noise=self.noise,
+                random_state=self.random_state, ledger=None, invalid="zero", verbose=0,
+                max_rows=None,
+            )  # fmt: skip
+            found.append((model, params))
+        return found
+
+    def _held_out(self, n: int) -> int:
+        require_number("held_out", self.held_out, 0, open_end=True)
+        if not self.held_out < 1:
+            raise InvalidInput(f"held_out is a part such as 0.25, got {self.held_out!r}.")
+        return min(max(1, round(self.held_out * n)), n - 1)
+
+    def _planned(self, model: PrivateLinearModel, problem: Problem, rho: float) -> FitPlan:
+        """The plan of one trial; sets the largest epsilon at which it costs no more than rho."""
+        problem = replace(problem, intercept=model.fit_intercept)
+        if isinstance(model, PrivateRegressor):
+            model.objective()
+        if math.isinf(rho):
+            model.set_params(epsilon=math.inf)
+            return model.planned(problem)
+        exact = GaussianDP(math.sqrt(2 * rho)).epsilon(self.delta) * (1 - 1e-9)
+        largest = ZeroConcentratedDP(rho).epsilon(self.delta) * (1 - 1e-9)
+        for epsilon in (largest, *(exact * SMALLER**k for k in range(ATTEMPTS))):
+            model.set_params(epsilon=epsilon)
+            plan = model.planned(problem)
+            if plan.cost.rho is None or plan.cost.slack:
+                break
+            if plan.cost.rho <= rho:
+                return plan
+        raise UnsupportedAccounting(
+            f"The cost of a search is known for fits that are zCDP. {type(model).__name__} with "
+            f"algorithm={model.algorithm!r} has no such cost: choose one with full batches."
+        )
+
+    # ---------------------------------------------------------------- used
+
+    def predict(self, X: Any) -> Any:
+        """Predictions of the best estimator, (rows,)."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities of the best estimator, (rows, K)."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """Scores of the best estimator: (rows,) for two classes, else (rows, K)."""
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    def score(self, X: Any, y: Any) -> float:
+        """The best estimator's score, without noise: R^2, or the share of right labels."""
+        check_is_fitted(self)
+        return float(self.best_estimator_.score(X, y))
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        for name in ("estimator_type", "classifier_tags", "regressor_tags", "target_tags"):
+            setattr(tags, name, getattr(inner, name))
+        tags.input_tags = inner.input_tags
+        return tags
+
+
+FOUND = (
+    "The best of a secret number of trials; its score is noisy, and too good on average. "
+    "Hyper-parameters were chosen among public values."
+)
+
+
+def _labels(estimator: PrivateLinearModel) -> Sequence[Any] | None:
+    """The declared classes of a classifier; None for numbers."""
+    if not hasattr(estimator, "classes"):
+        return None
+    if estimator.classes is None:
+        raise InvalidInput(
+            "Trials do not buy labels: declare them, for example "
+            f"{type(estimator).__name__}(classes=[0, 1])."
+        )
+    return list(estimator.classes)
+
+
+def _score(estimator: PrivateLinearModel, labels: Sequence[Any] | None) -> Loss:
+    """What a held-out record is charged to a candidate."""
+    if labels is not None:
+        return WrongLabel(outputs=1 if len(labels) == 2 else len(labels))
+    loss: Any = estimator.objective() if isinstance(estimator, PrivateRegressor) else None
+    if isinstance(loss, GeneralLoss) or loss is None or loss.targets != "real":
+        raise InvalidInput(
+            "PrivateSearchCV scores numbers by a loss of their margin, and labels; not counts."
+        )
+    return loss  # type: ignore[no-any-return]
+
+
+def _clamped(loss: Loss, found: Scales) -> tuple[Loss, float]:
+    """The loss in units of the target, and its value at an error of `REACH` bought scales."""
+    unit = float(found.scales[-1])
+    unit = unit if unit < BEYOND else 1.0
+    loss = loss.at(unit) if isinstance(loss, RelativeHuberLoss) else loss
+    reach = np.array([[REACH * unit], [-REACH * unit]])
+    bound = float(np.max(loss.values(reach, np.zeros(2))))
+    return loss, bound if 0 < bound < math.inf else 1.0

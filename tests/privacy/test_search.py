@@ -1,0 +1,399 @@
+"""The best of a secret number of trials: its price, its neighbours, and what stays secret."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from dp_accounting import GaussianDpEvent, NeighboringRelation, dp_event, rdp
+from scipy import sparse, stats
+
+from privtail import Ledger, PrivateSearchCV, progress
+from privtail.errors import BudgetExceeded, DeltaWarning, InvalidInput, UnsupportedAccounting
+from privtail.linear_model import (
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPRidge,
+)
+from privtail.losses import AbsoluteLoss
+from privtail.statement import Statement, verify
+from privtail.trusted.accountants import calibrate, cost
+from privtail.trusted.accounting.curves import GaussianDP
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Event, Round
+from privtail.trusted.ledger import Allowance
+from privtail.trusted.mechanisms.labels import StabilityHistogram
+from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
+from privtail.trusted.sampling import DisjointParts, PoissonBatches
+from privtail.trusted.search import BestTrial, Found, TrialSearch, best_of
+
+SIMULATED = {"noise": "simulated", "random_state": 0}
+
+
+def price(multiplier: float, trials: int, near: Any = "replace_one") -> Any:
+    event = BestTrial(multiplier=multiplier, trials=trials).event()
+    return cost((Round(events=(event,)),), near)
+
+
+# --- what it costs --------------------------------------------------------------------------------
+
+
+def law(shift: float, trials: int, kind: str) -> tuple[np.ndarray, float]:
+    """Density of the best of many N(shift, 1), for a geometric or a fixed number, on a grid."""
+    y = np.linspace(-20, 20, 400_001)
+    one = stats.norm.pdf(y - shift)
+    if kind == "fixed":
+        return one * trials * np.exp((trials - 1) * stats.norm.logcdf(y - shift)), y[1] - y[0]
+    g = 1 / trials
+    return one * g / (g + (1 - g) * stats.norm.sf(y - shift)) ** 2, y[1] - y[0]
+
+
+def exact_delta(epsilon: float, mu: float, trials: int, kind: str = "geometric") -> float:
+    """The hockey-stick divergence of trials that are one Gaussian each, in the worse direction."""
+    (a, h), (b, _) = law(0.0, trials, kind), law(mu, trials, kind)
+    gaps = (a - math.exp(epsilon) * b, b - math.exp(epsilon) * a)
+    return max(float(np.maximum(gap, 0).sum() * h) for gap in gaps)
+
+
+@pytest.mark.parametrize("trials", [1, 3, 10, 100])
+@pytest.mark.parametrize("mu", [0.5, 1.0, 2.0])
+def test_the_exact_law_costs_no_more(mu: float, trials: int) -> None:
+    bill = price(1 / mu, trials)
+    for delta in (1e-6, 1e-3, 0.05):
+        epsilon = bill.epsilon(delta)
+        assert exact_delta(epsilon, mu, trials) <= delta * (1 + 1e-6)
+        assert bill.delta(epsilon) == pytest.approx(delta, rel=1e-6)
+        assert epsilon >= GaussianDP(mu).epsilon(delta)
+
+
+def test_one_trial_charged_and_a_number_that_is_no_secret_are_caught() -> None:
+    charged_once = GaussianDP(1.0).epsilon(0.05)
+    assert exact_delta(charged_once, 1.0, 10) > 0.15
+    counted = price(1.0, 100).epsilon(0.05)
+    assert exact_delta(counted, 1.0, 100, "fixed") > 0.2
+    assert exact_delta(counted, 1.0, 100) < 1e-12
+
+
+@pytest.mark.parametrize("rho", [1e-3, 0.02, 0.3])
+@pytest.mark.parametrize("trials", [2, 10, 40])
+def test_dp_accounting_agrees(rho: float, trials: int) -> None:
+    orders = [1 + x / 50 for x in range(1, 500)] + list(range(11, 2_000, 3))
+    theirs = rdp.RdpAccountant(orders, NeighboringRelation.ADD_OR_REMOVE_ONE)
+    one = GaussianDpEvent(1 / math.sqrt(2 * rho))
+    theirs.compose(dp_event.RepeatAndSelectDpEvent(one, trials, 1))
+    ours = price(1 / math.sqrt(2 * rho), trials)
+    assert ours.epsilon(1e-6) == pytest.approx(theirs.get_epsilon(1e-6), rel=2e-3)
+
+
+def test_searches_compose_with_what_stands_beside_them() -> None:
+    search = Round(events=(BestTrial(multiplier=5.0, trials=10).event(),))
+    step = 2.0**30
+    gaussian = Event(law="gaussian", scale=10 * step, radius=step, diameter=step, coordinates=3)
+    labels = StabilityHistogram(0.1, 1e-8).event()
+    alone = cost((search,), "replace_one").epsilon(1e-5)
+    beside = cost((Round(events=(gaussian,)), search), "replace_one").epsilon(1e-5)
+    twice = cost((search, search), "replace_one").epsilon(1e-5)
+    all_three = cost((Round(events=(gaussian, labels)), search), "replace_one")
+    assert alone < beside < all_three.epsilon(1e-5) < twice < 2 * alone
+    assert all_three.epsilon(1e-9) == math.inf
+    assert all_three.mu is all_three.rho is None
+    parts = Round(sampling=DisjointParts(4), events=search.events, times=4)
+    assert cost((parts,), "zero_out").epsilon(1e-5) == alone
+    sampled = Round(sampling=PoissonBatches(0.1), events=search.events)
+    for plan in ((sampled,), (search, Round(sampling=PoissonBatches(0.1), events=(gaussian,)))):
+        with pytest.raises(UnsupportedAccounting, match="search"):
+            cost(plan, "replace_one")
+    with pytest.raises(UnsupportedAccounting, match="search"):
+        calibrate(
+            lambda m: (Round(events=(BestTrial(multiplier=m, trials=3).event(),)),), Budget(1.0)
+        )
+
+
+def test_the_statement_recomputes_and_refuses_edits() -> None:
+    event = BestTrial(multiplier=12.0, trials=10).event()
+    plan = (Round(events=(event,)),)
+    spent = cost(plan, "replace_one").epsilon(1e-6)
+    written = Statement(epsilon=spent, delta=1e-6, n=100, plan=plan).to_json()
+    assert verify(written)
+    assert Statement.from_json(written).plan == plan
+    assert "best trial of 10 on average" in Statement.from_json(written).to_text()
+    for name, value in (("trials", 100), ("scale", 6.0)):
+        edited = Statement(epsilon=spent, delta=1e-6, n=100, plan=plan).to_json()
+        edited["plan"][0]["events"][0][name] = value
+        assert not verify(edited)
+    for name, value in (("trials", 0), ("trials", 2.5), ("law", "gaussian")):
+        edited["plan"][0]["events"][0] = {**written["plan"][0]["events"][0], name: value}
+        try:
+            assert not verify(edited)
+        except InvalidInput:
+            continue
+
+
+def test_an_allowance_pays_once_for_what_it_may() -> None:
+    def ask(allowance: Allowance, **changes: Any) -> None:
+        allowance.reserve(
+            **{
+                "label": "a fit", "epsilon": 1.0, "delta": 1e-6, "neighbours": "replace_one",
+                "plan": [], "rho": 0.1, **changes,
+            }
+        )  # fmt: skip
+
+    dear = [
+        {"rho": 0.1001}, {"rho": None}, {"rho": math.nan}, {"neighbours": "zero_out"},
+        {"unit": "person"}, {"plan": [{"events": [{"delta": 1e-9}]}]},
+    ]  # fmt: skip
+    for changes in dear:
+        allowance = Allowance(0.1, "replace_one")
+        with pytest.raises(BudgetExceeded):
+            ask(allowance, **changes)
+        assert not allowance.spent
+    ask(allowance)
+    assert allowance.spent
+    with pytest.raises(BudgetExceeded):
+        ask(allowance)
+
+
+# --- the core -------------------------------------------------------------------------------------
+
+
+def searched(
+    y: np.ndarray, seed: int, *, multiplier: float = 1.0, trials: int = 10, fit: Any = None
+) -> Any:
+    """One search on (n, 1) records of zeros and targets y, with candidates 0 and 1 as models."""
+
+    def constant(which: int, part: Any, allowance: Allowance, seed: int) -> tuple[int, Any]:
+        allowance.reserve(
+            label="", epsilon=0.0, delta=0.0, neighbours="replace_one", plan=[], rho=0.0
+        )
+        return which, np.array([[0.0], [float(which)]])
+
+    mechanism = BestTrial(multiplier=multiplier, trials=trials)
+    X = np.zeros((len(y), 1))
+    budget = Budget(1e6 if multiplier else math.inf, 1e-3)
+    curator = Curator(X, y, budget=budget, noise="simulated", random_state=seed)
+    search = TrialSearch(curator, X, y, len(y) // 2, noise="simulated")
+    curator.open((Round(events=(mechanism.event(),)),))
+    return search.run(mechanism, 2, fit or constant, AbsoluteLoss(), 4.0)
+
+
+HOSTILE = [1e308, -1e308, math.nan, math.inf, -math.inf, 5e-324, -0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_a_hostile_record_moves_a_score_by_no_more_than_its_share(value: float) -> None:
+    """Without noise the mean loss of 4 held-out records, clamped to [0, 4], moves by at most 1."""
+    for n in (2, 8):
+        found = []
+        for last in (0.0, value):
+            y = np.zeros(n)
+            y[:] = 0.0
+            y[-1] = last
+            found.append(searched(y, seed=1, multiplier=0.0, trials=1).loss)
+        assert abs(found[1] - found[0]) <= 4.0 / (n // 2)
+        assert 0 <= min(found) <= max(found) <= 4.0
+
+
+def test_better_candidates_win_and_the_noise_is_as_stated() -> None:
+    y = np.ones(200)
+    mechanism = BestTrial(multiplier=5.0, trials=20)
+    wins = [searched(y, seed, multiplier=5.0, trials=20).candidate for seed in range(60)]
+    assert np.mean(wins) > 0.8
+    curator = Curator(np.zeros((200, 1)), y, budget=Budget(1.0, 1e-3))
+    search = TrialSearch(curator, np.zeros((200, 1)), y, 100, noise="exact")
+    assert search.noise(mechanism, 4.0) == pytest.approx(5.0 * 4.0 / 100)
+    assert search.problem.n == search.problem.expected == 100
+    losses = [searched(np.zeros(200), seed, multiplier=5.0, trials=1).loss for seed in range(400)]
+    assert np.std(losses) == pytest.approx(math.hypot(0.2, 0.5), rel=0.1)
+
+
+def test_the_number_of_trials_is_geometric() -> None:
+    """Chance of a false alarm 1e-6: a chi-squared test of 2,000 counts, mean 4."""
+    counts = []
+    for seed in range(2_000):
+        called: list[int] = []
+        outcome = Found(0, None, 0.0)
+        best_of(lambda: called.append(1) or outcome, 4, SimulatedSampler(seed))  # noqa: B023
+        counts.append(len(called))
+    expected = stats.geom(0.25).pmf(np.arange(1, 12)) * len(counts)
+    seen = np.array([np.sum(np.array(counts) == k) for k in range(1, 12)])
+    assert stats.chi2(11).sf(np.sum((seen - expected) ** 2 / expected)) > 1e-6
+    exact = [ExactSampler().below(4) for _ in range(4_000)]
+    assert stats.chisquare(np.bincount(exact, minlength=4)).pvalue > 1e-6
+    wrong = stats.geom(0.4).pmf(np.arange(1, 12)) * len(counts)
+    assert stats.chi2(11).sf(np.sum((seen - wrong) ** 2 / wrong)) < 1e-6
+
+
+def test_a_fit_that_pays_nothing_or_too_much_is_refused() -> None:
+    def free(which: int, part: Any, allowance: Allowance, seed: int) -> tuple[int, Any]:
+        return which, np.zeros((2, 1))
+
+    def dear(which: int, part: Any, allowance: Any, seed: int) -> tuple[int, Any]:
+        model = DPLinearRegression(epsilon=50.0, ledger=allowance).fit(part.X, part.y)
+        return which, np.zeros((2, 1)) + model.intercept_
+
+    with pytest.raises(Exception, match="spent nothing"):
+        searched(np.zeros(50), 0, fit=free)
+    with pytest.raises(BudgetExceeded, match="trial of this search"):
+        searched(np.zeros(50), 0, fit=dear)
+
+
+def test_parts_are_disjoint_and_public() -> None:
+    parts = []
+    for y in (np.arange(10.0), np.arange(10.0) * 1e300):
+        X = y[:, None]
+        curator = Curator(X, y, budget=Budget(1.0, 1e-3), random_state=3)
+        search = TrialSearch(curator, X, y, 4, noise="exact")
+        train, held = search._training, search._held_out
+        assert len(train.y) == 6
+        assert len(held.y) == 4
+        assert sorted([*train.y, *held.y]) == list(y)
+        assert list(train.X[:, 0]) == list(train.y)
+        parts.append(np.searchsorted(y, held.y))
+    assert list(parts[0]) == list(parts[1])
+    with pytest.raises(InvalidInput, match="held out"):
+        TrialSearch(curator, X, y, 10)
+    persons = Curator(X, y, budget=Budget(1.0, 1e-3), groups=np.arange(10), max_rows=1)
+    with pytest.raises(InvalidInput, match="not persons"):
+        TrialSearch(persons, X, y, 4)
+
+
+# --- the estimator --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def line() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, (2_000, 4))
+    return X, X @ [1.0, 2.0, 3.0, 4.0] + rng.standard_t(3, 2_000)
+
+
+GRID = {"alpha": [1.0, 1e3, 1e7]}
+
+
+def test_it_chooses_and_charges_once(line: Any) -> None:
+    X, y = line
+    ledger = Ledger(epsilon=2.0, delta=1e-5)
+    search = PrivateSearchCV(
+        DPRidge(), GRID, trials=5, epsilon=1.5, ledger=ledger, random_state=0
+    ).fit(X, y)
+    assert [(e.label, e.epsilon) for e in ledger.entries()] == [
+        ("PrivateSearchCV", search.privacy_.spent)
+    ]
+    assert 1.45 < search.privacy_.spent <= 1.5
+    assert verify(search.privacy_.to_json())
+    assert search.predict(X) == pytest.approx(search.best_estimator_.predict(X))
+    assert search.best_estimator_.privacy_ == search.privacy_
+    assert search.best_estimator_.ledger is None
+    assert 0.4 < search.trial_epsilon_ < 1.0
+    assert search.score_noise_std_ > 0
+    with pytest.raises(BudgetExceeded):
+        PrivateSearchCV(DPRidge(), GRID, ledger=ledger).fit(X, y)
+    chosen = PrivateSearchCV(DPRidge(), GRID, epsilon=5.0, trials=20, **SIMULATED).fit(X, y)
+    assert chosen.best_params_["alpha"] < 1e7
+    assert chosen.score(X, y) > 0.6
+
+
+def test_labels_and_containers(line: Any) -> None:
+    X, y = line
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    X, y, frame = X[:200], y[:200], frame[:200]
+    for labels, classes in ((y > 0, [False, True]), (np.digitize(y, [-3, 3]), [0, 1, 2])):
+        grid = {"C": [1e-7, 1.0], "fit_intercept": [True, False]}
+        model = DPLogisticRegression(classes=classes)
+        search = PrivateSearchCV(model, grid, trials=1, **SIMULATED)
+        others = (pl.DataFrame(frame), pa.table(frame), dict(frame)) if len(classes) == 2 else ()
+        for records in (X, frame, *others):
+            search.fit(records, labels)
+            assert list(search.classes_) == classes
+            assert search.predict_proba(records).shape == (len(y), len(classes))
+            assert 0 < search.best_score_ < 1.1
+        assert search.score(frame, labels) > 0.3
+        assert list(search.feature_names_in_) == list("abcd")
+        assert (
+            PrivateSearchCV(search.estimator, grid, **SIMULATED)
+            .fit(sparse.csr_matrix(X), list(labels))
+            .n_features_in_
+            == 4
+        )
+    categories = {"e": ["x", "y"]}
+    frame["e"] = np.where(X[:, 0] > 0, "x", "y")
+    model = DPRidge(categories=categories)
+    search = PrivateSearchCV(model, GRID, **SIMULATED).fit(frame, y)
+    assert search.best_estimator_.coef_.shape == (6,)
+
+
+def test_nothing_tells_how_many_trials_there_were(line: Any, capfd: Any) -> None:
+    """Whatever the number, the same warnings, progress, output, attributes and ledger entries."""
+    X, y = line
+    X, y = X[:400], y[:400]
+    seen = []
+    for seed in range(4):
+        heard: list[tuple[int, int]] = []
+        ledger = Ledger(epsilon=2.0, delta=0.1)
+        search = PrivateSearchCV(
+            DPRidge(verbose=1), GRID, trials=5, delta=0.05, ledger=ledger, noise="simulated",
+            random_state=seed,
+        )  # fmt: skip
+        with (
+            warnings.catch_warnings(record=True) as warned,
+            progress.watching(
+                lambda done, planned: heard.append((done, planned))  # noqa: B023
+            ),
+        ):
+            warnings.simplefilter("always")
+            search.fit(X, y)
+        warned = [w for w in warned if issubclass(w.category, DeltaWarning)]
+        names = sorted(set(vars(search)) | set(vars(search.best_estimator_)))
+        seen.append((len(warned), heard, names, capfd.readouterr(), len(ledger.entries())))
+        assert search.best_estimator_.random_state == seed
+    assert all(one == seen[0] for one in seen)
+    assert seen[0][0] == 1
+    assert seen[0][1] == [(1, 5), (2, 5), (3, 5), (4, 5), (5, 5)]
+
+
+def test_without_privacy_it_still_searches(line: Any) -> None:
+    X, y = line
+    search = PrivateSearchCV(DPRidge(), GRID, epsilon=math.inf, trials=10, **SIMULATED).fit(X, y)
+    assert search.best_params_["alpha"] < 1e7
+    assert not search.privacy_.private
+
+
+def test_what_cannot_be_searched_is_refused_for_free(line: Any) -> None:
+    from sklearn.linear_model import Ridge
+
+    from privtail.linear_model import DPPoissonRegressor
+
+    X, y = line
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    odd: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
+        (Ridge(), GRID, {}, InvalidInput, "privtail.linear_model"),
+        (DPRidge(), {"epsilon": [1.0, 9.0]}, {}, InvalidInput, "epsilon is not searched"),
+        (DPRidge(), {"alpha": [-1.0]}, {}, InvalidInput, "alpha"),
+        (DPHuberRegressor(), {"threshold": [1.0, -1.0]}, {}, InvalidInput, "threshold"),
+        (DPRidge(), {}, {}, InvalidInput, "param_grid"),
+        (DPRidge(), GRID, {"trials": 0}, InvalidInput, "trials"),
+        (DPRidge(), GRID, {"held_out": 1.0}, InvalidInput, "held_out"),
+        (DPRidge(), GRID, {"delta": 0.0}, UnsupportedAccounting, "search"),
+        (DPRidge(algorithm="clipped-spgd"), GRID, {}, UnsupportedAccounting, "full batches"),
+        (DPPoissonRegressor(), GRID, {}, InvalidInput, "not counts"),
+        (DPLogisticRegression(), {"C": [1.0]}, {}, InvalidInput, "declare"),
+    ]
+    for model, grid, options, kind, match in odd:
+        with pytest.raises(kind, match=match):
+            PrivateSearchCV(model, grid, **{"ledger": ledger, **options}).fit(X, y)
+    search = PrivateSearchCV(DPRidge(), GRID, ledger=ledger)
+    with pytest.raises(InvalidInput, match="y is None"):
+        search.fit(X)
+    with pytest.raises(InvalidInput, match="sample_weight"):
+        search.fit(X, y, sample_weight=y)
+    with pytest.raises(InvalidInput, match="not persons"):
+        search.set_params(max_rows=1).fit(X, y, groups=np.arange(len(y)))
+    assert ledger.entries() == ()
