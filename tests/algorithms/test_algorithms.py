@@ -160,8 +160,8 @@ def test_a_docstring_says_what_is_promised_and_what_is_changed(row):
 def spent(charged):
     """The plan that was in fact released, repetitions of a round collected."""
     rounds = []
-    for sampling, events in charged:
-        events = tuple(replace(e, unit=1.0) for e in events)  # a threshold may change on the way
+    for sampling, released in charged:
+        events = tuple(replace(e, unit=1.0) for e in released)  # a threshold may change on the way
         if rounds and (rounds[-1].sampling, rounds[-1].events) == (sampling, events):
             rounds[-1] = replace(rounds[-1], times=rounds[-1].times + 1)
         else:

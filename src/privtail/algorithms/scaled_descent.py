@@ -155,7 +155,8 @@ class ScaledDescent:
         w = begin = standard.start(problem, start)
         first, last = self._levels(multiplier, problem)
         if self._least(problem):  # 2
-            w = begin = first.run(curator, loss, w, WIDE * standard.deviation)
+            moved = first.run(curator, loss, w, WIDE * standard.deviation)
+            w = begin = moved if standard.seen else begin
 
         descent = _Descent(
             curator, loss, domain, self._metric(curator, standard, multiplier),  # 3

@@ -99,7 +99,10 @@ class FitPlan:
             )
 
     def _gradients(self, *questions: str) -> Iterator[tuple[Round, Event]]:
-        return ((r, e) for r in self.releases for e in r.events if e.question in questions)
+        """Releases of these questions, but no selections, and no numbers where there are vectors."""
+        asked = [(r, e) for r in self.releases for e in r.events if e.question in questions]
+        vectors = [(r, e) for r, e in asked if e.law != "noisy_max" and e.coordinates > 1]
+        return iter(vectors or asked)
 
     # ---------------------------------------------------------------- shown
 
