@@ -136,21 +136,21 @@ class ScaledDescent:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The eight stages."""
-        scales, phases = self._scales(multiplier, problem), self._phases(multiplier, problem)
+        scales, first = self._scales(multiplier, problem), self.steps // 5
         sizes = self._sizes(multiplier, problem).event(problem.gradient_norms(len(SIZES)))
         descent = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
         begin, end = self._levels(multiplier, problem)
-        return compose(
+        plan = compose(
             self._looks.plan(scales, problem),
             self._screened(multiplier, problem),
             begin.plan(problem) if self._least(problem) else (),
             Metric.plan(self._price(2 * self.moment_share, multiplier), problem),
-            (Round(events=(descent,), times=phases[0]),),
-            (Round(events=(sizes,)), Round(events=(descent,), times=phases[1])),
-            (Round(events=(descent,), times=phases[2]),),
+            (Round(events=(descent,), times=first), Round(events=(sizes,))),
+            (Round(events=(descent,), times=self.steps - first),),
             end.plan(problem) if self._least(problem) else (),
             self._compared.plan(self._comparison(multiplier), problem),
         )
+        return tuple(r for r in plan if r.times)
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
@@ -169,7 +169,8 @@ class ScaledDescent:
         w = begin = standard.start(problem, start)
         first, last = self._levels(multiplier, problem)
         if self._least(problem):  # 2
-            w = begin = first.run(curator, loss, w, WIDE * standard.deviation)
+            moved = first.run(curator, loss, w, WIDE * standard.deviation)
+            w = begin = moved if standard.seen else begin
 
         descent = _Descent(
             curator, loss, domain, self._metric(curator, standard, multiplier),  # 3

@@ -297,10 +297,6 @@ class PrivateLinearModel(PrivateEstimator):
     def _default(self) -> Algorithm:
         """The algorithm called ``"auto"``, with privacy."""
 
-    @abstractmethod
-    def _domain(self, n: int) -> Domain:
-        """What is added to the mean loss of n rows."""
-
     _target_kind: ClassVar[Targets] = "real"
     """What the target holds; the scale of real numbers is bought."""
 

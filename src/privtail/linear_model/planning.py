@@ -107,12 +107,10 @@ class FitPlan:
             )
 
     def _asked(self, *questions: str) -> Iterator[tuple[Round, Event]]:
-        return (
-            (r, e)
-            for r in self.releases
-            for e in r.events
-            if e.question in questions and e.law != "noisy_max"
-        )
+        """Releases of these questions, but no selections, and no numbers where there are vectors."""
+        asked = [(r, e) for r in self.releases for e in r.events if e.question in questions]
+        vectors = [(r, e) for r, e in asked if e.law != "noisy_max" and e.coordinates > 1]
+        return iter(vectors or asked)
 
     # ---------------------------------------------------------------- shown
 
