@@ -686,13 +686,18 @@ def _penalty(w: Array, a: Array, b: Array) -> float:
 def _fill(levels: Array, c: Array, b: Array, radius: float) -> Array:
     """Return v = c (levels − λ)⁺ / (1 + b) with the λ for which Σ c v = radius.
 
-    In depths below the highest level, so that nothing cancels however high it is.
+    In depths below the highest level, so that nothing cancels however high it is. An axis whose
+    c² underflows stays 0: it would count for nothing in the sum.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        shares = np.broadcast_to(c**2 / (1 + b), levels.shape)
+        if not shares.any():
+            return np.zeros_like(levels)
+        levels = np.where(shares > 0, levels, -np.inf)
         depth = np.max(levels) - levels
         order = np.argsort(depth, axis=None)
         sunk = depth.reshape(-1)[order]
-        share = np.broadcast_to(c**2 / (1 + b), depth.shape).reshape(-1)[order]
+        share = shares.reshape(-1)[order]
         surface = (radius + np.cumsum(share * sunk)) / np.cumsum(share)
         wet = np.logical_and.accumulate((sunk < surface) & np.isfinite(surface))
         last = max(int(np.count_nonzero(wet)), 1) - 1

@@ -523,3 +523,13 @@ def test_slopes_leave_the_intercept_alone(domain):
 def test_slopes_have_no_linear_minimiser():
     with pytest.raises(IncompatibleParts, match="Slopes of L1Ball has no `minimize_linear`"):
         require(Slopes(domain=L1Ball(radius=1)), "minimize_linear", needed_by="FrankWolfe")
+
+
+@pytest.mark.parametrize("tiny", [1e-301, 5e-324])
+def test_an_axis_whose_square_underflows_stays_zero(tiny):
+    """A column that is always zero has such a scale; the others are projected as without it."""
+    point = np.array([[3.0], [5.0], [1.0]])
+    found = L1Ball(radius=1.0).scaled(np.array([1.0, tiny, 2.0])).project(point)
+    without = L1Ball(radius=1.0).scaled(np.array([1.0, 2.0])).project(point[[0, 2]])
+    assert found[1, 0] == 0.0
+    np.testing.assert_allclose(found[[0, 2]], without, rtol=1e-12)

@@ -107,7 +107,7 @@ class FitPlan:
             )
 
     def _asked(self, *questions: str) -> Iterator[tuple[Round, Event]]:
-        """Releases of these questions, but no selections, and no numbers where there are vectors."""
+        """Releases of these questions: no selections, and no numbers where there are vectors."""
         asked = [(r, e) for r in self.releases for e in r.events if e.question in questions]
         vectors = [(r, e) for r, e in asked if e.law != "noisy_max" and e.coordinates > 1]
         return iter(vectors or asked)
