@@ -351,7 +351,7 @@ class L1Ball:
         with np.errstate(over="ignore"):
             if np.sum(c * np.abs(v)) <= self.radius:
                 return v
-        return np.sign(w) * _fill(np.maximum(np.abs(w) - a, 0.0) / c, c, b, self.radius)
+            return np.sign(w) * _fill(np.maximum(np.abs(w) - a, 0.0) / c, c, b, self.radius)
 
     def minimize_linear(self, g: Array) -> Array:
         c = np.broadcast_to(self._weights.like(g), g.shape)
