@@ -99,7 +99,7 @@ class FitPlan:
             )
 
     def _gradients(self, *questions: str) -> Iterator[tuple[Round, Event]]:
-        """Releases of these questions, but no selections, and no numbers where there are vectors."""
+        """Releases of these questions: no selections, no numbers where there are vectors."""
         asked = [(r, e) for r in self.releases for e in r.events if e.question in questions]
         vectors = [(r, e) for r, e in asked if e.law != "noisy_max" and e.coordinates > 1]
         return iter(vectors or asked)
