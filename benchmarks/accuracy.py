@@ -2,7 +2,7 @@
 
     python benchmarks/accuracy.py [SECTION ...] [--quick] [--seeds 3] [--data FOLDER]
 
-Sections: lognormal (what the documentation quotes), regimes, units, shifts, real, names.
+Sections: lognormal (what the documentation quotes), laws, regimes, units, shifts, real, names.
 Every row is the median and the worst of several seeds; "ratio" is the worst over the constant
 predictor (root mean squared error, or share of wrong labels). Noise is simulated: the same law as
 exact noise, seeded and fast. ``--data`` holds the public tables that are not shipped.
@@ -110,6 +110,45 @@ def quoted(quick: bool) -> Iterator[Case]:
         for epsilon in (0.1,) if quick else (0.05, 0.1, 0.5, 1.0):
             name = f"{'labels' if labels else 'numbers'} n=100000 d=10"
             yield Case(name, *problem, epsilon, 1e-5, classes=(0, 1) if labels else None)
+
+
+LAWS: dict[str, Callable[[np.random.Generator, int, int], tuple[Doubles, Doubles]]] = {
+    "t(2.5)": lambda rng, n, d: (rng.standard_t(2.5, (n, d)), rng.standard_t(2.5, n)),
+    "gauss": lambda rng, n, d: (rng.normal(size=(n, d)), rng.normal(size=n)),
+    "gauss, t(2.5) noise": lambda rng, n, d: (rng.normal(size=(n, d)), rng.standard_t(2.5, n)),
+    "gauss, Pareto(1.5) noise": lambda rng, n, d: (
+        rng.normal(size=(n, d)), rng.pareto(1.5, n) - 2,
+    ),
+    "gauss, 5 % of noise x 100": lambda rng, n, d: (
+        rng.normal(size=(n, d)), rng.normal(size=n) * np.where(rng.random(n) < 0.05, 100, 1),
+    ),
+    "correlated": lambda rng, n, d: (_chain(rng, n, d), rng.normal(size=n)),
+    "correlated lognormal": lambda rng, n, d: (
+        np.exp(_chain(rng, n, d)), rng.standard_t(3, size=n),
+    ),
+    "scales 1e-6 to 1e6": lambda rng, n, d: (rng.standard_t(3, (n, d)), 7 + rng.normal(size=n)),
+    "weak": lambda rng, n, d: (rng.normal(size=(n, d)), 15 * rng.normal(size=n)),
+}  # fmt: skip
+"""Laws of features and noise, on which the default was tuned."""
+
+
+def laws(quick: bool) -> Iterator[Case]:
+    """Ten slopes under other laws of features and noise."""
+    for name, draw in LAWS.items():
+        for n in (10_000,) if quick else (1_000, 10_000, 100_000):
+            rng, parts = np.random.default_rng(0), []
+            for rows in (n, 100_000):
+                X, noise = draw(rng, rows, len(SLOPES))
+                sizes = np.logspace(-6, 6, len(SLOPES)) if name.startswith("scales") else 1.0
+                parts += [X * sizes, X @ SLOPES + 1 + noise]
+            for epsilon in (0.1, 0.5, 1.0, 3.0):
+                yield Case(f"{name} n={n}", *parts, epsilon, 1e-6)
+
+
+def _chain(rng: np.random.Generator, n: int, d: int) -> Doubles:
+    """Gaussian features, neighbours of which have the correlation .9."""
+    apart = np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
+    return np.asarray(rng.normal(size=(n, d)) @ np.linalg.cholesky(0.9**apart).T)
 
 
 def regimes(quick: bool) -> Iterator[Case]:
@@ -248,7 +287,7 @@ def measure(case: Case, seeds: int) -> float:
 def main() -> None:
     """Measure the sections that were asked for, all by default."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    sections = ("lognormal", "regimes", "units", "shifts", "real", "names")
+    sections = ("lognormal", "laws", "regimes", "units", "shifts", "real", "names")
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(sections))
     parser.add_argument("--quick", action="store_true", help="fewer rows, one minute or two")
     parser.add_argument("--seeds", type=int, default=3)
@@ -258,6 +297,7 @@ def main() -> None:
         parser.error(f"unknown section {min(unknown)!r}; there are {', '.join(sections)}")
     cases: dict[str, Callable[[], Iterator[Case]]] = {
         "lognormal": lambda: quoted(asked.quick),
+        "laws": lambda: laws(asked.quick),
         "regimes": lambda: regimes(asked.quick),
         "units": lambda: units(asked.quick),
         "shifts": lambda: shifts(asked.quick),

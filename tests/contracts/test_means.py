@@ -34,6 +34,7 @@ from privtail.trusted.means import (
     ClampedMean,
     ClippedMean,
     Interval,
+    MallowsMean,
     SmoothedCatoniMean,
     TruncatedMean,
     catoni_bound,
@@ -189,7 +190,13 @@ ALL = [
     for i, mean in enumerate(MEANS)
     for k in BLOCKS
 ]
-ONE_EACH = (ClippedMean(1.0), ClampedMean(1.0), TruncatedMean(1.0), SmoothedCatoniMean(1.0, 3.0))
+ONE_EACH = (
+    ClippedMean(1.0),
+    MallowsMean(0.5, 2.0),
+    ClampedMean(1.0),
+    TruncatedMean(1.0),
+    SmoothedCatoniMean(1.0, 3.0),
+)
 IDS = [type(m).__name__ for m in ONE_EACH]
 
 
@@ -282,6 +289,8 @@ def test_the_bound_is_attained(mean: Any, d: int) -> None:
     big = HUGE / 4
     if isinstance(mean, TruncatedMean):
         X, big = X / big * mean.threshold, mean.threshold
+    if isinstance(mean, MallowsMean):  # a row whose squared length overflows has the weight 0
+        X, big = X / big * 1e100, 1e100
     if ball:
         X[:, 1:] = 0.0
     plus, minus, gone = X.copy(), X.copy(), y.copy()
@@ -1043,7 +1052,12 @@ def test_answers_are_what_the_mean_says(mean: Any, outputs: int) -> None:
         Z = np.hstack([X * scales + offsets, np.ones((n, 1))])
         G = np.einsum("ij,ik->ijk", Z, loss.derivatives(np.ascontiguousarray(Z @ w), y))
         G = G.reshape(n, -1)
-        if isinstance(mean, ClippedMean):
+        if isinstance(mean, MallowsMean):
+            R = loss.derivatives(np.ascontiguousarray(Z @ w), y)
+            R = R * np.minimum(1, mean.threshold / np.linalg.norm(R, axis=1, keepdims=True))
+            rows = Z * np.minimum(1, mean.reach / np.linalg.norm(Z, axis=1, keepdims=True))
+            G = np.einsum("ij,ik->ijk", rows, R).reshape(n, -1)
+        elif isinstance(mean, ClippedMean):
             norms = np.linalg.norm(G, axis=1, keepdims=True)
             G = G * np.minimum(1, mean.threshold / norms)
         elif isinstance(mean, ClampedMean):

@@ -243,7 +243,7 @@ ATTAINED: dict[str, tuple[Question, Any, Any]] = {
         QUESTIONS["histogram"], rewritten(5.0, 5.0, False), rewritten(-5.0, -5.0, False),
     ),
     "gradient norms": (
-        QUESTIONS["gradient norms"], rewritten(1e-3, 1e-3, False), rewritten(100.0, 1.0, False),
+        QUESTIONS["gradient norms"], rewritten(1e-3, 1e-3, False), rewritten(100.0, 5.0, False),
     ),
     "invalid rows": (
         QUESTIONS["invalid rows"], rewritten(math.nan, 1.0, False), rewritten(1.0, 1.0, False),

@@ -190,7 +190,7 @@ class ScaledDescent:
         known = self._least(problem) or not standard.seen
         constant, better = self._compared.run(  # 8
             curator, loss, w, begin if known else without_slopes(w, problem),
-            standard.deviation if self.squares else unit,
+            standard.deviation if wide else unit,
             self._comparison(multiplier),
         )  # fmt: skip
         doubts = standard.doubts(better)
