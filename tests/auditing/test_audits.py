@@ -380,7 +380,7 @@ def aggregated_draws(pair: str, beta: float = 0.06) -> tuple[Draws, Cost]:
     ("draws", "pair", "part"),
     [
         (trimmed_draws, "moved", 0.15), (trimmed_draws, "stretched", 0.05),
-        (aggregated_draws, "moved", 0.15), (aggregated_draws, "stretched", 0.002),
+        (aggregated_draws, "moved", 0.15), (aggregated_draws, "stretched", 0.0005),
     ],
 )  # fmt: skip
 def test_smooth_noise(draws: Any, pair: str, part: float) -> None:
