@@ -111,7 +111,7 @@ EXAMPLES = {
 
 LARGE = {"sample-and-aggregate"}
 
-NOT_MEANS = ("histogram", "gradient norms", "moments")
+NOT_MEANS = ("histogram", "derivative norms", "moments")
 """Cannot run on a few hundred records: held to the same in files of their own."""
 
 STREAMED = {

@@ -49,7 +49,7 @@ def test_the_plan_is_the_eight_stages():
         ("gradient", 1),
         ("moments", 1),
         ("gradient", 10),
-        ("gradient norms", 1),
+        ("derivative norms", 1),
         ("gradient", 40),
         ("gradient", 1),
         ("improvement", 1),

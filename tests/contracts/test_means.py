@@ -478,7 +478,7 @@ def test_no_question_warns_of_a_record(storage: str, outputs: int) -> None:
                 )
             b.scores(loss, [w, -w], BoundedMean(1e-9))
             b.improvement(loss, w, -w, ClampedMean(1e-9))
-            b.gradient_norms(loss, w, EDGES)
+            b.derivative_norms(loss, w, EDGES)
         b.moments(1e-9, target=True)
         b.histogram([0, -1], EDGES)
 
@@ -562,7 +562,7 @@ def test_histogram(storage: str, columns: list[int], pooled: bool) -> None:
 
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("storage", STORAGES)
-def test_gradient_norms(storage: str, outputs: int) -> None:
+def test_derivative_norms(storage: str, outputs: int) -> None:
     cuts = 2.0 ** np.arange(-20, 20)
     worst, worst_emptied = np.zeros(3), np.zeros(3)
     for intercept in (False, True):
@@ -570,7 +570,7 @@ def test_gradient_norms(storage: str, outputs: int) -> None:
         for t, (x_new, y_new) in enumerate(adversarial_rows(D)):
             sets = neighbours(X0, Y0, t % 3, x_new, y_new, storage)
             full, other, empty = (
-                batch(*s, intercept=intercept, outputs=outputs).gradient_norms(
+                batch(*s, intercept=intercept, outputs=outputs).derivative_norms(
                     Wild(outputs), w, cuts
                 )
                 for s in sets
@@ -597,7 +597,7 @@ def everything(b: Batch) -> list[list[int]]:
         b.moments(1.7, target=True),
         b.histogram([0, 1, -1], EDGES),
         b.histogram([0, 1, -1], EDGES, pooled=True),
-        b.gradient_norms(SquaredLoss(), w, [0.1, 1.0, 10.0, 1e200]),
+        b.derivative_norms(SquaredLoss(), w, [0.1, 1.0, 10.0, 1e200]),
     ]
     return [integers(answer) for answer in answers]
 
@@ -763,7 +763,7 @@ def test_a_row_does_not_know_its_position(sparse: bool, outputs: int) -> None:
 
         def ask(rows: Any, mean: Any = mean) -> np.ndarray:
             b = batch(make(X[rows]), y[rows], outputs=outputs)
-            norms = b.gradient_norms(loss, w, 2.0 ** np.arange(-40, 40, 0.01))
+            norms = b.derivative_norms(loss, w, 2.0 ** np.arange(-40, 40, 0.01))
             return np.concatenate([b.gradient(loss, w, mean)._value, norms._value])
 
         together = ask(np.arange(len(y)))

@@ -330,7 +330,7 @@ QUESTIONS = {
     "gradient": lambda batch, loss, w: batch.gradient(loss, w, MEAN),
     "scores": lambda batch, loss, w: batch.scores(loss, [w], BoundedMean(1.0)),
     "improvement": lambda batch, loss, w: batch.improvement(loss, w, w, ClampedMean(1.0)),
-    "gradient_norms": lambda batch, loss, w: batch.gradient_norms(loss, w, [1.0]),
+    "derivative_norms": lambda batch, loss, w: batch.derivative_norms(loss, w, [1.0]),
 }
 FUNCTIONS: dict[str, Any] = {"value": lambda m, y: m, "derivative": lambda m, y: m - y}
 
@@ -826,7 +826,7 @@ def _questions(loss: Any, p: int) -> dict[str, Callable[[Any], Any]]:
         "moments": lambda b: b.moments(1e-200, target=True),
         "histogram": lambda b: b.histogram((0, -1), [-1e308, 0.0, 1e-320]),
         "votes": lambda b: b.histogram((0, 1), [0.0], pooled=True),
-        "norms": lambda b: b.gradient_norms(loss, w, cuts),
+        "norms": lambda b: b.derivative_norms(loss, w, cuts),
         "invalid": lambda b: b.invalid_rows(),
     }
 

@@ -191,7 +191,7 @@ QUESTIONS: dict[str, Question] = {
     "histogram": lambda b: b.histogram([0, 2, -1], EDGES),
     "histogram of one": lambda b: b.histogram([1], EDGES),
     "pooled histogram": lambda b: b.histogram([0, 1, -1], EDGES, pooled=True),
-    "gradient norms": lambda b: b.gradient_norms(Wild(), W, 2.0 ** np.arange(-20, 20)),
+    "derivative norms": lambda b: b.derivative_norms(Wild(), W, 2.0 ** np.arange(-20, 20)),
     "invalid rows": lambda b: b.invalid_rows(),
     "gradient": lambda b: b.gradient(SquaredLoss(), W, ClippedMean(1.0)),
 }
@@ -242,8 +242,8 @@ ATTAINED: dict[str, tuple[Question, Any, Any]] = {
     "histogram": (
         QUESTIONS["histogram"], rewritten(5.0, 5.0, False), rewritten(-5.0, -5.0, False),
     ),
-    "gradient norms": (
-        QUESTIONS["gradient norms"], rewritten(1e-3, 1e-3, False), rewritten(100.0, 5.0, False),
+    "derivative norms": (
+        QUESTIONS["derivative norms"], rewritten(1e-3, 1e-3, False), rewritten(100.0, 5.0, False),
     ),
     "invalid rows": (
         QUESTIONS["invalid rows"], rewritten(math.nan, 1.0, False), rewritten(1.0, 1.0, False),

@@ -137,7 +137,7 @@ class ScaledDescent:
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The eight stages."""
         scales, first = self._scales(multiplier, problem), self.steps // 5
-        sizes = self._sizes(multiplier, problem).event(problem.gradient_norms(len(SIZES)))
+        sizes = self._sizes(multiplier, problem).event(problem.derivative_norms(len(SIZES)))
         descent = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
         begin, end = self._levels(multiplier, problem)
         plan = compose(
@@ -297,8 +297,8 @@ class ScaledDescent:
         """
         problem, noise = curator.problem, self._sizes(multiplier, curator.problem)
         plain = loss.loss if isinstance(loss, WeightedLoss) else loss
-        counts = curator.everyone().gradient_norms(plain, w, SIZES).release(noise)
-        std = noise.event(problem.gradient_norms(len(SIZES))).std
+        counts = curator.everyone().derivative_norms(plain, w, SIZES).release(noise)
+        std = noise.event(problem.derivative_norms(len(SIZES))).std
         return above_noise(counts, std, problem.n, SIZES)
 
     def _seen(self, counts: Doubles, loss: Loss, multiplier: float, problem: Problem) -> float:

@@ -211,10 +211,10 @@ class Batch:
         counts = counts.sum(axis=1) if pooled else counts.reshape(1, -1)
         return self._answer(counts[0] << self._bits, answer)
 
-    def gradient_norms(self, loss: Loss, w: ArrayLike, edges: ArrayLike) -> Sensitive:
+    def derivative_norms(self, loss: Loss, w: ArrayLike, edges: ArrayLike) -> Sensitive:
         """Counts of the l2 norms of the records' gradients in their margins at w.
 
-        Each record fills one cell between public edges. Sensitivity: `Problem.gradient_norms`.
+        Each record fills one cell between public edges. Sensitivity: `Problem.derivative_norms`.
         """
         w, cuts = self._parameters(w), _ascending(edges)
         self._curator.assume(callbacks.assumptions(loss))
@@ -225,7 +225,7 @@ class Batch:
             sums[0, 0, :] += _counts(lengths[valid & np.isfinite(y)], cuts)
 
         counts = self._sweep(block, 1, (1, len(cuts) + 1))
-        answer = self.problem.gradient_norms(len(cuts))
+        answer = self.problem.derivative_norms(len(cuts))
         return self._answer(counts.reshape(-1) << self._bits, answer)
 
     def invalid_rows(self) -> Sensitive:

@@ -156,9 +156,9 @@ class Problem:
             question="histogram",
         )
 
-    def gradient_norms(self, edges: int) -> Sensitivity:
-        """Counts of gradient norms in ``edges`` + 1 cells."""
-        return replace(self.histogram(1, edges), question="gradient norms")
+    def derivative_norms(self, edges: int) -> Sensitivity:
+        """Counts of norms of derivatives in ``edges`` + 1 cells."""
+        return replace(self.histogram(1, edges), question="derivative norms")
 
     def invalid_rows(self) -> Sensitivity:
         """How many rows count as zero, size 1.

@@ -3,9 +3,9 @@
 Formal guarantee
 ----------------
 The records are dealt once, by position and public chance, into a training part and a held-out part
-( draws a
-candidate with private uniform chance, fits it to the training part, and releases one noisy mean of
-losses on the held-out part. Its outcome is (candidate, model, score). A record is in one part only.
+of public sizes. A trial draws a candidate with private uniform chance, fits it to the training
+part, and releases one noisy mean of losses on the held-out part. Its outcome is (candidate, model,
+score). A record is in one part only.
 If it is in the training part, the score is computed from the released model and from records that
 do not change; if it is held out, the model is. So a trial costs what the dearer of the two costs,
 and both cost at most rho in zCDP: `Allowance` admits one plan of at most rho and fails otherwise,
@@ -69,7 +69,7 @@ class BestTrial:
     trials: int
 
     def __post_init__(self) -> None:
-        require_multiplier(self.multiplier)
+        require_multiplier(self)
         require_whole("trials", self.trials, 1)
 
     @property
