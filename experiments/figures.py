@@ -114,7 +114,7 @@ def _panel(
     study: Study, place: Axes, rows: pd.DataFrame, metric: Metric,
     looks: dict[str, tuple[str, str]],
 ) -> None:  # fmt: skip
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import LogLocator, MaxNLocator
 
     spread = _quartiles(rows)
     for method in study.methods:
@@ -133,7 +133,11 @@ def _panel(
         if 1 < len(points) <= 7:
             place.set_xticks(points, [_short(p) for p in points])
             place.minorticks_off()
-    if study.axis.name == ITERATION:
+    if study.axis.name == ITERATION and study.axis.log:
+        place.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        place.xaxis.set_major_formatter("{x:g}")
+        place.minorticks_off()
+    elif study.axis.name == ITERATION:
         place.xaxis.set_major_locator(MaxNLocator(integer=True))
     place.set_xlabel(study.axis.label)
     place.grid(visible=True, which="both", linewidth=0.3, color="#DDDDDD")
