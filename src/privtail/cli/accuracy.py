@@ -5,6 +5,7 @@ All of it is computed from public data; on private rows every number here would 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -15,6 +16,7 @@ from rich.console import Console
 from rich.progress import track
 
 from privtail.cli.picture import BLUE, EPSILONS, GREY, ORANGE
+from privtail.errors import PrivacyWarning
 from privtail.model import Model, load
 from privtail.trusted.tables import TableFile
 
@@ -92,7 +94,9 @@ class Comparison:
                 noise="simulated",
                 random_state=seed,
             )
-            estimator.fit(*self.train)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrivacyWarning)  # the curve shows the noise itself
+                estimator.fit(*self.train)
             scores[epsilon].append(float(estimator.score(*self.test)))
         self.curve = {
             epsilon: (min(found), float(np.median(found)), max(found))
