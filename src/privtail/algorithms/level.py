@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privtail.losses import Loss
 from privtail.trusted.curator import Curator
-from privtail.trusted.events import Plan, Round
+from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -31,11 +31,11 @@ class Level:
 
     def plan(self, problem: Problem) -> Plan:
         """One number."""
-        return (Round(events=(self.noise.event(problem.gradient(ClippedMean(1.0)).take(1)),)),)
+        return (Round(events=(self._event(problem),)),)
 
     def deviation(self, problem: Problem) -> float:
         """Standard deviation of the noise, in units of the clipping threshold."""
-        return self.noise.event(problem.gradient(ClippedMean(1.0)).take(1)).std
+        return self._event(problem).std
 
     def run(
         self, curator: Curator, loss: Loss, w: Doubles, widest: float, doubt: float = 0.0
@@ -56,3 +56,6 @@ class Level:
         if abs(move) > unsure:
             w[d] -= move * (1 - (unsure / move) ** 2)
         return w
+
+    def _event(self, problem: Problem) -> Event:
+        return self.noise.event(problem.gradient(ClippedMean(1.0)).take(1))

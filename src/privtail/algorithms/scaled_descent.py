@@ -253,21 +253,23 @@ class ScaledDescent:
         """What the selection releases."""
         if self.sparsity is None:
             return ()
+        return Screening(sparsity=self.sparsity).plan(
+            *self._screening(multiplier, problem), problem
+        )
+
+    def _screening(self, multiplier: float, problem: Problem) -> tuple[float, float, bool]:
+        """Noise of the selection, that of the looks, and whether features shared a scale."""
         scales = self._scales(multiplier, problem)
         price = self._price(self.selection_share, multiplier).multiplier
-        shared = self._looks.pooled(scales, problem)
-        return Screening(sparsity=self.sparsity).plan(price, scales, shared, problem)
+        return price, scales, self._looks.pooled(scales, problem)
 
     def _standard(self, curator: Curator, loss: Loss, multiplier: float) -> Standard:
         """Private units; features that were not selected count for nothing."""
-        problem = curator.problem
-        scales = self._scales(multiplier, problem)
-        found = self._looks.run(curator, scales)
+        found = self._looks.run(curator, self._scales(multiplier, curator.problem))
         if self.sparsity is not None:
-            price = self._price(self.selection_share, multiplier).multiplier
-            shared = self._looks.pooled(scales, problem)
-            screening = Screening(sparsity=self.sparsity)
-            found = screening.run(curator, loss, found, price, scales, shared)
+            found = Screening(sparsity=self.sparsity).run(
+                curator, loss, found, *self._screening(multiplier, curator.problem)
+            )
         return Standard.of(found, curator)
 
     def _metric(self, curator: Curator, standard: Standard, multiplier: float) -> Metric:

@@ -336,11 +336,9 @@ class Batch:
         records, d = self._curator._records, self.problem.d
         if records.viewed:
             return max(BLOCK_ROWS, VIEWED * BLOCK_ROWS // self.problem.outputs)
-        return (
-            BLOCK_ROWS
-            if records.sparse
-            else max(1, BLOCK_ROWS * COPIED // max(COPIED // VIEWED, d))
-        )
+        if records.sparse:
+            return BLOCK_ROWS
+        return max(1, BLOCK_ROWS * COPIED // max(COPIED // VIEWED, d))
 
     @property
     def _bits(self) -> int:
