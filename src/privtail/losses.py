@@ -585,7 +585,7 @@ def truncated(loss: AnyLoss, bound: float) -> GeneralLoss:
         x = np.ones((len(X), len(w)))
         np.clip(X, -bound, bound, out=x[:, : X.shape[1]])
         products = np.zeros((len(x), w.shape[1]))
-        for j in range(len(w)):  # in a fixed order, row by row
+        for j in np.flatnonzero(w.any(axis=1)):  # in a fixed order, row by row
             products += x[:, j : j + 1] * w[j]
         return x, products, np.clip(y, -largest, largest)
 

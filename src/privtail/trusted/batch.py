@@ -41,6 +41,8 @@ VIEWED = 4
 """Blocks that are swept as one where they are views of the records and nothing is copied."""
 COPIED = 32
 """Columns of which a block is copied before it is swept; of more, fewer rows: a cache holds it."""
+CACHED = 2**17
+"""Numbers of a block whose gradients are written out record by record: a cache holds them."""
 NARROW = 2**17
 """Numbers that a block holds at least where none is summed."""
 SPARE = 2
@@ -90,7 +92,8 @@ class Batch:
         w = self._parameters(w)
         self._curator.assume(callbacks.assumptions(loss))
         mean = _as_asked(self._finite(loss, w, mean))
-        rows = None if isinstance(loss, GeneralLoss) else self._rows_at_once
+        general = isinstance(loss, GeneralLoss)
+        rows = max(1, CACHED // w.size) if general else self._rows_at_once
         block = self._gradient_block(loss, w, mean)
         sums = self._sweep(block, mean.blocks, w.shape, rows_at_once=rows)
         return self._answer(_median(sums), self.problem.gradient(mean))
