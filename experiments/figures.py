@@ -10,6 +10,9 @@ from __future__ import annotations
 import io
 import math
 import re
+import textwrap
+from collections.abc import Iterable
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,20 +32,27 @@ BASELINE = "#000000"
 STYLES = {AS_PRINTED: ":", STATED: "-", AUTO: "-.", NO_PRIVACY: "--"}
 SUFFIX = {AS_PRINTED: ", as printed", STATED: "", AUTO: "", NO_PRIVACY: ", not private"}
 PANEL = (4.1, 3.3)
+LEGEND = 3.4
+"""Inches beside a single panel."""
 COLUMNS = 3
+LABEL = 36
+"""Letters in a line of the label of an axis."""
 
 
 def draw(study: Study, frame: pd.DataFrame, metric: Metric) -> Figure:
     """The figure of one metric of a study."""
     from matplotlib.figure import Figure
 
-    rows = frame[(frame["variant"] == "") & (frame["metric"] == metric.name)]
+    rows = frame[frame["metric"] == metric.name]
+    if len(study.grid(full=False).points) == 1:
+        return _dots(study, rows, metric)
+    rows = rows[rows["variant"] == ""]
     layers = _panels(study, rows)
-    across = min(COLUMNS, len(layers))
+    across = 2 if len(layers) == 4 else min(COLUMNS, len(layers))
     down = math.ceil(len(layers) / across)
+    room = (LEGEND, 0.0) if across == 1 else (0.0, 1.1)
     figure = Figure(
-        figsize=(PANEL[0] * across, PANEL[1] * down + (1.1 if across > 1 else 1.6)),
-        layout="constrained",
+        figsize=(PANEL[0] * across + room[0], PANEL[1] * down + room[1]), layout="constrained"
     )
     axes = figure.subplots(down, across, squeeze=False, sharey=study.panels == "epsilon")
     looks = _looks(study)
@@ -54,16 +64,68 @@ def draw(study: Study, frame: pd.DataFrame, metric: Metric) -> Figure:
     for place in axes.flat[len(layers) :]:
         place.set_axis_off()
     for place in axes[:, 0]:
-        place.set_ylabel(metric.label)
+        place.set_ylabel(textwrap.fill(metric.label, LABEL))
+    _legend(figure, axes.flat, across)
+    return figure
+
+
+def _legend(figure: Figure, axes: Iterable[Axes], across: int) -> None:
+    """One for all panels: below them, beside a single one."""
     handles: dict[str, Any] = {}
-    for place in axes.flat:
+    for place in axes:
         for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
+    where, columns = ("right", 1) if across == 1 else ("lower center", across + 1)
     figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center",
-        ncols=min(across + (across > 1), len(handles)), fontsize=8, frameon=False, handlelength=3.2,
+        list(handles.values()), list(handles), loc=f"outside {where}",
+        ncols=min(columns, len(handles)), fontsize=8, frameon=False, handlelength=3.2,
     )  # fmt: skip
+
+
+def _dots(study: Study, rows: pd.DataFrame, metric: Metric) -> Figure:
+    """A study of one x: a row for every variation, or for every method where nothing is varied.
+
+    Dots are medians, whiskers quartiles; a hollow dot is as printed.
+    """
+    from matplotlib.figure import Figure
+
+    variants = [v for v in dict.fromkeys(("", *rows["variant"])) if (rows["variant"] == v).any()]
+    names = [m.name for m in study.methods]
+    lines = [v or "as chosen" for v in variants] if len(variants) > 1 else names
+    figure = Figure(figsize=(PANEL[0] + 2 + LEGEND, 1 + 0.34 * len(lines)), layout="constrained")
+    place = figure.subplots()
+    looks = _looks(study)
+    ways = [(m, a) for m in study.methods for a in m.accountings]
+    for variant, (index, (method, accounting)) in product(variants, enumerate(ways)):
+        keep = (rows["method"] == method.name) & (rows["accounting"] == accounting)
+        values = rows.loc[keep & (rows["variant"] == variant), "value"].dropna()
+        if not len(values):
+            continue
+        shift = 0.6 * (index / max(1, len(ways) - 1) - 0.5) if len(variants) > 1 else 0.0
+        line = variants.index(variant) if len(variants) > 1 else names.index(method.name)
+        low, middle, high = values.quantile([0.25, 0.5, 0.75])
+        colour, marker = looks[method.name]
+        place.errorbar(
+            middle, line + shift, xerr=[[middle - low], [high - middle]], color=colour,
+            marker=marker, markersize=5, linestyle="none", linewidth=1.2,
+            markerfacecolor="white" if accounting == AS_PRINTED else colour,
+            label=None if variant else _name(method.name, accounting),
+        )  # fmt: skip
+    if metric.log:
+        place.set_xscale("log")
+    place.set_yticks(range(len(lines)), lines)
+    place.set_ylim(len(lines) - 0.5, -0.5)
+    place.set_xlabel(metric.label)
+    place.grid(visible=True, which="both", axis="x", linewidth=0.3, color="#DDDDDD")
+    place.tick_params(which="both", labelsize=8)
+    _legend(figure, [place], 1)
     return figure
+
+
+def _name(method: str, accounting: str) -> str:
+    """What a legend says."""
+    said = accounting == NO_PRIVACY and method.startswith("no ")
+    return method if said else method + SUFFIX[accounting]
 
 
 def _panels(study: Study, rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -124,12 +186,12 @@ def _panel(
                 (spread["method"] == method.name) & (spread["accounting"] == accounting)
             ].sort_values("x")
             if len(mine):
-                label = method.name + SUFFIX[accounting]
+                label = _name(method.name, accounting)
                 _line(study, place, mine, colour, marker, STYLES[accounting], label)
     _guide(study, place, rows, spread)
     if study.axis.log:
         place.set_xscale("log")
-        points = np.unique(rows["x"].dropna())
+        points = np.unique(rows["x"][np.isfinite(rows["x"])])
         if 1 < len(points) <= 7:
             place.set_xticks(points, [_short(p) for p in points])
             place.minorticks_off()
@@ -141,7 +203,7 @@ def _panel(
         place.xaxis.set_major_locator(MaxNLocator(integer=True))
     place.set_xlabel(study.axis.label)
     place.grid(visible=True, which="both", linewidth=0.3, color="#DDDDDD")
-    place.tick_params(labelsize=8)
+    place.tick_params(which="both", labelsize=8)
 
 
 def _scale(place: Axes, metric: Metric, spread: pd.DataFrame) -> None:
@@ -172,7 +234,7 @@ def _limits(values: Any, *, logarithmic: bool) -> tuple[float | None, float | No
 def _line(
     study: Study, place: Axes, mine: pd.DataFrame, colour: str, marker: str, style: str, label: str
 ) -> None:
-    if mine["x"].isna().all():
+    if not np.isfinite(mine["x"]).any():  # a fit that has no path, or no budget
         place.axhline(
             float(mine["middle"].iloc[0]), color=colour, linestyle=style, linewidth=1.4, label=label
         )
@@ -217,6 +279,7 @@ def _short(number: float) -> str:
 
 def svg(figure: Figure, name: str) -> str:
     """The figure as inline SVG, with ids of its own and without a date."""
+    name = re.sub(r"[^a-z0-9]+", "-", name)
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif",

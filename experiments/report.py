@@ -39,7 +39,7 @@ table { border-collapse: collapse; margin: .8rem 0; font-size: .88rem; }
 th, td { padding: .25rem .7rem .25rem 0; text-align: left; vertical-align: top;
          border-bottom: 1px solid #e4e4e4; }
 th { font-weight: 600; border-bottom: 2px solid #bbb; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .verdict { font-weight: 600; white-space: nowrap; }
 .holds { color: #00664b; } .holds::before { content: "✓ "; }
 .fails { color: #a83f00; } .fails::before { content: "✗ "; }
@@ -49,8 +49,9 @@ blockquote { border-left: 4px solid #56B4E9; margin: .5rem 0; padding: .1rem 0 .
              color: #333; max-width: 62rem; }
 code, pre { background: #f4f4f4; font-size: .88rem; }
 pre { padding: .5rem .8rem; overflow-x: auto; }
-figure { margin: 1rem 0; }
+figure { margin: 1rem 0; overflow-x: auto; }
 svg { max-width: 100%; height: auto; }
+@media (max-width: 60rem) { svg { max-width: none; } body { padding: 1rem; } }
 details { margin: .5rem 0; } summary { cursor: pointer; font-weight: 600; }
 nav a { margin-right: 1rem; white-space: nowrap; }
 .scroll { overflow-x: auto; }
