@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from experiments.study import AS_PRINTED, AUTO, ITERATION, NO_PRIVACY, STATED, Metric, Study
+from experiments.study import (
+    AS_PRINTED, AUTO, ITERATION, NO_PRIVACY, STATED, Accounting, Metric, Study,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,10 +77,11 @@ def _legend(figure: Figure, axes: Iterable[Axes], across: int) -> None:
     for place in axes:
         for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    where, columns = ("right", 1) if across == 1 else ("lower center", across + 1)
     figure.legend(
-        list(handles.values()), list(handles), loc=f"outside {where}",
-        ncols=min(columns, len(handles)), fontsize=8, frameon=False, handlelength=3.2,
+        list(handles.values()), list(handles),
+        loc="outside right center" if across == 1 else "outside lower center",
+        ncols=1 if across == 1 else min(across + 1, len(handles)), fontsize=8, frameon=False,
+        handlelength=3.2,
     )  # fmt: skip
 
 
@@ -122,7 +125,7 @@ def _dots(study: Study, rows: pd.DataFrame, metric: Metric) -> Figure:
     return figure
 
 
-def _name(method: str, accounting: str) -> str:
+def _name(method: str, accounting: Accounting) -> str:
     """What a legend says."""
     said = accounting == NO_PRIVACY and method.startswith("no ")
     return method if said else method + SUFFIX[accounting]

@@ -4,12 +4,15 @@
 
 Every finished cell is one small file under ``build/experiments``; a run that was killed goes on
 where it stopped. When all cells of a study are there they become ``reports/results/NAME.parquet``
-and the small files go. Cells made by other code are never used again.
+and the small files go; a study whose table is of the present code and grid is not run again.
+``--fresh`` runs everything again. Cells made by other code are never used again: what counts is the
+code without its docstrings and claims.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import json
 import math
@@ -20,18 +23,21 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
 from itertools import groupby
+from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import nnls
 
 import privtail
 from experiments.papers import chosen, studies
-from experiments.study import Cell, DataSet, Grid, Outcome, Study, Task
+from experiments.study import ITERATION, STATED, Cell, DataSet, Grid, Outcome, Study, Task
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "reports" / "results"
@@ -88,7 +94,7 @@ def _rows(study: Study, cell: Cell, task: Task, outcome: Outcome, seconds: float
                 "epsilon_true": outcome.epsilon_true, "delta": cell.delta, "n": task.n,
                 "d": task.d, "axis": study.axis.name, "x": float(x),
                 "repetition": cell.repetition, "metric": metric, "value": float(value),
-                "seconds": seconds, "version": privtail.__version__,
+                "seconds": seconds, "version": version(),
                 "statement": outcome.statement,
             }  # fmt: skip
 
@@ -132,11 +138,22 @@ def run_study(
     results: Path = RESULTS,
     tell: Callable[[str], None] = lambda _: None,
     grid: Grid | None = None,
+    fresh: bool = False,
+    pool: Pool | None = None,
 ) -> Path:
-    """Run what is not there yet, and write the table. ``grid`` replaces the study's own."""
+    """Run what is not there yet, and write the table. ``grid`` replaces the study's own.
+
+    With ``fresh`` nothing that is there is used; ``pool`` are `workers` that are there already.
+    """
     _GIVEN[study.name] = study = study if grid is None else replace(study, quick=grid, full=grid)
     cells = list(study.cells(full=full))
-    folder = build / f"{study.name}-{_fingerprint(study, full=full)}"
+    mark = _fingerprint(study, full=full)
+    path, folder = results / f"{study.name}.parquet", build / f"{study.name}-{mark}"
+    if fresh:
+        shutil.rmtree(folder, ignore_errors=True)
+    elif recorded(path).get("fingerprint") == mark:
+        tell(f"{study.name}: finished before; --fresh runs it again")
+        return path
     folder.mkdir(parents=True, exist_ok=True)
     missing = [cell for cell in cells if not (folder / f"{cell.key}.json").exists()]
     began, told = time.monotonic(), 0.0
@@ -144,30 +161,42 @@ def run_study(
         tell(f"{study.name}: {len(cells) - len(missing)} of {len(cells)} cells were there")
     batches = [(study.name, full, list(group), folder) for group in _grouped(missing)]
     done = 0
-    for count in _mapped(batches, processes):
-        done += count
-        spent = time.monotonic() - began
-        if spent - told > 5 or done == len(missing):
-            told = spent
-            left = spent / done * (len(missing) - done)
-            tell(f"{study.name}: {done} of {len(missing)} cells, {left:.0f} s left")
+    with nullcontext(pool) if pool or not batches else workers(processes) as there:
+        for count in there.imap_unordered(_batch, batches) if there else map(_batch, batches):
+            done += count
+            spent = time.monotonic() - began
+            if spent - told > 5 or done == len(missing):
+                told = spent
+                left = spent / done * (len(missing) - done)
+                tell(f"{study.name}: {done} of {len(missing)} cells, {left:.0f} s left")
     rows: list[Row] = []
     for cell in cells:
         rows += json.loads((folder / f"{cell.key}.json").read_text(encoding="utf-8"))
-    path = results / f"{study.name}.parquet"
-    write(table(rows), path, full=full)
+    write(table(rows), path, full=full, fingerprint=mark)
     shutil.rmtree(folder)
     return path
 
 
-def write(frame: pd.DataFrame, path: Path, *, full: bool) -> None:
+def recorded(path: Path) -> dict[str, str]:
+    """What a table says of itself: the grid, and the fingerprint of the code that made it."""
+    import pyarrow.parquet as pq
+
+    if not path.is_file():
+        return {}
+    said = pq.read_schema(path).metadata or {}
+    return {key.decode(): value.decode() for key, value in said.items()}
+
+
+def write(frame: pd.DataFrame, path: Path, *, full: bool, fingerprint: str = "") -> None:
     """Write a result atomically; numbers of single precision are enough for figures."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     small = frame.astype({"value": "float32", "seconds": "float32", "repetition": "int16"})
     made = pa.Table.from_pandas(small, preserve_index=False)
-    made = made.replace_schema_metadata({"grid": "full" if full else "quick"})
+    made = made.replace_schema_metadata(
+        {"grid": "full" if full else "quick", "fingerprint": fingerprint}
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
     pq.write_table(made, draft, compression="zstd")
@@ -182,15 +211,17 @@ def _grouped(cells: list[Cell]) -> Iterator[list[Cell]]:
             yield together[start : start + 12]
 
 
-def _mapped(batches: list[Any], processes: int) -> Iterator[int]:
-    if processes == 1 or len(batches) < 2:
-        yield from map(_batch, batches)
+@contextmanager
+def workers(processes: int) -> Iterator[Pool | None]:
+    """Processes for one study or for many, which keep what they compiled; None for this one."""
+    if processes == 1:
+        yield None
         return
     for name in THREADS:
         os.environ.setdefault(name, "1")
     context = multiprocessing.get_context("spawn")
     with context.Pool(processes, initializer=_receive, initargs=(_shipped(),)) as pool:
-        yield from pool.imap_unordered(_batch, batches)
+        yield pool
 
 
 def _shipped() -> dict[str, tuple[Grid, Grid]]:
@@ -223,12 +254,45 @@ def _fingerprint(study: Study, *, full: bool) -> str:
 @cache
 def _sources(paper: str) -> str:
     here = Path(__file__).parent
-    files = [
-        *sorted(Path(privtail.__file__).parent.rglob("*.py")),
-        *sorted((here / "data").glob("*.py")),
-        here / "study.py", here / "methods.py", *sorted(here.glob(f"{paper}*.py")),
-    ]  # fmt: skip
-    return hashlib.sha256(b"".join(f.read_bytes() for f in files if f.exists())).hexdigest()
+    return _digest(
+        *_LIBRARY, *sorted((here / "data").glob("*.py")), here / "study.py", here / "methods.py",
+        *sorted(here.glob(f"{paper}*.py")),
+    )  # fmt: skip
+
+
+_ROOMS = ("algorithms", "linear_model", "trusted", "losses.py", "domains.py", "mean.py")
+_LIBRARY = tuple(
+    file
+    for room in (Path(privtail.__file__).parent / name for name in _ROOMS)
+    for file in (sorted(room.rglob("*.py")) if room.is_dir() else [room])
+)
+"""The code of privtail that a result depends on."""
+
+
+@cache
+def version() -> str:
+    """Of the code that runs: that of the package, and what its code is."""
+    return f"{privtail.__version__}+{_digest(*_LIBRARY)[:8]}"
+
+
+def _digest(*files: Path) -> str:
+    return hashlib.sha256("".join(map(_code, files)).encode()).hexdigest()
+
+
+class _Bare(ast.NodeTransformer):
+    """Drops what no result depends on: docstrings and claims."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        claims = isinstance(node.func, ast.Name) and node.func.id == "Claim"
+        return ast.Constant("a claim") if claims else self.generic_visit(node)
+
+
+@cache
+def _code(file: Path) -> str:
+    return ast.dump(_Bare().visit(ast.parse(file.read_text(encoding="utf-8"))))
 
 
 def missing_data(study: Study) -> list[str]:
@@ -239,38 +303,86 @@ def missing_data(study: Study) -> list[str]:
     return sorted(name for name in needed if located(name) is None)
 
 
+def state(study: Study, results: Path = RESULTS) -> str:
+    """Whether a study's results are there, and of the present code and grid."""
+    said = recorded(results / f"{study.name}.parquet")
+    if not said:
+        return "no results"
+    grid = said.get("grid", "quick")
+    same = said.get("fingerprint") == _fingerprint(study, full=grid == "full")
+    return f"{grid} results, {'up to date' if same else 'of other code'}"
+
+
+WORK = ("n", "rows", "records", "d", "steps", "most_steps", "points")
+"""Numbers of a cell that its fit is taken to be linear in."""
+
+
 def estimate(study: Study, *, full: bool, results: Path = RESULTS) -> float | None:
     """Seconds on two cores, from the measured seconds of the results that are there; else None.
 
-    Where they are of the other grid, a method's seconds are taken to grow as n d.
+    A fit of a method takes a constant and so much for each unit of its work (`WORK`), both by least
+    squares from the measured fits; what draws records and measures adds `OVERHEAD`.
     """
     path = results / f"{study.name}.parquet"
     if not path.is_file():
         return None
+    measured = study.grid(full=recorded(path).get("grid") == "full")
     frame = pd.read_parquet(path)
-    cell = ["variant", "dataset", "method", "accounting", "epsilon", "repetition", "n", "d"]
+    cell = ["variant", "dataset", "method", "accounting", "epsilon", "repetition"]
     fits = frame.drop_duplicates([*cell, "seconds"])
-    rate = (fits["seconds"] / (fits["n"] * fits["d"])).groupby(fits["method"], observed=True).mean()
-    n, d = float(fits["n"].mean()), float(fits["d"].mean())
+    grown = not (measured.points == () or study.axis.name == ITERATION)
+    xs = fits["x"].astype(float) if grown else pd.Series(math.nan, fits.index)
+    work = [_work(study, measured, v, x) for v, x in zip(fits["variant"], xs, strict=True)]
+    fits = fits.assign(work=work)
+    laws = {
+        str(name): _law(part["work"].to_numpy(float), part["seconds"].to_numpy(float))
+        for name, part in fits.groupby("method", observed=True)
+    }
     grid, total = study.grid(full=full), 0.0
     for one in study.cells(full=full):
-        numbers = study.setting(one, grid)
-        total += float(rate.get(one.method, 0.0)) * numbers.get("n", n) * numbers.get("d", d)
-    return total / 2
+        constant, rate = laws.get(one.method, (0.0, 0.0))
+        total += constant + rate * _work(study, grid, one.variant, one.x)
+    return OVERHEAD * total / 2
+
+
+OVERHEAD = 1.1
+
+
+def _work(study: Study, grid: Grid, variant: str, x: float) -> float:
+    cell = Cell(
+        study=study.name, variant=variant, dataset="", method="", accounting=STATED, epsilon=1.0,
+        x=x, repetition=0,
+    )  # fmt: skip
+    numbers = study.setting(cell, grid)
+    return math.prod(numbers.get(name, 1.0) for name in WORK)
+
+
+def _law(work: Any, seconds: Any) -> tuple[float, float]:
+    """Constant and rate of a method; where all its work is the same, all of it is rate."""
+    if np.ptp(work) == 0:
+        return 0.0, float(seconds.mean() / work[0])
+    constant, rate = nnls(np.column_stack([np.ones_like(work), work]), seconds)[0]
+    return float(constant), float(rate)
 
 
 def run_all(
     names: list[str], *, full: bool, processes: int = 2, results: Path = RESULTS,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None, fresh: bool = False,
 ) -> list[Path]:  # fmt: skip
     """Run studies, one after the other; skip those whose data are missing, and say so."""
-    paths = []
-    for study in chosen(names):
-        missing = missing_data(study)
-        if missing:
-            tell(f"{study.name}: skipped, {', '.join(missing)} is missing (privtail data)")
-            continue
-        paths.append(run_study(study, full=full, processes=processes, results=results, tell=tell))
+    paths, asked = [], chosen(names)
+    with workers(processes) as pool:
+        for place, study in enumerate(asked, 1):
+            missing = missing_data(study)
+            if missing:
+                tell(f"{study.name}: skipped, {', '.join(missing)} is missing (privtail data)")
+                continue
+            if len(asked) > 1:
+                tell(f"study {place} of {len(asked)}")
+            paths.append(run_study(
+                study, full=full, processes=processes, build=BUILD, results=results, tell=tell,
+                fresh=fresh, pool=pool,
+            ))  # fmt: skip
     return paths
 
 
@@ -281,12 +393,13 @@ def main() -> None:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="small grids (the default)")
     size.add_argument("--full", action="store_true", help="the papers' grids")
+    parser.add_argument("--fresh", action="store_true", help="run again what is finished")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--processes", type=int, default=2)
     asked = parser.parse_args()
     run_all(
         asked.names, full=asked.full, processes=asked.processes, results=asked.out,
-        tell=lambda text: print(text, file=sys.stderr, flush=True),
+        fresh=asked.fresh, tell=lambda text: print(text, file=sys.stderr, flush=True),
     )  # fmt: skip
 
 

@@ -140,7 +140,7 @@ ERROR_N = Study(
     data=BY_N,
     methods=METHODS,
     quick=Grid(
-        fixed={"d": 2}, points=(1e3, 3e3, 1e4, 3e4), epsilons=(0.2,), repetitions=16, varied=3
+        fixed={"d": 2}, points=(1e3, 3e3, 1e4, 3e4), epsilons=(0.2,), repetitions=10, varied=3
     ),
     full=Grid(
         fixed={"d": 2, "points": 10_000},
@@ -198,7 +198,7 @@ ERROR_EPSILON = Study(
         *METHODS,
         Published(name=PROOF, build=search, printed=of_the_proof, keeps_path=False),
     ),
-    quick=Grid(fixed={"d": 2, "n": 1e4}, epsilons=(0.05, 0.1, 0.2, 0.5), repetitions=16, varied=0),
+    quick=Grid(fixed={"d": 2, "n": 1e4}, epsilons=(0.05, 0.1, 0.2, 0.5), repetitions=12, varied=0),
     full=Grid(
         fixed={"d": 2, "n": 1e5, "points": 10_000},
         epsilons=(0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
@@ -238,7 +238,7 @@ ERROR_THETA = Study(
         Published(name="ι as printed", build=other_scale, keeps_path=False),
     ),
     quick=Grid(
-        fixed={"d": 2}, points=(1e3, 3e3, 1e4, 3e4), epsilons=(0.2,), repetitions=16, varied=0
+        fixed={"d": 2}, points=(1e3, 3e3, 1e4, 3e4), epsilons=(0.2,), repetitions=10, varied=0
     ),
     full=Grid(
         fixed={"d": 2, "points": 10_000},

@@ -35,12 +35,16 @@ def reproduce(
         ),
     ] = None,
     processes: Annotated[int, typer.Option(min=1, help="How many run at a time.")] = 2,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Run again what is finished, and start over.")
+    ] = False,
 ) -> None:
     """Run experiments of the papers, and say which of their claims hold.
 
-    LIST shows the studies: what they reproduce, how long they take, whether their data are here.
-    A run that was killed goes on where it stopped. Noise is simulated: the law of the exact noise,
-    seeded. make reproduce runs all quick studies and builds the report.
+    LIST shows the studies: what they reproduce, how long they take, whether their data are here,
+    and whether their results are of the present code. A run that was killed goes on where it
+    stopped, and what is finished is not run again without --fresh. Noise is simulated: the law of
+    the exact noise, seeded. make reproduce runs all quick studies and builds the report.
 
     For example:
       privtail reproduce LIST
@@ -58,7 +62,9 @@ def reproduce(
     except ValueError as error:
         raise InvalidInput(f"{error} privtail reproduce LIST shows what there is.") from None
     folder = runner.RESULTS if out is None else out
-    paths = runner.run_all(names, full=full, processes=processes, results=folder, tell=say)
+    paths = runner.run_all(
+        names, full=full, processes=processes, results=folder, tell=say, fresh=fresh
+    )
     report: Any = importlib.import_module("experiments.report")
     written = {path.stem for path in paths}
     known = [study for study in papers.chosen(names) if study.name in written]
@@ -87,17 +93,21 @@ def _require_repository() -> None:
 
 
 def _list(runner: Any, papers: Any) -> None:
-    paper = ""
+    paper, sums = "", [0.0, 0.0]
     for study in papers.studies().values():
         if study.paper != paper:
             paper = study.paper
             show(f"\n{papers.PAPERS[paper]}\n")
         missing = runner.missing_data(study)
         there = f"no {', '.join(missing)}" if missing else "data here"
-        quick, whole = (_duration(runner.estimate(study, full=f)) for f in (False, True))
+        times = [runner.estimate(study, full=f) for f in (False, True)]
+        sums = [total + (time or 0.0) for total, time in zip(sums, times, strict=True)]
+        quick, whole = map(_duration, times)
+        state = runner.state(study)
         show(f"  {study.name:<24} {study.title}")
-        show(f"  {'':<24} {study.item}; {there}; quick {quick}, full {whole} on two cores")
-    show("\nTimes are estimated from the results in reports/results.")
+        show(f"  {'':<24} {study.item}; {there}; quick {quick}, full {whole} on two cores; {state}")
+    quick, whole = map(_duration, sums)
+    show(f"\nAll: quick {quick}, full {whole}. Times are estimated from reports/results.")
 
 
 def _duration(seconds: float | None) -> str:
