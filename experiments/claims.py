@@ -12,14 +12,16 @@ Blocks (a, b are names of methods; a tuple of names means "each of them"):
 - ``slope(a, exponent, along="x", within=0.15)``: of log metric against log x (or log epsilon);
   ``no_slower(a, exponent)`` and ``no_faster(a, exponent)``: at most, and at least, that exponent,
   for upper and lower bounds. Of means over repetitions, whose deviation is bootstrapped; they hold
-  where the estimate is inside, and fail where the whole interval is outside;
+  where the estimate is inside, and fail where the whole interval is outside (all other blocks hold
+  only where the whole interval is inside);
 - ``where_better(a, b, check)``: the check, if a is below b at the last x; else it is left open;
 - ``steadier(a, b)``: a varies less over repetitions than b, in standard deviations;
 - ``differ(a, beyond=1.5)``, ``agree(a, within=1.3)``: the worst of the methods a over the best;
 - ``affordable(a)``: the printed noise costs no more than the stated epsilon;
-- ``all_of(check, ...)``: every one of them.
+- ``all_of(check, ...)``: every one of them;
+- ``untestable(reason)``: left open, and why.
 
-All but ``all_of`` take ``metric=`` (default: the study's first; ``"seconds"`` is how long fits
+The others take ``metric=`` (default: the study's first; ``"seconds"`` is how long fits
 took), ``epsilons=`` and ``datasets=``
 (only these); ``lower`` and ``close`` take ``everywhere=True``, which judges the worst combination
 of data set, x and budget instead of their mean. Of an iteration curve the last point counts.
@@ -53,6 +55,7 @@ UNTESTED = "not tested"
 
 LARGEST = 1e9
 """Values beyond this (a fit that diverged) and no numbers count as this."""
+NO_RATE = "at the last x, where no rate shows"
 CONFIDENCE = 0.95
 DRAWS = 1000
 """Of a bootstrap."""
@@ -80,7 +83,7 @@ class Finding:
     what: str = ""
 
 
-MISSING = Finding(holds=None, what="no results")
+MISSING = Finding(holds=None, what="there are no results for it")
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,17 @@ class Verdict:
         printed = self.verdict == UNEQUAL or self.stated.what == MISSING.what
         return self.printed if printed else self.stated
 
+    @property
+    def reason(self) -> str:
+        """Why a claim was left open; nothing where it was not."""
+        if self.verdict != UNTESTED:
+            return ""
+        if math.isnan(self.finding.effect):
+            return self.finding.what
+        if self.finding.what.endswith(NO_RATE):
+            return "it is not surely better than w = 0 at the last x; --full goes further"
+        return "the interval decides neither way; --full has more repetitions"
+
 
 def judge(study: Study, frame: pd.DataFrame, variant: str = "") -> list[Verdict]:
     """The verdicts on a study's claims from its tidy table."""
@@ -188,11 +202,16 @@ def _ratio(logs: Doubles, what: str, least: float, most: float) -> Finding:
     if not len(logs):
         return MISSING
     effect, low, high = (math.exp(min(x, 700)) for x in interval(logs))
-    inside = least <= effect <= most
-    sure = (least <= low and high <= most) if inside else (high < least or low > most)
     return Finding(
-        holds=inside if sure or not inside else None, effect=effect, low=low, high=high, what=what
+        holds=_sure(low, high, least, most), effect=effect, low=low, high=high, what=what
     )
+
+
+def _sure(low: float, high: float, least: float, most: float) -> bool | None:
+    """Whether the interval lies inside; None where it does not lie outside either."""
+    if least <= low and high <= most:
+        return True
+    return False if high < least or low > most else None
 
 
 def _log(values: Any) -> Doubles:
@@ -349,7 +368,7 @@ def where_better(a: str, b: str, check: Check, **only: Any) -> Check:
         found = check(seen)
         both = _paired(_rows(seen, a, only), _rows(seen, b, only))
         ends = both[both["x"] == both["x"].max()]
-        ratio = _ratio(_by_repetition(ends), f"{a} / {b} at the last x", 0.0, 1.0)
+        ratio = _ratio(_by_repetition(ends), f"{a} / {b} {NO_RATE}", 0.0, 1.0)
         return found if ratio.holds else replace(ratio, holds=None)
 
     return judged
@@ -366,10 +385,9 @@ def steadier(a: Names, b: Names, **only: Any) -> Check:
         draws = np.array([_of_spreads(tables, rng) for _ in range(DRAWS)])
         low, high = np.nanquantile(draws, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
         effect = _of_spreads(tables, None)
-        inside = effect < 1
         return Finding(
-            holds=inside if not inside or high < 1 else None, effect=effect, low=float(low),
-            high=float(high), what=f"deviation of {first} / {second}",
+            holds=_sure(low, high, 0.0, 1.0), effect=effect, low=float(low), high=float(high),
+            what=f"deviation of {first} / {second}",
         )  # fmt: skip
 
     return lambda seen: _worst([one(seen, f, s) for f in _each(a) for s in _each(b)])
@@ -431,6 +449,11 @@ def affordable(a: Names) -> Check:
         )  # fmt: skip
 
     return check
+
+
+def untestable(reason: str) -> Check:
+    """A sentence that no experiment here can judge, and why."""
+    return lambda seen: Finding(holds=None, what=reason)
 
 
 def all_of(*checks: Check) -> Check:

@@ -19,7 +19,14 @@ import numpy as np
 import pandas as pd
 
 from experiments.study import (
-    AS_PRINTED, AUTO, ITERATION, NO_PRIVACY, STATED, Accounting, Metric, Study,
+    AS_PRINTED,
+    AUTO,
+    ITERATION,
+    NO_PRIVACY,
+    STATED,
+    Accounting,
+    Metric,
+    Study,
 )  # fmt: skip
 
 if TYPE_CHECKING:

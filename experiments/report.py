@@ -1,6 +1,7 @@
 """The report: every study beside the paper's claim, on one page that needs nothing else.
 
     python -m experiments.report
+    python -m experiments.report --claims
 
 It is made from ``reports/results/*.parquet`` alone, and the same results give the same page.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
@@ -20,12 +22,14 @@ import pandas as pd
 from experiments import figures
 from experiments.claims import FAILS, HOLDS, UNEQUAL, UNTESTED, Finding, Verdict, judge, view
 from experiments.papers import PAPERS, studies
-from experiments.runner import RESULTS, ROOT
+from experiments.runner import RESULTS, ROOT, version
 from experiments.study import AS_PRINTED, AUTO, STATED, Study
 
 PAGE = ROOT / "reports" / "reproduction.html"
 CLASSES = {HOLDS: "holds", FAILS: "fails", UNEQUAL: "unequal", UNTESTED: "untested"}
 PRECISION = 3
+WIDE = 100
+"""Columns of the claims as text."""
 
 STYLE = """
 :root { color-scheme: light; }
@@ -53,7 +57,8 @@ figure { margin: 1rem 0; overflow-x: auto; }
 svg { max-width: 100%; height: auto; }
 @media (max-width: 60rem) { svg { max-width: none; } body { padding: 1rem; } }
 details { margin: .5rem 0; } summary { cursor: pointer; font-weight: 600; }
-nav a { margin-right: 1rem; white-space: nowrap; }
+nav ul { padding-left: 1.2rem; } nav a { white-space: nowrap; }
+.stale { border-left: 4px solid #D55E00; padding-left: .9rem; font-size: .88rem; }
 .scroll { overflow-x: auto; }
 """
 
@@ -68,9 +73,9 @@ its noise from the exact accountant. <i>auto</i>: privtail's default, which is t
 the data. Dashed lines are fits without privacy.</p>
 <p><b>Verdicts.</b> A claim <i>holds</i> if it does at the stated ε, <i>fails</i> if it does
 neither there nor as printed, and is true <i>not at equal privacy</i> if it holds as printed alone.
-Where the 95 % interval leaves it open, it is <i>not tested</i>. Effects are ratios of geometric
-means over repetitions unless they say otherwise. Lines of a figure are medians over repetitions,
-bands quartiles.</p>
+Where the 95 % interval leaves it open, it is <i>not tested</i>, and the reason is given. Effects
+are ratios of geometric means over repetitions unless they say otherwise. Lines of a figure are
+medians over repetitions, bands quartiles.</p>
 """
 
 
@@ -106,6 +111,7 @@ def page(results: list[Result], known: Iterable[Study]) -> str:
     body = [
         "<h1>The papers, reproduced and judged</h1>",
         INTRODUCTION,
+        _versions(results),
         _navigation(results),
         '<h2 id="claims">Claims</h2>',
         _counts(results),
@@ -143,7 +149,7 @@ def section(result: Result) -> str:
         parts.append(f"<p>{escape(study.note)}</p>")
     parts += [
         _verdicts(result),
-        _details("True ε of the printed noise", _prices(result)),
+        _details("True ε of the printed noise", _prices(result), opened=True),
         _details("privtail's default beside the best published method", _beside(result)),
         _details("What the paper left out", _choices(result)),
         _details("Data and sizes", _data(result)),
@@ -155,9 +161,26 @@ def section(result: Result) -> str:
 
 
 def _navigation(results: list[Result]) -> str:
-    there = {r.study.paper for r in results}
-    links = [_link("claims", "claims"), *(_link(p, p) for p in PAPERS if p in there)]
-    return f"<nav>{''.join(links)}</nav>"
+    rows = []
+    for paper in PAPERS:
+        links = [_link(r.study.name, r.study.item) for r in results if r.study.paper == paper]
+        if links:
+            rows.append(f"<li>{_link(paper, paper)}: {', '.join(links)}</li>")
+    return f"<nav>{_link('claims', 'All claims')}<ul>{''.join(rows)}</ul></nav>"
+
+
+def _versions(results: list[Result]) -> str:
+    """Of which code the results are; those of other code than the present by name."""
+    now = version()
+    other = [r for r in results if set(r.frame["version"]) != {now}]
+    said = f"The present code is privtail {now}."
+    if not other:
+        return f"<p>{said} All results are of it.</p>"
+    links = ", ".join(_link(r.study.name, r.study.name) for r in other)
+    return (
+        f'<p class="stale">{said} Results of other code, {len(other)} of {len(results)}: {links}. '
+        "<code>make reproduce</code> runs them again.</p>"
+    )
 
 
 def _counts(results: list[Result]) -> str:
@@ -294,6 +317,7 @@ def _data(result: Result) -> str:
     return (
         f"<ul>{said}</ul><p>{escape(sizes)}; {repetitions} repetitions; δ = "
         f"{escape(_range(frame['delta']))}; neighbours: {study.neighbours}; {result.grid} grid, "
+        f"privtail {escape(', '.join(sorted(set(frame['version']))))}, "
         f"{len(_per_cell(frame))} fits, {seconds:.0f} seconds of one core.</p>"
     )
 
@@ -334,12 +358,11 @@ def _number(value: float) -> str:
     return _cell(_short(value))
 
 
-def _details(title: str, content: str) -> str:
+def _details(title: str, content: str, *, opened: bool = False) -> str:
     if not content:
         return ""
-    return (
-        f'<details><summary>{escape(title)}</summary><div class="scroll">{content}</div></details>'
-    )
+    head = f"<details{' open' if opened else ''}><summary>{escape(title)}</summary>"
+    return f'{head}<div class="scroll">{content}</div></details>'
 
 
 def _link(anchor: str, text: str) -> str:
@@ -347,7 +370,8 @@ def _link(anchor: str, text: str) -> str:
 
 
 def _word(verdict: Verdict) -> str:
-    return f'<span class="verdict {CLASSES[verdict.verdict]}">{verdict.verdict}</span>'
+    said = f'<span class="verdict {CLASSES[verdict.verdict]}">{verdict.verdict}</span>'
+    return f"{said}<br><small>{escape(verdict.reason)}</small>" if verdict.reason else said
 
 
 def _effect(finding: Finding) -> list[str]:
@@ -372,10 +396,32 @@ def _short(value: float) -> str:
 
 
 def lines(results: list[Result]) -> Iterator[str]:
-    """The table of claims as plain text."""
+    """The table of claims as plain text, in at most `WIDE` columns."""
     for result in results:
+        yield result.study.name
         for v in result.verdicts:
-            yield f"{v.verdict:<21} {result.study.name:<24} {v.claim.sentence}"
+            said = f"{v.claim.sentence} [{_effects(v.finding)}]"
+            said += f" ({v.reason})" if v.reason else ""
+            first = f"  {v.verdict:<21}"
+            yield from textwrap.wrap(
+                said, WIDE, initial_indent=first, subsequent_indent=" " * len(first)
+            )
+
+
+def _effects(finding: Finding) -> str:
+    if math.isnan(finding.effect):
+        return finding.what
+    low, high = _short(finding.low), _short(finding.high)
+    return f"{_short(finding.effect)}, {low} … {high}: {finding.what}"
+
+
+def totals(results: list[Result]) -> Iterator[str]:
+    """How many claims of each paper hold, as plain text."""
+    yield f"{'':<10}" + "".join(f"{word:>22}" for word in CLASSES)
+    for paper in (*PAPERS, "all"):
+        words = [v.verdict for r in results if paper in (r.study.paper, "all") for v in r.verdicts]
+        if words:
+            yield f"{paper:<10}" + "".join(f"{words.count(word):>22}" for word in CLASSES)
 
 
 def build(results: Path = RESULTS, out: Path = PAGE) -> list[Result]:
@@ -390,14 +436,20 @@ def build(results: Path = RESULTS, out: Path = PAGE) -> list[Result]:
 
 
 def main() -> None:
-    """Build the report and print the table of claims."""
+    """Build the report, or print the table of claims alone."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--out", type=Path, default=PAGE)
+    parser.add_argument("--claims", action="store_true", help="print every claim; write no page")
     asked = parser.parse_args()
-    for line in lines(build(asked.results, asked.out)):
-        print(line)
-    print(f"wrote {asked.out}")
+    if asked.claims:
+        results = load(asked.results, studies().values())
+        print("\n".join(lines(results)), end="\n\n")
+    else:
+        results = build(asked.results, asked.out)
+    print("\n".join(totals(results)))
+    if not asked.claims:
+        print(f"wrote {asked.out}; --claims prints every claim")
 
 
 if __name__ == "__main__":

@@ -170,15 +170,18 @@ def run_study(
                 left = spent / done * (len(missing) - done)
                 tell(f"{study.name}: {done} of {len(missing)} cells, {left:.0f} s left")
     rows: list[Row] = []
+    seconds = 0.0
     for cell in cells:
-        rows += json.loads((folder / f"{cell.key}.json").read_text(encoding="utf-8"))
-    write(table(rows), path, full=full, fingerprint=mark)
+        part = json.loads((folder / f"{cell.key}.json").read_text(encoding="utf-8"))
+        rows += part["rows"]
+        seconds += part["seconds"]
+    write(table(rows), path, full=full, fingerprint=mark, seconds=seconds)
     shutil.rmtree(folder)
     return path
 
 
 def recorded(path: Path) -> dict[str, str]:
-    """What a table says of itself: the grid, and the fingerprint of the code that made it."""
+    """What a table says of itself: its grid, the fingerprint of its code, all its seconds."""
     import pyarrow.parquet as pq
 
     if not path.is_file():
@@ -187,7 +190,9 @@ def recorded(path: Path) -> dict[str, str]:
     return {key.decode(): value.decode() for key, value in said.items()}
 
 
-def write(frame: pd.DataFrame, path: Path, *, full: bool, fingerprint: str = "") -> None:
+def write(
+    frame: pd.DataFrame, path: Path, *, full: bool, fingerprint: str = "", seconds: float = 0.0
+) -> None:
     """Write a result atomically; numbers of single precision are enough for figures."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -195,7 +200,11 @@ def write(frame: pd.DataFrame, path: Path, *, full: bool, fingerprint: str = "")
     small = frame.astype({"value": "float32", "seconds": "float32", "repetition": "int16"})
     made = pa.Table.from_pandas(small, preserve_index=False)
     made = made.replace_schema_metadata(
-        {"grid": "full" if full else "quick", "fingerprint": fingerprint}
+        {
+            "grid": "full" if full else "quick",
+            "fingerprint": fingerprint,
+            "seconds": f"{seconds:.3f}",
+        }
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
@@ -237,10 +246,12 @@ def _receive(grids: dict[str, tuple[Grid, Grid]]) -> None:
 def _batch(work: tuple[str, bool, list[Cell], Path]) -> int:
     name, full, cells, folder = work
     for cell in cells:
+        began = time.process_time()
         rows = run_cell(_study(name), cell, full=full)
+        part = {"rows": rows, "seconds": time.process_time() - began}
         path = folder / f"{cell.key}.json"
         draft = path.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(rows), encoding="utf-8")
+        draft.write_text(json.dumps(part), encoding="utf-8")
         draft.replace(path)
     return len(cells)
 
@@ -321,12 +332,13 @@ def estimate(study: Study, *, full: bool, results: Path = RESULTS) -> float | No
     """Seconds on two cores, from the measured seconds of the results that are there; else None.
 
     A fit of a method takes a constant and so much for each unit of its work (`WORK`), both by least
-    squares from the measured fits; what draws records and measures adds `OVERHEAD`.
+    squares from the measured fits. To draw records and to measure takes as large a part as it did.
     """
     path = results / f"{study.name}.parquet"
     if not path.is_file():
         return None
-    measured = study.grid(full=recorded(path).get("grid") == "full")
+    said = recorded(path)
+    measured = study.grid(full=said.get("grid") == "full")
     frame = pd.read_parquet(path)
     cell = ["variant", "dataset", "method", "accounting", "epsilon", "repetition"]
     fits = frame.drop_duplicates([*cell, "seconds"])
@@ -342,10 +354,8 @@ def estimate(study: Study, *, full: bool, results: Path = RESULTS) -> float | No
     for one in study.cells(full=full):
         constant, rate = laws.get(one.method, (0.0, 0.0))
         total += constant + rate * _work(study, grid, one.variant, one.x)
-    return OVERHEAD * total / 2
-
-
-OVERHEAD = 1.1
+    fitting = float(fits["seconds"].sum())
+    return max(1.0, float(said.get("seconds", 0.0)) / max(fitting, 1e-9)) * total / 2
 
 
 def _work(study: Study, grid: Grid, variant: str, x: float) -> float:

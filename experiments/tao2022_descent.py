@@ -16,6 +16,7 @@ from experiments.claims import (
     lower,
     no_faster,
     no_slower,
+    untestable,
     where_better,
 )
 from experiments.data.huber import HUBER
@@ -305,6 +306,16 @@ CONVEX_N = Study(
                 ),
             )
             for v in (0.5, 1.0)
+        ),
+        Claim(
+            "It grows with d as d^((1+4v)/(2+2v)) at most (theorem 6).",
+            untestable("no rate shows where the risk is not below that of w = 0, as it is here"),
+        ),
+        Claim(
+            "n^(-v/(1+v)) is optimal (theorem 9).",
+            untestable(
+                "the bound is that of the worst law; near its minimum Huber's loss is better"
+            ),
         ),
         Claim("Ours: DPHuberRegressor is more accurate.", lower("auto", "Algorithm 2")),
     ),

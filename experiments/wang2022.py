@@ -236,6 +236,7 @@ ERROR_THETA = Study(
     methods=(
         Published(name=SEARCH, build=search, printed=printed, keeps_path=False),
         Published(name="ι as printed", build=other_scale, keeps_path=False),
+        Auto(make=auto),
     ),
     quick=Grid(
         fixed={"d": 2}, points=(1e3, 3e3, 1e4, 3e4), epsilons=(0.2,), repetitions=10, varied=0

@@ -27,6 +27,7 @@ from experiments.claims import (
     no_slower,
     slope,
     steadier,
+    untestable,
     where_better,
 )
 from experiments.runner import table
@@ -256,3 +257,18 @@ def test_what_is_run_as_printed_alone_fails_as_printed():
     assert found.finding.effect == pytest.approx(9.0, rel=0.2)
     assert math.isnan(found.stated.effect)
     assert word(lower("baseline", "levels"), both) == UNTESTED
+
+
+def test_an_interval_with_the_limit_inside_decides_nothing_whichever_side_its_middle_is():
+    for seed in range(6):
+        rows = results({"a": falls, "b": falls}, spread=0.5, seed=seed)
+        found = verdict(lower("a", "b"), rows)
+        inside = found.stated.low < 1 < found.stated.high
+        assert (found.verdict == UNTESTED) == inside
+        assert bool(found.reason) == inside
+
+
+def test_what_no_experiment_can_judge_is_left_open_with_its_reason():
+    found = verdict(untestable("a matter of taste"), results({"a": falls}))
+    assert found.verdict == UNTESTED
+    assert found.reason == "a matter of taste"

@@ -65,6 +65,16 @@ def test_ids_are_unique_and_links_lead_somewhere(page):
     linked = set(re.findall(r'href="#([^"]+)"', page))
     assert linked <= set(ids) | set(studies()), "to a section, or to one without results here"
     assert set(re.findall(r"url\(#([^)]+)\)", page)) <= set(ids)
+    assert not any(" " in name for name in ids), "a blank would end the address in url()"
+
+
+def test_it_says_of_which_code_the_results_are(results, page):
+    assert f"The present code is privtail {runner.version()}. All results are of it." in page
+    (one,) = report.load(results, [studies()[NAMES[0]]])
+    stale = replace(one, frame=one.frame.assign(version="0.0.1+old"))
+    said = report._versions([stale])
+    assert NAMES[0] in said
+    assert "make reproduce" in said
 
 
 def test_true_epsilons_choices_and_commands_are_there(page):
@@ -82,9 +92,25 @@ def test_the_same_results_give_the_same_page(results, page):
 
 def test_the_claims_are_printed_too(results, page):
     assert page.endswith("</html>\n")
-    lines = list(report.lines(report.load(results, studies().values())))
-    assert len(lines) == sum(len(studies()[name].claims) for name in NAMES)
-    assert any(line.startswith(HOLDS) for line in lines)
+    loaded = report.load(results, studies().values())
+    lines = list(report.lines(loaded))
+    assert max(map(len, lines)) <= report.WIDE
+    starts = [line for line in lines if line[:3].strip() and line.startswith("  ")]
+    assert len(starts) == sum(len(studies()[name].claims) for name in NAMES)
+    assert any(line.startswith(f"  {HOLDS}") for line in lines)
+    total = list(report.totals(loaded))[-1].split()
+    assert total[0] == "all"
+    assert sum(map(int, total[1:])) == len(starts)
+
+
+def test_the_claims_alone_write_no_page(results, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "page.html"
+    monkeypatch.setattr(
+        "sys.argv", ["report", "--claims", "--results", str(results), "--out", str(out)]
+    )
+    report.main()
+    assert NAMES[0] in capsys.readouterr().out
+    assert not out.exists()
 
 
 def test_figures_have_labels_with_units_and_a_method_looks_the_same_in_all_panels(results):
@@ -99,6 +125,49 @@ def test_figures_have_labels_with_units_and_a_method_looks_the_same_in_all_panel
     assert figure.axes[0].get_ylabel() == study.metrics[0].label
     assert len(colours) >= len(study.methods)
     assert all(len(found) == 1 for found in colours.values())
+
+
+def fits(study, **changed):
+    """A row for every cell of a study's quick grid."""
+    return pd.DataFrame([
+        {
+            "variant": c.variant, "dataset": c.dataset, "method": c.method, "x": c.x,
+            "accounting": c.accounting, "epsilon": c.epsilon, "repetition": c.repetition,
+            "metric": study.metrics[0].name, "value": 1.0 + c.repetition, **changed,
+        }
+        for c in study.cells()
+    ])  # fmt: skip
+
+
+def test_a_baseline_without_a_budget_is_a_level_line_beside_the_budgets():
+    study = studies()["wang2020-aggregate-epsilon"]
+    frame = fits(study)
+    frame["x"] = frame["epsilon"]
+    (place,) = figures.draw(study, frame, study.metrics[0]).axes
+    low, high = place.get_xlim()
+    assert 0.1 < low < 0.5
+    assert 4 < high < 10
+    assert {"no data, w = 0", "least squares, not private"} <= set(
+        place.get_legend_handles_labels()[1]
+    )
+
+
+def test_a_study_of_one_x_has_a_row_for_every_variation_and_all_accountings():
+    study = studies()["xie2023-parameters-lasso"]
+    (place,) = figures.draw(study, fits(study), study.metrics[0]).axes
+    rows = [label.get_text() for label in place.get_yticklabels()]
+    assert rows == ["as chosen", *(c.variant for c in study.choices if c.variant)]
+    said = place.get_legend_handles_labels()[1]
+    assert {"DP-SPGD, as printed", "DP-SPGD", "auto"} <= set(said)
+
+
+def test_long_labels_are_broken_and_no_label_says_it_twice():
+    study = studies()["xie2023-figure-3"]
+    rmse = study.metrics[1]
+    frame = fits(study, metric=rmse.name)
+    assert "\n" in figures.draw(study, frame.assign(x=1.0), rmse).axes[0].get_ylabel()
+    assert figures._name("no privacy", "no privacy") == "no privacy"
+    assert figures._name("RGD", "no privacy") == "RGD, not private"
 
 
 def test_a_runaway_curve_does_not_flatten_the_others():

@@ -78,6 +78,48 @@ def test_a_killed_run_goes_on_where_it_stopped(study, tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(whole[same], resumed[same])
 
 
+def test_what_is_finished_is_not_run_again_unless_it_is_asked_for(study, tmp_path, monkeypatch):
+    run(study, tmp_path)
+    CALLS.clear()
+    told: list[str] = []
+    run(study, tmp_path, tell=told.append)
+    assert not CALLS
+    assert told == ["made-up: finished before; --fresh runs it again"]
+    run(study, tmp_path, fresh=True)
+    assert len(CALLS) == len(list(study.cells()))
+    CALLS.clear()
+    monkeypatch.setattr(runner, "_sources", lambda paper: "other code")
+    run(study, tmp_path)
+    assert len(CALLS) == len(list(study.cells()))
+
+
+def test_a_result_says_of_which_code_it_is_and_what_it_took(study, tmp_path):
+    frame = run(study, tmp_path)
+    assert set(frame["version"]) == {runner.version()}
+    said = runner.recorded(tmp_path / "results" / "made-up.parquet")
+    assert said["grid"] == "full" or said["grid"] == "quick"
+    assert float(said["seconds"]) >= float(frame["seconds"].sum()) / len(study.metrics) * 0.99
+    assert runner.recorded(tmp_path / "nothing") == {}
+
+
+def test_docstrings_and_claims_are_no_code(tmp_path):
+    def code(name, text):
+        file = tmp_path / name
+        file.write_text(text, encoding="utf-8")
+        return runner._code(file)
+
+    plain = code("a.py", 'def f():\n    """Says."""\n    return 1\nC = [Claim("a", g(2))]\n')
+    said = code("b.py", 'def f():\n    """Says more."""\n    return 1\nC = [Claim("b", h(3))]\n')
+    assert plain == said
+    assert plain != code("c.py", "def f():\n    return 2\nC = [Claim()]\n")
+
+
+def test_a_fit_takes_a_constant_and_its_work():
+    work = np.array([1.0, 2.0, 4.0])
+    assert runner._law(work, 3 + 2 * work) == pytest.approx((3, 2))
+    assert runner._law(np.ones(3), np.full(3, 5.0)) == (0.0, 5.0)
+
+
 def test_a_half_written_cell_does_not_count(study, tmp_path):
     folder = tmp_path / "build"
     folder.mkdir()
