@@ -324,8 +324,9 @@ def state(study: Study, results: Path = RESULTS) -> str:
     return f"{grid} results, {'up to date' if same else 'of other code'}"
 
 
-WORK = ("n", "rows", "records", "d", "steps", "most_steps", "points")
-"""Numbers of a cell that its fit is taken to be linear in."""
+SIZES = ("n", "rows", "records")
+WORK = ("d", "steps", "most_steps", "points")
+"""Numbers of a cell that its fit is taken to be linear in, besides the largest of `SIZES`."""
 
 
 def estimate(study: Study, *, full: bool, results: Path = RESULTS) -> float | None:
@@ -364,7 +365,8 @@ def _work(study: Study, grid: Grid, variant: str, x: float) -> float:
         x=x, repetition=0,
     )  # fmt: skip
     numbers = study.setting(cell, grid)
-    return math.prod(numbers.get(name, 1.0) for name in WORK)
+    records = max((numbers[name] for name in SIZES if name in numbers), default=1.0)
+    return records * math.prod(numbers.get(name, 1.0) for name in WORK)
 
 
 def _law(work: Any, seconds: Any) -> tuple[float, float]:

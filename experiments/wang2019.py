@@ -407,9 +407,9 @@ STUDIES = (
         full=Grid(
             fixed=GIVEN | {"n": 10_000, "rows": 200_000},
             points=(50, 100, 200, 400, 800, 1600),
-            epsilons=(0.1, 0.5, 2.0, 5.0),
-            repetitions=20,
-            varied=3,
+            epsilons=(0.5, 2.0),
+            repetitions=8,
+            varied=2,
         ),
         delta=lambda n: DELTA,
         choices=(PACE, ROW_NORM),
