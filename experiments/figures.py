@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = (
-    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#5F5F5F",
+    "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#5F5F5F",
 )  # fmt: skip
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+MARKERS = ("o", "^", "D", "v", "P", "X", "<")
+OURS = ("#D55E00", "s")
+"""Colour and marker of the default, the same in all figures."""
 BASELINE = "#000000"
 STYLES = {AS_PRINTED: ":", STATED: "-", AUTO: "-.", NO_PRIVACY: "--"}
 SUFFIX = {AS_PRINTED: ", as printed", STATED: "", AUTO: "", NO_PRIVACY: ", not private"}
@@ -44,7 +46,7 @@ PANEL = (4.1, 3.3)
 LEGEND = 3.4
 """Inches beside a single panel."""
 COLUMNS = 3
-LABEL = 36
+LABEL = 30
 """Letters in a line of the label of an axis."""
 
 
@@ -57,7 +59,7 @@ def draw(study: Study, frame: pd.DataFrame, metric: Metric) -> Figure:
         return _dots(study, rows, metric)
     rows = rows[rows["variant"] == ""]
     layers = _panels(study, rows)
-    across = 2 if len(layers) == 4 else min(COLUMNS, len(layers))
+    across = _columns(len(layers), rows["dataset"].nunique())
     down = math.ceil(len(layers) / across)
     room = (LEGEND, 0.0) if across == 1 else (0.0, 1.1)
     figure = Figure(
@@ -76,6 +78,14 @@ def draw(study: Study, frame: pd.DataFrame, metric: Metric) -> Figure:
         place.set_ylabel(textwrap.fill(metric.label, LABEL))
     _legend(figure, axes.flat, across)
     return figure
+
+
+def _columns(panels: int, datasets: int) -> int:
+    """Budgets beside each other where they are two or three; no row of one below a row of three."""
+    budgets = panels // datasets
+    if budgets in (2, 3):
+        return budgets
+    return 2 if panels in (4, 8) else min(COLUMNS, panels)
 
 
 def _legend(figure: Figure, axes: Iterable[Axes], across: int) -> None:
@@ -98,6 +108,7 @@ def _dots(study: Study, rows: pd.DataFrame, metric: Metric) -> Figure:
     Dots are medians, whiskers quartiles; a hollow dot is as printed.
     """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
 
     variants = [v for v in dict.fromkeys(("", *rows["variant"])) if (rows["variant"] == v).any()]
     names = [m.name for m in study.methods]
@@ -123,6 +134,9 @@ def _dots(study: Study, rows: pd.DataFrame, metric: Metric) -> Figure:
         )  # fmt: skip
     if metric.log:
         place.set_xscale("log")
+        place.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        place.xaxis.set_major_formatter("{x:g}")
+        place.minorticks_off()
     place.set_yticks(range(len(lines)), lines)
     place.set_ylim(len(lines) - 0.5, -0.5)
     place.set_xlabel(metric.label)
@@ -174,6 +188,8 @@ def _looks(study: Study) -> dict[str, tuple[str, str]]:
     for index, method in enumerate(study.methods):
         if method.accountings == (NO_PRIVACY,):
             looks[method.name] = (BASELINE, MARKERS[(index + 3) % len(MARKERS)])
+        elif method.accountings == (AUTO,):
+            looks[method.name] = OURS
         else:
             looks[method.name] = (
                 COLOURS[private % len(COLOURS)], MARKERS[private % len(MARKERS)],
@@ -245,9 +261,11 @@ def _line(
     study: Study, place: Axes, mine: pd.DataFrame, colour: str, marker: str, style: str, label: str
 ) -> None:
     if not np.isfinite(mine["x"]).any():  # a fit that has no path, or no budget
-        place.axhline(
-            float(mine["middle"].iloc[0]), color=colour, linestyle=style, linewidth=1.4, label=label
-        )
+        level = float(mine["middle"].iloc[0])
+        place.plot(
+            np.linspace(0, 1, 4), np.full(4, level), transform=place.get_yaxis_transform(),
+            color=colour, marker=marker, markersize=4, linestyle=style, linewidth=1.4, label=label,
+        )  # fmt: skip
         return
     place.fill_between(mine["x"], mine["low"], mine["high"], color=colour, alpha=0.15, linewidth=0)
     every = max(1, len(mine) // 6) if study.axis.name == ITERATION else 1
@@ -284,7 +302,9 @@ def _short(number: float) -> str:
     """Tick labels: 100k for 100000."""
     if number >= 1e6:
         return f"{number / 1e6:g}M"
-    return f"{number / 1e3:g}k" if number >= 1e4 else f"{number:.4g}"
+    if number >= 1e4:
+        return f"{number / 1e3:g}k"
+    return f"{number:.4g}" if number > 1 else f"{number:.2g}"
 
 
 def svg(figure: Figure, name: str) -> str:

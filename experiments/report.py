@@ -163,7 +163,10 @@ def section(result: Result) -> str:
 def _navigation(results: list[Result]) -> str:
     rows = []
     for paper in PAPERS:
-        links = [_link(r.study.name, r.study.item) for r in results if r.study.paper == paper]
+        links = [
+            _link(r.study.name, r.study.name.removeprefix(f"{paper}-"))
+            for r in results if r.study.paper == paper
+        ]  # fmt: skip
         if links:
             rows.append(f"<li>{_link(paper, paper)}: {', '.join(links)}</li>")
     return f"<nav>{_link('claims', 'All claims')}<ul>{''.join(rows)}</ul></nav>"
@@ -177,8 +180,9 @@ def _versions(results: list[Result]) -> str:
     if not other:
         return f"<p>{said} All results are of it.</p>"
     links = ", ".join(_link(r.study.name, r.study.name) for r in other)
+    which = "all" if len(other) == len(results) else f"{len(other)} of {len(results)}: {links}"
     return (
-        f'<p class="stale">{said} Results of other code, {len(other)} of {len(results)}: {links}. '
+        f'<p class="stale">{said} Results of other code: {which}. '
         "<code>make reproduce</code> runs them again.</p>"
     )
 
@@ -342,7 +346,11 @@ def _commands(paper: str, results: list[Result]) -> str:
 def _table(heads: Iterable[str], rows: list[list[str]]) -> str:
     if not rows:
         return ""
-    top = "".join(f"<th>{head}</th>" for head in heads)
+    number = '<td class="number"'
+    top = "".join(
+        f'<th class="number">{head}</th>' if cell.startswith(number) else f"<th>{head}</th>"
+        for head, cell in zip(heads, rows[0], strict=True)
+    )
     return f"<table><tr>{top}</tr>{''.join(map(_row, rows))}</table>"
 
 

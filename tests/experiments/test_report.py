@@ -72,8 +72,9 @@ def test_it_says_of_which_code_the_results_are(results, page):
     assert f"The present code is privtail {runner.version()}. All results are of it." in page
     (one,) = report.load(results, [studies()[NAMES[0]]])
     stale = replace(one, frame=one.frame.assign(version="0.0.1+old"))
-    said = report._versions([stale])
-    assert NAMES[0] in said
+    assert "Results of other code: all." in report._versions([stale])
+    said = report._versions([stale, one])
+    assert f"1 of 2: {report._link(NAMES[0], NAMES[0])}" in said
     assert "make reproduce" in said
 
 
