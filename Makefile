@@ -78,8 +78,9 @@ bench: $(DEV) $(SELF)
 accuracy: $(DEV) $(SELF)
 	@PYTHONDONTWRITEBYTECODE=1 "$(PY)" -W ignore benchmarks/accuracy.py --quick
 
+# It goes on where it stopped and keeps what is finished; FRESH=--fresh runs everything again.
 reproduce: $(DEV) $(SELF)
-	@"$(PY)" -m privtail.cli reproduce all --quick
+	@"$(PY)" -m privtail.cli reproduce all --quick $(FRESH)
 	@"$(PY)" -m experiments.report
 
 # The peers need an older scikit-learn: they get an environment of their own, outside the tree.

@@ -31,6 +31,8 @@ def test_the_list_names_every_study_its_item_its_time_and_its_data():
         assert study.name in said
         assert study.title in said
     assert "data here" in said
+    assert "results, " in said or "no results" in said
+    assert "All: quick" in said
     assert "on two cores" in said
 
 

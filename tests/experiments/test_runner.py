@@ -182,3 +182,14 @@ def test_a_path_is_thinned_to_forty_points_with_both_ends():
 def test_a_cell_of_no_grid_point_has_no_x(study):
     flat = replace(study, quick=replace(GRID, points=()))
     assert all(math.isnan(cell.x) for cell in flat.cells())
+
+
+def test_a_result_is_up_to_date_until_its_code_changes(study, tmp_path, monkeypatch):
+    run(study, tmp_path)
+    made = replace(study, full=study.quick)
+    folder = tmp_path / "results"
+    assert runner.state(made, tmp_path / "none") == "no results"
+    said = runner.state(made, folder)
+    assert said == "quick results, up to date"
+    monkeypatch.setattr(runner, "_sources", lambda paper: "other code")
+    assert runner.state(made, folder) == "quick results, of other code"
