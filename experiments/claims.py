@@ -46,7 +46,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from experiments.study import AS_PRINTED, AUTO, ITERATION, NO_PRIVACY, STATED, Study
+from experiments.study import AS_PRINTED, AUTO, ITERATION, NO_PRIVACY, STATED, DataSet, Study
 
 HOLDS = "holds"
 FAILS = "fails"
@@ -454,6 +454,11 @@ def affordable(a: Names) -> Check:
 def untestable(reason: str) -> Check:
     """A sentence that no experiment here can judge, and why."""
     return lambda seen: Finding(holds=None, what=reason)
+
+
+def of(*data: DataSet) -> list[str]:
+    """Names of data sets, for ``datasets=``."""
+    return [d.name for d in data]
 
 
 def all_of(*checks: Check) -> Check:

@@ -49,6 +49,12 @@ def gaussian_multiplier(std: float, answer: Sensitivity) -> float:
     return std / GaussianNoise(1.0).event(answer).std
 
 
+def concentrated(budget: Budget) -> float:
+    """The rho of rho + 2 sqrt(rho log(1/delta)) = eps, by which the papers set Gaussian noise."""
+    logs = math.log(1 / budget.delta)
+    return (math.sqrt(logs + budget.epsilon) - math.sqrt(logs)) ** 2
+
+
 class Watched:
     """A domain that keeps what its prox and projection returned: the path of an algorithm.
 

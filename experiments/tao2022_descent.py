@@ -16,6 +16,7 @@ from experiments.claims import (
     lower,
     no_faster,
     no_slower,
+    of,
     untestable,
     where_better,
 )
@@ -34,7 +35,6 @@ from experiments.tao2022_means import (
     RISK,
     THRESHOLD,
     exponent,
-    of,
 )
 from privtail.algorithms import (
     MedianOfMeansDescent,

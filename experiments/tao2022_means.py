@@ -23,6 +23,7 @@ from experiments.claims import (
     lower,
     no_faster,
     no_slower,
+    of,
     slope,
 )
 from experiments.data.means import ANY_V, LOGNORMAL, PARETO, STUDENT
@@ -158,11 +159,6 @@ NOTHING = Reference(name="no data, w = 0", solve=lambda task, setting: np.zeros(
 def exponent(v: float) -> float:
     """v/(1 + v)."""
     return v / (1 + v)
-
-
-def of(*data: Any) -> list[str]:
-    """Names of data sets."""
-    return [d.name for d in data]
 
 
 MEANS = (PARETO[0.25], PARETO[0.5], PARETO[1.0], STUDENT, LOGNORMAL)

@@ -13,6 +13,7 @@ from experiments.claims import (
     affordable,
     lower,
     no_slower,
+    of,
     untestable,
     where_better,
 )
@@ -36,7 +37,6 @@ from experiments.tao2022_means import (
     RISK,
     THRESHOLD,
     exponent,
-    of,
 )
 from privtail.algorithms import (
     LaplacePeeling,

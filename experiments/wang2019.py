@@ -32,7 +32,7 @@ from experiments.claims import (
 )
 from experiments.data.covertype import SIGMOID
 from experiments.data.stationarity import HALFSPACES
-from experiments.methods import Published, gaussian_multiplier
+from experiments.methods import Published, concentrated, gaussian_multiplier
 from experiments.study import (
     AUTO,
     Accounting,
@@ -82,12 +82,6 @@ class Default:
 
 
 # --- noise as printed ------------------------------------------------------------------------
-
-
-def concentrated(budget: Budget) -> float:
-    """The rho of rho + 2 sqrt(rho log(1/delta)) = eps."""
-    logs = math.log(1 / budget.delta)
-    return (math.sqrt(logs + budget.epsilon) - math.sqrt(logs)) ** 2
 
 
 def line_3(algorithm: Any, problem: Problem, budget: Budget) -> float:

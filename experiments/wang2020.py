@@ -32,7 +32,7 @@ from experiments.claims import (
 from experiments.data.adult import ADULT_LOGISTIC, ADULT_RIDGE
 from experiments.data.linear_lognormal import LINEAR_LOGNORMAL
 from experiments.data.logistic_loglogistic import LOGISTIC_LOGLOGISTIC
-from experiments.methods import Auto, Published, gaussian_multiplier
+from experiments.methods import Auto, Published, concentrated, gaussian_multiplier
 from experiments.study import Axis, Choice, DataSet, Grid, Method, Metric, Setting, Study, Task
 from privtail.algorithms import CatoniDescent, TrimmedDescent
 from privtail.linear_model import DPLogisticRegression, DPRidge
@@ -57,12 +57,6 @@ STOCHASTIC_RGD = "stochastic RGD"
 # --- Methods ---------------------------------------------------------------------------------
 
 
-def paper_rho(budget: Budget) -> float:
-    """Line 1 of Algorithm 4: (sqrt(log 1/delta + epsilon) - sqrt(log 1/delta))^2."""
-    log_delta = math.log(1 / budget.delta)
-    return (math.sqrt(log_delta + budget.epsilon) - math.sqrt(log_delta)) ** 2
-
-
 def catoni(task: Task, budget: Budget, setting: Setting) -> CatoniDescent:
     """Algorithm 4 with line 1's s = sqrt(n v / (2 log(1/delta')))."""
     log_failure = math.log(1 / setting["failure_probability"])
@@ -77,7 +71,9 @@ def private_catoni(task: Task, budget: Budget, setting: Setting) -> CatoniDescen
     """Algorithm 4 with the s that balances the bias v (1 + 1/beta)/(2 s) against the noise."""
     paper = catoni(task, budget, setting)
     size = task.d + task.intercept
-    noise = 4 * math.sqrt(2 * size * paper.steps) / (3 * task.n * math.sqrt(2 * paper_rho(budget)))
+    noise = (
+        4 * math.sqrt(2 * size * paper.steps) / (3 * task.n * math.sqrt(2 * concentrated(budget)))
+    )
     balanced = math.sqrt(setting["second_moment"] * (1 + 1 / paper.smoothing) / (2 * noise))
     return replace(paper, scale=min(paper.scale, balanced))
 
@@ -95,7 +91,7 @@ def stochastic_catoni(task: Task, budget: Budget, setting: Setting) -> CatoniDes
 def printed_noise(algorithm: CatoniDescent, problem: Problem, budget: Budget) -> float:
     """Line 1 of Algorithm 4: variance 8 v d T/(9 log(1/delta') n rho) = 16 T d s^2/(9 n^2 rho)."""
     variance = 16 * algorithm.steps * problem.rows * (algorithm.scale / problem.n) ** 2 / 9
-    std = math.sqrt(variance / paper_rho(budget))
+    std = math.sqrt(variance / concentrated(budget))
     return gaussian_multiplier(std, problem.gradient(algorithm.mean))
 
 

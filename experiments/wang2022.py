@@ -19,6 +19,7 @@ from experiments.claims import (
     decreasing,
     lower,
     no_slower,
+    of,
     where_better,
 )
 from experiments.data.absolute import COORDINATES, NORM, NORM_LOGNORMAL, NORM_STUDENT
@@ -108,11 +109,6 @@ WITH_POINTS = (
         "by 40 are fine enough for all errors here",
     ),
 )
-
-
-def of(*data: Any) -> list[str]:
-    """Names of data sets."""
-    return [d.name for d in data]
 
 
 def rate(theta: float, data: Any, sentence: str) -> Claim:
