@@ -384,7 +384,7 @@ def _word(verdict: Verdict) -> str:
 
 def _effect(finding: Finding) -> list[str]:
     if math.isnan(finding.effect):
-        return [_cell("–"), _cell("–"), escape(finding.what)]
+        return [_cell("–"), _cell("–"), ""]
     low, high = _short(finding.low), _short(finding.high)
     return [_number(finding.effect), _cell(f"{low} … {high}"), escape(finding.what)]
 
@@ -408,8 +408,8 @@ def lines(results: list[Result]) -> Iterator[str]:
     for result in results:
         yield result.study.name
         for v in result.verdicts:
-            said = f"{v.claim.sentence} [{_effects(v.finding)}]"
-            said += f" ({v.reason})" if v.reason else ""
+            notes = [note for note in (_effects(v.finding), v.reason) if note]
+            said = f"{v.claim.sentence} [{'; '.join(notes)}]"
             first = f"  {v.verdict:<21}"
             yield from textwrap.wrap(
                 said, WIDE, initial_indent=first, subsequent_indent=" " * len(first)
@@ -418,7 +418,7 @@ def lines(results: list[Result]) -> Iterator[str]:
 
 def _effects(finding: Finding) -> str:
     if math.isnan(finding.effect):
-        return finding.what
+        return ""
     low, high = _short(finding.low), _short(finding.high)
     return f"{_short(finding.effect)}, {low} … {high}: {finding.what}"
 
