@@ -269,7 +269,7 @@ PEELING = Study(
         points=(1, 3, 10, 30),
         epsilons=(0.5, 1.0),
         repetitions=10,
-        varied=5,
+        varied=3,
     ),
     full=Grid(
         fixed={"n": 1e5, "d": 200},
