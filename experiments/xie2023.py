@@ -750,7 +750,7 @@ STUDIES = (
         metrics=(RISK, RMSE),
         data=(BLOG,),
         methods=(*DP_SPGD, RAW_LASSO),
-        quick=Grid(fixed={"rows": 60_000}, epsilons=(2.0,), repetitions=3, varied=3),
+        quick=Grid(fixed={"rows": 30_000}, epsilons=(2.0,), repetitions=3, varied=3),
         full=Grid(fixed={"rows": 60_000}, epsilons=(0.5, 2.0), repetitions=20, varied=20),
         delta=lambda n: 0.7 / n,
         choices=BLOG_CHOICES,
