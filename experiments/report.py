@@ -43,7 +43,8 @@ table { border-collapse: collapse; margin: .8rem 0; font-size: .88rem; }
 th, td { padding: .25rem .7rem .25rem 0; text-align: left; vertical-align: top;
          border-bottom: 1px solid #e4e4e4; }
 th { font-weight: 600; border-bottom: 2px solid #bbb; }
-th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+th.number { text-align: right; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .verdict { font-weight: 600; white-space: nowrap; }
 .holds { color: #00664b; } .holds::before { content: "✓ "; }
 .fails { color: #a83f00; } .fails::before { content: "✗ "; }
@@ -55,7 +56,10 @@ code, pre { background: #f4f4f4; font-size: .88rem; }
 pre { padding: .5rem .8rem; overflow-x: auto; }
 figure { margin: 1rem 0; overflow-x: auto; }
 svg { max-width: 100%; height: auto; }
-@media (max-width: 60rem) { svg { max-width: none; } body { padding: 1rem; } }
+@media (max-width: 60rem) {
+  svg { max-width: none; } body { padding: 1rem; } .scroll table { min-width: 46rem; }
+  details .scroll table { min-width: 0; }
+}
 details { margin: .5rem 0; } summary { cursor: pointer; font-weight: 600; }
 nav ul { padding-left: 1.2rem; } nav a { white-space: nowrap; }
 .stale { border-left: 4px solid #D55E00; padding-left: .9rem; font-size: .88rem; }
