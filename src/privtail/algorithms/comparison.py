@@ -18,7 +18,7 @@ from privtail.trusted.problem import Problem
 ENOUGH = 100
 """A mean over the records whose noise is its range over this decides all that matters here."""
 
-SHARP = 12
+SHARP = 30
 """Counts of labels with noise n over this tell the most frequent one."""
 
 FINEST = 10_000
@@ -26,6 +26,9 @@ FINEST = 10_000
 
 VISIBLE = 0.01
 """Gains of real targets are clamped as late as this part of a typical loss can still be seen."""
+
+HIDDEN = 0.5
+"""Noise that hides half of the largest gain there may be hides all models: none is kept."""
 
 SERIOUS = 0.1
 """A loss of this part of a typical loss must be seen, however few records it comes from."""
@@ -93,7 +96,7 @@ class Comparison:
             float(batch.improvement(loss, w, constant, ClampedMean(bound)).release(noise)[0] / bound)
             for bound in bounds
         ]
-        better = gains[0] > noticed and gains[-1] > -noticed
+        better = noticed < HIDDEN and gains[0] > noticed and gains[-1] > -noticed
         return constant, better or multiplier == 0
 
     def _counting(self, multiplier: float, problem: Problem) -> GaussianNoise:

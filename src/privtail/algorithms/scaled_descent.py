@@ -55,11 +55,17 @@ SHARP = 20
 MOVES = 3
 """Of a constant that is not a mean: each takes it most of the way that is left."""
 
-WIDE = 3.0
-"""Deviations of the target that the mean for a constant looks at."""
+NARROWEST, WIDEST = 1.5, 6.0
+"""Deviations of the target that the mean for a constant looks at: at least, and at most."""
+
+UNEVEN = 0.1
+"""It looks further as long as its noise is less than this part of a deviation."""
 
 RUNGS = 3
 """Wider thresholds that are tried, each with a tenth of the steps."""
+
+UNCLAMPED = 4.0
+"""Gains of counts are clamped late: their mean is bought at so many times the price."""
 
 NEGLIGIBLE = 0.02
 """Noise of an intercept, in residuals, that nobody would notice in a prediction."""
@@ -173,7 +179,8 @@ class ScaledDescent:
         first, last = self._levels(multiplier, problem)
         if self._numbers(problem):  # 2
             bend = _bend(loss, unit)
-            widest = min(bend * WIDE * standard.deviation, loss.lipschitz)
+            reach = min(WIDEST, max(NARROWEST, UNEVEN / max(first.deviation(problem), 1e-300)))
+            widest = min(bend * reach * standard.deviation, loss.lipschitz)
             doubt = 0.0 if standard.resolved else 1.0
             moved = first.run(curator, loss, w, widest, 1 / bend, doubt)
             w = begin = moved if standard.seen else begin
@@ -237,7 +244,8 @@ class ScaledDescent:
         return no_finer(self._price(2 * self.size_share, multiplier).multiplier, problem, RAREST)
 
     def _comparison(self, multiplier: float) -> float:
-        return self._price(self.comparison_share, multiplier).multiplier
+        share = self.comparison_share * (UNCLAMPED if self.targets == "count" else 1.0)
+        return self._price(share, multiplier).multiplier
 
     def _phases(self, multiplier: float, problem: Problem) -> tuple[int, int, int]:
         """Steps of stages 4, 5 and 6; with little budget none would be of use in the last."""
