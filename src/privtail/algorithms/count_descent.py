@@ -27,8 +27,11 @@ EDGES = np.concatenate([[-1.0], POWERS / math.sqrt(2), POWERS[-1:] * math.sqrt(2
 
 _MIDDLES = np.concatenate([[0.0, 0.0], POWERS, POWERS[-1:] * math.sqrt(2)])
 
-SHARP = 20
-"""A histogram of counts, and a clipped mean, with noise n over this do for a constant."""
+VISIBLE = 20
+"""A histogram of counts with noise n over this shows how far they reach."""
+
+SHARP = 40
+"""A clipped mean with noise n over this does for a constant."""
 
 LARGEST_SHARE = 20.0
 """Steps that both may cost each, in parts of all, where less would not do."""
@@ -100,17 +103,17 @@ class CountDescent:
         return replace(self.inner.run(curator, loss, part, multiplier, w), highest=highest)
 
     def _counting(self, multiplier: float, problem: Problem) -> GaussianNoise:
-        return self._priced(multiplier / math.sqrt(2), problem)
+        return self._priced(multiplier / math.sqrt(2), VISIBLE, problem)
 
     def _level(self, multiplier: float, problem: Problem) -> Level:
-        return Level(self._priced(multiplier, problem))
+        return Level(self._priced(multiplier, SHARP, problem))
 
-    def _priced(self, multiplier: float, problem: Problem) -> GaussianNoise:
+    def _priced(self, multiplier: float, sharp: int, problem: Problem) -> GaussianNoise:
         """The usual share, or what is sharp, up to the largest; ``multiplier`` is that of a step."""
         usual, least = (
             multiplier / math.sqrt(self.steps * share) for share in (self.share, LARGEST_SHARE)
         )
-        return GaussianNoise(max(least, min(usual, problem.n / problem.max_rows / SHARP)))
+        return GaussianNoise(max(least, min(usual, problem.n / problem.max_rows / sharp)))
 
 
 def _described(

@@ -46,8 +46,11 @@ RAREST = 10_000
 MOST_CLIPPED = 0.65
 """However large the noise, a third of the records is not clipped."""
 
-LARGEST_SHARE = 20.0
-"""Part of the descent's variance budget for what too little would not find: the constant."""
+LARGEST_SHARE = 24.0
+"""Part of the descent's variance budget for what too little would not find: scales, labels."""
+
+LARGEST_LEVEL = 8.0
+"""The same for the level, of which the looks at the target know something already."""
 
 SHARP = 20
 """A mean of the target with noise n over this is good enough for a constant."""
@@ -93,14 +96,15 @@ class ScaledDescent:
     3. Buy second moments of the features: the `Metric` of the steps.
     4. A fifth of the steps, with a threshold for Gaussian residuals of the target's scale.
     5. Buy the sizes of the residuals (of derivatives): a quantile of them is the threshold of the
-       steps that follow. It is ``level``, or lower where noise is large beside it.
+       steps that follow. It is ``level``, or lower where noise is large beside it; of labels and
+       counts, whose rare derivatives are not noise, up to where noise adds what clipping misses.
     6. For squares, unless noise is large: three tenths of the steps with wider thresholds, up to
        where noise adds as much as clipping may miss. A move is kept as far as it is longer than
        noise explains: least squares where residuals depend on features, else the robust fit.
     7. For squares: the intercept is a mean of the residuals, clipped where noise would be seen.
-    8. Buy one number: does the mean loss gain from the slopes (of labels: over what their bought
-       counts predict)? If not beyond the noise, or if the target's scale was not found, shrink to
-       the private constant.
+    8. Does the mean loss gain from the slopes (of labels: over what their bought counts predict)?
+       If not beyond the noise, or if it loses where records are far off, or if the target was not
+       found, shrink to the private constant (`Comparison`).
 
     Not from a paper. A step is a Newton step for a bound of the Hessian (Boehning and Lindsay
     1988) with the gradients of Mallows (1975): residuals clipped at the threshold, rows shrunk to
@@ -233,7 +237,7 @@ class ScaledDescent:
     def _levels(self, multiplier: float, problem: Problem) -> tuple[Level, Level]:
         """Of the constant: the usual share, or more where that would not do; and of the end."""
         usual, least = (
-            self._price(share, multiplier) for share in (self.level_share, LARGEST_SHARE)
+            self._price(share, multiplier) for share in (self.level_share, LARGEST_LEVEL)
         )
         sharp = problem.n / problem.max_rows / SHARP
         first = max(least.multiplier, min(usual.multiplier, sharp))
