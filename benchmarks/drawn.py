@@ -93,7 +93,9 @@ class Drawn:
         if self.task.startswith("labels"):
             return float(np.mean(prediction != self.y_test))
         missed = prediction - self.y_test
-        return float(np.sqrt(np.mean(missed**2)) if self.task == "squares" else np.abs(missed).mean())
+        return float(
+            np.sqrt(np.mean(missed**2)) if self.task == "squares" else np.abs(missed).mean()
+        )
 
     def constant(self) -> float:
         """Error of the best constant of the training records."""
@@ -272,7 +274,10 @@ def measure(numbers: range, most: int, task: str | None, show: bool) -> list[Row
             row = Row(number, epsilon, problem.n, error / constant, closed, str(problem))
             rows.append(row)
             if show:
-                print(f"{number:>5} {epsilon:>4g} {row.ratio:>9.4g} {closed:>7.3f}  {problem}", flush=True)
+                print(
+                    f"{number:>5} {epsilon:>4g} {row.ratio:>9.4g} {closed:>7.3f}  {problem}",
+                    flush=True,
+                )
     return rows
 
 

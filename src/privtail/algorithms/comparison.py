@@ -93,7 +93,9 @@ class Comparison:
             visible = VISIBLE if loss.targets == "real" else 0.0
             bounds = [bounds[0] * max(1.0, part / noticed) for part in (visible, SERIOUS)]
         gains = [
-            float(batch.improvement(loss, w, constant, ClampedMean(bound)).release(noise)[0] / bound)
+            float(
+                batch.improvement(loss, w, constant, ClampedMean(bound)).release(noise)[0] / bound
+            )
             for bound in bounds
         ]
         better = noticed < HIDDEN and gains[0] > noticed and gains[-1] > -noticed

@@ -116,9 +116,7 @@ class CountDescent:
         return GaussianNoise(max(least, min(usual, problem.n / problem.max_rows / sharp)))
 
 
-def _described(
-    counts: NDArray[np.float64], std: float, n: int, clip: float
-) -> tuple[float, float]:
+def _described(counts: NDArray[np.float64], std: float, n: int, clip: float) -> tuple[float, float]:
     """Mean, and the largest expected count that the highest cell seen allows: l + 3 sqrt(l).
 
     But no more than ``clip`` allows.

@@ -272,9 +272,7 @@ class _Sight:
         if self._edges is EDGES:
             self.found = seen
         else:
-            self.found = _sharpened(
-                self._coarser, seen, self._middle, self._half, self._edges[-1]
-            )
+            self.found = _sharpened(self._coarser, seen, self._middle, self._half, self._edges[-1])
         closer = seen.reliable & ~self.found.resolved & (self.found.centres != 0)
         if closer.all():
             self._coarser, (self._middle, self._half) = self.found, self.found.window()

@@ -204,7 +204,9 @@ class ScaledDescent:
         if self.squares:  # 6
             w = descent.widened(w, threshold, wide, counts)
         if self._least(problem):  # 7
-            w = last.run(curator, loss, w, _widest(counts, last.deviation(problem), unit), doubt=1.0)
+            w = last.run(
+                curator, loss, w, _widest(counts, last.deviation(problem), unit), doubt=1.0
+            )
 
         known = self._numbers(problem) or start is not None or not standard.seen
         constant, better = self._compared.run(  # 8
@@ -263,9 +265,7 @@ class ScaledDescent:
 
     @property
     def _compared(self) -> Comparison:
-        return Comparison(
-            targets=self.targets, counts_share=LARGEST_SHARE / self.comparison_share
-        )
+        return Comparison(targets=self.targets, counts_share=LARGEST_SHARE / self.comparison_share)
 
     def _numbers(self, problem: Problem) -> bool:
         return self.targets == "real" and problem.intercept
