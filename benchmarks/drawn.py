@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, xlogy
+from scipy.special import xlogy
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.preprocessing import StandardScaler
 

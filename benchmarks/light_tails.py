@@ -39,7 +39,7 @@ def gaussian_parameter(epsilon: float, delta: float = DELTA) -> float:
 def adassp(
     X: Doubles, y: Doubles, norm: float, largest: float, epsilon: float, rng: np.random.Generator
 ) -> Doubles:
-    """Slopes and intercept from rows (x, 1) of at most ``norm`` and targets of at most ``largest``."""
+    """Slopes and intercept; rows (x, 1) are at most ``norm`` long, targets at most ``largest``."""
     A = np.hstack([X, np.ones((len(X), 1))])
     A *= np.minimum(1.0, norm / np.linalg.norm(A, axis=1))[:, None]
     y = np.clip(y, -largest, largest)
@@ -97,8 +97,8 @@ def main() -> None:
                     least = math.sqrt(np.mean((test @ best[:d] + best[d] - target) ** 2))
                     (a, b), (p, q) = (np.median(rows[k], axis=0) for k in ("ada", "ours"))
                     print(f"{design:<10}{n:>8}{d:>4}{epsilon:>6g}{a:>14.4f}{p:>9.4f}{p / a:>8.2f}"
-                          f"{100 * (b / least - 1):>17.2f}{100 * (q / least - 1):>9.2f}{q / b:>12.3f}",
-                          flush=True)  # fmt: skip
+                          f"{100 * (b / least - 1):>17.2f}{100 * (q / least - 1):>9.2f}"
+                          f"{q / b:>12.3f}", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

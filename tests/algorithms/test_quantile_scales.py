@@ -161,10 +161,11 @@ def test_looks_at_the_target_add_up(zooms, epsilon, least, most):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2_000, 1)), rng.lognormal(3, 2, 2_000)
     looks, seen = QuantileScales(target=True, zooms=zooms), 0
+    problem = Problem(n=2_000, d=1)
     for seed in range(20):
         curator = Curator(X, y, budget=Budget(epsilon, 1e-6), noise="simulated", random_state=seed)
-        multiplier = curator.calibrate(lambda m: looks.plan(m, curator.problem))
-        last = looks.plan(multiplier, curator.problem)[0].events[-1]
+        multiplier = curator.calibrate(lambda m: looks.plan(m, problem))
+        last = looks.plan(multiplier, problem)[0].events[-1]
         assert 2_000 / last.std == pytest.approx(9.6, rel=0.05)
         seen += int(looks.run(curator, multiplier).reliable[-1])
     assert least <= seen <= most

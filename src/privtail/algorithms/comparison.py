@@ -46,8 +46,8 @@ class Comparison:
 
     A record's gain is clamped to the loss of a margin that is off by one scale of the target (to 1
     for labels, to the highest count seen): neither noise of slopes nor a few outlying records
-    decide. Where ``targets`` are labels, how often each occurs is bought first, since a trained intercept
-    is too noisy for a constant.
+    decide. Where ``targets`` are labels, how often each occurs is bought first, since a trained
+    intercept is too noisy for a constant.
 
     **Privacy.** Gaussian releases of one or two means of values in [-1, 1], and of a histogram of
     labels; ``multiplier`` is the noise of the first in units of 1/n. The second costs twice as

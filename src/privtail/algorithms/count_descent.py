@@ -109,7 +109,7 @@ class CountDescent:
         return Level(self._priced(multiplier, SHARP, problem))
 
     def _priced(self, multiplier: float, sharp: int, problem: Problem) -> GaussianNoise:
-        """The usual share, or what is sharp, up to the largest; ``multiplier`` is that of a step."""
+        """The usual share of steps of ``multiplier``, less where sharp, or more to become so."""
         usual, least = (
             multiplier / math.sqrt(self.steps * share) for share in (self.share, LARGEST_SHARE)
         )

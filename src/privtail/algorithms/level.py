@@ -43,7 +43,7 @@ class Level:
         self, curator: Curator, loss: Loss, w: Doubles, widest: float, length: float = 1.0,
         doubt: float = 0.0,
     ) -> Doubles:  # fmt: skip
-        """``w`` with its intercept moved ``length`` times the mean derivative, clipped at ``widest``.
+        """``w``, its intercept moved ``length`` times the mean derivative, clipped at ``widest``.
 
         Below ``doubt`` deviations of the noise it does not move, beyond it moves less than seen
         (James and Stein 1961, for one number).

@@ -116,9 +116,10 @@ class QuantileScales:
     each of which cuts the cells that hold the middle half into 32. A feature that stays unresolved
     (it is nearly constant) keeps the spread of the first look. ``target`` includes the target
     column, with a part of the budget of its own; looks at it that need not go closer, or did not
-    see it yet, are through the same window again, and their counts are added. Where the noise of a feature's cell exceeds n/12,
-    every record votes for one feature only, and all features share one scale. ``enough``: the first
-    look at features needs no less noise than n over this; other counts no less than n/100.
+    see it yet, are through the same window again, and their counts are added. Where the noise of a
+    feature's cell exceeds n/12, every record votes for one feature only, and all features share one
+    scale. ``enough``: the first look at features needs no less noise than n over this; other counts
+    no less than n/100.
 
     **Privacy.** Per look one Gaussian release of d histograms (l2 sensitivity sqrt(2 d) under
     replace-one) and one of the target's; together they cost what one release of noise
