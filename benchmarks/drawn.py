@@ -116,6 +116,8 @@ class Drawn:
         if self.task == "counts":
             model = PoissonRegressor(alpha=1e-3)
         elif self.task.startswith("labels"):
+            if len(np.unique(self.y)) == 1:
+                return self.constant()
             model = LogisticRegression(max_iter=50)
         with np.errstate(all="ignore"):
             return self.error(model.fit(X, self.y).predict(X_test))
@@ -162,7 +164,8 @@ def _log_uniform(rng: Rng, low: float, high: float) -> float:
 
 def _spread(v: Doubles) -> float:
     low, high = np.quantile(v, [0.05, 0.95])
-    return float(high - low) / 3.29 or float(np.std(v)) or 1.0
+    spread = float(high - low) / 3.29 or float(np.std(v))
+    return spread if spread > 1e-9 * float(np.abs(v).max()) else 1.0
 
 
 def _features(rng: Rng, n: int, d: int, words: dict[str, str]) -> Doubles:

@@ -88,10 +88,12 @@ class Comparison:
                 constant = np.zeros_like(w)
                 constant[-1] = _log_odds(counts, loss, problem)
         noticed = self.deviations * noise.event(problem.improvement(ClampedMean(1.0))).std
-        bounds = [_loss_of_one(loss, unit)]
-        if not self._labels and multiplier > 0:
-            visible = VISIBLE if loss.targets == "real" else 0.0
-            bounds = [bounds[0] * max(1.0, part / noticed) for part in (visible, SERIOUS)]
+        visible = VISIBLE if loss.targets == "real" else 0.0
+        parts = (visible,) if self._labels else (visible, SERIOUS)
+        bounds = [
+            _loss_of_one(loss, unit) * (max(1.0, part / noticed) if noticed > 0 else 1.0)
+            for part in parts
+        ]
         gains = [
             float(
                 batch.improvement(loss, w, constant, ClampedMean(bound)).release(noise)[0] / bound

@@ -29,9 +29,18 @@ _ZERO = len(_POWERS)
 WINDOW = np.linspace(-2.0, 2.0, 65)
 """Public edges of a closer look: the cells that held the middle half are its half."""
 
-_BEYOND_WINDOW = 2.0 ** (1 + np.arange(1, 97) / 2)
-TARGET_WINDOW = np.concatenate([-_BEYOND_WINDOW[::-1], np.linspace(-2, 2, 66), _BEYOND_WINDOW])
-"""The same for the target: as many edges as `EDGES`, so that any look may follow any other."""
+
+def _window(cells: int) -> Doubles:
+    """So many edges from -2 to 2, and beyond them powers of sqrt 2: as many as `EDGES`."""
+    beyond = 2.0 ** (1 + np.arange(1, (len(EDGES) - cells) // 2 + 1) / 2)
+    return np.concatenate([-beyond[::-1], np.linspace(-2.0, 2.0, cells), beyond])
+
+
+COARSE, FINE = _window(66), _window(130)
+"""The same for the target, so that any look may follow any other; and where noise is small."""
+
+FINE_FROM = 30
+"""Looks at the target are through the finer window where a cell's noise is n over this, or less."""
 
 TARGET_SHARE = 0.6
 """Part of the budget that goes to the target, whose scale and level matter most."""
@@ -277,7 +286,8 @@ class _Sight:
         closer = seen.reliable & ~self.found.resolved & (self.found.centres != 0)
         if closer.all():
             self._coarser, (self._middle, self._half) = self.found, self.found.window()
-            self._edges, self._looks = TARGET_WINDOW, 0
+            fine = self._std <= batch.problem.n / FINE_FROM
+            self._edges, self._looks = FINE if fine else COARSE, 0
             self._counts = np.zeros_like(self._counts)
 
 
