@@ -151,3 +151,21 @@ def test_a_column_of_which_only_zeros_show_is_known():
     found = describe(rare, epsilon=3.0)
     assert not found.zeros.any()
     assert 1e5 < found.scales[0] < 1e7
+
+
+@pytest.mark.parametrize(
+    ("zooms", "epsilon", "least", "most"), [(0, 0.03, 0, 7), (3, 0.06, 16, 20)]
+)
+def test_looks_at_the_target_add_up(zooms, epsilon, least, most):
+    """One look has noise n/9.6 in a cell, and the target fills many: it takes four to see it."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2_000, 1)), rng.lognormal(3, 2, 2_000)
+    looks, seen = QuantileScales(target=True, zooms=zooms), 0
+    problem = Problem(n=2_000, d=1)
+    for seed in range(20):
+        curator = Curator(X, y, budget=Budget(epsilon, 1e-6), noise="simulated", random_state=seed)
+        multiplier = curator.calibrate(lambda m: looks.plan(m, problem))
+        last = looks.plan(multiplier, problem)[0].events[-1]
+        assert 2_000 / last.std == pytest.approx(9.6, rel=0.05)
+        seen += int(looks.run(curator, multiplier).reliable[-1])
+    assert least <= seen <= most

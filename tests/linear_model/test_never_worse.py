@@ -9,7 +9,13 @@ import pytest
 
 from privtail.algorithms import NAMES
 from privtail.errors import InvalidInput
-from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+from privtail.linear_model import (
+    DPHuberRegressor,
+    DPLADRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+)
 
 EPSILONS = (0.05, 1.0)
 
@@ -94,3 +100,49 @@ def test_labels(n):
             )
             wrong = np.mean(model.fit(X, labels).predict(X) != labels)
             assert wrong < 2 * min(np.mean(labels), 1 - np.mean(labels))
+
+
+def constant_wins(model, X, y):
+    """Whether the model is the constant: its slopes are zero."""
+    return not np.any(model.fit(X, y).coef_)
+
+
+def test_the_constant_of_absolute_errors_is_a_median():
+    """Far from the mean, in any unit, where the slopes say nothing."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3_000, 3)), 1e-3 * rng.lognormal(0, 1, 3_000)
+    for Model in (DPLADRegressor, DPHuberRegressor):
+        model = Model(epsilon=0.3, noise="simulated", random_state=0)
+        assert constant_wins(model, X, y)
+        wrong = np.abs(model.intercept_ - y).mean()
+        assert wrong < 1.05 * np.abs(np.median(y) - y).mean()
+
+
+@pytest.mark.parametrize("rate", [0.15, 3.0, 300.0])
+def test_the_constant_of_counts_is_their_mean(rate):
+    rng = np.random.default_rng(0)
+    X = rng.pareto(1.5, (4_000, 5))
+    y = rng.poisson(rate, 4_000).astype(float)
+    for seed in range(5):
+        model = DPPoissonRegressor(epsilon=0.5, alpha=0.0, noise="simulated", random_state=seed)
+        assert constant_wins(model, X, y)
+        assert model.predict(X[:1])[0] == pytest.approx(y.mean(), rel=0.25)
+
+
+def test_the_constant_of_labels_is_the_most_frequent_one():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1_000, 3)), rng.choice(3, 1_000, p=[0.2, 0.6, 0.2])
+    for seed in range(10):
+        model = DPLogisticRegression(
+            epsilon=0.1, classes=[0, 1, 2], noise="simulated", random_state=seed
+        )
+        assert np.mean(model.fit(X, y).predict(X) == 1) > 0.99
+
+
+@pytest.mark.parametrize("far", [0.0, 1e3, 1e5])
+def test_a_far_target_is_found_with_little_budget(far):
+    """n times the Gaussian-DP parameter is 47 here; one look alone would often miss it."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2_000, 3)), far + rng.normal(size=2_000)
+    for seed in range(10):
+        assert ratio(X, y, 0.1, seed) < 1.2

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.losses import Loss, Targets, WeightedLoss
+from privtail.losses import Loss, PoissonLoss, Targets, WeightedLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.means import ClampedMean
@@ -18,14 +18,20 @@ from privtail.trusted.problem import Problem
 ENOUGH = 100
 """A mean over the records whose noise is its range over this decides all that matters here."""
 
+SHARP = 30
+"""Counts of labels with noise n over this tell the most frequent one."""
+
 FINEST = 10_000
 """A comparison is as fine as the range of a gain over this; no model is worth a finer one."""
 
 VISIBLE = 0.01
 """Gains of real targets are clamped as late as this part of a typical loss can still be seen."""
 
-COUNTED = 0.5
-"""Gains of counts are clamped to this part of the mean count."""
+HIDDEN = 0.5
+"""Noise that hides half of the largest gain there may be hides all models: none is kept."""
+
+SERIOUS = 0.1
+"""A loss of this part of a typical loss must be seen, however few records it comes from."""
 
 Doubles = NDArray[np.float64]
 
@@ -34,27 +40,32 @@ Doubles = NDArray[np.float64]
 class Comparison:
     """Keep a model if it lowers the mean loss of a constant by more than ``deviations`` of noise.
 
-    A record's gain is clamped to the loss of a margin that is off by one scale of the target (to 1
-    for labels, COUNTED for counts): neither noise of slopes nor a few outlying records decide.
-    Where ``targets`` are labels, how often each occurs is bought first, since a trained intercept
-    is too noisy for a constant.
+    Of numbers, a second mean gain is bought that is clamped as late as a loss of `SERIOUS` can
+    still be seen: a model that loses there by more than the noise is not kept, for it is far off
+    where features are large.
 
-    **Privacy.** One Gaussian release of a mean of values in [-1, 1], and one of a histogram of the
-    labels; ``multiplier`` is the noise of the first in units of 1/n; the second has half of it, in
-    counts.
+    A record's gain is clamped to the loss of a margin that is off by one scale of the target (to 1
+    for labels, to the highest count seen): neither noise of slopes nor a few outlying records
+    decide. Where ``targets`` are labels, how often each occurs is bought first, since a trained
+    intercept is too noisy for a constant.
+
+    **Privacy.** Gaussian releases of one or two means of values in [-1, 1], and of a histogram of
+    labels; ``multiplier`` is the noise of the first in units of 1/n. The second costs twice as
+    much, less if that would be finer than n over `ENOUGH`, or up to ``counts_share`` times as much
+    if it would not be `SHARP`.
     """
 
     targets: Targets = "real"
     deviations: float = 2.0
+    counts_share: float = 2.0
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """One or two releases."""
-        events = [
-            no_finer(multiplier, problem, FINEST).event(problem.improvement(ClampedMean(1.0)))
-        ]
+        gain = no_finer(multiplier, problem, FINEST).event(problem.improvement(ClampedMean(1.0)))
+        events = [gain] if self._labels else [gain, gain]
         if self._labels:
             counts = problem.histogram(1, max(1, problem.outputs - 1))
-            events.insert(0, no_finer(multiplier / 2, problem).event(counts))
+            events.insert(0, self._counting(multiplier, problem).event(counts))
         return (Round(events=tuple(events)),)
 
     def run(
@@ -69,21 +80,34 @@ class Comparison:
         batch = curator.everyone()
         if self._labels:
             edges = np.arange(max(1, problem.outputs - 1)) + 0.5
-            less = no_finer(multiplier / 2, problem)
+            less = self._counting(multiplier, problem)
             answer = problem.histogram(1, len(edges))
             counts = batch.histogram((-1,), edges).release(less)
             if problem.intercept:
                 counts = np.maximum(counts, max(1.0, less.event(answer).std))
                 constant = np.zeros_like(w)
                 constant[-1] = _log_odds(counts, loss, problem)
-        bound = _loss_of_one(loss, unit)
-        if loss.targets == "real" and multiplier > 0:
-            relative = noise.event(problem.improvement(ClampedMean(1.0))).std
-            bound *= max(1.0, VISIBLE / (self.deviations * relative))
-        mean = ClampedMean(bound)
-        gain = batch.improvement(loss, w, constant, mean).release(noise)
-        better = gain[0] > self.deviations * noise.event(problem.improvement(mean)).std
-        return constant, bool(better or multiplier == 0)
+        noticed = self.deviations * noise.event(problem.improvement(ClampedMean(1.0))).std
+        visible = VISIBLE if loss.targets == "real" else 0.0
+        parts = (visible,) if self._labels else (visible, SERIOUS)
+        bounds = [
+            _loss_of_one(loss, unit) * (max(1.0, part / noticed) if noticed > 0 else 1.0)
+            for part in parts
+        ]
+        gains = [
+            float(
+                batch.improvement(loss, w, constant, ClampedMean(bound)).release(noise)[0] / bound
+            )
+            for bound in bounds
+        ]
+        better = noticed < HIDDEN and gains[0] > noticed and gains[-1] > -noticed
+        return constant, better or multiplier == 0
+
+    def _counting(self, multiplier: float, problem: Problem) -> GaussianNoise:
+        """Noise of the counts of labels; a histogram costs half of what a mean costs."""
+        most = multiplier / math.sqrt(2 * self.counts_share)
+        sharp = problem.n / problem.max_rows / SHARP
+        return no_finer(max(most, min(multiplier / 2, sharp)), problem)
 
     @property
     def _labels(self) -> bool:
@@ -104,9 +128,13 @@ def _log_odds(counts: Doubles, loss: Loss, problem: Problem) -> Doubles:
 
 
 def _loss_of_one(loss: Loss, unit: float) -> float:
-    """Loss of a real target that a margin misses by ``unit``; 1 for labels, COUNTED for counts."""
-    if loss.targets == "count":
-        return COUNTED
+    """Loss of a real target that a margin misses by ``unit``; 1 for labels.
+
+    For counts the largest one that the loss's highest expected count l allows, l + 3 sqrt(l).
+    """
+    if isinstance(loss, PoissonLoss):
+        root = math.exp(loss.highest / 2)
+        return root * (root + 3) / (loss.mean or 1.0)
     if loss.targets != "real":
         return 1.0
     missed, hit = loss.values(np.array([[unit], [0.0]]), np.zeros(2))

@@ -9,19 +9,32 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.algorithms.level import Level
 from privtail.algorithms.protocol import Algorithm
+from privtail.algorithms.quantile_scales import above_noise
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, Multiple, require
 from privtail.errors import IncompatibleParts
-from privtail.losses import POISSON_MARGIN, AnyLoss, PoissonLoss
+from privtail.losses import POISSON_MARGIN, AnyLoss, PoissonLoss, SquaredLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
 POWERS = 2.0 ** np.arange(-63, 64)
-EDGES = np.append(POWERS / math.sqrt(2), POWERS[-1] * math.sqrt(2))
-"""Public edges for counts: a cell for zero, then one around every power of two."""
+EDGES = np.concatenate([[-1.0], POWERS / math.sqrt(2), POWERS[-1:] * math.sqrt(2)])
+"""Public edges for counts: below zero, zero, then a cell around every power of two."""
+
+_MIDDLES = np.concatenate([[0.0, 0.0], POWERS, POWERS[-1:] * math.sqrt(2)])
+
+VISIBLE = 20
+"""A histogram of counts with noise n over this shows how far they reach."""
+
+SHARP = 40
+"""A clipped mean with noise n over this does for a constant."""
+
+LARGEST_SHARE = 20.0
+"""Steps that both may cost each, in parts of all, where less would not do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,17 +42,20 @@ class CountDescent:
     """`PoissonLoss` by another algorithm that starts at the logarithm of a private mean.
 
     The curvature of exp(margin) is unbounded; near the mean it is the mean. So a histogram of the
-    counts over public edges is bought first, the objective is divided by the mean, and the descent
-    starts from the constant model. Margins count up to the highest count that was seen: a record
+    counts over public edges is bought first, then (with an intercept) their mean, clipped where
+    that misses as much as noise adds. The objective is divided by the mean, and the descent starts
+    from the constant model. Margins count up to the highest count that was seen: a record
     far out would else be expected to hold any number of them.
 
     Parameters
     ----------
     inner : the algorithm of the descent.
-    share : variance budget of the histogram, as a part of ``steps`` full-batch releases.
+    share : variance budget of the histogram, and of the mean, as parts of ``steps`` full-batch
+        releases; they take less where less is enough, and more where it would be too little.
     steps : releases of the inner algorithm.
 
-    **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2, then the inner plan.
+    **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2, one of a clipped
+    mean, then the inner plan.
     """
 
     inner: Algorithm
@@ -49,10 +65,11 @@ class CountDescent:
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """The histogram of the counts, then the descent."""
-        noise = GaussianNoise(self._mean(multiplier))
+        """The histogram of the counts, their mean, the descent."""
+        noise = self._counting(multiplier, problem)
         first = Round(events=(noise.event(problem.histogram(1, len(EDGES))),))
-        return compose((first,), self.inner.plan(multiplier, problem))
+        level = self._level(multiplier, problem).plan(problem) if problem.intercept else ()
+        return compose((first,), level, self.inner.plan(multiplier, problem))
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
@@ -64,29 +81,58 @@ class CountDescent:
                 "CountDescent is for PoissonLoss; its inner algorithm for more."
             )
         require(domain, *self.needs, needed_by="CountDescent")
-        problem, std = curator.problem, self._mean(multiplier)
-        counts = curator.everyone().histogram((-1,), EDGES).release(GaussianNoise(std))
-        mean, top = _described(counts, std, problem.n)
+        problem, law = curator.problem, self._counting(multiplier, curator.problem)
+        released = curator.everyone().histogram((-1,), EDGES).release(law)
+        std = law.event(problem.histogram(1, len(EDGES))).std
+        counts = above_noise(released, std, problem.n, EDGES)
+        level = self._level(multiplier, problem)
+        clip = _clip(counts, level.deviation(problem))
+        mean, top = _described(counts, std, problem.n, clip)
         w = starting_point(problem, start)
-        if problem.intercept and start is None:
-            w[-1] = math.log(mean)
+        if problem.intercept:
+            least = max(clip * level.deviation(problem) / 4, 1 / problem.n)
+            middle = np.zeros_like(w)
+            middle[-1] = clip / 2
+            mean = max(float(level.run(curator, SquaredLoss(), middle, clip / 2)[-1, 0]), least)
+            w[-1] = math.log(mean) if start is None else w[-1]
+            top = max(top, 2 * mean)
         size = mean if problem.intercept else max(mean, 1.0)
         part = Multiple(domain=domain, factor=1 / size)
         highest = min(math.log(top), POISSON_MARGIN) if curator.budget.private else POISSON_MARGIN
         loss = PoissonLoss(mean=size, highest=highest)
         return replace(self.inner.run(curator, loss, part, multiplier, w), highest=highest)
 
-    def _mean(self, multiplier: float) -> float:
-        return multiplier / math.sqrt(2 * self.steps * self.share)
+    def _counting(self, multiplier: float, problem: Problem) -> GaussianNoise:
+        return self._priced(multiplier / math.sqrt(2), VISIBLE, problem)
+
+    def _level(self, multiplier: float, problem: Problem) -> Level:
+        return Level(self._priced(multiplier, SHARP, problem))
+
+    def _priced(self, multiplier: float, sharp: int, problem: Problem) -> GaussianNoise:
+        """The usual share of steps of ``multiplier``, less where sharp, or more to become so."""
+        usual, least = (
+            multiplier / math.sqrt(self.steps * share) for share in (self.share, LARGEST_SHARE)
+        )
+        return GaussianNoise(max(least, min(usual, problem.n / problem.max_rows / sharp)))
 
 
-def _described(counts: NDArray[np.float64], std: float, n: int) -> tuple[float, float]:
-    """Mean, and the largest expected count that the highest cell seen allows: l + 3 sqrt(l)."""
-    kept = np.where(counts > 3.5 * std, counts, 0.0)
-    seen = np.flatnonzero(kept)
-    middles = np.concatenate([[0.0], POWERS, POWERS[-1:]])
-    mean = float(kept @ middles) / max(float(kept.sum()), 1.0)
+def _described(counts: NDArray[np.float64], std: float, n: int, clip: float) -> tuple[float, float]:
+    """Mean, and the largest expected count that the highest cell seen allows: l + 3 sqrt(l).
+
+    But no more than ``clip`` allows.
+    """
+    seen = np.flatnonzero(counts)
     hidden = 3.5 * std / n
-    mean = mean or max(hidden / 2, 1 / n)
-    top = EDGES[min(int(seen[-1]), len(EDGES) - 1)] if len(seen) else mean
-    return mean, max((math.sqrt(float(top) + 9 / 4) - 3 / 2) ** 2, 2 * mean + hidden)
+    mean = float(counts @ _MIDDLES) / max(float(counts.sum()), 1.0) or max(hidden / 2, 1 / n)
+    top = min(clip, max(0.0, EDGES[min(int(seen[-1]), len(EDGES) - 1)])) if len(seen) else mean
+    return mean, max((math.sqrt(top + 9 / 4) - 3 / 2) ** 2, 2 * mean + hidden)
+
+
+def _clip(counts: NDArray[np.float64], deviation: float) -> float:
+    """Where a mean of these counts misses as much as noise adds, which has half of ``deviation``.
+
+    1 where nothing shows but zeros.
+    """
+    parts, edges = counts / max(float(counts.sum()), 1.0), EDGES[2:]
+    missed = np.array([parts @ np.maximum(_MIDDLES - edge, 0.0) for edge in edges])
+    return max(1.0, float(edges[np.argmin((deviation / 2 * edges) ** 2 + missed**2)]))

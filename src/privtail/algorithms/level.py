@@ -1,4 +1,4 @@
-"""The intercept of least squares: a clipped mean of the residuals."""
+"""The intercept of a constant model, or of least squares: clipped means of derivatives."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
+from privtail.trusted.sampling import Everyone
 
 Doubles = NDArray[np.float64]
 
@@ -22,40 +23,42 @@ TINY = 2.0**-60
 
 @dataclass(frozen=True)
 class Level:
-    """Moves an intercept by the mean of the residuals of squares.
+    """Moves an intercept by the mean derivative: for squares, that of the residuals.
 
-    **Privacy.** One Gaussian release of a mean of values clipped at ``widest``.
+    **Privacy.** ``times`` Gaussian releases of a mean of values clipped at ``widest``.
     """
 
     noise: GaussianNoise
+    times: int = 1
 
     def plan(self, problem: Problem) -> Plan:
-        """One number."""
-        return (Round(events=(self._event(problem),)),)
+        """One number, so many times."""
+        return (Round(events=(self._event(problem),), times=self.times),)
 
     def deviation(self, problem: Problem) -> float:
         """Standard deviation of the noise, in units of the clipping threshold."""
         return self._event(problem).std
 
     def run(
-        self, curator: Curator, loss: Loss, w: Doubles, widest: float, doubt: float = 0.0
-    ) -> Doubles:
-        """``w`` with its intercept moved by the mean of the residuals, clipped at ``widest``.
+        self, curator: Curator, loss: Loss, w: Doubles, widest: float, length: float = 1.0,
+        doubt: float = 0.0,
+    ) -> Doubles:  # fmt: skip
+        """``w``, its intercept moved ``length`` times the mean derivative, clipped at ``widest``.
 
         Below ``doubt`` deviations of the noise it does not move, beyond it moves less than seen
         (James and Stein 1961, for one number).
         """
-        problem, map_ = curator.problem, curator.map
+        problem, map_, mean = curator.problem, curator.map, ClippedMean(widest)
         d, flat = problem.d, w.copy()
         flat[:d] /= TINY
         curator.transform(map_.scales * TINY, map_.offsets * TINY)
-        g = curator.everyone().gradient(loss, flat, ClippedMean(widest)).take([d])
-        move = float(g.release(self.noise)[0])
+        unsure = doubt * widest * self.deviation(problem)
+        for batch in curator.rounds(Everyone(), self.times):
+            move = float(batch.gradient(loss, flat, mean).take([d]).release(self.noise)[0])
+            if abs(move) > unsure:
+                flat[d] -= length * move * (1 - (unsure / move) ** 2)
         curator.transform(map_.scales, map_.offsets)
-        w, unsure = w.copy(), doubt * widest * self.deviation(problem)
-        if abs(move) > unsure:
-            w[d] -= move * (1 - (unsure / move) ** 2)
-        return w
+        return np.vstack([w[:d], flat[d:]])
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.gradient(ClippedMean(1.0)).take(1))

@@ -29,6 +29,19 @@ _ZERO = len(_POWERS)
 WINDOW = np.linspace(-2.0, 2.0, 65)
 """Public edges of a closer look: the cells that held the middle half are its half."""
 
+
+def _window(cells: int) -> Doubles:
+    """So many edges from -2 to 2, and beyond them powers of sqrt 2: as many as `EDGES`."""
+    beyond = 2.0 ** (1 + np.arange(1, (len(EDGES) - cells) // 2 + 1) / 2)
+    return np.concatenate([-beyond[::-1], np.linspace(-2.0, 2.0, cells), beyond])
+
+
+COARSE, FINE = _window(66), _window(130)
+"""The same for the target, so that any look may follow any other; and where noise is small."""
+
+FINE_FROM = 30
+"""Looks at the target are through the finer window where a cell's noise is n over this, or less."""
+
 TARGET_SHARE = 0.6
 """Part of the budget that goes to the target, whose scale and level matter most."""
 
@@ -44,8 +57,11 @@ SHARP = 12
 RARE = 400
 """Features may be zero for nearly all records: counts of them may be as fine as n over this."""
 
-SURE = 5.0
-"""How many deviations above zero a run of cells must stand to be believed."""
+SURE = 4.5
+"""How many deviations above zero a run of cells must stand to be believed.
+
+Of 400 histograms of noise alone one or two have such a run.
+"""
 
 _MAGNITUDES = ("scales", "deviations", "tails")
 
@@ -92,10 +108,9 @@ class Scales:
         inside = (self.lows == EDGES[_ZERO - 1]) & (self.highs == EDGES[_ZERO])
         return np.asarray(inside & ~self.resolved)
 
-    def window(self, fixed: int) -> tuple[Doubles, Doubles]:
-        """Middles and half widths of where to look closer; around zero for ``fixed`` columns."""
-        middles = self.lows + (self.highs - self.lows) / 2
-        middles[:fixed] = 0.0
+    def window(self, fixed: bool = False) -> tuple[Doubles, Doubles]:
+        """Middles and half widths of where to look closer; around zero if ``fixed``."""
+        middles = np.zeros_like(self.lows) if fixed else self.lows + (self.highs - self.lows) / 2
         halves = np.maximum(self.highs - middles, middles - self.lows)
         return middles, np.minimum(halves, BEYOND)
 
@@ -109,9 +124,11 @@ class QuantileScales:
     does not resolve (they lie far from zero, inside one power of two) get ``zooms`` closer looks,
     each of which cuts the cells that hold the middle half into 32. A feature that stays unresolved
     (it is nearly constant) keeps the spread of the first look. ``target`` includes the target
-    column, with a part of the budget of its own. Where the noise of a feature's cell exceeds n/12,
-    every record votes for one feature only, and all features share one scale. ``enough``: the first
-    look at features needs no less noise than n over this; other counts no less than n/100.
+    column, with a part of the budget of its own; looks at it that need not go closer, or did not
+    see it yet, are through the same window again, and their counts are added. Where the noise of a
+    feature's cell exceeds n/12, every record votes for one feature only, and all features share one
+    scale. ``enough``: the first look at features needs no less noise than n over this; other counts
+    no less than n/100.
 
     **Privacy.** Per look one Gaussian release of d histograms (l2 sensitivity sqrt(2 d) under
     replace-one) and one of the target's; together they cost what one release of noise
@@ -158,20 +175,23 @@ class QuantileScales:
         first, closer = self._looks(multiplier, curator.problem, len(columns))
         if not first.votes and not self.target:
             return _declared(d)
-        found = coarse = first.at(curator.everyone(), columns, EDGES, EDGES)
+        batch, sight = curator.everyone(), _Sight(first.target_std)
+        found = coarse = first.at(batch, columns, EDGES)
+        if self.target:
+            sight.add(batch, first.last())
         for batch in curator.rounds(Everyone(), self.zooms if closer.votes or self.target else 0):
-            middles, halves = found.window(d if curator.sparse else 0)
-            curator.transform(1 / halves[:d], -middles[:d] / halves[:d])
-            seen = closer.at(batch, columns, WINDOW, middles[-1] + halves[-1] * WINDOW)
-            found = _sharpened(found, seen, middles, halves)
+            middles, halves = found.window(curator.sparse)
+            curator.transform(1 / halves, -middles / halves)
+            found = _sharpened(found, closer.at(batch, columns, WINDOW), middles, halves)
+            if self.target:
+                sight.add(batch, closer.last())
         curator.transform(np.ones(d))
-        known = found.resolved.copy()
-        known[d:] = True  # a step of the target's size must not jump over what is known of it
         kept = {
-            name: np.where(known, getattr(found, name), getattr(coarse, name))
+            name: np.where(found.resolved, getattr(found, name), getattr(coarse, name))
             for name in _MAGNITUDES
         }
-        return replace(found, **kept)
+        found = replace(found, **kept)
+        return _joined(found, sight.found) if self.target else found
 
     def _looks(self, multiplier: float, problem: Problem, columns: int) -> tuple[_Look, _Look]:
         """First and closer look at so many columns.
@@ -228,25 +248,47 @@ class _Look:
             answer = problem.histogram(self.columns, edges, self.pooled)
             events.append(self.features().event(answer))
         if self.target:
-            events.append(self.last().event(problem.histogram(1, edges)))
+            events.append(self.last().event(problem.histogram(1, len(EDGES))))
         return tuple(events)
 
-    def at(
-        self, batch: Batch, columns: tuple[int, ...], edges: Doubles, target_edges: Doubles
-    ) -> Scales:
-        """Release and describe, in units of ``edges``; the target's cells lie at its own."""
-        n = batch.problem.n
-        found = _declared(batch.problem.d)
+    def at(self, batch: Batch, columns: tuple[int, ...], edges: Doubles) -> Scales:
+        """Release and describe the features, in units of ``edges``."""
+        n, found = batch.problem.n, _declared(batch.problem.d)
         if self.votes:
             counts = batch.histogram(columns, edges, self.pooled).release(self.features())
             counts = counts.reshape(-1, len(edges) + 1)
             seen = described(counts, self.std, n, edges, len(columns) if self.pooled else 1)
             for field in fields(Scales):
                 getattr(found, field.name)[list(columns)] = getattr(seen, field.name)
-        if not self.target:
-            return found
-        last = batch.histogram((-1,), target_edges).release(self.last())
-        return _joined(found, described(last[None, :], self.target_std, n, edges))
+        return found
+
+
+class _Sight:
+    """What is known of the target after some looks, each with noise ``std`` in a count."""
+
+    def __init__(self, std: float) -> None:
+        self._std, self._looks = std, 0
+        self._edges, self._middle, self._half = EDGES, np.zeros(1), np.ones(1)
+        self._counts = np.zeros(len(EDGES) + 1)
+        self.found = self._coarser = described(self._counts[None, :], 1.0, 1, EDGES)
+
+    def add(self, batch: Batch, law: GaussianNoise) -> None:
+        """Look again; closer next time, if that shows the target and not its spread."""
+        edges = EDGES if self._edges is EDGES else self._middle + self._half * self._edges
+        self._counts = self._counts + batch.histogram((-1,), edges).release(law)
+        self._looks += 1
+        mean, std = self._counts[None, :] / self._looks, self._std / math.sqrt(self._looks)
+        seen = described(mean, std, batch.problem.n, self._edges)
+        if self._edges is EDGES:
+            self.found = seen
+        else:
+            self.found = _sharpened(self._coarser, seen, self._middle, self._half, self._edges[-1])
+        closer = seen.reliable & ~self.found.resolved & (self.found.centres != 0)
+        if closer.all():
+            self._coarser, (self._middle, self._half) = self.found, self.found.window()
+            fine = self._std <= batch.problem.n / FINE_FROM
+            self._edges, self._looks = FINE if fine else COARSE, 0
+            self._counts = np.zeros_like(self._counts)
 
 
 def _declared(d: int) -> Scales:
@@ -276,11 +318,16 @@ def _joined(a: Scales, b: Scales) -> Scales:
     return Scales(*(np.concatenate(pair) for pair in pairs))
 
 
-def _sharpened(found: Scales, closer: Scales, middles: Doubles, halves: Doubles) -> Scales:
-    """What is known after a closer look, given in units of ``halves`` around ``middles``."""
+def _sharpened(
+    found: Scales, closer: Scales, middles: Doubles, halves: Doubles, end: float = WINDOW[-1]
+) -> Scales:
+    """What is known after a closer look, given in units of ``halves`` around ``middles``.
+
+    Sizes of columns that reach the ``end`` of what was looked at remain as they were.
+    """
     away = found.centres != 0  # a column of zeros is known as well as it can be
     better = found.reliable & closer.reliable & ~found.resolved & away
-    inside = better & (closer.tails < WINDOW[-1])
+    inside = better & (closer.tails < end)
 
     def places(name: str) -> Any:
         return np.where(better, middles + halves * getattr(closer, name), getattr(found, name))
@@ -315,7 +362,7 @@ def _describe(counts: Doubles, std: float, n: int, edges: Doubles) -> _Descripti
     cells = np.flatnonzero(kept)
     middles = np.array([_inside(int(cell), 0.5, edges) for cell in cells])
     _, centre = _quantile(kept, 0.5, edges)
-    deviation = math.sqrt(float(kept[cells] @ (middles - centre) ** 2 / total))
+    deviation = math.sqrt(float(kept[cells] / total @ (middles - centre) ** 2))
     first, last = _inside(int(cells[0]), 0.0, edges), _inside(int(cells[-1]), 1.0, edges)
     tail = max(abs(first - centre), abs(last - centre)) or 1.0
     (i, _), (j, _) = _quantile(kept, 0.25, edges), _quantile(kept, 0.75, edges)

@@ -46,17 +46,29 @@ RAREST = 10_000
 MOST_CLIPPED = 0.65
 """However large the noise, a third of the records is not clipped."""
 
-LARGEST_SHARE = 6.0
-"""Part of the descent's variance budget for what too little would not find: scales, the level."""
+LARGEST_SHARE = 24.0
+"""Part of the descent's variance budget for what too little would not find: scales, labels."""
 
-SHARP = 30
+LARGEST_LEVEL = 8.0
+"""The same for the level, of which the looks at the target know something already."""
+
+SHARP = 20
 """A mean of the target with noise n over this is good enough for a constant."""
 
-WIDE = 3.0
-"""Deviations of the target that the mean for a constant looks at."""
+MOVES = 3
+"""Of a constant that is not a mean: each takes it most of the way that is left."""
+
+NARROWEST, WIDEST = 1.5, 6.0
+"""Deviations of the target that the mean for a constant looks at: at least, and at most."""
+
+UNEVEN = 0.1
+"""It looks further as long as its noise is less than this part of a deviation."""
 
 RUNGS = 3
 """Wider thresholds that are tried, each with a tenth of the steps."""
+
+UNCLAMPED = 4.0
+"""Gains of counts are clamped late: their mean is bought at so many times the price."""
 
 NEGLIGIBLE = 0.02
 """Noise of an intercept, in residuals, that nobody would notice in a prediction."""
@@ -80,18 +92,19 @@ class ScaledDescent:
 
     1. Centre and scale every feature (and a numeric target) by private quantiles. With
        ``sparsity``, keep the features that the target goes with (`Screening`).
-    2. For squares: the mean of the target, for the constant model (`Level`).
+    2. For numbers: the mean of the target, or what else is the best constant (`Level`).
     3. Buy second moments of the features: the `Metric` of the steps.
     4. A fifth of the steps, with a threshold for Gaussian residuals of the target's scale.
     5. Buy the sizes of the residuals (of derivatives): a quantile of them is the threshold of the
-       steps that follow. It is ``level``, or lower where noise is large beside it.
+       steps that follow. It is ``level``, or lower where noise is large beside it; of labels and
+       counts, whose rare derivatives are not noise, up to where noise adds what clipping misses.
     6. For squares, unless noise is large: three tenths of the steps with wider thresholds, up to
        where noise adds as much as clipping may miss. A move is kept as far as it is longer than
        noise explains: least squares where residuals depend on features, else the robust fit.
     7. For squares: the intercept is a mean of the residuals, clipped where noise would be seen.
-    8. Buy one number: does the mean loss gain from the slopes (of labels: over what their bought
-       counts predict)? If not beyond the noise, or if the target's scale was not found, shrink to
-       the private constant.
+    8. Does the mean loss gain from the slopes (of labels: over what their bought counts predict)?
+       If not beyond the noise, or if it loses where records are far off, or if the target was not
+       found, shrink to the private constant (`Comparison`).
 
     Not from a paper. A step is a Newton step for a bound of the Hessian (Boehning and Lindsay
     1988) with the gradients of Mallows (1975): residuals clipped at the threshold, rows shrunk to
@@ -143,7 +156,7 @@ class ScaledDescent:
         plan = compose(
             self._looks.plan(scales, problem),
             self._screened(multiplier, problem),
-            begin.plan(problem) if self._least(problem) else (),
+            begin.plan(problem) if self._numbers(problem) else (),
             Metric.plan(self._price(2 * self.moment_share, multiplier), problem),
             (Round(events=(descent,), times=first), Round(events=(sizes,))),
             (Round(events=(descent,), times=self.steps - first),),
@@ -168,8 +181,12 @@ class ScaledDescent:
         domain = domain.scaled(1 / standard.scales)
         w = begin = standard.start(problem, start)
         first, last = self._levels(multiplier, problem)
-        if self._least(problem):  # 2
-            moved = first.run(curator, loss, w, WIDE * standard.deviation)
+        if self._numbers(problem):  # 2
+            bend = _bend(loss, unit)
+            reach = min(WIDEST, max(NARROWEST, UNEVEN / max(first.deviation(problem), 1e-300)))
+            widest = min(bend * reach * standard.deviation, loss.lipschitz)
+            doubt = 0.0 if standard.resolved else 1.0
+            moved = first.run(curator, loss, w, widest, 1 / bend, doubt)
             w = begin = moved if standard.seen else begin
 
         descent = _Descent(
@@ -181,15 +198,19 @@ class ScaledDescent:
         w = descent.run(w, threshold, short)  # 4
         counts = self._counts(curator, loss, w, multiplier)  # 5
         threshold = min(threshold, self._seen(counts, loss, multiplier, problem))
+        if self.targets != "real":
+            threshold = min(loss.lipschitz, max(threshold, descent.balanced(counts, usual)))
         w = descent.run(w, threshold, usual)
         if self.squares:  # 6
             w = descent.widened(w, threshold, wide, counts)
         if self._least(problem):  # 7
-            w = last.run(curator, loss, w, _widest(counts, last.deviation(problem), unit), 1.0)
+            w = last.run(
+                curator, loss, w, _widest(counts, last.deviation(problem), unit), doubt=1.0
+            )
 
-        known = self._least(problem) or not standard.seen
+        known = self._numbers(problem) or start is not None or not standard.seen
         constant, better = self._compared.run(  # 8
-            curator, loss, w, begin if known else without_slopes(w, problem),
+            curator, loss, w, without_slopes(begin if known else w, problem),
             standard.deviation if wide else unit,
             self._comparison(multiplier),
         )  # fmt: skip
@@ -218,17 +239,19 @@ class ScaledDescent:
     def _levels(self, multiplier: float, problem: Problem) -> tuple[Level, Level]:
         """Of the constant: the usual share, or more where that would not do; and of the end."""
         usual, least = (
-            self._price(share, multiplier) for share in (self.level_share, LARGEST_SHARE)
+            self._price(share, multiplier) for share in (self.level_share, LARGEST_LEVEL)
         )
         sharp = problem.n / problem.max_rows / SHARP
         first = max(least.multiplier, min(usual.multiplier, sharp))
-        return Level(GaussianNoise(first)), Level(usual)
+        times = 1 if self.squares else MOVES
+        return Level(GaussianNoise(first * math.sqrt(times)), times), Level(usual)
 
     def _sizes(self, multiplier: float, problem: Problem) -> GaussianNoise:
         return no_finer(self._price(2 * self.size_share, multiplier).multiplier, problem, RAREST)
 
     def _comparison(self, multiplier: float) -> float:
-        return self._price(self.comparison_share, multiplier).multiplier
+        share = self.comparison_share * (UNCLAMPED if self.targets == "count" else 1.0)
+        return self._price(share, multiplier).multiplier
 
     def _phases(self, multiplier: float, problem: Problem) -> tuple[int, int, int]:
         """Steps of stages 4, 5 and 6; with little budget none would be of use in the last."""
@@ -242,7 +265,10 @@ class ScaledDescent:
 
     @property
     def _compared(self) -> Comparison:
-        return Comparison(targets=self.targets)
+        return Comparison(targets=self.targets, counts_share=LARGEST_SHARE / self.comparison_share)
+
+    def _numbers(self, problem: Problem) -> bool:
+        return self.targets == "real" and problem.intercept
 
     def _least(self, problem: Problem) -> bool:
         return self.squares and problem.intercept
@@ -305,6 +331,8 @@ class ScaledDescent:
 
     def _seen(self, counts: Doubles, loss: Loss, multiplier: float, problem: Problem) -> float:
         """The threshold that clips as many of the records with a derivative as it should."""
+        if loss.lipschitz < STEEPEST <= loss.curvature:
+            return loss.lipschitz  # a kink: how often either side occurs says nothing
         heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
         moving = np.where(np.arange(len(counts)) > 0, counts, 0.0)
         if moving.sum() <= 0:
@@ -354,10 +382,9 @@ class _Descent:
             return w
         d, n, metric = self._curator.problem.d, self._curator.problem.n, self._metric
         steps //= RUNGS
-        one = self._law.event(self._curator.problem.gradient(MallowsMean(1.0, metric.reach))).std
-        each = one * metric.noise / math.sqrt(steps - steps // 3)
+        each = self._deviation(steps)
         sizes, parts = _parts(counts)
-        widest = max(threshold, balanced(counts, each))
+        widest = max(threshold, self.balanced(counts, steps))
         for wide in np.geomspace(threshold, widest, RUNGS + 1)[1:]:
             move = self.run(w, float(wide), steps) - w
             square = float(parts @ np.minimum(sizes, wide) ** 2)
@@ -367,23 +394,26 @@ class _Descent:
             w = w + share * move
         return w
 
-    @property
-    def _bend(self) -> float:
-        """Curvature of the loss; of one with a kink, over moves of the target's scale."""
-        bend = self._loss.curvature
-        return bend if bend < STEEPEST else self._loss.lipschitz / self._unit
+    def balanced(self, counts: Doubles, steps: int) -> float:
+        """The threshold at which so many steps add as much noise as clipping misses."""
+        return balanced(counts, self._deviation(steps))
+
+    def _deviation(self, steps: int) -> float:
+        """Length of the noise in an average over so many steps, in units of the threshold."""
+        problem, reach = self._curator.problem, self._metric.reach
+        one = self._law.event(problem.gradient(MallowsMean(1.0, reach))).std
+        return one * self._metric.noise / math.sqrt(steps - steps // 3)
 
     def _length(self, walk: float) -> float:
         """As far as curvature and noise allow."""
-        bend = self._bend
-        first = 1 / bend if 0 < bend < math.inf else 1.0
+        first = 1 / _bend(self._loss, self._unit)
         walk *= self._metric.spread
         return min(first, self._most / walk) if walk > 0 else first
 
     def _rate(self, length: float) -> float:
         """The part by which a step contracts what noise did before."""
         squares = isinstance(self._loss, SquaredLoss | HuberLoss)
-        return CONTRACTS * min(1.0, length * self._bend) if squares else 0.0
+        return CONTRACTS * min(1.0, length * _bend(self._loss, self._unit)) if squares else 0.0
 
     def _add(self, step: Doubles, steps: int, skipped: int, rate: float) -> None:
         """What noise of deviation ``step`` per step adds to the average of a linear recursion.
@@ -395,6 +425,12 @@ class _Descent:
         left = np.where(gaps >= 0, (1 - rate) ** np.maximum(gaps, 0), 0.0).mean(axis=1)
         start = float(np.mean((1 - rate) ** (times[skipped:] + 1)))
         self.noise = np.hypot(start * self.noise, step * np.linalg.norm(left))
+
+
+def _bend(loss: Loss, unit: float) -> float:
+    """Curvature of a loss; of one with a kink, over moves of the target's scale."""
+    bend = loss.curvature if loss.curvature < STEEPEST else loss.lipschitz / unit
+    return bend if 0 < bend < math.inf else 1.0
 
 
 def balanced(counts: Doubles, deviation: float) -> float:

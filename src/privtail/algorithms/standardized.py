@@ -47,7 +47,7 @@ class Standard:
     unit : scale of the target; 1 for labels.
     level : centre of the target; 0 for labels, or without an intercept.
     seen : whether the target's histogram rose above its noise; without it any move is noise.
-    resolved : whether it told the target's scale; without it slopes would be noise.
+    resolved : whether it told the target's scale, and not only a cell that holds it.
     """
 
     scales: Doubles
@@ -92,9 +92,9 @@ class Standard:
         """Why not to trust a model that was found ``better`` than a constant or not."""
         if not self.seen:
             return (NO_LEVEL,)
-        if not self.resolved:
-            return (NO_SCALE,)
-        return () if better else (NO_GAIN,)
+        if better:
+            return ()
+        return (NO_GAIN if self.resolved else NO_SCALE,)
 
     def raw(self, w: Doubles, problem: Problem) -> Doubles:
         """Parameters of the raw features."""
