@@ -55,14 +55,17 @@ SHARP = 30
 WIDE = 3.0
 """Deviations of the target that the mean for a constant looks at."""
 
+DOUBT = 2.0
+"""What noise may explain of a move counts so many times against it."""
+
+BLOCK = 10
+"""Principal directions whose moves are judged together."""
+
 RUNGS = 3
 """Wider thresholds that are tried, each with a tenth of the steps."""
 
 NEGLIGIBLE = 0.02
 """Noise of an intercept, in residuals, that nobody would notice in a prediction."""
-
-DOUBT = 2.0
-"""What noise may explain of a move counts so many times against it."""
 
 CONTRACTS = 0.15
 """Part of the metric's curvature that records with clipped squares are taken to have.
@@ -144,7 +147,7 @@ class ScaledDescent:
             self._looks.plan(scales, problem),
             self._screened(multiplier, problem),
             begin.plan(problem) if self._least(problem) else (),
-            Metric.plan(self._price(2 * self.moment_share, multiplier), problem),
+            Metric.plan(self._moments(multiplier), problem, self._metrics_wanted(multiplier, problem)),
             (Round(events=(descent,), times=first), Round(events=(sizes,))),
             (Round(events=(descent,), times=self.steps - first),),
             end.plan(problem) if self._least(problem) else (),
@@ -172,8 +175,9 @@ class ScaledDescent:
             moved = first.run(curator, loss, w, WIDE * standard.deviation)
             w = begin = moved if standard.seen else begin
 
+        usual, wider = self._metrics(curator, standard, multiplier)
         descent = _Descent(
-            curator, loss, domain, self._metric(curator, standard, multiplier),  # 3
+            curator, loss, domain, usual,  # 3
             GaussianNoise(multiplier), unit, self.most_noise,
         )  # fmt: skip
         threshold = self._expected(loss, unit, multiplier, problem)
@@ -183,14 +187,14 @@ class ScaledDescent:
         threshold = min(threshold, self._seen(counts, loss, multiplier, problem))
         w = descent.run(w, threshold, usual)
         if self.squares:  # 6
-            w = descent.widened(w, threshold, wide, counts)
+            w = descent.widened(w, threshold, wide, counts, wider)
         if self._least(problem):  # 7
             w = last.run(curator, loss, w, _widest(counts, last.deviation(problem), unit), 1.0)
 
         known = self._least(problem) or not standard.seen
         constant, better = self._compared.run(  # 8
             curator, loss, w, begin if known else without_slopes(w, problem),
-            standard.deviation if wide else unit,
+            _size(counts) if wide else unit,
             self._comparison(multiplier),
         )  # fmt: skip
         doubts = standard.doubts(better)
@@ -272,11 +276,20 @@ class ScaledDescent:
             )
         return Standard.of(found, curator)
 
-    def _metric(self, curator: Curator, standard: Standard, multiplier: float) -> Metric:
+    def _moments(self, multiplier: float) -> GaussianNoise:
+        return self._price(2 * self.moment_share, multiplier)
+
+    def _metrics_wanted(self, multiplier: float, problem: Problem) -> int:
+        """A second metric is for the third phase."""
+        return 1 + (self._phases(multiplier, problem)[2] > 0)
+
+    def _metrics(self, curator: Curator, standard: Standard, multiplier: float) -> tuple[Metric, Metric]:
         intercept = np.ones(int(curator.problem.intercept), dtype=np.bool_)
         active = np.append(standard.scales < BEYOND, intercept)
-        price = self._price(2 * self.moment_share, multiplier)
-        return Metric.bought(curator, price, active if active.any() else ~active)
+        active, price = active if active.any() else ~active, self._moments(multiplier)
+        usual = Metric.bought(curator, price, active)
+        two = usual.matrix.ndim == 2 and self._metrics_wanted(multiplier, curator.problem) > 1
+        return usual, Metric.wider(curator, price, active) if two else usual
 
     def _clipped(self, multiplier: float, problem: Problem) -> float:
         """Part of the records whose residuals are clipped: the noisier a gradient, the more."""
@@ -345,27 +358,36 @@ class _Descent:
         self._add(length * std * metric.moves, steps, skipped, self._rate(length))
         return total / (steps - skipped)
 
-    def widened(self, w: Doubles, threshold: float, steps: int, counts: Doubles) -> Doubles:
+    def widened(self, w: Doubles, threshold: float, steps: int, counts: Doubles, wider: Metric) -> Doubles:
         """From ``w`` on with wider thresholds, as far as each shows more than noise.
 
         A move is shortened by what its length owes to noise (James and Stein 1961).
         """
         if steps == 0:
             return w
-        d, n, metric = self._curator.problem.d, self._curator.problem.n, self._metric
-        steps //= RUNGS
-        one = self._law.event(self._curator.problem.gradient(MallowsMean(1.0, metric.reach))).std
-        each = one * metric.noise / math.sqrt(steps - steps // 3)
+        d, n, steps = self._curator.problem.d, self._curator.problem.n, steps // RUNGS
         sizes, parts = _parts(counts)
-        widest = max(threshold, balanced(counts, each))
-        for wide in np.geomspace(threshold, widest, RUNGS + 1)[1:]:
-            move = self.run(w, float(wide), steps) - w
+        usual = self._metric
+        widest = max(threshold, balanced(counts, math.sqrt(float(self._variances(1.0, steps).sum()))))
+        rungs = [(usual, threshold**0.5 * widest**0.5), (usual, widest), (wider, widest)]
+        for self._metric, wide in rungs:
+            move = self.run(w, wide, steps) - w
             square = float(parts @ np.minimum(sizes, wide) ** 2)
-            noise = (each * wide) ** 2 + metric.reach**2 * square / n
-            seen = metric.length(move[:d]) ** 2
-            share = max(0.0, 1 - DOUBT * noise / seen) if seen > 0 else 0.0
-            w = w + share * move
+            seen = self._metric.coordinates(move, d)
+            kept = _shares(seen, self._variances(wide, steps) + square / n) * seen
+            import os
+            if os.environ.get("V"): print("wide",wide,"reach",self._metric.reach,"hidden",self._metric.hidden,np.round(np.linalg.norm(seen),3),np.round(np.linalg.norm(kept),3), np.sqrt(self._variances(wide,steps).sum()))
+            w = w + np.vstack([self._metric.slopes(kept, d), move[d:]])
+        self._metric = usual
         return w
+
+    def _variances(self, threshold: float, steps: int) -> Doubles:
+        """What noise adds to an average of iterates, along the principal directions."""
+        metric = self._metric
+        std = self._law.event(self._curator.problem.gradient(MallowsMean(threshold, metric.reach))).std
+        length = self._length(std * math.sqrt(steps))
+        left = np.array([_left(length * self._bend * rate, steps, steps // 3) for rate in metric.rates])
+        return np.asarray((length * std * left) ** 2 / metric.values)
 
     @property
     def _bend(self) -> float:
@@ -391,10 +413,30 @@ class _Descent:
         ``rate`` is the part by which a step contracts; that of the start is what is left of it.
         """
         times = np.arange(steps)
-        gaps = times[skipped:] - times[:, None]
-        left = np.where(gaps >= 0, (1 - rate) ** np.maximum(gaps, 0), 0.0).mean(axis=1)
         start = float(np.mean((1 - rate) ** (times[skipped:] + 1)))
-        self.noise = np.hypot(start * self.noise, step * np.linalg.norm(left))
+        self.noise = np.hypot(start * self.noise, step * _left(rate, steps, skipped))
+
+
+def _left(rate: float, steps: int, skipped: int) -> float:
+    """Deviation of an average of iterates whose noise of deviation 1 contracts at this rate."""
+    times = np.arange(steps)
+    gaps = times[skipped:] - times[:, None]
+    left = np.where(gaps >= 0, (1 - min(1.0, rate)) ** np.maximum(gaps, 0), 0.0).mean(axis=1)
+    return float(np.linalg.norm(left))
+
+
+def _shares(seen: Doubles, variances: Doubles) -> Doubles:
+    """(rows, 1) how much of a move (rows, K) in blocks of coordinates noise does not explain.
+
+    James and Stein 1961, block by block (Cai 1999).
+    """
+    shares = np.zeros((len(seen), 1))
+    for first in range(0, len(seen), BLOCK):
+        block = slice(first, first + BLOCK)
+        square = float(np.sum(seen[block] ** 2))
+        noise = DOUBT * seen.shape[1] * float(np.sum(variances[block]))
+        shares[block] = max(0.0, 1 - noise / square) if square > 0 else 0.0
+    return shares
 
 
 def balanced(counts: Doubles, deviation: float) -> float:
@@ -414,6 +456,12 @@ def _widest(counts: Doubles, deviation: float, unit: float) -> float:
     sizes, parts = _parts(counts)
     plenty = NEGLIGIBLE * math.sqrt(parts @ sizes**2) / deviation
     return max(balanced(counts, deviation), plenty) if parts.any() else unit
+
+
+def _size(counts: Doubles) -> float:
+    """Root mean square of the sizes."""
+    sizes, parts = _parts(counts)
+    return math.sqrt(float(parts @ sizes**2))
 
 
 def _parts(counts: Doubles) -> tuple[Doubles, Doubles]:
