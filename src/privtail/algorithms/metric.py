@@ -20,6 +20,9 @@ Doubles = NDArray[np.float64]
 WIDEST = 512
 """With more coordinates, second moments are too many: all directions are taken for alike."""
 
+VISIBLE = 0.05
+"""Longer rows count for what they are while noise hides no more than this curvature."""
+
 LONGEST = 2.0**10
 """No row is longer than so many typical ones."""
 
@@ -50,11 +53,11 @@ class Metric:
     spread: float
 
     @classmethod
-    def plan(cls, noise: GaussianNoise, problem: Problem, looks: int = 1) -> Plan:
+    def plan(cls, noise: GaussianNoise, problem: Problem) -> Plan:
         """Second moments, if they are not too many."""
         if problem.rows > WIDEST:
             return ()
-        return (Round(events=(noise.event(problem.moments(1.0)),), times=looks),)
+        return (Round(events=(noise.event(problem.moments(1.0)),)),)
 
     @classmethod
     def bought(cls, curator: Curator, noise: GaussianNoise, active: NDArray[np.bool_]) -> Self:
@@ -69,9 +72,12 @@ class Metric:
         if problem.rows > WIDEST:
             flat = np.full(problem.rows, reach)
             return cls(flat, active / reach, flat, np.ones(1), math.inf, reach, 1.0)
+        std = noise.event(problem.moments(2 * reach)).std
+        longer = float(np.clip(math.sqrt(VISIBLE / (math.sqrt(2) * reach * std)) if std else LONGEST, 1.0, LONGEST))
+        reach *= longer
         values, vectors, spectral = _seen(curator, noise, active, 2 * reach)
         trace = max(float(values.sum()), 0.0)
-        top = min(trace + math.sqrt(2) * spectral, 4 * rows)
+        top = min(trace + math.sqrt(2) * spectral, 4 * reach**2)
         unseen = values < 2 * spectral
         values = np.maximum(values, 0.0) + spectral
         if spectral > 1:
@@ -79,23 +85,6 @@ class Metric:
             top = min(top, max(reach, float(values.max())))
         top = max(top, LEAST)
         return cls._of(np.clip(values, LEAST * top, top), vectors, active, spectral, reach, trace)
-
-    @classmethod
-    def wider(cls, curator: Curator, noise: GaussianNoise, active: NDArray[np.bool_]) -> Self:
-        """The same of longer rows: four times as long, or more while noise stays below 1.
-
-        Here nothing but curvature bounds a step, so every direction counts for all that noise may
-        hide: only those move that long rows have much to say of.
-        """
-        rows = int(active.sum())
-        std = noise.event(curator.problem.moments(1.0)).std
-        longest = 1 / math.sqrt(math.sqrt(2 * rows) * std) if std else math.inf
-        radius = math.sqrt(rows) * min(LONGEST, max(8.0, longest / math.sqrt(rows)))
-        values, vectors, spectral = _seen(curator, noise, active, radius)
-        trace = max(float(values.sum()), 0.0)
-        values = np.maximum(values, 0.0) + spectral
-        values = np.maximum(values, LEAST * float(values.max()))
-        return cls._of(values, vectors, active, spectral, radius / 2, trace)
 
     @classmethod
     def _of(

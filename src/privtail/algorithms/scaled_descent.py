@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import math, os
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -130,7 +130,7 @@ class ScaledDescent:
     sparsity: int | None = None
     scale_share: float = 0.6
     selection_share: float = 1.0
-    moment_share: float = 0.1
+    moment_share: float = float(os.environ.get('MS','.1'))
     size_share: float = 0.05
     level_share: float = 0.05
     comparison_share: float = 0.05
@@ -139,7 +139,7 @@ class ScaledDescent:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The eight stages."""
-        scales, first = self._scales(multiplier, problem), self.steps // 5
+        scales, (first, usual, wide) = self._scales(multiplier, problem), self._phases(multiplier, problem)
         sizes = self._sizes(multiplier, problem).event(problem.derivative_norms(len(SIZES)))
         descent = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
         begin, end = self._levels(multiplier, problem)
@@ -147,9 +147,11 @@ class ScaledDescent:
             self._looks.plan(scales, problem),
             self._screened(multiplier, problem),
             begin.plan(problem) if self._least(problem) else (),
-            Metric.plan(self._moments(multiplier), problem, self._metrics_wanted(multiplier, problem)),
+            Metric.plan(self._moments(multiplier), problem),
             (Round(events=(descent,), times=first), Round(events=(sizes,))),
-            (Round(events=(descent,), times=self.steps - first),),
+            (Round(events=(descent,), times=usual),),
+            end.plan(problem) if self._least(problem) and wide else (),
+            (Round(events=(descent,), times=wide),),
             end.plan(problem) if self._least(problem) else (),
             self._compared.plan(self._comparison(multiplier), problem),
         )
@@ -175,9 +177,8 @@ class ScaledDescent:
             moved = first.run(curator, loss, w, WIDE * standard.deviation)
             w = begin = moved if standard.seen else begin
 
-        usual, wider = self._metrics(curator, standard, multiplier)
         descent = _Descent(
-            curator, loss, domain, usual,  # 3
+            curator, loss, domain, self._metric(curator, standard, multiplier),  # 3
             GaussianNoise(multiplier), unit, self.most_noise,
         )  # fmt: skip
         threshold = self._expected(loss, unit, multiplier, problem)
@@ -186,8 +187,10 @@ class ScaledDescent:
         counts = self._counts(curator, loss, w, multiplier)  # 5
         threshold = min(threshold, self._seen(counts, loss, multiplier, problem))
         w = descent.run(w, threshold, usual)
-        if self.squares:  # 6
-            w = descent.widened(w, threshold, wide, counts, wider)
+        if self._least(problem) and wide:  # 6
+            w = last.run(curator, loss, w, _widest(counts, last.deviation(problem), unit), 1.0)
+        if self.squares:
+            w = descent.widened(w, threshold, wide, counts)
         if self._least(problem):  # 7
             w = last.run(curator, loss, w, _widest(counts, last.deviation(problem), unit), 1.0)
 
@@ -279,17 +282,10 @@ class ScaledDescent:
     def _moments(self, multiplier: float) -> GaussianNoise:
         return self._price(2 * self.moment_share, multiplier)
 
-    def _metrics_wanted(self, multiplier: float, problem: Problem) -> int:
-        """A second metric is for the third phase."""
-        return 1 + (self._phases(multiplier, problem)[2] > 0)
-
-    def _metrics(self, curator: Curator, standard: Standard, multiplier: float) -> tuple[Metric, Metric]:
+    def _metric(self, curator: Curator, standard: Standard, multiplier: float) -> Metric:
         intercept = np.ones(int(curator.problem.intercept), dtype=np.bool_)
         active = np.append(standard.scales < BEYOND, intercept)
-        active, price = active if active.any() else ~active, self._moments(multiplier)
-        usual = Metric.bought(curator, price, active)
-        two = usual.matrix.ndim == 2 and self._metrics_wanted(multiplier, curator.problem) > 1
-        return usual, Metric.wider(curator, price, active) if two else usual
+        return Metric.bought(curator, self._moments(multiplier), active if active.any() else ~active)
 
     def _clipped(self, multiplier: float, problem: Problem) -> float:
         """Part of the records whose residuals are clipped: the noisier a gradient, the more."""
@@ -358,7 +354,7 @@ class _Descent:
         self._add(length * std * metric.moves, steps, skipped, self._rate(length))
         return total / (steps - skipped)
 
-    def widened(self, w: Doubles, threshold: float, steps: int, counts: Doubles, wider: Metric) -> Doubles:
+    def widened(self, w: Doubles, threshold: float, steps: int, counts: Doubles) -> Doubles:
         """From ``w`` on with wider thresholds, as far as each shows more than noise.
 
         A move is shortened by what its length owes to noise (James and Stein 1961).
@@ -367,18 +363,14 @@ class _Descent:
             return w
         d, n, steps = self._curator.problem.d, self._curator.problem.n, steps // RUNGS
         sizes, parts = _parts(counts)
-        usual = self._metric
-        widest = max(threshold, balanced(counts, math.sqrt(float(self._variances(1.0, steps).sum()))))
-        rungs = [(usual, threshold**0.5 * widest**0.5), (usual, widest), (wider, widest)]
-        for self._metric, wide in rungs:
+        widest = max(threshold, balanced(counts, math.sqrt(float(self._variances(1.0, steps).sum())/(1 if os.environ.get('NB') else len(w)))))
+        for wide in np.geomspace(threshold, widest, RUNGS + 1)[1:]:
             move = self.run(w, wide, steps) - w
-            square = float(parts @ np.minimum(sizes, wide) ** 2)
+            wide=float(wide); square = float(parts @ np.minimum(sizes, wide) ** 2)
             seen = self._metric.coordinates(move, d)
             kept = _shares(seen, self._variances(wide, steps) + square / n) * seen
-            import os
             if os.environ.get("V"): print("wide",wide,"reach",self._metric.reach,"hidden",self._metric.hidden,np.round(np.linalg.norm(seen),3),np.round(np.linalg.norm(kept),3), np.sqrt(self._variances(wide,steps).sum()))
             w = w + np.vstack([self._metric.slopes(kept, d), move[d:]])
-        self._metric = usual
         return w
 
     def _variances(self, threshold: float, steps: int) -> Doubles:
