@@ -23,8 +23,8 @@ WIDEST = 512
 VISIBLE = 0.05
 """Longer rows count for what they are while noise hides no more than this curvature."""
 
-LONGEST = 2.0**10
-"""No row is longer than so many typical ones."""
+LONGEST = 1024.0
+"""So many times the length of a typical row is as long as any."""
 
 LEAST = 1e-5
 """No direction counts for less than this part of the largest."""
@@ -38,10 +38,12 @@ class Metric:
     ----------
     matrix, inverse : (rows, rows), or (rows,) diagonals; the inverse is 0 where a coordinate is
         not active.
-    reach : length of a typical row; longer ones are shrunk to it.
+    values, vectors : the principal directions of the active coordinates, those of large curvature
+        first: (r,) curvatures, (rows, r) directions.
+    hidden : how much of each curvature may be noise.
+    reach : longer rows are shrunk to this length.
     spread : length of what a unit of noise in every coordinate moves in a step of 1, seen in
         predictions.
-    largest : the largest curvature.
     """
 
     matrix: Doubles
@@ -61,7 +63,7 @@ class Metric:
 
     @classmethod
     def bought(cls, curator: Curator, noise: GaussianNoise, active: NDArray[np.bool_]) -> Self:
-        """Second moments of rows clipped to twice the length of a typical row.
+        """Second moments of rows clipped to twice the reach, that of a typical row or longer.
 
         A direction counts for what was seen and the spectral norm of the noise, but for no more
         than the trace, which bounds all. Where noise hides the curvature of a typical direction,
@@ -71,10 +73,10 @@ class Metric:
         reach = math.sqrt(rows)
         if problem.rows > WIDEST:
             flat = np.full(problem.rows, reach)
-            return cls(flat, active / reach, flat, np.ones(1), math.inf, reach, 1.0)
-        std = noise.event(problem.moments(2 * reach)).std
-        longer = float(np.clip(math.sqrt(VISIBLE / (math.sqrt(2) * reach * std)) if std else LONGEST, 1.0, LONGEST))
-        reach *= longer
+            every = np.ones(problem.rows)
+            return cls(flat, active / reach, flat, every, math.inf, reach, 1.0)
+        hidden = math.sqrt(2 * rows) * noise.event(problem.moments(2 * reach)).std
+        reach *= min(LONGEST, max(1.0, math.sqrt(VISIBLE / hidden))) if hidden > 0 else LONGEST
         values, vectors, spectral = _seen(curator, noise, active, 2 * reach)
         trace = max(float(values.sum()), 0.0)
         top = min(trace + math.sqrt(2) * spectral, 4 * reach**2)
@@ -113,11 +115,11 @@ class Metric:
 
     @property
     def rates(self) -> Doubles:
-        """(rows,) parts by which a step of 1 surely contracts each principal direction."""
+        """(r,) parts by which a step of 1 surely contracts each principal direction."""
         return np.maximum(0.0, 1 - self.hidden / self.values)
 
     def coordinates(self, move: Doubles, d: int) -> Doubles:
-        """(rows, K) of a move of the slopes (d, K) along the principal directions.
+        """(r, K) of a move of the slopes (d, K) along the principal directions.
 
         Their squares add up to its length in the metric, with the best move of the intercept beside
         it.

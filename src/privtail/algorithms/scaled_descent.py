@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math, os
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from privtail.algorithms.quantile_scales import BEYOND, RARE, QuantileScales, ab
 from privtail.algorithms.result import Result
 from privtail.algorithms.screening import Screening
 from privtail.algorithms.standardized import Standard, without_slopes
-from privtail.domains import Domain, require
+from privtail.domains import L2, Domain, Slopes, Unconstrained, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import (
     AnyLoss,
@@ -58,6 +58,9 @@ WIDE = 3.0
 DOUBT = 2.0
 """What noise may explain of a move counts so many times against it."""
 
+LONGER = 2.0
+"""Rows are shrunk to this many times the reach at last: so long the second moments know them."""
+
 BLOCK = 10
 """Principal directions whose moves are judged together."""
 
@@ -89,8 +92,9 @@ class ScaledDescent:
     5. Buy the sizes of the residuals (of derivatives): a quantile of them is the threshold of the
        steps that follow. It is ``level``, or lower where noise is large beside it.
     6. For squares, unless noise is large: three tenths of the steps with wider thresholds, up to
-       where noise adds as much as clipping may miss. A move is kept as far as it is longer than
-       noise explains: least squares where residuals depend on features, else the robust fit.
+       where noise adds as much to a direction as clipping may miss, and with rows up to twice as
+       long. Blocks of principal directions of a move are kept as far as they are longer than noise
+       explains: least squares where residuals depend on features, else the robust fit.
     7. For squares: the intercept is a mean of the residuals, clipped where noise would be seen.
     8. Buy one number: does the mean loss gain from the slopes (of labels: over what their bought
        counts predict)? If not beyond the noise, or if the target's scale was not found, shrink to
@@ -98,8 +102,8 @@ class ScaledDescent:
 
     Not from a paper. A step is a Newton step for a bound of the Hessian (Boehning and Lindsay
     1988) with the gradients of Mallows (1975): residuals clipped at the threshold, rows shrunk to
-    their typical length. Skewed noise moves their intercept alone, which stage 7 mends. The later
-    two thirds of the iterates of a stage are averaged.
+    their typical length (with budget to spare, to a longer one). Skewed noise moves their intercept
+    alone, which stage 7 mends. The later two thirds of the iterates of a stage are averaged.
 
     Parameters
     ----------
@@ -130,7 +134,7 @@ class ScaledDescent:
     sparsity: int | None = None
     scale_share: float = 0.6
     selection_share: float = 1.0
-    moment_share: float = float(os.environ.get('MS','.1'))
+    moment_share: float = 0.1
     size_share: float = 0.05
     level_share: float = 0.05
     comparison_share: float = 0.05
@@ -139,7 +143,7 @@ class ScaledDescent:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The eight stages."""
-        scales, (first, usual, wide) = self._scales(multiplier, problem), self._phases(multiplier, problem)
+        scales, first = self._scales(multiplier, problem), self.steps // 5
         sizes = self._sizes(multiplier, problem).event(problem.derivative_norms(len(SIZES)))
         descent = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
         begin, end = self._levels(multiplier, problem)
@@ -147,11 +151,9 @@ class ScaledDescent:
             self._looks.plan(scales, problem),
             self._screened(multiplier, problem),
             begin.plan(problem) if self._least(problem) else (),
-            Metric.plan(self._moments(multiplier), problem),
+            Metric.plan(self._price(2 * self.moment_share, multiplier), problem),
             (Round(events=(descent,), times=first), Round(events=(sizes,))),
-            (Round(events=(descent,), times=usual),),
-            end.plan(problem) if self._least(problem) and wide else (),
-            (Round(events=(descent,), times=wide),),
+            (Round(events=(descent,), times=self.steps - first),),
             end.plan(problem) if self._least(problem) else (),
             self._compared.plan(self._comparison(multiplier), problem),
         )
@@ -187,9 +189,7 @@ class ScaledDescent:
         counts = self._counts(curator, loss, w, multiplier)  # 5
         threshold = min(threshold, self._seen(counts, loss, multiplier, problem))
         w = descent.run(w, threshold, usual)
-        if self._least(problem) and wide:  # 6
-            w = last.run(curator, loss, w, _widest(counts, last.deviation(problem), unit), 1.0)
-        if self.squares:
+        if self.squares:  # 6
             w = descent.widened(w, threshold, wide, counts)
         if self._least(problem):  # 7
             w = last.run(curator, loss, w, _widest(counts, last.deviation(problem), unit), 1.0)
@@ -279,13 +279,11 @@ class ScaledDescent:
             )
         return Standard.of(found, curator)
 
-    def _moments(self, multiplier: float) -> GaussianNoise:
-        return self._price(2 * self.moment_share, multiplier)
-
     def _metric(self, curator: Curator, standard: Standard, multiplier: float) -> Metric:
         intercept = np.ones(int(curator.problem.intercept), dtype=np.bool_)
         active = np.append(standard.scales < BEYOND, intercept)
-        return Metric.bought(curator, self._moments(multiplier), active if active.any() else ~active)
+        price = self._price(2 * self.moment_share, multiplier)
+        return Metric.bought(curator, price, active if active.any() else ~active)
 
     def _clipped(self, multiplier: float, problem: Problem) -> float:
         """Part of the records whose residuals are clipped: the noisier a gradient, the more."""
@@ -339,11 +337,14 @@ class _Descent:
         self._law, self._unit, self._most = law, unit, most_noise * unit
         self.noise = np.zeros(curator.problem.rows)
 
-    def run(self, w: Doubles, threshold: float, steps: int) -> Doubles:
-        """Average of the later two thirds of the iterates from ``w``; ``w`` without a step."""
+    def run(self, w: Doubles, threshold: float, steps: int, longer: float = 1.0) -> Doubles:
+        """Average of the later two thirds of the iterates from ``w``; ``w`` without a step.
+
+        Rows are shrunk to so many times the reach.
+        """
         if steps == 0:
             return w
-        metric, mean = self._metric, MallowsMean(threshold, self._metric.reach)
+        metric, mean = self._metric, MallowsMean(threshold, longer * self._metric.reach)
         std = self._law.event(self._curator.problem.gradient(mean)).std
         length = self._length(std * math.sqrt(steps * w.shape[1]))
         total, skipped = np.zeros_like(w), steps // 3
@@ -355,30 +356,38 @@ class _Descent:
         return total / (steps - skipped)
 
     def widened(self, w: Doubles, threshold: float, steps: int, counts: Doubles) -> Doubles:
-        """From ``w`` on with wider thresholds, as far as each shows more than noise.
+        """From ``w`` on with wider thresholds and longer rows, as far as they show more than noise.
 
-        A move is shortened by what its length owes to noise (James and Stein 1961).
+        Blocks of principal directions of a move are shortened by what their length owes to noise.
         """
         if steps == 0:
             return w
-        d, n, steps = self._curator.problem.d, self._curator.problem.n, steps // RUNGS
+        d, n, metric = self._curator.problem.d, self._curator.problem.n, self._metric
+        steps //= RUNGS
         sizes, parts = _parts(counts)
-        widest = max(threshold, balanced(counts, math.sqrt(float(self._variances(1.0, steps).sum())/(1 if os.environ.get('NB') else len(w)))))
-        for wide in np.geomspace(threshold, widest, RUNGS + 1)[1:]:
-            move = self.run(w, wide, steps) - w
-            wide=float(wide); square = float(parts @ np.minimum(sizes, wide) ** 2)
-            seen = self._metric.coordinates(move, d)
-            kept = _shares(seen, self._variances(wide, steps) + square / n) * seen
-            if os.environ.get("V"): print("wide",wide,"reach",self._metric.reach,"hidden",self._metric.hidden,np.round(np.linalg.norm(seen),3),np.round(np.linalg.norm(kept),3), np.sqrt(self._variances(wide,steps).sum()))
-            w = w + np.vstack([self._metric.slopes(kept, d), move[d:]])
+        one = math.sqrt(float(self._variances(1.0, 1.0, steps).mean()))
+        widest = max(threshold, balanced(counts, one))
+        for wide, longer in np.geomspace((threshold, 1.0), (widest, LONGER), RUNGS + 1)[1:]:
+            move = self.run(w, wide, steps, longer) - w
+            square = float(parts @ np.minimum(sizes, wide) ** 2)
+            noise = self._variances(wide, longer, steps) + square / n
+            seen = metric.coordinates(move, d)
+            kept = metric.slopes(_shares(seen, noise, self._block(d)) * seen, d)
+            w = w + np.vstack([kept, move[d:]])
         return w
 
-    def _variances(self, threshold: float, steps: int) -> Doubles:
+    def _block(self, d: int) -> int:
+        """Directions that are judged together: all where slopes may not move one by one."""
+        domain = self._domain.domain if isinstance(self._domain, Slopes) else self._domain
+        return BLOCK if isinstance(domain, Unconstrained | L2) else d + 1
+
+    def _variances(self, threshold: float, longer: float, steps: int) -> Doubles:
         """What noise adds to an average of iterates, along the principal directions."""
-        metric = self._metric
-        std = self._law.event(self._curator.problem.gradient(MallowsMean(threshold, metric.reach))).std
+        metric, mean = self._metric, MallowsMean(threshold, longer * self._metric.reach)
+        std = self._law.event(self._curator.problem.gradient(mean)).std
         length = self._length(std * math.sqrt(steps))
-        left = np.array([_left(length * self._bend * rate, steps, steps // 3) for rate in metric.rates])
+        rates = length * self._bend * metric.rates
+        left = np.array([_left(float(rate), steps, steps // 3) for rate in rates])
         return np.asarray((length * std * left) ** 2 / metric.values)
 
     @property
@@ -417,16 +426,16 @@ def _left(rate: float, steps: int, skipped: int) -> float:
     return float(np.linalg.norm(left))
 
 
-def _shares(seen: Doubles, variances: Doubles) -> Doubles:
-    """(rows, 1) how much of a move (rows, K) in blocks of coordinates noise does not explain.
+def _shares(seen: Doubles, variances: Doubles, size: int) -> Doubles:
+    """(rows, 1) how much of a move (rows, 1) in blocks of this size noise does not explain.
 
     James and Stein 1961, block by block (Cai 1999).
     """
-    shares = np.zeros((len(seen), 1))
-    for first in range(0, len(seen), BLOCK):
-        block = slice(first, first + BLOCK)
+    shares = np.zeros_like(seen)
+    for first in range(0, len(seen), size):
+        block = slice(first, first + size)
         square = float(np.sum(seen[block] ** 2))
-        noise = DOUBT * seen.shape[1] * float(np.sum(variances[block]))
+        noise = DOUBT * float(np.sum(variances[block]))
         shares[block] = max(0.0, 1 - noise / square) if square > 0 else 0.0
     return shares
 
