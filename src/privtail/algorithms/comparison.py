@@ -59,11 +59,12 @@ class Comparison:
 
     def run(
         self, curator: Curator, loss: Loss, w: Doubles, constant: Doubles, unit: float,
-        multiplier: float,
+        multiplier: float, size: float = 0.0,
     ) -> tuple[Doubles, bool]:  # fmt: skip
         """The constant to compare with, and whether ``w`` is better; without noise it stays.
 
-        ``unit`` is the scale of a real target.
+        ``unit`` is the scale of a real target; gains up to the loss of a margin that is off by
+        ``size`` count in full.
         """
         problem, noise = curator.problem, no_finer(multiplier, curator.problem, FINEST)
         batch = curator.everyone()
@@ -80,6 +81,7 @@ class Comparison:
         if loss.targets == "real" and multiplier > 0:
             relative = noise.event(problem.improvement(ClampedMean(1.0))).std
             bound *= max(1.0, VISIBLE / (self.deviations * relative))
+            bound = max(bound, _loss_of_one(loss, size)) if size > 0 else bound
         mean = ClampedMean(bound)
         gain = batch.improvement(loss, w, constant, mean).release(noise)
         better = gain[0] > self.deviations * noise.event(problem.improvement(mean)).std

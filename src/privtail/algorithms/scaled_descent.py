@@ -197,8 +197,8 @@ class ScaledDescent:
         known = self._least(problem) or not standard.seen
         constant, better = self._compared.run(  # 8
             curator, loss, w, begin if known else without_slopes(w, problem),
-            _size(counts) if wide else unit,
-            self._comparison(multiplier),
+            standard.deviation if wide else unit,
+            self._comparison(multiplier), _size(counts) if wide else 0.0,
         )  # fmt: skip
         doubts = standard.doubts(better)
         return Result(
