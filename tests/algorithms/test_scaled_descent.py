@@ -6,13 +6,19 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
+from sklearn.linear_model import LinearRegression
 
 from privtail.algorithms import ScaledDescent
 from privtail.algorithms.count_descent import CountDescent
+from privtail.algorithms.scaled_descent import _shares
+from privtail.data import ADULT, adult_schema
 from privtail.domains import L1, L2, L2Ball, Unconstrained
 from privtail.errors import IncompatibleParts
+from privtail.linear_model import DPLinearRegression
 from privtail.losses import (
     AbsoluteLoss,
     GeneralLoss,
@@ -220,6 +226,24 @@ def test_residuals_that_depend_on_features_call_for_least_squares():
     y = np.where(rng.uniform(size=len(X)) < 0.3 * X[:, 0], 10.0, 0.0)
     found = released(X, y, epsilon=2.0, algorithm=ScaledDescent(squares=True)).w[:, 0]
     assert found == pytest.approx([3.0, 0.0, 0.0], abs=0.5)
+
+
+def test_adult_incomes_are_fitted_as_by_least_squares():
+    """Capital gains: few rows, long, and clipped by the robust fit, decide the slopes."""
+    schema, table = adult_schema(), pq.read_table(ADULT).to_pandas()
+    y = (table["income"] == ">50K").to_numpy(np.float64)
+    X = table[[*schema["numeric"], *schema["categories"]]]
+    options = {"noise": "simulated", "random_state": 0, "categories": schema["categories"]}
+    model = DPLinearRegression(epsilon=2.0, delta=1e-6, **options).fit(X, y)
+    best = LinearRegression().fit(pd.get_dummies(X), y).predict(pd.get_dummies(X))
+    errors = [math.sqrt(np.mean((found - y) ** 2)) for found in (y.mean(), model.predict(X), best)]
+    assert errors[0] - errors[1] > 0.75 * (errors[0] - errors[2])
+
+
+def test_moves_are_kept_where_noise_does_not_explain_them():
+    seen, noise = np.array([[9.0]] * 10 + [[1.0]] * 10), np.ones(20)
+    assert _shares(seen, noise, 10)[[0, 10], 0] == pytest.approx([1 - 2 / 81, 0.0])
+    assert np.ptp(_shares(seen, noise, 20)) == 0  # together: a penalty may want them in step
 
 
 def test_selected_features_alone_are_used():

@@ -70,11 +70,12 @@ class Comparison:
 
     def run(
         self, curator: Curator, loss: Loss, w: Doubles, constant: Doubles, unit: float,
-        multiplier: float,
+        multiplier: float, size: float = 0.0,
     ) -> tuple[Doubles, bool]:  # fmt: skip
         """The constant to compare with, and whether ``w`` is better; without noise it stays.
 
-        ``unit`` is the scale of a real target.
+        ``unit`` is the scale of a real target; gains up to the loss of a margin that is off by
+        ``size`` count in full.
         """
         problem, noise = curator.problem, no_finer(multiplier, curator.problem, FINEST)
         batch = curator.everyone()
@@ -90,8 +91,9 @@ class Comparison:
         noticed = self.deviations * noise.event(problem.improvement(ClampedMean(1.0))).std
         visible = VISIBLE if loss.targets == "real" else 0.0
         parts = (visible,) if self._labels else (visible, SERIOUS)
+        least = _loss_of_one(loss, size) if size > 0 else 0.0
         bounds = [
-            _loss_of_one(loss, unit) * (max(1.0, part / noticed) if noticed > 0 else 1.0)
+            max(least, _loss_of_one(loss, unit) * (max(1.0, part / noticed) if noticed > 0 else 1.0))
             for part in parts
         ]
         gains = [

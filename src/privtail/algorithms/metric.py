@@ -20,6 +20,12 @@ Doubles = NDArray[np.float64]
 WIDEST = 512
 """With more coordinates, second moments are too many: all directions are taken for alike."""
 
+VISIBLE = 0.05
+"""Longer rows count for what they are while noise hides no more than this curvature."""
+
+LONGEST = 1024.0
+"""So many times the length of a typical row is as long as any."""
+
 LEAST = 1e-5
 """No direction counts for less than this part of the largest."""
 
@@ -32,17 +38,21 @@ class Metric:
     ----------
     matrix, inverse : (rows, rows), or (rows,) diagonals; the inverse is 0 where a coordinate is
         not active.
-    reach : length of a typical row; longer ones are shrunk to it.
+    values, vectors : the principal directions of the active coordinates, those of large curvature
+        first: (r,) curvatures, (rows, r) directions.
+    hidden : how much of each curvature may be noise.
+    reach : longer rows are shrunk to this length.
     spread : length of what a unit of noise in every coordinate moves in a step of 1, seen in
         predictions.
-    largest : the largest curvature.
     """
 
     matrix: Doubles
     inverse: Doubles
+    values: Doubles
+    vectors: Doubles
+    hidden: float
     reach: float
     spread: float
-    largest: float
 
     @classmethod
     def plan(cls, noise: GaussianNoise, problem: Problem) -> Plan:
@@ -53,7 +63,7 @@ class Metric:
 
     @classmethod
     def bought(cls, curator: Curator, noise: GaussianNoise, active: NDArray[np.bool_]) -> Self:
-        """Second moments of rows clipped to twice the reach, as far as they rise above noise.
+        """Second moments of rows clipped to twice the reach, that of a typical row or longer.
 
         A direction counts for what was seen and the spectral norm of the noise, but for no more
         than the trace, which bounds all. Where noise hides the curvature of a typical direction,
@@ -63,21 +73,40 @@ class Metric:
         reach = math.sqrt(rows)
         if problem.rows > WIDEST:
             flat = np.full(problem.rows, reach)
-            return cls(flat, active / reach, reach, 1.0, reach)
-        std = noise.event(problem.moments(2 * reach)).std
-        found = _square(curator.everyone().moments(2 * reach).release(noise), problem.rows)
-        values, vectors = np.linalg.eigh(found[np.ix_(active, active)])
-        spectral, trace = math.sqrt(2) * reach * std, max(float(values.sum()), 0.0)
-        top = min(trace + 2 * reach * std, 4 * rows)
+            every = np.ones(problem.rows)
+            return cls(flat, active / reach, flat, every, math.inf, reach, 1.0)
+        hidden = math.sqrt(2 * rows) * noise.event(problem.moments(2 * reach)).std
+        reach *= min(LONGEST, max(1.0, math.sqrt(VISIBLE / hidden))) if hidden > 0 else LONGEST
+        values, vectors, spectral = _seen(curator, noise, active, 2 * reach)
+        trace = max(float(values.sum()), 0.0)
+        top = min(trace + math.sqrt(2) * spectral, 4 * reach**2)
+        unseen = values < 2 * spectral
+        values = np.maximum(values, 0.0) + spectral
         if spectral > 1:
-            top = min(top, reach)
+            values[unseen] = np.minimum(values[unseen], reach)
+            top = min(top, max(reach, float(values.max())))
         top = max(top, LEAST)
-        values = np.clip(np.maximum(values, 0.0) + spectral, LEAST * top, top)
-        matrix, inverse = top * np.eye(problem.rows), np.zeros((problem.rows, problem.rows))
-        matrix[np.ix_(active, active)] = vectors * values @ vectors.T
-        inverse[np.ix_(active, active)] = vectors / values @ vectors.T
-        spread = math.sqrt(max(1.0, trace / rows) * float(np.sum(1 / values**2)))
-        return cls(matrix, inverse, reach, spread, float(values.max()))
+        return cls._of(np.clip(values, LEAST * top, top), vectors, active, spectral, reach, trace)
+
+    @classmethod
+    def _of(
+        cls, values: Doubles, vectors: Doubles, active: NDArray[np.bool_], hidden: float,
+        reach: float, trace: float,
+    ) -> Self:  # fmt: skip
+        """From the principal directions of the active coordinates; others count as the largest."""
+        rows, square = len(active), np.ix_(active, active)
+        matrix, inverse = values.max() * np.eye(rows), np.zeros((rows, rows))
+        matrix[square] = vectors * values @ vectors.T
+        inverse[square] = vectors / values @ vectors.T
+        spread = math.sqrt(max(1.0, trace / len(values)) * float(np.sum(1 / values**2)))
+        every = np.zeros((rows, len(values)))
+        every[active] = vectors
+        return cls(matrix, inverse, values, every, hidden, reach, spread)
+
+    @property
+    def largest(self) -> float:
+        """The largest curvature."""
+        return float(self.values.max())
 
     @property
     def moves(self) -> Doubles:
@@ -85,17 +114,24 @@ class Metric:
         return self.inverse if self.inverse.ndim == 1 else np.linalg.norm(self.inverse, axis=1)
 
     @property
-    def noise(self) -> float:
-        """Length, in the metric, of such a move."""
-        inverse = self.inverse if self.inverse.ndim == 1 else np.diagonal(self.inverse)
-        return math.sqrt(float(inverse.sum()))
+    def rates(self) -> Doubles:
+        """(r,) parts by which a step of 1 surely contracts each principal direction."""
+        return np.maximum(0.0, 1 - self.hidden / self.values)
 
-    def length(self, slopes: Doubles) -> float:
-        """Length of a move of the slopes (d, 1) with the best move of the intercept beside it."""
-        d, M = len(slopes), self.matrix
-        if M.ndim == 2 and len(M) > d:
-            M = M[:d, :d] - M[:d, d:] @ M[d:, :d] / M[-1, -1]
-        return math.sqrt(max(0.0, float(np.sum(slopes * _times(M[:d], slopes)))))
+    def coordinates(self, move: Doubles, d: int) -> Doubles:
+        """(r, K) of a move of the slopes (d, K) along the principal directions.
+
+        Their squares add up to its length in the metric, with the best move of the intercept beside
+        it.
+        """
+        joint = np.vstack([move[:d], np.zeros_like(move[d:])])
+        if len(joint) > d and self.matrix.ndim == 2:
+            joint[d] = -self.matrix[d, :d] @ move[:d] / self.matrix[d, d]
+        return np.sqrt(self.values)[:, None] * _times(self.vectors.T, joint)
+
+    def slopes(self, coordinates: Doubles, d: int) -> Doubles:
+        """The slopes (d, K) that have these coordinates."""
+        return _times(self.vectors, coordinates / np.sqrt(self.values)[:, None])[:d]
 
     def step(self, domain: Domain, w: Doubles, g: Doubles, length: float) -> Doubles:
         """Argmin over v of <g, v> + |v - w|^2 / (2 length) in the metric + domain(v)."""
@@ -122,6 +158,17 @@ class Metric:
 def _times(matrix: Doubles, w: Doubles) -> Doubles:
     """The matrix (or its diagonal) times (rows, K)."""
     return np.asarray(matrix[:, None] * w if matrix.ndim == 1 else matrix @ w)
+
+
+def _seen(
+    curator: Curator, noise: GaussianNoise, active: NDArray[np.bool_], radius: float
+) -> tuple[Doubles, Doubles, float]:
+    """Principal values (the largest first) and directions, and the spectral norm of the noise."""
+    triangle = curator.everyone().moments(radius).release(noise)
+    std = noise.event(curator.problem.moments(radius)).std
+    found = _square(triangle, curator.problem.rows)[np.ix_(active, active)]
+    values, vectors = np.linalg.eigh(found)
+    return values[::-1].copy(), vectors[:, ::-1], math.sqrt(2 * len(values)) * std
 
 
 def _square(triangle: Doubles, rows: int) -> Doubles:

@@ -17,7 +17,7 @@ from privtail.algorithms.quantile_scales import BEYOND, RARE, QuantileScales, ab
 from privtail.algorithms.result import Result
 from privtail.algorithms.screening import Screening
 from privtail.algorithms.standardized import Standard, without_slopes
-from privtail.domains import Domain, require
+from privtail.domains import L2, Domain, Slopes, Unconstrained, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import (
     AnyLoss,
@@ -64,6 +64,15 @@ NARROWEST, WIDEST = 1.5, 6.0
 UNEVEN = 0.1
 """It looks further as long as its noise is less than this part of a deviation."""
 
+DOUBT = 2.0
+"""What noise may explain of a move counts so many times against it."""
+
+LONGER = 2.0
+"""Rows are shrunk to this many times the reach at last: so long the second moments know them."""
+
+BLOCK = 10
+"""Principal directions whose moves are judged together."""
+
 RUNGS = 3
 """Wider thresholds that are tried, each with a tenth of the steps."""
 
@@ -72,9 +81,6 @@ UNCLAMPED = 4.0
 
 NEGLIGIBLE = 0.02
 """Noise of an intercept, in residuals, that nobody would notice in a prediction."""
-
-DOUBT = 2.0
-"""What noise may explain of a move counts so many times against it."""
 
 CONTRACTS = 0.15
 """Part of the metric's curvature that records with clipped squares are taken to have.
@@ -99,8 +105,9 @@ class ScaledDescent:
        steps that follow. It is ``level``, or lower where noise is large beside it; of labels and
        counts, whose rare derivatives are not noise, up to where noise adds what clipping misses.
     6. For squares, unless noise is large: three tenths of the steps with wider thresholds, up to
-       where noise adds as much as clipping may miss. A move is kept as far as it is longer than
-       noise explains: least squares where residuals depend on features, else the robust fit.
+       where noise adds as much to a direction as clipping may miss, and with rows up to twice as
+       long. Blocks of principal directions of a move are kept as far as they are longer than noise
+       explains: least squares where residuals depend on features, else the robust fit.
     7. For squares: the intercept is a mean of the residuals, clipped where noise would be seen.
     8. Does the mean loss gain from the slopes (of labels: over what their bought counts predict)?
        If not beyond the noise, or if it loses where records are far off, or if the target was not
@@ -108,8 +115,8 @@ class ScaledDescent:
 
     Not from a paper. A step is a Newton step for a bound of the Hessian (Boehning and Lindsay
     1988) with the gradients of Mallows (1975): residuals clipped at the threshold, rows shrunk to
-    their typical length. Skewed noise moves their intercept alone, which stage 7 mends. The later
-    two thirds of the iterates of a stage are averaged.
+    their typical length (with budget to spare, to a longer one). Skewed noise moves their intercept
+    alone, which stage 7 mends. The later two thirds of the iterates of a stage are averaged.
 
     Parameters
     ----------
@@ -212,7 +219,7 @@ class ScaledDescent:
         constant, better = self._compared.run(  # 8
             curator, loss, w, without_slopes(begin if known else w, problem),
             standard.deviation if wide else unit,
-            self._comparison(multiplier),
+            self._comparison(multiplier), _size(counts) if wide else 0.0,
         )  # fmt: skip
         doubts = standard.doubts(better)
         return Result(
@@ -358,11 +365,14 @@ class _Descent:
         self._law, self._unit, self._most = law, unit, most_noise * unit
         self.noise = np.zeros(curator.problem.rows)
 
-    def run(self, w: Doubles, threshold: float, steps: int) -> Doubles:
-        """Average of the later two thirds of the iterates from ``w``; ``w`` without a step."""
+    def run(self, w: Doubles, threshold: float, steps: int, longer: float = 1.0) -> Doubles:
+        """Average of the later two thirds of the iterates from ``w``; ``w`` without a step.
+
+        Rows are shrunk to so many times the reach.
+        """
         if steps == 0:
             return w
-        metric, mean = self._metric, MallowsMean(threshold, self._metric.reach)
+        metric, mean = self._metric, MallowsMean(threshold, longer * self._metric.reach)
         std = self._law.event(self._curator.problem.gradient(mean)).std
         length = self._length(std * math.sqrt(steps * w.shape[1]))
         total, skipped = np.zeros_like(w), steps // 3
@@ -374,35 +384,42 @@ class _Descent:
         return total / (steps - skipped)
 
     def widened(self, w: Doubles, threshold: float, steps: int, counts: Doubles) -> Doubles:
-        """From ``w`` on with wider thresholds, as far as each shows more than noise.
+        """From ``w`` on with wider thresholds and longer rows, as far as they show more than noise.
 
-        A move is shortened by what its length owes to noise (James and Stein 1961).
+        Blocks of principal directions of a move are shortened by what their length owes to noise.
         """
         if steps == 0:
             return w
         d, n, metric = self._curator.problem.d, self._curator.problem.n, self._metric
         steps //= RUNGS
-        each = self._deviation(steps)
         sizes, parts = _parts(counts)
         widest = max(threshold, self.balanced(counts, steps))
-        for wide in np.geomspace(threshold, widest, RUNGS + 1)[1:]:
-            move = self.run(w, float(wide), steps) - w
+        for wide, longer in np.geomspace((threshold, 1.0), (widest, LONGER), RUNGS + 1)[1:]:
+            move = self.run(w, wide, steps, longer) - w
             square = float(parts @ np.minimum(sizes, wide) ** 2)
-            noise = (each * wide) ** 2 + metric.reach**2 * square / n
-            seen = metric.length(move[:d]) ** 2
-            share = max(0.0, 1 - DOUBT * noise / seen) if seen > 0 else 0.0
-            w = w + share * move
+            noise = self._variances(wide, longer, steps) + square / n
+            seen = metric.coordinates(move, d)
+            kept = metric.slopes(_shares(seen, noise, self._block(d)) * seen, d)
+            w = w + np.vstack([kept, move[d:]])
         return w
 
     def balanced(self, counts: Doubles, steps: int) -> float:
-        """The threshold at which so many steps add as much noise as clipping misses."""
-        return balanced(counts, self._deviation(steps))
+        """The threshold at which so many steps add as much noise to a direction as clipping misses."""
+        return balanced(counts, math.sqrt(float(self._variances(1.0, 1.0, steps).mean())))
 
-    def _deviation(self, steps: int) -> float:
-        """Length of the noise in an average over so many steps, in units of the threshold."""
-        problem, reach = self._curator.problem, self._metric.reach
-        one = self._law.event(problem.gradient(MallowsMean(1.0, reach))).std
-        return one * self._metric.noise / math.sqrt(steps - steps // 3)
+    def _block(self, d: int) -> int:
+        """Directions that are judged together: all where slopes may not move one by one."""
+        domain = self._domain.domain if isinstance(self._domain, Slopes) else self._domain
+        return BLOCK if isinstance(domain, Unconstrained | L2) else d + 1
+
+    def _variances(self, threshold: float, longer: float, steps: int) -> Doubles:
+        """What noise adds to an average of iterates, along the principal directions."""
+        metric, mean = self._metric, MallowsMean(threshold, longer * self._metric.reach)
+        std = self._law.event(self._curator.problem.gradient(mean)).std
+        length = self._length(std * math.sqrt(steps))
+        rates = length * _bend(self._loss, self._unit) * metric.rates
+        left = np.array([_left(float(rate), steps, steps // 3) for rate in rates])
+        return np.asarray((length * std * left) ** 2 / metric.values)
 
     def _length(self, walk: float) -> float:
         """As far as curvature and noise allow."""
@@ -421,10 +438,30 @@ class _Descent:
         ``rate`` is the part by which a step contracts; that of the start is what is left of it.
         """
         times = np.arange(steps)
-        gaps = times[skipped:] - times[:, None]
-        left = np.where(gaps >= 0, (1 - rate) ** np.maximum(gaps, 0), 0.0).mean(axis=1)
         start = float(np.mean((1 - rate) ** (times[skipped:] + 1)))
-        self.noise = np.hypot(start * self.noise, step * np.linalg.norm(left))
+        self.noise = np.hypot(start * self.noise, step * _left(rate, steps, skipped))
+
+
+def _left(rate: float, steps: int, skipped: int) -> float:
+    """Deviation of an average of iterates whose noise of deviation 1 contracts at this rate."""
+    times = np.arange(steps)
+    gaps = times[skipped:] - times[:, None]
+    left = np.where(gaps >= 0, (1 - min(1.0, rate)) ** np.maximum(gaps, 0), 0.0).mean(axis=1)
+    return float(np.linalg.norm(left))
+
+
+def _shares(seen: Doubles, variances: Doubles, size: int) -> Doubles:
+    """(rows, 1) how much of a move (rows, 1) in blocks of this size noise does not explain.
+
+    James and Stein 1961, block by block (Cai 1999).
+    """
+    shares = np.zeros_like(seen)
+    for first in range(0, len(seen), size):
+        block = slice(first, first + size)
+        square = float(np.sum(seen[block] ** 2))
+        noise = DOUBT * float(np.sum(variances[block]))
+        shares[block] = max(0.0, 1 - noise / square) if square > 0 else 0.0
+    return shares
 
 
 def _bend(loss: Loss, unit: float) -> float:
@@ -450,6 +487,12 @@ def _widest(counts: Doubles, deviation: float, unit: float) -> float:
     sizes, parts = _parts(counts)
     plenty = NEGLIGIBLE * math.sqrt(parts @ sizes**2) / deviation
     return max(balanced(counts, deviation), plenty) if parts.any() else unit
+
+
+def _size(counts: Doubles) -> float:
+    """Root mean square of the sizes."""
+    sizes, parts = _parts(counts)
+    return math.sqrt(float(parts @ sizes**2))
 
 
 def _parts(counts: Doubles) -> tuple[Doubles, Doubles]:
