@@ -34,6 +34,12 @@ UNIT = 100
 CROWDED = 0.45
 """Noise of a gradient, times the features that may be used, from which they are too many."""
 
+CENTRINGS = 2
+"""Steps towards the median of the target: the scores of a selection need both signs alike."""
+
+CERTAIN = 2.0
+"""A target is found with this part of the noise of `QuantileScales.sharp`, whatever its law."""
+
 SHORT = 0.5
 """Rows are shrunk to this part of their typical length: their directions decide."""
 
@@ -46,32 +52,34 @@ BEND = 0.8
 STEEP = 0.2
 """Curvature of the logistic loss for margins of ordinary size."""
 
-MEDIAN = 0.8
-
-FAIR = 0.5
-
-TIMES = 2.4
-"""The descent ends when this many times the curvature has been walked: e^-2.4 are left."""
+TIMES = 2.0
+"""The descent ends when this many times the curvature has been walked: e^-2 are left."""
 
 WIDE = 3.0
-"""Deviations of the target that the mean for a constant looks at."""
+"""Scales of the target that the mean for a constant, and that of residuals, looks at."""
+
+FAIR = 0.35
+"""Gains are clamped where a margin is off by this part of a scale: small ones must be seen."""
+
+CLEAR = 1.5
+"""How far the score of a feature should stand above the largest noise of all others."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparseDescent:
     """A selection and a short descent, for budgets that carry little more.
 
-    1. Centre and scale the features and a numeric target by private quantiles; for squares buy
-       the mean of the target, for the constant model (`Level`).
-    2. Select features by one noisy top-k (`Screening`): as many of ``sparsity`` as noise allows.
+    1. Centre and scale the features and a numeric target by private quantiles; bring the target's
+       centre to its median. For squares buy its mean, for the constant model (`Level`).
+    2. Select features by one noisy top-k (`Screening`): as many of ``sparsity`` as are `findable`.
     3. A few steps on these, with rows and residuals clipped to little more than their directions:
-       what a gradient says per unit of its sensitivity is most there. The steps stop early, as a
-       ridge would, and their later two thirds are averaged.
+       there a gradient says most per unit of its sensitivity. The steps stop early, as a ridge
+       would, and their later two thirds are averaged.
     4. For squares: the intercept is a mean of the residuals.
     5. Buy one number: does the mean loss gain from the slopes? If not, the private constant.
 
-    Not from a paper. Where a gradient's noise is small beside what so many features may carry,
-    ``fine`` is run instead; both count noise alike.
+    Not from a paper. Where noise is small beside what so many features may carry, ``fine`` is run
+    instead; both count noise alike.
 
     Parameters
     ----------
@@ -79,11 +87,12 @@ class SparseDescent:
     fine : the algorithm for little noise, or for no more features than ``sparsity``.
     steps : gradient releases.
     targets, squares : as in `ScaledDescent`.
-    scale_share, selection_share, descent_share, level_share, comparison_share : what the stages
-        cost, in ``UNIT`` gradients; the scales (twice: of all, of the selected), the level (twice).
+    scale_share, centre_share, level_share, selection_share, descent_share, comparison_share : what
+        the stages cost, in ``UNIT`` gradients; scales are bought twice (of all, of the selected),
+        a level twice, centres `CENTRINGS` times.
 
-    **Privacy.** Gaussian releases of histograms, of ``steps`` mean gradients and of two or three
-    single numbers, and one noisy top-k; composition in zCDP. The rest is post-processing.
+    **Privacy.** Gaussian releases of histograms, of ``steps`` mean gradients and of single numbers,
+    and one noisy top-k; composition in zCDP. The rest is post-processing.
 
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
@@ -93,27 +102,29 @@ class SparseDescent:
     steps: int = 16
     targets: Targets = "real"
     squares: bool = False
-    scale_share: float = 0.3
-    selection_share: float = 1.6
+    scale_share: float = 0.25
+    centre_share: float = 0.1
+    level_share: float = 0.05
+    selection_share: float = 1.7
     descent_share: float = 0.8
-    level_share: float = 0.1
     comparison_share: float = 0.1
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """Scales, level, selection, descent, level, comparison."""
+        """The five stages."""
         if not self._noisy(multiplier, problem):
             return self.fine.plan(multiplier, problem)
-        level = self._level(multiplier).plan(problem) if self._least(problem) else ()
+        least = self._least(problem)
+        level, centre = self._level(multiplier).plan(problem), self._centre(multiplier)
         step = self._step(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
         return compose(
-            self._looks.plan(self._scales(multiplier), problem),
-            self._level(multiplier).plan(problem) if self._real(problem) else (),
-            level,
+            self._looks(multiplier, problem).plan(self._scales(multiplier), problem),
+            centre.plan(problem) * CENTRINGS if self._centring(problem) else (),
+            level if least else (),
             self._screening(multiplier, problem).plan(*self._selecting(multiplier, problem)),
             (Round(events=(step,), times=self.steps),),
-            level,
+            level if least else (),
             self._compared.plan(self._comparison(multiplier), problem),
         )
 
@@ -128,49 +139,48 @@ class SparseDescent:
         if isinstance(loss, GeneralLoss):
             raise IncompatibleParts("SparseDescent needs a loss of a margin.")
         require(domain, *self.needs, needed_by="SparseDescent")
-        found = self._looks.run(curator, self._scales(multiplier))  # 1
-        found = self._centred(curator, found, multiplier)
-        whole = Standard.of(found, curator)
-        loss = whole.loss(loss)
-        begin = whole.start(problem, start)
-        if self._least(problem):
-            moved = self._level(multiplier).run(curator, loss, begin, WIDE * whole.deviation)
-            begin = moved if whole.seen else begin
-
-        found = self._screening(multiplier, problem).run(  # 2
-            curator, loss, found, *self._selecting(multiplier, problem)[:-1]
-        )
+        least, level = self._least(problem), self._level(multiplier)
+        found = self._looks(multiplier, problem).run(curator, self._scales(multiplier))  # 1
+        if self._centring(problem):
+            found = self._centred(curator, found, multiplier)
         standard = Standard.of(found, curator)
-        begin[: problem.d] *= (standard.scales / whole.scales)[:, None]
+        loss, unit = standard.loss(loss), standard.unit
+        constant = without_slopes(standard.start(problem, start), problem)
+        if least:
+            moved = level.run(curator, loss, constant, WIDE * unit, 1.0)
+            constant = moved if standard.seen else constant
+
+        screening = self._screening(multiplier, problem)  # 2
+        *prices, _ = self._selecting(multiplier, problem)
+        standard = Standard.of(screening.run(curator, loss, found, *prices), curator)
         active = standard.scales < BEYOND
         w, noise = self._descent(  # 3
-            curator, loss, domain.scaled(1 / standard.scales), begin, multiplier, standard.unit,
-            active,
+            curator, loss, domain.scaled(1 / standard.scales), standard.start(problem, start),
+            multiplier, unit, active,
         )  # fmt: skip
-        if self._least(problem):  # 4
-            w = self._level(multiplier).run(curator, loss, w, WIDE * standard.unit, 1.0)
-        known = self._least(problem) or not standard.seen
+        if least:  # 4
+            w = level.run(curator, loss, w, WIDE * unit, 1.0)
+        known = least or not standard.seen
         constant, better = self._compared.run(  # 5
-            curator, self._judged(loss), w, begin if known else without_slopes(w, problem),
-            FAIR * standard.unit, self._comparison(multiplier),
+            curator, _louder(loss), w, constant if known else without_slopes(w, problem),
+            FAIR * unit, self._comparison(multiplier),
         )  # fmt: skip
         doubts = standard.doubts(better)
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
-            unit=standard.unit, scales=standard.scales,
-            noise=np.where(active, 0.0 if doubts else noise / standard.unit, 0.0), notes=doubts,
+            unit=unit, scales=standard.scales,
+            noise=np.where(active, 0.0 if doubts else noise / unit, 0.0), notes=doubts,
         )  # fmt: skip
 
     def _centred(self, curator: Curator, found: Scales, multiplier: float) -> Scales:
-        """With the target's centre after one step towards its median."""
-        problem = curator.problem
-        if not self._real(problem):
-            return found
-        standard = Standard.of(found, curator)
-        w = standard.start(problem, None)
-        moved = self._level(multiplier).run(curator, AbsoluteLoss(), w, 1.0) - w
+        """With the target's centre after Newton steps, for a Gaussian, to its median."""
+        standard, law = Standard.of(found, curator), self._centre(multiplier)
+        w = begin = standard.start(curator.problem, None)
+        for _ in range(CENTRINGS):
+            moved = law.run(curator, AbsoluteLoss(), w, 1.0)
+            w = w + BEND * standard.unit * (moved - w)
         centres = found.centres.copy()
-        centres[-1] += MEDIAN * standard.unit * moved[-1, 0]
+        centres[-1] += w[-1, 0] - begin[-1, 0]
         return replace(found, centres=centres)
 
     def _descent(
@@ -191,15 +201,7 @@ class SparseDescent:
         kept = self.steps - skipped
         lasting = np.minimum(1.0, np.arange(self.steps, 0, -1) / kept)
         noise = length * law.event(curator.problem.gradient(mean)).std * np.linalg.norm(lasting)
-        return _shrunk(total / kept, JS*float(noise), curator.problem.d), float(noise)
-
-    def _judged(self, loss: Loss) -> Loss:
-        """With gains of labels clamped sooner: those of a shrunk model are small."""
-        if loss.targets == "real":
-            return loss
-        weights = loss.weights if isinstance(loss, WeightedLoss) else (1.0,) * max(2, loss.outputs)
-        plain = loss.loss if isinstance(loss, WeightedLoss) else loss
-        return WeightedLoss(loss=plain, weights=tuple(w / FAIR**2 for w in weights))
+        return total / kept, float(noise)
 
     # ---------------------------------------------------------------- what the stages spend
 
@@ -217,6 +219,9 @@ class SparseDescent:
     def _scales(self, multiplier: float) -> float:
         return self._price(2 * self.scale_share, multiplier).multiplier
 
+    def _centre(self, multiplier: float) -> Level:
+        return Level(self._price(self.centre_share, multiplier))
+
     def _level(self, multiplier: float) -> Level:
         return Level(self._price(self.level_share, multiplier))
 
@@ -224,32 +229,30 @@ class SparseDescent:
         return self._price(self.comparison_share, multiplier).multiplier
 
     def _selecting(self, multiplier: float, problem: Problem) -> tuple[float, float, bool, Problem]:
-        """Noise of the selection, that of the looks, whether features shared a scale."""
+        """Noise of the selection, that of the looks, and whether features shared a scale."""
         price = self._price(self.selection_share, multiplier).multiplier
         scales = self._scales(multiplier)
-        return price, scales, self._looks.pooled(scales, problem), problem
+        return price, scales, self._looks(multiplier, problem).pooled(scales, problem), problem
 
     def _screening(self, multiplier: float, problem: Problem) -> Screening:
         price = self._price(self.selection_share, multiplier).multiplier
         return Screening(sparsity=findable(self.sparsity, price, problem))
 
-    @property
-    def _looks(self) -> QuantileScales:
-        return replace(QuantileScales.of(self.targets), zooms=1)
+    def _looks(self, multiplier: float, problem: Problem) -> QuantileScales:
+        """With a closer look at a target that may lie far from zero, where noise leaves room."""
+        looks = replace(QuantileScales.of(self.targets), zooms=1)
+        room = CERTAIN * self._scales(multiplier) < looks.sharp(problem)
+        return looks if room else replace(looks, zooms=0)
 
     @property
     def _compared(self) -> Comparison:
         return Comparison(targets=self.targets)
 
-    def _real(self, problem: Problem) -> bool:
-        return self.targets == "real" and problem.intercept and MEDIAN > 0
+    def _centring(self, problem: Problem) -> bool:
+        return self.targets == "real" and problem.intercept
 
     def _least(self, problem: Problem) -> bool:
         return self.squares and problem.intercept
-
-
-CLEAR = 1.5
-"""How far the score of a feature should stand above the largest noise of all others."""
 
 
 def findable(most: int, multiplier: float, problem: Problem) -> int:
@@ -263,12 +266,11 @@ def findable(most: int, multiplier: float, problem: Problem) -> int:
     return max(1, min(most, int(2 / math.pi / (CLEAR * noise)))) if noise > 0 else most
 
 
-JS = 1.0
-
-
-def _shrunk(w: Doubles, noise: float, d: int) -> Doubles:
-    """Slopes less what noise of this deviation may explain (James and Stein 1961, one by one)."""
-    w = w.copy()
-    squares = np.maximum(w[:d] ** 2, 1e-300)
-    w[:d] *= np.maximum(0.0, 1 - noise**2 / squares)
-    return w
+def _louder(loss: Loss) -> Loss:
+    """Labels' losses so large that a shrunk model's small gains fill the range of a comparison."""
+    if loss.targets == "real":
+        return loss
+    plain, weights = loss, (1.0,) * max(2, loss.outputs)
+    if isinstance(loss, WeightedLoss):
+        plain, weights = loss.loss, loss.weights
+    return WeightedLoss(loss=plain, weights=tuple(w / FAIR**2 for w in weights))  # type: ignore[arg-type]
