@@ -16,8 +16,8 @@ from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.problem import Problem
 
-NARROW = 0.1
-"""Products of features and signs are clamped here, in scales: little more than signs."""
+NARROW = 2.0**-30
+"""Products of features and signs are clamped here, in scales: they are signs, in any unit."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,13 +31,13 @@ Doubles = NDArray[np.float64]
 UNIT = 100
 """Shares count the cost of so many gradients, as they do in `ScaledDescent`."""
 
-CROWDED = 0.45
-"""Noise of a gradient, times the features that may be used, from which they are too many."""
+CROWDED = 0.11
+"""Length of a gradient's noise over the features that may be used, from which it is large."""
 
 CENTRINGS = 2
 """Steps towards the median of the target: the scores of a selection need both signs alike."""
 
-CERTAIN = 2.0
+CERTAIN = 1.5
 """A target is found with this part of the noise of `QuantileScales.sharp`, whatever its law."""
 
 SHORT = 0.5
@@ -52,11 +52,14 @@ BEND = 0.8
 STEEP = 0.2
 """Curvature of the logistic loss for margins of ordinary size."""
 
-TIMES = 2.0
-"""The descent ends when this many times the curvature has been walked: e^-2 are left."""
+TIMES = 3.0
+"""The descent ends when this many times the curvature has been walked: e^-3 are left."""
 
-WIDE = 3.0
+WIDE = 2.0
 """Scales of the target that the mean for a constant, and that of residuals, looks at."""
+
+UNSURE = 2.0
+"""A mean moves an intercept if it is beyond so many deviations of its noise."""
 
 FAIR = 0.35
 """Gains are clamped where a margin is off by this part of a scale: small ones must be seen."""
@@ -78,13 +81,13 @@ class SparseDescent:
     4. For squares: the intercept is a mean of the residuals.
     5. Buy one number: does the mean loss gain from the slopes? If not, the private constant.
 
-    Not from a paper. Where noise is small beside what so many features may carry, ``fine`` is run
-    instead; both count noise alike.
+    Not from a paper. Where noise is small beside what so many features may carry, or so large that
+    most of the budget goes to a constant, ``fine`` is run instead; both count noise alike.
 
     Parameters
     ----------
     sparsity : how many features may be used.
-    fine : the algorithm for little noise, or for no more features than ``sparsity``.
+    fine : the algorithm for less noise or more, and for no more features than ``sparsity``.
     steps : gradient releases.
     targets, squares : as in `ScaledDescent`.
     scale_share, centre_share, level_share, selection_share, descent_share, comparison_share : what
@@ -102,11 +105,11 @@ class SparseDescent:
     steps: int = 16
     targets: Targets = "real"
     squares: bool = False
-    scale_share: float = 0.25
-    centre_share: float = 0.1
-    level_share: float = 0.05
-    selection_share: float = 1.7
-    descent_share: float = 0.8
+    scale_share: float = 0.19
+    centre_share: float = 0.08
+    level_share: float = 0.08
+    selection_share: float = 1.3
+    descent_share: float = 0.6
     comparison_share: float = 0.1
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
@@ -147,19 +150,20 @@ class SparseDescent:
         loss, unit = standard.loss(loss), standard.unit
         constant = without_slopes(standard.start(problem, start), problem)
         if least:
-            moved = level.run(curator, loss, constant, WIDE * unit, 1.0)
+            moved = level.run(curator, loss, constant, WIDE * unit, UNSURE)
             constant = moved if standard.seen else constant
 
         screening = self._screening(multiplier, problem)  # 2
-        *prices, _ = self._selecting(multiplier, problem)
-        standard = Standard.of(screening.run(curator, loss, found, *prices), curator)
+        price, scales, shared, _ = self._selecting(multiplier, problem)
+        found = screening.run(curator, loss, found, price, scales, shared)
+        standard = Standard.of(found, curator)
         active = standard.scales < BEYOND
         w, noise = self._descent(  # 3
             curator, loss, domain.scaled(1 / standard.scales), standard.start(problem, start),
             multiplier, unit, active,
         )  # fmt: skip
         if least:  # 4
-            w = level.run(curator, loss, w, WIDE * unit, 1.0)
+            w = level.run(curator, loss, w, WIDE * unit, UNSURE)
         known = least or not standard.seen
         constant, better = self._compared.run(  # 5
             curator, _louder(loss), w, constant if known else without_slopes(w, problem),
@@ -206,9 +210,15 @@ class SparseDescent:
     # ---------------------------------------------------------------- what the stages spend
 
     def _noisy(self, multiplier: float, problem: Problem) -> bool:
-        """Whether noise decides: a budget too small for the many stages of ``fine``."""
+        """Whether the budget is too small for the many stages of ``fine``, but not for a target."""
         noise = multiplier * problem.max_rows / problem.n
-        return problem.d > self.sparsity and noise * self.sparsity > CROWDED
+        large = noise * math.sqrt(self.sparsity) > CROWDED
+        return problem.d > self.sparsity and large and self._finds(0, multiplier, problem)
+
+    def _finds(self, zooms: int, multiplier: float, problem: Problem) -> bool:
+        """Whether the target is found for the usual share, with so many closer looks."""
+        looks = replace(QuantileScales.of(self.targets), zooms=zooms)
+        return CERTAIN * self._scales(multiplier) < looks.sharp(problem)
 
     def _price(self, share: float, multiplier: float) -> GaussianNoise:
         return GaussianNoise(multiplier / math.sqrt(UNIT * share))
@@ -240,9 +250,8 @@ class SparseDescent:
 
     def _looks(self, multiplier: float, problem: Problem) -> QuantileScales:
         """With a closer look at a target that may lie far from zero, where noise leaves room."""
-        looks = replace(QuantileScales.of(self.targets), zooms=1)
-        room = CERTAIN * self._scales(multiplier) < looks.sharp(problem)
-        return looks if room else replace(looks, zooms=0)
+        zooms = int(self._finds(1, multiplier, problem))
+        return replace(QuantileScales.of(self.targets), zooms=zooms)
 
     @property
     def _compared(self) -> Comparison:
