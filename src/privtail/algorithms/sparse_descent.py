@@ -34,11 +34,11 @@ UNIT = 100
 CROWDED = 0.11
 """Length of a gradient's noise over the features that may be used, from which it is large."""
 
-CENTRINGS = 2
+CENTRINGS = 3
 """Steps towards the median of the target: the scores of a selection need both signs alike."""
 
 CERTAIN = 1.5
-"""A target is found with this part of the noise of `QuantileScales.sharp`, whatever its law."""
+"""Noise of `QuantileScales.sharp` over this finds a target of any law; a closer look needs half."""
 
 SHORT = 0.5
 """Rows are shrunk to this part of their typical length: their directions decide."""
@@ -218,7 +218,7 @@ class SparseDescent:
     def _finds(self, zooms: int, multiplier: float, problem: Problem) -> bool:
         """Whether the target is found for the usual share, with so many closer looks."""
         looks = replace(QuantileScales.of(self.targets), zooms=zooms)
-        return CERTAIN * self._scales(multiplier) < looks.sharp(problem)
+        return CERTAIN * (1 + zooms) * self._scales(multiplier) < looks.sharp(problem)
 
     def _price(self, share: float, multiplier: float) -> GaussianNoise:
         return GaussianNoise(multiplier / math.sqrt(UNIT * share))

@@ -24,7 +24,9 @@ class PrivateSparseModel(PrivateLinearModel):
     """Abstract: at most ``sparsity`` slopes of every output are not zero.
 
     By default the features are chosen by one noisy top-k of robust marginal scores, which is
-    charged, and the slopes of the chosen ones by a descent, which is charged too. Whatever else
+    charged, and the slopes of the chosen ones by a descent, which is charged too: `SparseDescent`
+    with `ScaledDescent` where noise is small. Under much noise fewer features are chosen than
+    ``sparsity`` allows. Whatever else
     ``algorithm`` names, its largest slopes (times the scale of the feature) are kept.
     """
 
