@@ -305,7 +305,10 @@ def described(counts: Doubles, std: float, n: int, edges: Doubles, sharing: int 
     columns = len(counts)
     together = _describe(counts.sum(axis=0), std * math.sqrt(columns), n * columns, edges)
     centre = together[0] if together and sharing > 1 else 0.0
-    fallback = (centre, *together[1:4], -1.0, 1.0, True) if together else _UNSEEN
+    places = (-1.0, 1.0)
+    if together and sharing > 1:
+        places = together[4:6] if together[6] else (centre, centre)
+    fallback = (centre, *together[1:4], *places, True) if together else _UNSEEN
     found = [_describe(row, std, n, edges) for row in counts] if sharing == 1 else sharing * [None]
     table = np.array([one or fallback for one in found], dtype=np.float64).T.copy()
     reliable = np.array([one is not None and one[1] < BEYOND for one in found])

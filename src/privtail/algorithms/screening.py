@@ -16,8 +16,8 @@ from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.problem import Problem
 
-NARROW = 0.5
-"""Products of features and signs are clamped here, in scales: little more than signs."""
+NARROW = 2.0**-30
+"""Products of features and signs are clamped here, in scales: they are signs, in any unit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +51,7 @@ class Screening:
         d, outputs = problem.d, problem.outputs
         if self.sparsity >= d:
             return found
-        centred = replace(found, reliable=np.ones_like(found.reliable))
-        w = Standard.of(centred, curator).start(problem, None)
+        w = Standard.of(_cut(found, d), curator).start(problem, None)
         signs = AbsoluteLoss() if loss.targets == "real" else loss
         scores = curator.everyone().gradient(signs, w, ClampedMean(NARROW * _steep(signs)))
         scores = scores.take(np.arange(d * outputs)).abs()
@@ -70,6 +69,18 @@ class Screening:
 
     def _top(self, multiplier: float) -> NoisyTopK:
         return NoisyTopK(multiplier * math.sqrt(self.sparsity), self.sparsity)
+
+
+def _cut(found: Scales, d: int) -> Scales:
+    """With features cut halfway from the median to the middle of the quartiles' cells.
+
+    Beyond its median a skewed feature says more; but both of its signs should be about as frequent,
+    or what the target's signs have too much of would add to all scores.
+    """
+    middles = found.lows + (found.highs - found.lows) / 2
+    resolved = found.resolved & (np.arange(len(middles)) < d)
+    places = np.where(resolved, found.centres + (middles - found.centres) / 2, found.centres)
+    return replace(found, centres=places, reliable=np.ones_like(found.reliable))
 
 
 def _steep(loss: Loss) -> float:

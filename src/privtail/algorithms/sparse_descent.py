@@ -1,0 +1,285 @@
+"""Few features under much noise: nearly all of the budget finds them, a short descent fits them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privtail.algorithms.comparison import Comparison
+from privtail.algorithms.level import Level
+from privtail.algorithms.protocol import Algorithm
+from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
+from privtail.algorithms.result import Result
+from privtail.algorithms.screening import Screening
+from privtail.algorithms.standardized import Standard, without_slopes
+from privtail.domains import Domain, require
+from privtail.errors import IncompatibleParts
+from privtail.losses import AbsoluteLoss, AnyLoss, GeneralLoss, Loss, Targets, WeightedLoss
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan, Round, compose
+from privtail.trusted.means import MallowsMean
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
+from privtail.trusted.sampling import Everyone
+
+Doubles = NDArray[np.float64]
+
+UNIT = 100
+"""Shares count the cost of so many gradients, as they do in `ScaledDescent`."""
+
+CROWDED = 0.11
+"""Length of a gradient's noise over the features that may be used, from which it is large."""
+
+CENTRINGS = 3
+"""Steps towards the median of the target: the scores of a selection need both signs alike."""
+
+CERTAIN = 1.5
+"""Noise of `QuantileScales.sharp` over this finds a target of any law; a closer look needs half."""
+
+SHORT = 0.5
+"""Rows are shrunk to this part of their typical length: their directions decide."""
+
+NARROW = 0.2
+"""Residuals of a real target are clipped here, in its scales: little more than signs."""
+
+BEND = 0.8
+"""Density of a Gaussian within one deviation of its middle: curvature of clipped residuals."""
+
+STEEP = 0.2
+"""Curvature of the logistic loss for margins of ordinary size."""
+
+TIMES = 3.0
+"""The descent ends when this many times the curvature has been walked: e^-3 are left."""
+
+WIDE = 2.0
+"""Scales of the target that the mean for a constant, and that of residuals, looks at."""
+
+UNSURE = 2.0
+"""A mean moves an intercept if it is beyond so many deviations of its noise."""
+
+FAIR = 0.35
+"""Gains are clamped where a margin is off by this part of a scale: small ones must be seen."""
+
+CLEAR = 1.5
+"""How far the score of a feature should stand above the largest noise of all others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseDescent:
+    """A selection and a short descent, for budgets that carry little more.
+
+    1. Centre and scale the features and a numeric target by private quantiles; bring the target's
+       centre to its median. For squares buy its mean, for the constant model (`Level`).
+    2. Select features by one noisy top-k (`Screening`): as many of ``sparsity`` as are `findable`.
+    3. A few steps on these, with rows and residuals clipped to little more than their directions:
+       there a gradient says most per unit of its sensitivity. The steps stop early, as a ridge
+       would, and their later two thirds are averaged.
+    4. For squares: the intercept is a mean of the residuals.
+    5. Buy one number: does the mean loss gain from the slopes? If not, the private constant.
+
+    Not from a paper. Where noise is small beside what so many features may carry, or so large that
+    most of the budget goes to a constant, ``fine`` is run instead; both count noise alike.
+
+    Parameters
+    ----------
+    sparsity : how many features may be used.
+    fine : the algorithm for less noise or more, and for no more features than ``sparsity``.
+    steps : gradient releases.
+    targets, squares : as in `ScaledDescent`.
+    scale_share, centre_share, level_share, selection_share, descent_share, comparison_share : what
+        the stages cost, in ``UNIT`` gradients; scales are bought twice (of all, of the selected),
+        a level twice, centres `CENTRINGS` times.
+
+    **Privacy.** Gaussian releases of histograms, of ``steps`` mean gradients and of single numbers,
+    and one noisy top-k; composition in zCDP. The rest is post-processing.
+
+    **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
+    """
+
+    sparsity: int
+    fine: Algorithm
+    steps: int = 16
+    targets: Targets = "real"
+    squares: bool = False
+    scale_share: float = 0.19
+    centre_share: float = 0.08
+    level_share: float = 0.08
+    selection_share: float = 1.3
+    descent_share: float = 0.6
+    comparison_share: float = 0.1
+
+    needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
+
+    def plan(self, multiplier: float, problem: Problem) -> Plan:
+        """The five stages."""
+        if not self._noisy(multiplier, problem):
+            return self.fine.plan(multiplier, problem)
+        least = self._least(problem)
+        level, centre = self._level(multiplier).plan(problem), self._centre(multiplier)
+        step = self._step(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
+        return compose(
+            self._looks(multiplier, problem).plan(self._scales(multiplier), problem),
+            centre.plan(problem) * CENTRINGS if self._centring(problem) else (),
+            level if least else (),
+            self._screening(multiplier, problem).plan(*self._selecting(multiplier, problem)),
+            (Round(events=(step,), times=self.steps),),
+            level if least else (),
+            self._compared.plan(self._comparison(multiplier), problem),
+        )
+
+    def run(
+        self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
+        start: ArrayLike | None = None,
+    ) -> Result:  # fmt: skip
+        """The five stages; parameters in the units of the raw features."""
+        problem = curator.problem
+        if not self._noisy(multiplier, problem):
+            return self.fine.run(curator, loss, domain, multiplier, start)
+        if isinstance(loss, GeneralLoss):
+            raise IncompatibleParts("SparseDescent needs a loss of a margin.")
+        require(domain, *self.needs, needed_by="SparseDescent")
+        least, level = self._least(problem), self._level(multiplier)
+        found = self._looks(multiplier, problem).run(curator, self._scales(multiplier))  # 1
+        if self._centring(problem):
+            found = self._centred(curator, found, multiplier)
+        standard = Standard.of(found, curator)
+        loss, unit = standard.loss(loss), standard.unit
+        constant = without_slopes(standard.start(problem, start), problem)
+        if least:
+            moved = level.run(curator, loss, constant, WIDE * unit, UNSURE)
+            constant = moved if standard.seen else constant
+
+        screening = self._screening(multiplier, problem)  # 2
+        price, scales, shared, _ = self._selecting(multiplier, problem)
+        found = screening.run(curator, loss, found, price, scales, shared)
+        standard = Standard.of(found, curator)
+        active = standard.scales < BEYOND
+        w, noise = self._descent(  # 3
+            curator, loss, domain.scaled(1 / standard.scales), standard.start(problem, start),
+            multiplier, unit, active,
+        )  # fmt: skip
+        if least:  # 4
+            w = level.run(curator, loss, w, WIDE * unit, UNSURE)
+        known = least or not standard.seen
+        constant, better = self._compared.run(  # 5
+            curator, _louder(loss), w, constant if known else without_slopes(w, problem),
+            FAIR * unit, self._comparison(multiplier),
+        )  # fmt: skip
+        doubts = standard.doubts(better)
+        return Result(
+            standard.raw(constant if doubts else w, problem), self.steps, multiplier,
+            unit=unit, scales=standard.scales,
+            noise=np.where(active, 0.0 if doubts else noise / unit, 0.0), notes=doubts,
+        )  # fmt: skip
+
+    def _centred(self, curator: Curator, found: Scales, multiplier: float) -> Scales:
+        """With the target's centre after Newton steps, for a Gaussian, to its median."""
+        standard, law = Standard.of(found, curator), self._centre(multiplier)
+        w = begin = standard.start(curator.problem, None)
+        for _ in range(CENTRINGS):
+            moved = law.run(curator, AbsoluteLoss(), w, 1.0)
+            w = w + BEND * standard.unit * (moved - w)
+        centres = found.centres.copy()
+        centres[-1] += w[-1, 0] - begin[-1, 0]
+        return replace(found, centres=centres)
+
+    def _descent(
+        self, curator: Curator, loss: Loss, domain: Domain, w: Doubles, multiplier: float,
+        unit: float, active: NDArray[np.bool_],
+    ) -> tuple[Doubles, float]:  # fmt: skip
+        """The average of the later steps from ``w``, and what noise adds to each slope at most."""
+        moving = np.append(active, np.ones(int(curator.problem.intercept), dtype=np.bool_))
+        reach = SHORT * math.sqrt(moving.sum())
+        real = loss.targets == "real"
+        mean = MallowsMean(NARROW * unit if real else loss.lipschitz / 2, reach)
+        length = TIMES / self.steps / SHORT / (NARROW * BEND if real else STEEP)
+        law, skipped, total = self._step(multiplier), self.steps // 3, np.zeros_like(w)
+        for t, batch in enumerate(curator.rounds(Everyone(), self.steps)):
+            g = batch.gradient(loss, w, mean).release(law)
+            w = domain.prox(w - length * moving[:, None] * g.reshape(w.shape), length)
+            total += w if t >= skipped else 0.0
+        kept = self.steps - skipped
+        lasting = np.minimum(1.0, np.arange(self.steps, 0, -1) / kept)
+        noise = length * law.event(curator.problem.gradient(mean)).std * np.linalg.norm(lasting)
+        return total / kept, float(noise)
+
+    # ---------------------------------------------------------------- what the stages spend
+
+    def _noisy(self, multiplier: float, problem: Problem) -> bool:
+        """Whether the budget is too small for the many stages of ``fine``, but not for a target."""
+        noise = multiplier * problem.max_rows / problem.n
+        large = noise * math.sqrt(self.sparsity) > CROWDED
+        return problem.d > self.sparsity and large and self._finds(0, multiplier, problem)
+
+    def _finds(self, zooms: int, multiplier: float, problem: Problem) -> bool:
+        """Whether the target is found for the usual share, with so many closer looks."""
+        looks = replace(QuantileScales.of(self.targets), zooms=zooms)
+        return CERTAIN * (1 + zooms) * self._scales(multiplier) < looks.sharp(problem)
+
+    def _price(self, share: float, multiplier: float) -> GaussianNoise:
+        return GaussianNoise(multiplier / math.sqrt(UNIT * share))
+
+    def _step(self, multiplier: float) -> GaussianNoise:
+        return self._price(self.descent_share / self.steps, multiplier)
+
+    def _scales(self, multiplier: float) -> float:
+        return self._price(2 * self.scale_share, multiplier).multiplier
+
+    def _centre(self, multiplier: float) -> Level:
+        return Level(self._price(self.centre_share, multiplier))
+
+    def _level(self, multiplier: float) -> Level:
+        return Level(self._price(self.level_share, multiplier))
+
+    def _comparison(self, multiplier: float) -> float:
+        return self._price(self.comparison_share, multiplier).multiplier
+
+    def _selecting(self, multiplier: float, problem: Problem) -> tuple[float, float, bool, Problem]:
+        """Noise of the selection, that of the looks, and whether features shared a scale."""
+        price = self._price(self.selection_share, multiplier).multiplier
+        scales = self._scales(multiplier)
+        return price, scales, self._looks(multiplier, problem).pooled(scales, problem), problem
+
+    def _screening(self, multiplier: float, problem: Problem) -> Screening:
+        price = self._price(self.selection_share, multiplier).multiplier
+        return Screening(sparsity=findable(self.sparsity, price, problem))
+
+    def _looks(self, multiplier: float, problem: Problem) -> QuantileScales:
+        """With a closer look at a target that may lie far from zero, where noise leaves room."""
+        zooms = int(self._finds(1, multiplier, problem))
+        return replace(QuantileScales.of(self.targets), zooms=zooms)
+
+    @property
+    def _compared(self) -> Comparison:
+        return Comparison(targets=self.targets)
+
+    def _centring(self, problem: Problem) -> bool:
+        return self.targets == "real" and problem.intercept
+
+    def _least(self, problem: Problem) -> bool:
+        return self.squares and problem.intercept
+
+
+def findable(most: int, multiplier: float, problem: Problem) -> int:
+    """How many features a selection of this price can find: at most ``most``, at least one.
+
+    k features that carry all of a target equally have quadrant correlations of up to 2 / (pi
+    sqrt k); one top-k adds Gumbel noise of scale multiplier sqrt(k) / n, of which d have a maximum
+    near log(d) scales.
+    """
+    noise = multiplier * problem.max_rows / problem.n * math.log(problem.d)
+    return max(1, min(most, int(2 / math.pi / (CLEAR * noise)))) if noise > 0 else most
+
+
+def _louder(loss: Loss) -> Loss:
+    """Labels' losses so large that a shrunk model's small gains fill the range of a comparison."""
+    if loss.targets == "real":
+        return loss
+    plain, weights = loss, (1.0,) * max(2, loss.outputs)
+    if isinstance(loss, WeightedLoss):
+        plain, weights = loss.loss, loss.weights
+    return WeightedLoss(loss=plain, weights=tuple(w / FAIR**2 for w in weights))  # type: ignore[arg-type]

@@ -1,0 +1,173 @@
+"""The selection and the short descent for budgets that carry little more."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from privtail.algorithms.scaled_descent import ScaledDescent
+from privtail.algorithms.sparse_descent import SparseDescent, findable
+from privtail.domains import L2, Slopes, Unconstrained
+from privtail.errors import IncompatibleParts
+from privtail.linear_model import DPSparseClassifier, DPSparseRegressor
+from privtail.losses import GeneralLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from privtail.trusted.accountants import calibrate, cost
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import plan_to_json
+from privtail.trusted.ledger import Ledger
+from privtail.trusted.problem import Problem
+
+SIMULATED = {"noise": "simulated"}
+SLOPES = np.array([1, -1, 0.5, -0.5, 0.25, -0.25, 1, -1, 0.5, -0.5])
+
+
+def descent(sparsity=10, targets="real", squares=True):
+    fine = ScaledDescent(targets=targets, squares=squares, sparsity=sparsity)
+    return SparseDescent(sparsity=sparsity, fine=fine, targets=targets, squares=squares)
+
+
+def lognormal(n, d, seed):
+    """The heavy-tailed problem with ten slopes: columns and noise lognormal(0, 1.5)."""
+    rng = np.random.default_rng(seed)
+    X = rng.lognormal(0, 1.5, (n, d))
+    return X, X[:, :10] @ SLOPES + 1 + rng.lognormal(0, 1.5, n) - math.exp(1.125)
+
+
+def test_the_plan_is_the_five_stages():
+    problem = Problem(n=1_000, d=100, intercept=True)
+    plan = descent().plan(150.0, problem)
+    assert [(e.question, e.coordinates, e.picks, r.times) for r in plan for e in r.events] == [
+        ("histogram", 259, 1, 1),
+        ("histogram", 259, 1, 1),
+        ("gradient", 1, 1, 1),
+        ("gradient", 1, 1, 1),
+        ("gradient", 1, 1, 1),
+        ("gradient", 1, 1, 1),
+        ("gradient", 100, 7, 1),
+        ("histogram", 7 * 259, 1, 1),
+        ("histogram", 7 * 66, 1, 3),
+        ("gradient", 101, 1, 16),
+        ("gradient", 1, 1, 1),
+        ("improvement", 1, 1, 1),
+    ]
+    rho = {k: cost((r,), "replace_one").rho for k, r in enumerate(plan)}
+    assert max(rho, key=rho.__getitem__) == [r.events[0].law for r in plan].index("noisy_max")
+
+
+def test_little_noise_or_few_features_are_for_the_fine_algorithm():
+    algorithm = descent()
+    for multiplier, d, fine in (
+        (20, 100, True),
+        (50, 100, False),
+        (900, 100, True),
+        (90, 10, True),
+    ):
+        problem = Problem(n=1_000, d=d, intercept=True)
+        plans = algorithm.plan(multiplier, problem), algorithm.fine.plan(multiplier, problem)
+        assert (plan_to_json(plans[0]) == plan_to_json(plans[1])) == fine
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("targets", ["real", "class"])
+@pytest.mark.parametrize("d", [20, 1_000])
+@pytest.mark.parametrize("sparsity", [1, 10])
+def test_every_budget_has_a_multiplier(sparsity, d, targets, intercept):
+    """The bill jumps where the algorithm changes, and never beyond the budget."""
+    algorithm = descent(sparsity, targets, squares=targets == "real")
+    problem = Problem(n=10_000, d=d, intercept=intercept)
+    for epsilon in np.geomspace(0.01, 1, 9):
+        budget = Budget(float(epsilon), 1e-5)
+        multiplier = calibrate(lambda m: algorithm.plan(m, problem), budget)
+        spent = cost(algorithm.plan(multiplier, problem), "replace_one").epsilon(1e-5)
+        assert 0.7 * epsilon < spent <= epsilon
+
+
+def test_as_many_features_as_noise_allows():
+    problem = Problem(n=1_000, d=100)
+    assert [findable(10, m, problem) for m in (0.0, 1.0, 10.0, 15.0, 40.0, 1e6)] == [
+        10, 10, 9, 6, 2, 1,
+    ]  # fmt: skip
+    assert findable(10, 15.0, Problem(n=1_000, d=100, max_rows=3)) == 2
+    assert findable(10, 15.0, Problem(n=1_000, d=100_000)) == 2
+
+
+def test_what_matters_is_found():
+    """Two of sixty features that carry nearly all of the target, found in 180 of 180 others."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_t(3, (1_000, 60))
+        y = 3 * X[:, 7] - 3 * X[:, 41] + rng.standard_t(3, 1_000)
+        model = DPSparseRegressor(2, epsilon=1.0, delta=1e-4, random_state=seed, **SIMULATED)
+        model.fit(X, y)
+        assert [r.times for r in model.privacy_.plan].count(16) == 1, "the short descent"
+        assert set(np.flatnonzero(model.coef_)) == {7, 41}
+        assert list(np.sign(model.coef_[[7, 41]])) == [1, -1]
+
+
+def test_it_beats_the_constant_where_so_little_is_affordable():
+    """At epsilon = 0.5 and delta = 1e-3, where `ScaledDescent` returns the constant."""
+    ratios, right = [], []
+    for seed in range(9):
+        X, y = lognormal(1_000, 100, seed)
+        T, t = lognormal(5_000, 100, seed + 100)
+        model = DPSparseRegressor(epsilon=0.5, delta=1e-3, random_state=seed, **SIMULATED)
+        ratios.append(np.std(t - model.fit(X, y).predict(T)) / np.std(t))
+        label = DPSparseClassifier(
+            classes=[0, 1], epsilon=0.5, delta=1e-3, random_state=seed, **SIMULATED
+        )
+        right.append(label.fit(X, y > 0).score(T, t > 0))
+    assert np.median(ratios) < 0.9
+    assert np.median(right) > 0.65
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.05, 0.1])
+def test_it_is_never_worse_than_the_constant(epsilon):
+    for seed in range(5):
+        X, y = lognormal(1_000, 100, seed)
+        model = DPSparseRegressor(epsilon=epsilon, delta=1e-3, random_state=seed, **SIMULATED)
+        error = np.sqrt(np.mean((y - model.fit(X, y).predict(X)) ** 2))
+        assert error < 1.05 * np.std(y)
+
+
+@pytest.mark.parametrize(
+    ("loss", "intercept", "csr"),
+    [
+        (SquaredLoss(), True, False),
+        (SquaredLoss(), False, False),
+        (SquaredLoss(), True, True),
+        (LogisticLoss(), True, False),
+        (MultinomialLoss(classes=3), False, True),
+    ],
+)
+def test_what_was_planned_is_what_was_spent(loss, intercept, csr):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1_000, 40))
+    y = rng.integers(0, 3, 1_000).astype(float) % max(2, loss.outputs)
+    algorithm = descent(3, "real" if loss.targets == "real" else "class", loss.targets == "real")
+    ledger = Ledger(epsilon=10.0, delta=1e-5)
+    curator = Curator(
+        sparse.csr_matrix(X) if csr else X, y, budget=Budget(0.8, 1e-5), ledger=ledger,
+        intercept=intercept, outputs=loss.outputs, random_state=0, **SIMULATED,
+    )  # fmt: skip
+    multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
+    penalty = L2(alpha=0.01)
+    domain = Slopes(domain=penalty) if intercept else penalty
+    result = algorithm.run(curator, loss, domain, multiplier)
+    assert not curator._cursor, "every planned release was made"
+    assert result.steps == 16
+    assert np.isfinite(result.w).all()
+    assert cost(curator.plan, "replace_one").epsilon(1e-5) <= 0.8
+
+
+def test_losses_by_record_are_refused():
+    X = np.zeros((50, 40))
+    curator = Curator(X, X[:, 0], budget=Budget(0.5, 1e-5), random_state=0, **SIMULATED)
+    algorithm = descent(3)
+    multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
+    loss = GeneralLoss(value=lambda w, x, y: 0.0, gradient=lambda w, x, y: x)
+    with pytest.raises(IncompatibleParts, match="margin"):
+        algorithm.run(curator, loss, Unconstrained(), multiplier)
