@@ -44,9 +44,9 @@ def main() -> None:
         asked.results, asked.runs = Path("build") / "comparison", 1
         asked.problems = asked.problems or "n=1000"
         _run(asked)
-        print(report.text(report.table(asked.results)))
+        print(report.text(report.medians(asked.results)))
     elif asked.command == "report":
-        print(report.text(report.table(asked.results), summary=asked.summary))
+        print(report.text(report.medians(asked.results), summary=asked.summary))
     else:
         from benchmarks.comparison import page
 

@@ -193,8 +193,7 @@ def _shifts() -> list[Problem]:
             by = rng.choice([-1, 1], d + 1) * 10 ** rng.uniform(1, 4, d + 1)
             features = by[:d] if "features" in what else 0.0
             target = float(by[d]) if "target" in what else 0.0
-            sample = _synthetic(_lognormal, rng, n, d, far=(features, target))
-            return sample
+            return _synthetic(_lognormal, rng, n, d, far=(features, target))
 
         found.append(Problem(name=name, group="shifts", draw=draw, n=n, d=d))
     return found

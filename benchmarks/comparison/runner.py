@@ -105,8 +105,9 @@ def planned(
 
 
 def run(
-    methods: list[Method], asked: list[Problem], *, folder: Path = RESULTS, minutes: float = math.inf,
-    processes: int = 2, runs: int = ALL, tell: Callable[[str], None] = print,
+    methods: list[Method], asked: list[Problem], *, folder: Path = RESULTS,
+    minutes: float = math.inf, processes: int = 2, runs: int = ALL,
+    tell: Callable[[str], None] = print,
 ) -> int:  # fmt: skip
     """Compute what is missing until it is there or the time is up; return what is left."""
     until = time.time() + 60 * minutes
@@ -157,17 +158,17 @@ def _fits(work: Work) -> list[tuple[str, Row]]:
 
 
 def fitted(method: Method, problem: Problem, sample: Any, epsilon: float, repetition: int) -> Row:
-    """One row; a method that refuses or fails has no error."""
+    """One row, with seconds of the processor; a method that refuses or fails has no error."""
     row: Row = dict.fromkeys(COLUMNS, math.nan)
     row |= {"problem": problem.name, "epsilon": epsilon, "repetition": repetition}
-    begun = time.perf_counter()
+    begun = time.process_time()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
             found = method.fit(problem, sample, epsilon, repetition)
         except (PrivtailError, PeerFailed):
-            return row | {"seconds": time.perf_counter() - begun}
-        seconds = time.perf_counter() - begun if found.seconds is None else found.seconds
+            return row | {"seconds": time.process_time() - begun}
+        seconds = time.process_time() - begun if found.seconds is None else found.seconds
         return (
             row | dict(problem.scores(sample, found.predicted, found.slopes)) | {"seconds": seconds}
         )
