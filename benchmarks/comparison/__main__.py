@@ -65,6 +65,10 @@ def _run(asked: argparse.Namespace) -> None:
             runner.path_of(method.name, asked.results).unlink(missing_ok=True)
     chosen = [m for m in chosen if not methods.missing(m)]
     there = [p for p in problems.problems() if asked.problems in p.name]
+    for problem in there:
+        if not problems.here(problem):
+            print(f"skipped {problem.name}: its table is not in PRIVTAIL_DATA (privtail data)")
+    there = [p for p in there if problems.here(p)]
     runner.run(
         chosen, there, folder=asked.results, minutes=asked.minutes, processes=asked.processes,
         runs=asked.runs,

@@ -293,6 +293,10 @@ def _real() -> list[Problem]:
 
 
 def problems() -> list[Problem]:
-    """All whose tables are here."""
-    found = [*_sizes(), *_laws(), *_shifts(), *_real()]
-    return [p for p in found if not p.needs or located(p.needs) is not None]
+    """All of them."""
+    return [*_sizes(), *_laws(), *_shifts(), *_real()]
+
+
+def here(problem: Problem) -> bool:
+    """Whether the table that a problem reads is here."""
+    return not problem.needs or located(problem.needs) is not None

@@ -11,6 +11,7 @@ import pandas as pd
 
 from benchmarks.comparison import runner
 from benchmarks.comparison.methods import DEFAULT, METHODS, RANKED
+from benchmarks.comparison.problems import problems
 
 CLOSE = 1.05
 """First, or within five per cent."""
@@ -25,17 +26,23 @@ LIGHT = ("gauss, n=", "correlated, n=", "weak")
 def medians(folder: Path) -> pd.DataFrame:
     """Medians over repetitions: one row per problem, budget and method; runs says of how many.
 
-    A fit that was refused has no error; one that is refused in most repetitions has none here.
+    A fit that was refused is worse than any other; ``refused`` says where the median one was.
     """
     frames = [runner.read(name, folder).assign(method=name) for name in ORDER]
     rows = pd.concat([f.astype({"problem": str}) for f in frames if len(f)], ignore_index=True)
     rows["epsilon"] = rows["epsilon"].astype(float).round(3)
-    # NaN sorts as the worst outcome: a median over a refusal is not better than the rest.
-    rows["error"] = rows["error"].astype(float)
-    refused = rows["error"].isna()
-    rows.loc[refused, "error"] = math.inf
-    grouped = rows.groupby(["problem", "epsilon", "method"])
-    found = grouped[VALUES].median().assign(runs=grouped.size()).reset_index()
+    rows["refused"] = rows["error"].isna()
+    rows["error"] = rows["error"].astype(float).fillna(math.inf)
+    order = [p.name for p in problems()]
+    place = rows["problem"].map({name: i for i, name in enumerate(order)})
+    rows = rows.assign(place=place.fillna(len(order))).sort_values("place", kind="stable")
+    grouped = rows.groupby(["problem", "epsilon", "method"], sort=False)
+    found = (
+        grouped[VALUES]
+        .median()
+        .assign(runs=grouped.size(), refused=grouped["refused"].mean() > 0.5)
+    )
+    found = found.reset_index()
     return found.assign(kind=found["method"].map(KINDS))
 
 
