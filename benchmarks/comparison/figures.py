@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PANEL = (3.3, 2.7)
+PANEL = (3.5, 2.7)
 ACROSS = 3
 BEYOND = 2.5
 """Curves leave a panel at so many times the constant."""
@@ -89,6 +89,8 @@ def draw(found: pd.DataFrame, shown: Sequence[Problem]) -> Figure:
 
 
 def _panel(place: Axes, problem: Problem, mine: pd.DataFrame) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     constant = float(mine[mine["method"] == "constant"]["error"].iloc[0])
     bound = reference(mine)
     lowest = min(bound, constant)
@@ -109,10 +111,13 @@ def _panel(place: Axes, problem: Problem, mine: pd.DataFrame) -> None:
     if top / max(lowest, 1e-12) > 6:
         place.set_yscale("log")
         place.set_ylim(lowest / 1.2, top)
+        place.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        place.yaxis.set_major_formatter("{x:g}")
+        place.yaxis.set_minor_formatter(NullFormatter())
     else:
         top = min(top, constant + 0.8 * (constant - lowest) + 0.05 * constant)
         place.set_ylim(lowest - 0.08 * (top - lowest), top)
-    place.set_title(problem.name, fontsize=9)
+    place.set_title(problem.name, fontsize=8)
     place.set_xlabel("ε", fontsize=9)
     place.set_ylabel(problem.metric, fontsize=8)
     place.grid(visible=True, linewidth=0.3, color="#DDDDDD")
