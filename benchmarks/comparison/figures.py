@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -75,7 +75,7 @@ def draw(found: pd.DataFrame, shown: Sequence[Problem]) -> Figure:
         _panel(place, problem, found[found["problem"] == problem.name])
     for place in axes.flat[len(shown) :]:
         place.set_axis_off()
-    labels = {}
+    labels: dict[Any, Any] = {}
     for place in axes.flat:
         for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
             labels.setdefault(label, handle)

@@ -14,14 +14,14 @@ import pandas as pd
 
 from benchmarks.comparison import report
 from benchmarks.comparison.figures import draw
-from benchmarks.comparison.methods import DEFAULT, METHODS
-from benchmarks.comparison.problems import problems
+from benchmarks.comparison.methods import DEFAULT, METHODS, RANKED
+from benchmarks.comparison.problems import Problem, problems
 from experiments.figures import svg
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "which-method.md"
 FIGURES = ROOT / "docs" / "figures"
-FAMILIES = {
+FAMILIES: dict[str, Callable[[Problem], bool]] = {
     "lognormal-numbers": lambda p: p.group == "lognormal" and not p.classes,
     "lognormal-labels": lambda p: p.group == "lognormal" and p.classes > 0,
     "laws": lambda p: p.group in ("laws", "shifts") and not p.classes,
@@ -121,7 +121,7 @@ def _few(found: pd.DataFrame) -> Iterator[str]:
 
 def _winners(found: pd.DataFrame) -> Iterator[str]:
     """How often each ranked method is the best or within five per cent of it."""
-    ranked = found[found["kind"].isin(report.RANKED)]
+    ranked = found[found["kind"].isin(RANKED)]
     best = ranked.groupby(["problem", "epsilon"])["error"].transform("min")
     near = ranked[ranked["error"] <= report.CLOSE * best]
     shares = near["method"].value_counts() / ranked["method"].value_counts()

@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from benchmarks.accuracy import LAWS, SLOPES, Doubles
+from benchmarks.accuracy import LAWS, SLOPES
 from privtail.data import adult_schema
 from privtail.data.catalogue import CATALOGUE, located
+
+Doubles = NDArray[np.float64]
 
 TESTED = 50_000
 """Test rows of a synthetic problem."""
