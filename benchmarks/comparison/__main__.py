@@ -31,7 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("command", choices=("run", "report", "publish", "quick"))
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="a method or a kind")
-    parser.add_argument("--problems", default="", help="those whose name holds this")
+    parser.add_argument("--problems", default="", help="a group, or what a name holds")
     parser.add_argument("--minutes", type=float, default=math.inf, help="stop after these")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--runs", type=int, default=runner.ALL, help="repetitions, 9 by default")
@@ -65,7 +65,10 @@ def _run(asked: argparse.Namespace, most: float = math.inf) -> None:
         if asked.again:
             runner.path_of(method.name, asked.results).unlink(missing_ok=True)
     chosen = [m for m in chosen if not methods.missing(m)]
-    there = [p for p in problems.problems() if asked.problems in p.name and p.n <= most]
+    there = [
+        p for p in problems.problems()
+        if (asked.problems in p.name or asked.problems == p.group) and p.n <= most
+    ]  # fmt: skip
     for problem in there:
         if not problems.here(problem):
             print(f"skipped {problem.name}: its table is not in PRIVTAIL_DATA (privtail data)")

@@ -40,7 +40,11 @@ Fit = Callable[[Problem, Sample, float, int], Fitted]
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A way to answer. ``least`` and ``runs`` are its fewest and most repetitions."""
+    """A way to answer.
+
+    ``least`` and ``runs`` are its fewest and most repetitions, ``patience`` the seconds up to which
+    a fit has the most.
+    """
 
     name: str
     kind: Kind
@@ -48,6 +52,7 @@ class Method:
     fits: Callable[[Problem], bool] = lambda _: True
     least: int = 1
     runs: int = 9
+    patience: float = 0.2
     peer: str = ""
 
     def epsilons(self, problem: Problem) -> tuple[float, ...]:
@@ -170,7 +175,9 @@ def labels(problem: Problem) -> bool:
 
 
 METHODS: tuple[Method, ...] = (
-    Method(name=DEFAULT, kind="default", fit=_estimator("DPLinearRegression"), least=3),
+    Method(
+        name=DEFAULT, kind="default", fit=_estimator("DPLinearRegression"), least=3, patience=2.0,
+    ),
     Method(
         name="privtail, ten slopes", kind="sparse", fit=_estimator("DPSparseRegressor"),
         fits=lambda p: p.wide,

@@ -31,8 +31,8 @@ COLUMNS = (
     "problem", "epsilon", "repetition", "error", "mae", "against_mean", "coefficient", "seconds",
 )  # fmt: skip
 ALL = 9
-RUNS = ((0.5, ALL), (4.0, 3), (math.inf, 1))
-"""Repetitions of fits of at most so many seconds."""
+RUNS = ((1.0, ALL), (5.0, 3), (math.inf, 1))
+"""Repetitions of fits that take at most so many times the patience with a method."""
 SAVED = 30.0
 """Seconds between two savings."""
 
@@ -80,7 +80,7 @@ def wanted(
     mine = rows[rows["problem"] == problem.name]
     there = set(zip(mine["repetition"], np.round(mine["epsilon"].astype(float), 3), strict=True))
     seconds = float(mine["seconds"].median()) if len(mine) else 0.0
-    affordable = next(runs for limit, runs in RUNS if seconds <= limit)
+    affordable = next(runs for limit, runs in RUNS if seconds <= limit * method.patience)
     for repetition in range(min(most, max(method.least, min(method.runs, affordable)))):
         for epsilon in method.epsilons(problem):
             if (repetition, round(epsilon, 3)) not in there:

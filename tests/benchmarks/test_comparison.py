@@ -171,7 +171,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path, counted: SimpleNamespace
 
 
 def test_slow_fits_are_repeated_less(tmp_path: Path, counted: SimpleNamespace) -> None:
-    counted.seconds.each = 2.0
+    counted.seconds.each = 0.5
     runner.run(counted.methods, [easy()], folder=tmp_path, processes=1, tell=lambda _: None)
     assert {seed for _, seed in counted.calls} == {0, 1, 2}
 
