@@ -6,6 +6,7 @@ The page is written by hand but for the parts between ``<!-- begin NAME -->`` an
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -130,10 +131,40 @@ def _winners(found: pd.DataFrame) -> Iterator[str]:
         yield _row(name, f"{share:.0%}")
 
 
+def _large(found: pd.DataFrame) -> Iterator[str]:
+    """The default on 100,000 lognormal records."""
+    ours = found[found["method"] == DEFAULT].set_index(["problem", "epsilon"])
+    squares = found[found["method"] == "least squares"].set_index("problem")["error"]
+    numbers, labels = (f"{w}, lognormal, n=100000, d=10" for w in ("numbers", "labels"))
+    yield from _head("ε", "RMSE / least squares", "error of the slopes", "share of right labels",
+                     "seconds")  # fmt: skip
+    for (problem, epsilon), row in ours.iterrows():
+        if problem == numbers and (labels, epsilon) in ours.index:
+            sign = ours.loc[(labels, epsilon)]
+            yield _row(
+                f"{epsilon:g}", f"{row['error'] / squares.get(numbers, math.nan):.4f}",
+                f"{row['coefficient']:.4f}", f"{1 - sign['error']:.4f}",
+                f"{row['seconds']:.2f}, {sign['seconds']:.2f}",
+            )  # fmt: skip
+
+
+def _gap(found: pd.DataFrame) -> Iterator[str]:
+    """Parts of the gaps on real tables."""
+    table = report.standings(found)
+    table = table[table["problem"].isin([p.name for p in problems() if p.group == "real"])]
+    yield from _head("table", "ε", "default / constant", "gap closed", "gap closed, MAE")
+    for row in table[table["epsilon"].isin([1, 2])].itertuples():
+        mae = report.closed_mae(found, row.problem, row.epsilon)
+        gaps = ("" if math.isnan(x) else f"{x:.2f}" for x in (row.closed, mae))
+        yield _row(row.problem, f"{row.epsilon:g}", f"{row.to_constant:.3f}", *gaps)
+
+
 PARTS: dict[str, Callable[[pd.DataFrame], Iterator[str]]] = {
     "counts": _counts,
     "winners": _winners,
     "worst": _worst,
     "beaten": _beaten,
     "few": _few,
+    "large": _large,
+    "gap": _gap,
 }

@@ -56,7 +56,8 @@ def standings(found: pd.DataFrame) -> pd.DataFrame:
     """Of every problem and budget: the default beside the best ranked method and the references.
 
     Columns: problem, epsilon, default, constant, reference, best (name), best_error, rank, of,
-    to_best, to_constant and closed, the part of the gap between constant and reference.
+    to_best, to_constant and closed, the part of the gap between constant and reference (NaN where
+    the reference gains less than a hundredth).
     """
     rows = []
     for name, problem in found.groupby("problem", sort=False):
@@ -76,9 +77,15 @@ def standings(found: pd.DataFrame) -> pd.DataFrame:
                 "rank": 1 + int((others["error"] < error).sum()), "of": len(ranked),
                 "to_best": error / min(error, float(best["error"])),
                 "to_constant": error / constant,
-                "closed": (constant - error) / (constant - bound),
+                "closed": part(error, constant, bound),
             })  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def part(error: float, constant: float, bound: float) -> float:
+    """Of the gap between the constant and a bound, where there is one worth the name."""
+    gap = constant - bound
+    return (constant - error) / gap if gap > 0.01 * constant else math.nan
 
 
 def close(table: pd.DataFrame) -> pd.Series:
@@ -185,4 +192,4 @@ def closed_mae(found: pd.DataFrame, problem: str, epsilon: float = 2) -> float:
     mine = found[found["problem"] == problem].set_index(["method", "epsilon"])["mae"]
     keys = ((DEFAULT, epsilon), ("constant", math.inf), ("Huber", math.inf))
     ours, constant, huber = (float(mine.get(key, math.nan)) for key in keys)
-    return (constant - ours) / (constant - huber)
+    return part(ours, constant, huber)

@@ -247,6 +247,7 @@ def test_the_report_says_where_it_fails(made_up: pd.DataFrame) -> None:
 def test_the_part_of_a_gap_in_absolute_errors(tmp_path: Path) -> None:
     found = results(tmp_path, privtail={"p": 2.0}, constant={"p": 3.0}, Huber={"p": 1.0})
     assert report.closed_mae(found, "p", 1.0) == pytest.approx(0.5)
+    assert math.isnan(report.part(1.0, 2.0, 2.5))
 
 
 # ------------------------------------------------------------------------ figures and page
