@@ -174,9 +174,21 @@ def labels(problem: Problem) -> bool:
     return problem.classes > 0
 
 
+def few(problem: Problem) -> bool:
+    """Few features: what takes minutes beyond is asked no more."""
+    return problem.d <= 20
+
+
+def anything(_: Problem) -> bool:
+    """Every problem."""
+    return True
+
+
+AGGREGATE = "sample-and-aggregate"
+
 METHODS: tuple[Method, ...] = (
     Method(
-        name=DEFAULT, kind="default", fit=_estimator("DPLinearRegression"), least=3, patience=2.0,
+        name=DEFAULT, kind="default", fit=_estimator("DPLinearRegression"), least=3, patience=0.8,
     ),
     Method(
         name="privtail, ten slopes", kind="sparse", fit=_estimator("DPSparseRegressor"),
@@ -189,7 +201,7 @@ METHODS: tuple[Method, ...] = (
     *(
         Method(
             name=n, kind="paper", fit=_estimator("DPLinearRegression", algorithm=n),
-            runs=1 if n == "sample-and-aggregate" else 3,
+            runs=1 if n == AGGREGATE else 3, fits=few if n == AGGREGATE else anything,
         )
         for n in NAMES
     ),
@@ -199,7 +211,7 @@ METHODS: tuple[Method, ...] = (
     Method(name="Opacus", kind="peer", fit=_opacus, peer="opacus", runs=3),
     Method(
         name="DP-EBM", kind="peer", fit=_peer("interpret"), peer="interpret", runs=3,
-        fits=lambda p: p.classes < 3 and p.d <= 20,
+        fits=lambda p: p.classes < 3 and few(p),
     ),
     Method(name="clipped descent", kind="by hand", fit=_descent(1.0, 1.0)),
     Method(name="clipped SGD", kind="by hand", fit=_line(baselines.clipped_sgd), runs=3),
