@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PANEL = (3.5, 2.7)
 ACROSS = 3
 BEYOND = 2.5
-"""Curves leave a panel at so many times the constant."""
+"""Others leave a panel at so many times the constant, or earlier; the default is always in it."""
 
 PUBLISHED = "best published algorithm of nine"
 
@@ -93,7 +93,8 @@ def _panel(place: Axes, problem: Problem, mine: pd.DataFrame) -> None:
 
     constant = float(mine[mine["method"] == "constant"]["error"].iloc[0])
     bound = reference(mine)
-    lowest = min(bound, constant)
+    ours = mine[mine["method"] == DEFAULT]["error"]
+    lowest, highest = min(bound, constant), max([bound, constant, *ours]) * 1.02
     for name, errors in reversed(list(lines(mine))):
         look = LOOKS[name]
         inside = errors[errors <= 100 * BEYOND * constant]
@@ -108,14 +109,15 @@ def _panel(place: Axes, problem: Problem, mine: pd.DataFrame) -> None:
     place.set_xticks(problem.epsilons, [f"{e:g}" for e in problem.epsilons])
     place.minorticks_off()
     top = BEYOND * constant if not problem.classes else min(1.0, 1.3 * constant)
-    if top / max(lowest, 1e-12) > 6:
+    if max(top, highest) / max(lowest, 1e-12) > 6:
         place.set_yscale("log")
-        place.set_ylim(lowest / 1.2, top)
+        place.set_ylim(lowest / 1.2, max(top, highest))
         place.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         place.yaxis.set_major_formatter("{x:g}")
         place.yaxis.set_minor_formatter(NullFormatter())
     else:
         top = min(top, constant + 0.8 * (constant - lowest) + 0.05 * constant)
+        top = max(top, highest)
         place.set_ylim(lowest - 0.08 * (top - lowest), top)
     place.set_title(problem.name, fontsize=8)
     place.set_xlabel("ε", fontsize=9)

@@ -113,7 +113,9 @@ def _few(found: pd.DataFrame) -> Iterator[str]:
     names = [m.name for m in METHODS if m.kind == "sparse"]
     yield from _head("problem", "ε", "default", *names, "constant")
     fixed = found[found["method"] == "constant"].set_index("problem")["error"]
-    errors = found.pivot_table(index=["problem", "epsilon"], columns="method", values="error")
+    errors = found.pivot_table(
+        index=["problem", "epsilon"], columns="method", values="error", sort=False
+    )
     wide = errors[errors[names[0]].notna()] if names[0] in errors else errors.iloc[:0]
     for (problem, epsilon), row in wide.iterrows():
         cells = [f"{row[n]:.4g}" if row.get(n) == row.get(n) else "" for n in (DEFAULT, *names)]
