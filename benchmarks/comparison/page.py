@@ -75,12 +75,14 @@ def _counts(found: pd.DataFrame) -> Iterator[str]:
     near, first = int(report.close(table).sum()), int((table["rank"] == 1).sum())
     worst = table.loc[table["to_constant"].idxmax()]
     above = int((table["to_constant"] > report.CLOSE).sum())
+    runs = found[found["method"] == DEFAULT]["runs"]
+    repeated = f"{runs.min()}" if runs.min() == runs.max() else f"{runs.min()} to {runs.max()}"
     yield (
         f"On {len(table)} pairs of a problem and a budget ({table['problem'].nunique()} problems) "
         f"the default is first on {first}, first or within 5 % of the best on {near} "
         f"({near / len(table):.0%}). It is more than 5 % worse than the constant on {above}; the "
         f"worst is {worst['to_constant']:.2f} times ({worst['problem']}, "
-        f"ε = {worst['epsilon']:g})."
+        f"ε = {worst['epsilon']:g}). Repetitions of the default behind these numbers: {repeated}."
     )
 
 
