@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from functools import cache
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +63,15 @@ def _process(name: str) -> subprocess.Popen[str]:
         [_python(name), SCRIPTS / f"fit_{name}.py"], text=True, env=limited,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    atexit.register(process.kill)
+    Finalize(None, process.kill, exitpriority=1)
     return process
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="privtail-problem-")
+def _folder() -> Path:
+    path = Path(tempfile.mkdtemp(prefix="privtail-problem-"))
+    Finalize(None, shutil.rmtree, args=(path,), exitpriority=0)
+    return path
 
 
 _LAST: list[Any] = [None, 0]
@@ -77,11 +80,11 @@ _LAST: list[Any] = [None, 0]
 def _written(problem: Problem, sample: Sample) -> str:
     """The file of a sample; only the last one is kept."""
     if _LAST[0] is not sample:
-        for old in Path(_folder().name).iterdir():
+        for old in _folder().iterdir():
             old.unlink()
         _LAST[:] = [sample, _LAST[1] + 1]
         np.savez(
-            Path(_folder().name) / f"{_LAST[1]}.npz", X=sample.X, y=sample.y, X_test=sample.X_test,
+            _folder() / f"{_LAST[1]}.npz", X=sample.X, y=sample.y, X_test=sample.X_test,
             classes=problem.classes, delta=problem.delta,
         )  # fmt: skip
-    return str(Path(_folder().name) / f"{_LAST[1]}.npz")
+    return str(_folder() / f"{_LAST[1]}.npz")

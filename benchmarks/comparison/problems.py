@@ -213,22 +213,22 @@ def _table(name: str) -> pd.DataFrame:
     return pd.read_parquet(path)
 
 
-def _adult_features() -> tuple[pd.DataFrame, list[str]]:
+def _adult_features() -> pd.DataFrame:
     """Adult with a column of 0 and 1 per declared category."""
     frame, schema = _table("adult"), adult_schema()
     columns = [frame[name].astype(float) for name in schema["numeric"]]
     for name, values in schema["categories"].items():
         columns += [(frame[name] == v).astype(float).rename(f"{name}={v}") for v in values]
-    return pd.concat(columns, axis=1), list(schema["numeric"])
+    return pd.concat(columns, axis=1)
 
 
 def _adult() -> tuple[pd.DataFrame, Any]:
-    return _adult_features()[0], (_table("adult")["income"] == ">50K").to_numpy(float)
+    return _adult_features(), (_table("adult")["income"] == ">50K").to_numpy(float)
 
 
 def _hours() -> tuple[pd.DataFrame, Any]:
-    X = _adult_features()[0]
-    X = X.assign(income=(_table("adult")["income"] == ">50K").astype(float))
+    income = (_table("adult")["income"] == ">50K").astype(float)
+    X = pd.concat([_adult_features(), income], axis=1)
     return X.drop(columns="hours_per_week"), X["hours_per_week"].to_numpy()
 
 

@@ -142,6 +142,8 @@ def _mapped(work: list[Work], processes: int) -> Iterator[list[tuple[str, Row]]]
         return
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         yield from pool.imap_unordered(_fits, work)
+        pool.close()
+        pool.join()  # so that the workers' peers and files go
 
 
 def _fits(work: Work) -> list[tuple[str, Row]]:
