@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint audits bench bench-peers accuracy reproduce lock clean
+.PHONY: help demo test check lint audits bench peers accuracy reproduce lock clean
 
 VENV = .venv
 PY = $(VENV)/bin/python
@@ -39,8 +39,9 @@ help:
 	@echo 'make lint        the first three of these alone'
 	@echo 'make audits      every published algorithm: what an audit finds of its epsilon, in five minutes'
 	@echo 'make bench       speed and memory, beside the plain gradient and the limits we set ourselves'
-	@echo 'make bench-peers accuracy and seconds beside diffprivlib and Opacus'
-	@echo 'make accuracy    the defaults beside a constant and the fit without privacy'
+	@echo 'make peers       environments of diffprivlib, Opacus and DP-EBM, for the next'
+	@echo 'make accuracy    the table: defaults, published algorithms, peers, baselines; what is'
+	@echo '                 missing is computed. make accuracy QUICK=1: a small one of its own'
 	@echo 'make reproduce   the experiments of the papers in small, and the report on their claims'
 	@echo 'make lock        regenerate requirements/*.txt from pyproject.toml'
 	@echo 'make clean       remove .venv, demo/ and caches'
@@ -76,21 +77,29 @@ bench: $(DEV) $(SELF)
 	done
 
 accuracy: $(DEV) $(SELF)
-	@PYTHONDONTWRITEBYTECODE=1 "$(PY)" -W ignore benchmarks/accuracy.py --quick
+ifdef QUICK
+	@"$(PY)" -m benchmarks.comparison quick
+else
+	@"$(PY)" -m benchmarks.comparison run
+	@"$(PY)" -m benchmarks.comparison report
+endif
 
 # It goes on where it stopped and keeps what is finished; FRESH=--fresh runs everything again.
 reproduce: $(DEV) $(SELF)
 	@"$(PY)" -m privtail.cli reproduce all --quick $(FRESH)
 	@"$(PY)" -m experiments.report
 
-# The peers need an older scikit-learn: they get an environment of their own, outside the tree.
-PEERS = $(or $(TMPDIR),/tmp)/privtail-peers
+# Every peer has an environment of its own outside the tree: their requirements contradict ours.
+PRIVTAIL_PEERS ?= $(or $(TMPDIR),/tmp)/privtail-peers
+export PRIVTAIL_PEERS
 
-bench-peers: $(DEV) $(SELF)
-	@"$(PY)" -m venv "$(PEERS)"
-	@echo "installing benchmarks/peers.txt in $(PEERS) (PyTorch: up to 3 GB the first time)"
-	@"$(PEERS)/bin/python" -m pip install --quiet -r benchmarks/peers.txt
-	@PYTHONDONTWRITEBYTECODE=1 "$(PY)" benchmarks/peers.py "$(PEERS)/bin/python"
+peers: $(READY)
+	@for name in diffprivlib opacus interpret; do \
+	  echo "installing benchmarks/peers/$$name.txt in $(PRIVTAIL_PEERS)/$$name"; \
+	  "$(PY)" -m venv "$(PRIVTAIL_PEERS)/$$name" && \
+	  "$(PRIVTAIL_PEERS)/$$name/bin/python" -m pip install --quiet \
+	    -r "benchmarks/peers/$$name.txt" || exit 1; \
+	done
 
 # uv resolves for every platform and every Python from 3.11 on; pip does all the installing.
 LOCK = "$(PY)" -m uv pip compile pyproject.toml --extra all --quiet --upgrade \

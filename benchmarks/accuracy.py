@@ -1,33 +1,28 @@
 """Accuracy of the defaults: beside the constant predictor and beside the fit without privacy.
 
-    python benchmarks/accuracy.py [SECTION ...] [--quick] [--seeds 3] [--data FOLDER]
+    python benchmarks/accuracy.py [SECTION ...] [--quick] [--seeds 3]
 
-Sections: lognormal (what the documentation quotes), laws, regimes, units, shifts, real, names.
-Every row is the median and the worst of several seeds; "ratio" is the worst over the constant
-predictor (root mean squared error, or share of wrong labels). Noise is simulated: the same law as
-exact noise, seeded and fast. ``--data`` holds the public tables that are not shipped.
+Sections: lognormal (what the documentation quotes), regimes, units, shifts. Every row is the median
+and the worst of several seeds; "ratio" is the worst over the constant predictor (root mean squared
+error, or share of wrong labels). Noise is simulated: the same law as exact noise, seeded and fast.
+Other laws, real tables and other methods are in ``python -m benchmarks.comparison``.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from privtail.algorithms.names import NAMES
-from privtail.data import ADULT, adult_schema
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 
 Doubles = NDArray[np.float64]
@@ -38,7 +33,7 @@ BOUND = 2.0
 
 @dataclass(frozen=True)
 class Case:
-    """A problem split into train and test, a budget and an algorithm."""
+    """A problem split into train and test, and a budget."""
 
     name: str
     X: Any
@@ -47,10 +42,7 @@ class Case:
     y_test: Any
     epsilon: float
     delta: float = 1e-6
-    algorithm: str = "auto"
     classes: tuple[Any, ...] | None = None
-    categories: dict[str, list[str]] | None = None
-    reference: bool = True
 
     def wrong(self, prediction: Any) -> float:
         """Root mean squared error, or share of wrong labels."""
@@ -63,8 +55,6 @@ class Case:
         options: dict[str, Any] = {
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "algorithm": self.algorithm,
-            "categories": self.categories,
             "noise": "simulated",
             "random_state": seed,
         }
@@ -82,8 +72,6 @@ class Case:
 
     def without_privacy(self) -> float:
         """Test error of scikit-learn on the raw numbers."""
-        if not self.reference:
-            return math.nan
         if self.classes is None:
             return self.wrong(LinearRegression().fit(self.X, self.y).predict(self.X_test))
         model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
@@ -129,20 +117,7 @@ LAWS: dict[str, Callable[[np.random.Generator, int, int], tuple[Doubles, Doubles
     "scales 1e-6 to 1e6": lambda rng, n, d: (rng.standard_t(3, (n, d)), 7 + rng.normal(size=n)),
     "weak": lambda rng, n, d: (rng.normal(size=(n, d)), 15 * rng.normal(size=n)),
 }  # fmt: skip
-"""Laws of features and noise, on which the default was tuned."""
-
-
-def laws(quick: bool) -> Iterator[Case]:
-    """Ten slopes under other laws of features and noise."""
-    for name, draw in LAWS.items():
-        for n in (10_000,) if quick else (1_000, 10_000, 100_000):
-            rng, parts = np.random.default_rng(0), []
-            for rows in (n, 100_000):
-                X, noise = draw(rng, rows, len(SLOPES))
-                sizes = np.logspace(-6, 6, len(SLOPES)) if name.startswith("scales") else 1.0
-                parts += [X * sizes, X @ SLOPES + 1 + noise]
-            for epsilon in (0.1, 0.5, 1.0, 3.0):
-                yield Case(f"{name} n={n}", *parts, epsilon, 1e-6)
+"""Laws of features and noise, on which the default was tuned; with them it is compared."""
 
 
 def _chain(rng: np.random.Generator, n: int, d: int) -> Doubles:
@@ -192,82 +167,6 @@ def shifts(quick: bool) -> Iterator[Case]:
                 yield Case(f"features + {far:g} n={n}", X + far, y, X_test + far, y_test, epsilon)
 
 
-def real(data: Path, quick: bool) -> Iterator[Case]:
-    """Tables of people, comments, articles and forests."""
-    for problem in _tables(data):
-        for epsilon in (0.1, 1.0) if quick else (0.05, 0.1, 0.5, 1.0, 3.0):
-            yield replace(problem, epsilon=epsilon)
-
-
-def names(data: Path, quick: bool) -> Iterator[Case]:
-    """The published algorithms by name on the same tables, the lognormal problem and a shift."""
-    X, y, X_test, y_test = lognormal(2_000, 10)
-    cases = [
-        *(case for case in _tables(data) if case.categories is None),
-        Case("numbers n=2000 d=10", X, y, X_test, y_test, 1.0),
-        Case("target + 1000 n=2000", X, y + 1000, X_test, y_test + 1000, 1.0),
-    ]
-    for name in NAMES:
-        for case in cases:
-            for epsilon in (0.1,) if quick else (0.1, 1.0):
-                yield replace(
-                    case, name=f"{case.name} {name}", algorithm=name, epsilon=epsilon,
-                    reference=False,
-                )  # fmt: skip
-
-
-def _tables(data: Path) -> Iterator[Case]:
-    yield _adult()
-    for name, file, target, drop, read in TABLES:
-        path = data / file
-        if not path.exists():
-            print(f"skipped {name}: there is no {file} in --data")
-            continue
-        table = pq.read_table(path).to_pandas()
-        y = read(table[target].to_numpy())
-        X = table.drop(columns=[target, *drop]).to_numpy(np.float64)
-        order = np.random.default_rng(0).permutation(len(y))
-        train, test = order[: 2 * len(y) // 3], order[2 * len(y) // 3 :]
-        classes = tuple(np.unique(y).tolist()) if y.dtype.kind in "bi" else None
-        yield Case(
-            f"{name} {len(train)}x{X.shape[1]}", X[train], y[train], X[test], y[test], 1.0,
-            classes=classes, reference=len(train) < 100_000,
-        )  # fmt: skip
-
-
-def _adult() -> Case:
-    schema, table = adult_schema(), pq.read_table(ADULT).to_pandas()
-    train, test = (table[table["split"] == part] for part in ("train", "test"))
-    columns = [*schema["numeric"], *schema["categories"]]
-    return Case(
-        f"adult {len(train)}", train[columns], train["income"].to_numpy(), test[columns],
-        test["income"].to_numpy(), 1.0, classes=tuple(schema["classes"]),
-        categories=schema["categories"], reference=False,
-    )  # fmt: skip
-
-
-def _numbers(y: Any) -> Doubles:
-    return np.asarray(y, dtype=np.float64)
-
-
-TABLES: tuple[tuple[str, str, str, list[str], Callable[[Any], Any]], ...] = (
-    ("blog", "blogfeedback/blogfeedback.parquet", "target", ["split"], _numbers),
-    ("news", "online_news_popularity/onp_full_14feat.parquet", "shares", [], _numbers),
-    (
-        "wide news", "online_news_popularity/onp_59feat_partial.parquet", "shares",
-        ["row", "part"], _numbers,
-    ),
-    (
-        "popular news", "online_news_popularity/onp_full_14feat.parquet", "shares", [],
-        lambda y: (y > 1400).astype(int),
-    ),
-    ("forest 2/rest", "covertype/covertype_397k.parquet", "Cover_Type", [],
-     lambda y: (y == 2).astype(int)),
-    ("crops", "winnipeg_subset/winnipeg_subset_3901.parquet", "label", ["src"],
-     lambda y: y.astype(int)),
-)  # fmt: skip
-
-
 def measure(case: Case, seeds: int) -> float:
     """Print a row; return the worst seed over the constant predictor."""
     constant, reference = case.constant(), case.without_privacy()
@@ -287,30 +186,20 @@ def measure(case: Case, seeds: int) -> float:
 def main() -> None:
     """Measure the sections that were asked for, all by default."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    sections = ("lognormal", "laws", "regimes", "units", "shifts", "real", "names")
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(sections))
+    cases = {"lognormal": quoted, "regimes": regimes, "units": units, "shifts": shifts}
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(cases))
     parser.add_argument("--quick", action="store_true", help="fewer rows, one minute or two")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("PRIVTAIL_DATA", "data")))
     asked = parser.parse_args()
-    if unknown := set(asked.sections) - set(sections):
-        parser.error(f"unknown section {min(unknown)!r}; there are {', '.join(sections)}")
-    cases: dict[str, Callable[[], Iterator[Case]]] = {
-        "lognormal": lambda: quoted(asked.quick),
-        "laws": lambda: laws(asked.quick),
-        "regimes": lambda: regimes(asked.quick),
-        "units": lambda: units(asked.quick),
-        "shifts": lambda: shifts(asked.quick),
-        "real": lambda: real(asked.data, asked.quick),
-        "names": lambda: names(asked.data, asked.quick),
-    }
+    if unknown := set(asked.sections) - set(cases):
+        parser.error(f"unknown section {min(unknown)!r}; there are {', '.join(cases)}")
     worst, where = 0.0, ""
-    for section in asked.sections or sections:
+    for section in asked.sections or cases:
         print(
             f"\n{section:<44} {'eps':>5} {'median':>11} {'worst seed':>11} {'constant':>11} "
             f"{'no privacy':>11} {'ratio':>8} {'s':>6}"
         )
-        for case in cases[section]():
+        for case in cases[section](asked.quick):
             ratio = measure(case, asked.seeds)
             if ratio > worst:
                 worst, where = ratio, f"{case.name}, epsilon {case.epsilon:g}"
