@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.losses import Loss, PoissonLoss, Targets, WeightedLoss
+from privtail.losses import Loss, PoissonLoss, Targets
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.means import ClampedMean
@@ -17,9 +17,6 @@ from privtail.trusted.problem import Problem
 
 ENOUGH = 100
 """A mean over the records whose noise is its range over this decides all that matters here."""
-
-SHARP = 30
-"""Counts of labels with noise n over this tell the most frequent one."""
 
 FINEST = 10_000
 """A comparison is as fine as the range of a gain over this; no model is worth a finer one."""
@@ -46,54 +43,39 @@ class Comparison:
 
     A record's gain is clamped to the loss of a margin that is off by one scale of the target (to 1
     for labels, to the highest count seen): neither noise of slopes nor a few outlying records
-    decide. Where ``targets`` are labels, how often each occurs is bought first, since a trained
-    intercept is too noisy for a constant.
+    decide.
 
-    **Privacy.** Gaussian releases of one or two means of values in [-1, 1], and of a histogram of
-    labels; ``multiplier`` is the noise of the first in units of 1/n. The second costs twice as
-    much, less if that would be finer than n over `ENOUGH`, or up to ``counts_share`` times as much
-    if it would not be `SHARP`.
+    **Privacy.** Gaussian releases of one or two means of values in [-1, 1]; ``multiplier`` is the
+    noise of each in units of 1/n.
     """
 
     targets: Targets = "real"
     deviations: float = 2.0
-    counts_share: float = 2.0
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """One or two releases."""
         gain = no_finer(multiplier, problem, FINEST).event(problem.improvement(ClampedMean(1.0)))
-        events = [gain] if self._labels else [gain, gain]
-        if self._labels:
-            counts = problem.histogram(1, max(1, problem.outputs - 1))
-            events.insert(0, self._counting(multiplier, problem).event(counts))
-        return (Round(events=tuple(events)),)
+        return (Round(events=(gain,) if self._labels else (gain, gain)),)
 
     def run(
         self, curator: Curator, loss: Loss, w: Doubles, constant: Doubles, unit: float,
         multiplier: float, size: float = 0.0,
-    ) -> tuple[Doubles, bool]:  # fmt: skip
-        """The constant to compare with, and whether ``w`` is better; without noise it stays.
+    ) -> bool:  # fmt: skip
+        """Whether ``w`` is better than the constant; without noise it is.
 
         ``unit`` is the scale of a real target; gains up to the loss of a margin that is off by
         ``size`` count in full.
         """
         problem, noise = curator.problem, no_finer(multiplier, curator.problem, FINEST)
         batch = curator.everyone()
-        if self._labels:
-            edges = np.arange(max(1, problem.outputs - 1)) + 0.5
-            less = self._counting(multiplier, problem)
-            answer = problem.histogram(1, len(edges))
-            counts = batch.histogram((-1,), edges).release(less)
-            if problem.intercept:
-                counts = np.maximum(counts, max(1.0, less.event(answer).std))
-                constant = np.zeros_like(w)
-                constant[-1] = _log_odds(counts, loss, problem)
         noticed = self.deviations * noise.event(problem.improvement(ClampedMean(1.0))).std
         visible = VISIBLE if loss.targets == "real" else 0.0
         parts = (visible,) if self._labels else (visible, SERIOUS)
         least = _loss_of_one(loss, size) if size > 0 else 0.0
         bounds = [
-            max(least, _loss_of_one(loss, unit) * (max(1.0, part / noticed) if noticed > 0 else 1.0))
+            max(
+                least, _loss_of_one(loss, unit) * (max(1.0, part / noticed) if noticed > 0 else 1.0)
+            )
             for part in parts
         ]
         gains = [
@@ -103,13 +85,7 @@ class Comparison:
             for bound in bounds
         ]
         better = noticed < HIDDEN and gains[0] > noticed and gains[-1] > -noticed
-        return constant, better or multiplier == 0
-
-    def _counting(self, multiplier: float, problem: Problem) -> GaussianNoise:
-        """Noise of the counts of labels; a histogram costs half of what a mean costs."""
-        most = multiplier / math.sqrt(2 * self.counts_share)
-        sharp = problem.n / problem.max_rows / SHARP
-        return no_finer(max(most, min(multiplier / 2, sharp)), problem)
+        return better or multiplier == 0
 
     @property
     def _labels(self) -> bool:
@@ -120,13 +96,6 @@ def no_finer(multiplier: float, problem: Problem, enough: int = ENOUGH) -> Gauss
     """Noise of this multiplier, but not less than n / ``enough``."""
     least = problem.n / problem.max_rows / enough
     return GaussianNoise(max(multiplier, least) if multiplier > 0 else 0.0)
-
-
-def _log_odds(counts: Doubles, loss: Loss, problem: Problem) -> Doubles:
-    """Margins of the constant model of positive counts of labels."""
-    weights = loss.weights if isinstance(loss, WeightedLoss) else 1.0
-    logs = np.log(counts * weights)
-    return np.asarray(logs[1:] - logs[:1] if problem.outputs == 1 else logs - logs.mean())
 
 
 def _loss_of_one(loss: Loss, unit: float) -> float:

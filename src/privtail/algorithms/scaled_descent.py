@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from privtail.algorithms.comparison import Comparison, no_finer
+from privtail.algorithms.frequencies import Frequencies, of_labels, rarity
 from privtail.algorithms.level import Level
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.quantile_scales import BEYOND, RARE, QuantileScales, above_noise
@@ -98,20 +99,20 @@ class ScaledDescent:
 
     1. Centre and scale every feature (and a numeric target) by private quantiles. With
        ``sparsity``, keep the features that the target goes with (`Screening`).
-    2. For numbers: the mean of the target, or what else is the best constant (`Level`).
+    2. For numbers: the mean of the target, or what else is the best constant (`Level`); how often
+       labels occur (`Frequencies`).
     3. Buy second moments of the features: the `Metric` of the steps.
     4. A fifth of the steps, with a threshold for Gaussian residuals of the target's scale.
     5. Buy the sizes of the residuals (of derivatives): a quantile of them is the threshold of the
-       steps that follow. It is ``level``, or lower where noise is large beside it; of labels and
-       counts, whose rare derivatives are not noise, up to where noise adds what clipping misses.
+       steps that follow. It is ``level``, or lower where noise is large beside it; higher with a
+       rare label, and of counts up to where noise adds what clipping misses.
     6. For squares, unless noise is large: three tenths of the steps with wider thresholds, up to
        where noise adds as much to a direction as clipping may miss, and with rows up to twice as
        long. Blocks of principal directions of a move are kept as far as they are longer than noise
        explains: least squares where residuals depend on features, else the robust fit.
     7. For squares: the intercept is a mean of the residuals, clipped where noise would be seen.
-    8. Does the mean loss gain from the slopes (of labels: over what their bought counts predict)?
-       If not beyond the noise, or if it loses where records are far off, or if the target was not
-       found, shrink to the private constant (`Comparison`).
+    8. Does the mean loss gain from the slopes? If not beyond the noise, or if it loses where records
+       are far off, or if the target was not found, shrink to the private constant (`Comparison`).
 
     Not from a paper. A step is a Newton step for a bound of the Hessian (Boehning and Lindsay
     1988) with the gradients of Mallows (1975): residuals clipped at the threshold, rows shrunk to
@@ -164,11 +165,12 @@ class ScaledDescent:
             self._looks.plan(scales, problem),
             self._screened(multiplier, problem),
             begin.plan(problem) if self._numbers(problem) else (),
+            self._frequencies(multiplier, problem).plan(problem) if self._labels else (),
             Metric.plan(self._price(2 * self.moment_share, multiplier), problem),
             (Round(events=(descent,), times=first), Round(events=(sizes,))),
             (Round(events=(descent,), times=self.steps - first),),
             end.plan(problem) if self._least(problem) else (),
-            self._compared.plan(self._comparison(multiplier), problem),
+            Comparison(targets=self.targets).plan(self._comparison(multiplier), problem),
         )
         return tuple(r for r in plan if r.times)
 
@@ -195,6 +197,11 @@ class ScaledDescent:
             doubt = 0.0 if standard.resolved else 1.0
             moved = first.run(curator, loss, w, widest, 1 / bend, doubt)
             w = begin = moved if standard.seen else begin
+        rare = 1.0
+        if self._labels:
+            often = self._frequencies(multiplier, problem).run(curator)
+            begin, rare = of_labels(often, loss, problem), rarity(often)
+            w = begin if start is None else w
 
         descent = _Descent(
             curator, loss, domain, self._metric(curator, standard, multiplier),  # 3
@@ -204,8 +211,9 @@ class ScaledDescent:
         short, usual, wide = self._phases(multiplier, problem)
         w = descent.run(w, threshold, short)  # 4
         counts = self._counts(curator, loss, w, multiplier)  # 5
-        threshold = min(threshold, self._seen(counts, loss, multiplier, problem))
-        if self.targets != "real":
+        clipped = self._clipped(multiplier, problem, rare)
+        threshold = min(threshold, self._seen(counts, loss, clipped))
+        if self.targets == "count":
             threshold = min(loss.lipschitz, max(threshold, descent.balanced(counts, usual)))
         w = descent.run(w, threshold, usual)
         if self.squares:  # 6
@@ -215,9 +223,10 @@ class ScaledDescent:
                 curator, loss, w, _widest(counts, last.deviation(problem), unit), doubt=1.0
             )
 
-        known = self._numbers(problem) or start is not None or not standard.seen
-        constant, better = self._compared.run(  # 8
-            curator, loss, w, without_slopes(begin if known else w, problem),
+        known = self._numbers(problem) or self._labels or start is not None or not standard.seen
+        constant = without_slopes(begin if known else w, problem)
+        better = Comparison(targets=self.targets).run(  # 8
+            curator, loss, w, constant,
             standard.deviation if wide else unit,
             self._comparison(multiplier), _size(counts) if wide else 0.0,
         )  # fmt: skip
@@ -271,8 +280,16 @@ class ScaledDescent:
         return QuantileScales.of(self.targets, enough=RARE)
 
     @property
-    def _compared(self) -> Comparison:
-        return Comparison(targets=self.targets, counts_share=LARGEST_SHARE / self.comparison_share)
+    def _labels(self) -> bool:
+        return self.targets in ("binary", "class")
+
+    def _frequencies(self, multiplier: float, problem: Problem) -> Frequencies:
+        """Half as dear as scales may be, for they are two counts or few."""
+        usual, least = (
+            self._price(2 * share, multiplier).multiplier
+            for share in (2 * self.comparison_share, LARGEST_SHARE)
+        )
+        return Frequencies.priced(usual, least, problem)
 
     def _numbers(self, problem: Problem) -> bool:
         return self.targets == "real" and problem.intercept
@@ -311,11 +328,14 @@ class ScaledDescent:
         price = self._price(2 * self.moment_share, multiplier)
         return Metric.bought(curator, price, active if active.any() else ~active)
 
-    def _clipped(self, multiplier: float, problem: Problem) -> float:
-        """Part of the records whose residuals are clipped: the noisier a gradient, the more."""
+    def _clipped(self, multiplier: float, problem: Problem, rare: float = 1.0) -> float:
+        """Part of the records whose residuals are clipped: the noisier a gradient, the more.
+
+        Were they all of the rarest label, no more of these than of the others.
+        """
         coordinates = problem.rows * problem.outputs
         relative = multiplier * problem.max_rows * math.sqrt(coordinates) / problem.n
-        return min(MOST_CLIPPED, max(1 - self.level, 4 * relative))
+        return min(MOST_CLIPPED, max(1 - self.level, 4 * relative)) * rare
 
     def _expected(self, loss: Loss, unit: float, multiplier: float, problem: Problem) -> float:
         """The threshold for Gaussian residuals of the target's scale."""
@@ -336,7 +356,7 @@ class ScaledDescent:
         std = noise.event(problem.derivative_norms(len(SIZES))).std
         return above_noise(counts, std, problem.n, SIZES)
 
-    def _seen(self, counts: Doubles, loss: Loss, multiplier: float, problem: Problem) -> float:
+    def _seen(self, counts: Doubles, loss: Loss, clipped: float) -> float:
         """The threshold that clips as many of the records with a derivative as it should."""
         if loss.lipschitz < STEEPEST <= loss.curvature:
             return loss.lipschitz  # a kink: how often either side occurs says nothing
@@ -344,7 +364,7 @@ class ScaledDescent:
         moving = np.where(np.arange(len(counts)) > 0, counts, 0.0)
         if moving.sum() <= 0:
             return math.inf
-        below = (1 - self._clipped(multiplier, problem)) * moving.sum()
+        below = (1 - clipped) * moving.sum()
         cell = int(np.searchsorted(np.cumsum(moving), below))
         return heaviest * float(SIZES[min(cell, len(SIZES) - 1)])
 
@@ -404,7 +424,7 @@ class _Descent:
         return w
 
     def balanced(self, counts: Doubles, steps: int) -> float:
-        """The threshold at which so many steps add as much noise to a direction as clipping misses."""
+        """The threshold at which so many steps add as much noise to a direction as it misses."""
         return balanced(counts, math.sqrt(float(self._variances(1.0, 1.0, steps).mean())))
 
     def _block(self, d: int) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.comparison import Comparison
+from privtail.algorithms.frequencies import Frequencies, of_labels
 from privtail.algorithms.level import Level
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
@@ -128,6 +129,7 @@ class SparseDescent:
             self._screening(multiplier, problem).plan(*self._selecting(multiplier, problem)),
             (Round(events=(step,), times=self.steps),),
             level if least else (),
+            self._frequencies(multiplier, problem).plan(problem) if self._labels else (),
             self._compared.plan(self._comparison(multiplier), problem),
         )
 
@@ -164,11 +166,14 @@ class SparseDescent:
         )  # fmt: skip
         if least:  # 4
             w = level.run(curator, loss, w, WIDE * unit, UNSURE)
-        known = least or not standard.seen
-        constant, better = self._compared.run(  # 5
-            curator, _louder(loss), w, constant if known else without_slopes(w, problem),
-            FAIR * unit, self._comparison(multiplier),
-        )  # fmt: skip
+        if self._labels:
+            counts = self._frequencies(multiplier, problem).run(curator)
+            constant = of_labels(counts, loss, problem)
+        elif not least and standard.seen:
+            constant = without_slopes(w, problem)
+        better = self._compared.run(  # 5
+            curator, _louder(loss), w, constant, FAIR * unit, self._comparison(multiplier)
+        )
         doubts = standard.doubts(better)
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
@@ -238,6 +243,10 @@ class SparseDescent:
     def _comparison(self, multiplier: float) -> float:
         return self._price(self.comparison_share, multiplier).multiplier
 
+    def _frequencies(self, multiplier: float, problem: Problem) -> Frequencies:
+        price = self._comparison(multiplier) / 2
+        return Frequencies.priced(price, price, problem)
+
     def _selecting(self, multiplier: float, problem: Problem) -> tuple[float, float, bool, Problem]:
         """Noise of the selection, that of the looks, and whether features shared a scale."""
         price = self._price(self.selection_share, multiplier).multiplier
@@ -256,6 +265,10 @@ class SparseDescent:
     @property
     def _compared(self) -> Comparison:
         return Comparison(targets=self.targets)
+
+    @property
+    def _labels(self) -> bool:
+        return self.targets in ("binary", "class")
 
     def _centring(self, problem: Problem) -> bool:
         return self.targets == "real" and problem.intercept

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.comparison import Comparison
+from privtail.algorithms.frequencies import Frequencies, of_labels
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
 from privtail.algorithms.result import Result, starting_point
@@ -119,7 +120,7 @@ class Standardized:
     share, comparison_share : parts of the algorithm's variance budget that the scales and the
         comparison may spend.
 
-    **Privacy.** `QuantileScales`, the algorithm, `Comparison`; one plan.
+    **Privacy.** `QuantileScales`, the algorithm, `Frequencies` of labels, `Comparison`; one plan.
     """
 
     make: Callable[[Problem, float], Algorithm]
@@ -132,14 +133,14 @@ class Standardized:
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """Scales, the algorithm, comparison."""
         plan = self.make(problem, 1.0).plan(multiplier, problem)
+        compared = _priced(multiplier, plan, self.comparison_share)
         return compose(
             QuantileScales.of(self.targets).plan(
                 _priced(multiplier, plan, 2 * self.share), problem
             ),
             plan,
-            Comparison(targets=self.targets).plan(
-                _priced(multiplier, plan, self.comparison_share), problem
-            ),
+            self._frequencies(compared, problem).plan(problem) if self._labels else (),
+            Comparison(targets=self.targets).plan(compared, problem),
         )
 
     def run(
@@ -160,17 +161,28 @@ class Standardized:
         begin = standard.start(problem, start)
         algorithm = self.make(problem, standard.unit)
         result = algorithm.run(curator, loss, domain.scaled(1 / standard.scales), multiplier, begin)
+        compared = _priced(multiplier, plan, self.comparison_share)
         constant = begin if self.targets == "real" else without_slopes(result.w, problem)
-        constant, better = Comparison(targets=self.targets).run(
-            curator, loss, result.w, constant, standard.unit,
-            _priced(multiplier, plan, self.comparison_share),
-        )  # fmt: skip
+        if self._labels:
+            counts = self._frequencies(compared, problem).run(curator)
+            constant = of_labels(counts, loss, problem)
+        better = Comparison(targets=self.targets).run(
+            curator, loss, result.w, constant, standard.unit, compared
+        )
         doubts = standard.doubts(better)
         w = standard.raw(constant if doubts else result.w, problem)
         return replace(
             result, w=w, unit=standard.unit, scales=standard.scales,
             notes=(*result.notes, *doubts),
         )  # fmt: skip
+
+    @property
+    def _labels(self) -> bool:
+        return self.targets in ("binary", "class")
+
+    @staticmethod
+    def _frequencies(multiplier: float, problem: Problem) -> Frequencies:
+        return Frequencies.priced(multiplier / 2, multiplier / 2, problem)
 
 
 def without_slopes(w: Doubles, problem: Problem) -> Doubles:

@@ -1,0 +1,68 @@
+"""How often each label occurs: the constant model of labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.algorithms.comparison import no_finer
+from privtail.losses import Loss, WeightedLoss
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Event, Plan, Round
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
+
+Doubles = NDArray[np.float64]
+
+SHARP = 30
+"""Counts of labels with noise n over this tell the most frequent one."""
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """Counts of the labels, since a trained intercept is too noisy for a constant.
+
+    **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2.
+    """
+
+    noise: GaussianNoise
+
+    @classmethod
+    def priced(cls, usual: float, least: float, problem: Problem) -> Self:
+        """With a noise multiplier ``usual``, or down to ``least`` where it would not be sharp."""
+        sharp = problem.n / problem.max_rows / SHARP
+        return cls(no_finer(max(least, min(usual, sharp)), problem))
+
+    def plan(self, problem: Problem) -> Plan:
+        """One histogram."""
+        return (Round(events=(self._event(problem),)),)
+
+    def run(self, curator: Curator) -> Doubles:
+        """(labels,) positive counts: what noise may hide counts for as much."""
+        edges = np.arange(_labels(curator.problem) - 1) + 0.5
+        counts = curator.everyone().histogram((-1,), edges).release(self.noise)
+        return np.maximum(counts, max(1.0, self._event(curator.problem).std))
+
+    def _event(self, problem: Problem) -> Event:
+        return self.noise.event(problem.histogram(1, _labels(problem) - 1))
+
+
+def of_labels(counts: Doubles, loss: Loss, problem: Problem) -> Doubles:
+    """The constant model of positive counts of labels; without an intercept it is zero."""
+    constant = np.zeros((problem.rows, problem.outputs))
+    if problem.intercept:
+        logs = np.log(counts * (loss.weights if isinstance(loss, WeightedLoss) else 1.0))
+        constant[-1] = logs[1:] - logs[:1] if problem.outputs == 1 else logs - logs.mean()
+    return constant
+
+
+def rarity(counts: Doubles) -> float:
+    """How often the rarest label occurs, in parts of how often it would if all did alike."""
+    return float(len(counts) * counts.min() / counts.sum())
+
+
+def _labels(problem: Problem) -> int:
+    return max(2, problem.outputs)
