@@ -111,8 +111,9 @@ class ScaledDescent:
        long. Blocks of principal directions of a move are kept as far as they are longer than noise
        explains: least squares where residuals depend on features, else the robust fit.
     7. For squares: the intercept is a mean of the residuals, clipped where noise would be seen.
-    8. Does the mean loss gain from the slopes? If not beyond the noise, or if it loses where records
-       are far off, or if the target was not found, shrink to the private constant (`Comparison`).
+    8. Does the mean loss gain from the slopes? If not beyond the noise, or if it loses where
+       records are far off, or if the target was not found, shrink to the private constant
+       (`Comparison`).
 
     Not from a paper. A step is a Newton step for a bound of the Hessian (Boehning and Lindsay
     1988) with the gradients of Mallows (1975): residuals clipped at the threshold, rows shrunk to

@@ -19,7 +19,15 @@ from privtail.algorithms.screening import Screening
 from privtail.algorithms.standardized import Standard, without_slopes
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
-from privtail.losses import AbsoluteLoss, AnyLoss, GeneralLoss, Loss, Targets, WeightedLoss
+from privtail.losses import (
+    AbsoluteLoss,
+    AnyLoss,
+    GeneralLoss,
+    Loss,
+    SquaredLoss,
+    Targets,
+    WeightedLoss,
+)
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.means import MallowsMean
@@ -37,6 +45,12 @@ CROWDED = 0.11
 
 CENTRINGS = 3
 """Steps towards the median of the target: the scores of a selection need both signs alike."""
+
+FAR = 2.0
+"""A target whose centre is so many scales from zero lies in few cells."""
+
+CLOSER = 4.0
+"""So many deviations of its noise from a mean, the next one looks."""
 
 CERTAIN = 1.5
 """Noise of `QuantileScales.sharp` over this finds a target of any law; a closer look needs half."""
@@ -152,7 +166,7 @@ class SparseDescent:
         loss, unit = standard.loss(loss), standard.unit
         constant = without_slopes(standard.start(problem, start), problem)
         if least:
-            moved = level.run(curator, loss, constant, WIDE * unit, UNSURE)
+            moved = level.run(curator, loss, constant, WIDE * unit, doubt=UNSURE)
             constant = moved if standard.seen else constant
 
         screening = self._screening(multiplier, problem)  # 2
@@ -165,7 +179,7 @@ class SparseDescent:
             multiplier, unit, active,
         )  # fmt: skip
         if least:  # 4
-            w = level.run(curator, loss, w, WIDE * unit, UNSURE)
+            w = level.run(curator, loss, w, WIDE * unit, doubt=UNSURE)
         if self._labels:
             counts = self._frequencies(multiplier, problem).run(curator)
             constant = of_labels(counts, loss, problem)
@@ -174,7 +188,7 @@ class SparseDescent:
         better = self._compared.run(  # 5
             curator, _louder(loss), w, constant, FAIR * unit, self._comparison(multiplier)
         )
-        doubts = standard.doubts(better)
+        doubts = standard.doubts(better and standard.resolved)
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
             unit=unit, scales=standard.scales,
@@ -182,15 +196,32 @@ class SparseDescent:
         )  # fmt: skip
 
     def _centred(self, curator: Curator, found: Scales, multiplier: float) -> Scales:
-        """With the target's centre after Newton steps, for a Gaussian, to its median."""
+        """With the target's centre after Newton steps, for a Gaussian, to its median.
+
+        A target so far from zero that one cell may hold most of it has no known scale: its centre
+        is a mean clipped in that cell, then in what noise leaves of it.
+        """
         standard, law = Standard.of(found, curator), self._centre(multiplier)
-        w = begin = standard.start(curator.problem, None)
+        w, centres, scales = (
+            standard.start(curator.problem, None),
+            found.centres.copy(),
+            found.scales.copy(),
+        )
+        closer = self._looks(multiplier, curator.problem).zooms > 0
+        far = abs(standard.level) > FAR * standard.unit and not closer
+        far = far or not standard.resolved
+        middles, halves = found.window()
+        unit = halves[-1] if far else standard.unit
+        w[-1] = middles[-1] if far else w[-1]
         for _ in range(CENTRINGS):
-            moved = law.run(curator, AbsoluteLoss(), w, 1.0)
-            w = w + BEND * standard.unit * (moved - w)
-        centres = found.centres.copy()
-        centres[-1] += w[-1, 0] - begin[-1, 0]
-        return replace(found, centres=centres)
+            if far:
+                w = law.run(curator, SquaredLoss(), w, unit)
+                unit *= min(1.0, CLOSER * law.deviation(curator.problem))
+            else:
+                w = law.run(curator, AbsoluteLoss(), w, 1.0, BEND * unit)
+        centres[-1], scales[-1] = w[-1, 0], unit
+        resolved = np.append(found.resolved[:-1], not far)
+        return replace(found, centres=centres, scales=scales, resolved=resolved)
 
     def _descent(
         self, curator: Curator, loss: Loss, domain: Domain, w: Doubles, multiplier: float,
