@@ -53,6 +53,7 @@ def test_the_plan_is_the_five_stages():
         ("gradient", 101, 1, 16),
         ("gradient", 1, 1, 1),
         ("improvement", 1, 1, 1),
+        ("improvement", 1, 1, 1),
     ]
     rho = {k: cost((r,), "replace_one").rho for k, r in enumerate(plan)}
     assert max(rho, key=rho.__getitem__) == [r.events[0].law for r in plan].index("noisy_max")

@@ -109,10 +109,10 @@ class Scales:
         return np.asarray(inside & ~self.resolved)
 
     def window(self, fixed: bool = False) -> tuple[Doubles, Doubles]:
-        """Middles and half widths of where to look closer; around zero if ``fixed``."""
+        """Middles and half widths (or 1) of where to look closer; around zero if ``fixed``."""
         middles = np.zeros_like(self.lows) if fixed else self.lows + (self.highs - self.lows) / 2
         halves = np.maximum(self.highs - middles, middles - self.lows)
-        return middles, np.minimum(halves, BEYOND)
+        return middles, np.minimum(np.where(halves > 0, halves, 1.0), BEYOND)
 
 
 @dataclass(frozen=True, kw_only=True)
