@@ -94,11 +94,11 @@ def _panel(place: Axes, problem: Problem, mine: pd.DataFrame) -> None:
     constant = float(mine[mine["method"] == "constant"]["error"].iloc[0])
     bound = reference(mine)
     ours = mine[mine["method"] == DEFAULT]["error"]
-    lowest, highest = min(bound, constant), max([bound, constant, *ours]) * 1.02
+    lowest, highest = min(bound or constant, constant), max([bound, constant, *ours]) * 1.02
     for name, errors in reversed(list(lines(mine))):
         look = LOOKS[name]
         inside = errors[errors <= 100 * BEYOND * constant]
-        lowest = min([lowest, *inside])
+        lowest = min([lowest, *inside[inside > 0]])
         place.plot(
             inside.index, inside, color=look.colour, marker=look.marker, markersize=4,
             linewidth=look.width, label=name,

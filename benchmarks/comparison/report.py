@@ -27,12 +27,15 @@ def medians(folder: Path) -> pd.DataFrame:
     """Medians over repetitions: one row per problem, budget and method; runs says of how many.
 
     A fit that was refused is worse than any other; ``refused`` says where the median one was.
+    Methods were run on different numbers of repetitions, whose data differ: an error counts in
+    parts of the constant's error on the same repetition, times what that is typically.
     """
     frames = [runner.read(name, folder).assign(method=name) for name in ORDER]
     rows = pd.concat([f.astype({"problem": str}) for f in frames if len(f)], ignore_index=True)
     rows["epsilon"] = rows["epsilon"].astype(float).round(3)
     rows["refused"] = rows["error"].isna()
     rows["error"] = rows["error"].astype(float).fillna(math.inf)
+    rows["error"] *= _typical(rows)
     order = [p.name for p in problems()]
     place = rows["problem"].map({name: i for i, name in enumerate(order)})
     rows = rows.assign(place=place.fillna(len(order))).sort_values("place", kind="stable")
@@ -44,6 +47,16 @@ def medians(folder: Path) -> pd.DataFrame:
     )
     found = found.reset_index()
     return found.assign(kind=found["method"].map(KINDS))
+
+
+def _typical(rows: pd.DataFrame) -> pd.Series:
+    """For every row the constant's median error over its error on the row's own repetition."""
+    fixed = rows[rows["method"] == "constant"].set_index(["problem", "repetition"])["error"]
+    own = pd.Series(
+        fixed.reindex(pd.MultiIndex.from_frame(rows[["problem", "repetition"]])).to_numpy(),
+        index=rows.index,
+    )
+    return (rows["problem"].map(fixed.groupby("problem").median()) / own).fillna(1.0)
 
 
 def reference(problem: pd.DataFrame) -> float:
