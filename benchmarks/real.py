@@ -184,7 +184,9 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=", ".join(TABLES))
     parser.add_argument("--epsilon", type=float, nargs="+", default=[2.0])
     parser.add_argument("--seeds", type=int, default=9)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("PRIVTAIL_DATA", "data")))
+    parser.add_argument(
+        "--data", type=Path, default=Path(os.environ.get("PRIVTAIL_DATA", "../shared/data"))
+    )
     asked = parser.parse_args()
     if unknown := set(asked.tables) - set(TABLES):
         parser.error(f"unknown table {min(unknown)!r}; there are {', '.join(TABLES)}")

@@ -8,8 +8,8 @@
 ``run`` computes what is missing in ``benchmarks/results`` (``--again`` throws the rows of the named
 methods away first), ``report`` prints the table, ``publish`` writes the figures and the numbers of
 ``docs/which-method.md``, and ``quick`` computes and prints a table of its own, of the problems with
-1,000 records, once each. Real tables are read from the folder that PRIVTAIL_DATA names; peers from
-the environments of ``make peers``.
+1,000 records, once each. Real tables are read from the folder that PRIVTAIL_DATA names, or from
+../shared/data; peers from the environments of ``make peers``.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _run(asked: argparse.Namespace, most: float = math.inf) -> None:
     ]  # fmt: skip
     for problem in there:
         if not problems.here(problem):
-            print(f"skipped {problem.name}: its table is not in PRIVTAIL_DATA (privtail data)")
+            print(f"skipped {problem.name}: its table is not here (privtail data)")
     there = [p for p in there if problems.here(p)]
     runner.run(
         chosen, there, folder=asked.results, minutes=asked.minutes, processes=asked.processes,

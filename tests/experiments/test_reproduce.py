@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,7 @@ from experiments import papers, runner
 from experiments.study import DataSet
 from privtail.cli.application import application
 from privtail.data import ADULT
-from privtail.data.catalogue import CATALOGUE, located
+from privtail.data.catalogue import CATALOGUE, folder, located
 
 
 def privtail(*words, code=0):
@@ -60,7 +61,7 @@ def test_a_run_ends_with_its_verdicts_and_skips_what_has_no_data(monkeypatch, tm
     mine = replace(kept, quick=small)
     law = DataSet(name="a table", draw=kept.data[0].draw, needs=("news",))
     lost = replace(mine, name="wang2020-lost", data=(law,))
-    monkeypatch.delenv("PRIVTAIL_DATA", raising=False)
+    monkeypatch.setenv("PRIVTAIL_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setattr(runner, "chosen", lambda names: [mine, lost])
     monkeypatch.setattr(runner, "BUILD", tmp_path / "build")
     monkeypatch.setitem(runner._GIVEN, mine.name, mine)
@@ -79,6 +80,15 @@ def test_data_says_what_is_here_and_where_the_rest_is(monkeypatch, tmp_path):
             assert fact in said
     assert located("adult") == ADULT
     assert located("covertype") is None
+
+
+def test_tables_are_looked_for_beside_the_checkout(monkeypatch, tmp_path):
+    monkeypatch.delenv("PRIVTAIL_DATA", raising=False)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert folder() is None
+    (tmp_path / "shared" / "data").mkdir(parents=True)
+    assert folder() == Path("../shared/data")
 
 
 def test_a_file_that_is_another_is_named(monkeypatch, tmp_path):

@@ -18,17 +18,18 @@ def data(
 ) -> None:
     """Show which public tables are here, and where to get the others.
 
-    Adult comes with privtail. The others are read from the folder that PRIVTAIL_DATA names; no
-    command downloads anything.
+    Adult comes with privtail. The others are read from the folder that PRIVTAIL_DATA names, or
+    from ../shared/data; no command downloads anything.
 
     For example:
       privtail data
       privtail data --check
     """
-    from privtail.data.catalogue import TABLES, folder, located
+    from privtail.data.catalogue import BESIDE, TABLES, folder, located
 
     base = folder()
-    show(f"PRIVTAIL_DATA: {'names no folder' if base is None else base}")
+    none = f"none; PRIVTAIL_DATA names one, or it is {BESIDE}"
+    show(f"folder: {none if base is None else base}")
     for info in TABLES:
         path = located(info.name)
         show(f"\n{info.name}")
@@ -37,7 +38,7 @@ def data(
             "table": f"{info.rows:,} rows, {info.features} features, target {info.target}",
             "source": f"{info.source}, https://doi.org/{info.doi}",
             "licence": f"{info.licence}, {info.authors}",
-            "file": f"$PRIVTAIL_DATA/{info.file}",
+            "file": str((base or Path("$PRIVTAIL_DATA")) / info.file),
             "sha256": info.sha256,
             "note": info.note,
         }

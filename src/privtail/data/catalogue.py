@@ -84,10 +84,14 @@ TABLES = (
 CATALOGUE = {info.name: info for info in TABLES}
 
 
+BESIDE = "../shared/data"
+"""Where tables are looked for when PRIVTAIL_DATA names no other folder."""
+
+
 def folder() -> Path | None:
-    """The folder of real data: that of PRIVTAIL_DATA, or None."""
-    named = os.environ.get("PRIVTAIL_DATA")
-    return Path(named) if named and Path(named).is_dir() else None
+    """The folder of real data: that of PRIVTAIL_DATA, or `BESIDE`; None if it is not there."""
+    named = Path(os.environ.get("PRIVTAIL_DATA") or BESIDE)
+    return named if named.is_dir() else None
 
 
 def located(name: str) -> Path | None:
