@@ -134,7 +134,7 @@ def _lognormal(rng: np.random.Generator, n: int, d: int) -> tuple[Doubles, Doubl
 
 
 def _sizes() -> list[Problem]:
-    """PEERS 5b to 5d: d and n; delta is 1/n there."""
+    """From few rows of many features to many of few; delta is 1/n."""
     found = []
     for labels in (False, True):
         for d in (10, 100):
