@@ -1,6 +1,6 @@
 """Where nothing is heavy: the default beside AdaSSP that is told the true bounds.
 
-    python benchmarks/light_tails.py [--seeds 9] [--rows 100000]
+    python -m benchmarks.light_tails [--seeds 9] [--rows 100000]
 
 AdaSSP (Wang 2018) releases X'X and X'y of rows clipped to norms that it is told, with Gaussian
 noise that is calibrated for both together, and takes its ridge from the level of that noise. The
@@ -17,23 +17,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import ndtr
 
+from benchmarks.comparison.baselines import gaussian_mu
 from privtail.linear_model import DPLinearRegression
 
 Doubles = NDArray[np.float64]
 DELTA = 1e-6
-
-
-def gaussian_parameter(epsilon: float, delta: float = DELTA) -> float:
-    """The Gaussian-DP parameter mu of (epsilon, delta) (Balle and Wang 2018)."""
-
-    def excess(mu: float) -> float:
-        a, b = -epsilon / mu + mu / 2, -epsilon / mu - mu / 2
-        return float(ndtr(a) - math.exp(epsilon) * ndtr(b)) - delta
-
-    return float(brentq(excess, 1e-6, 50.0))
 
 
 def adassp(
@@ -43,7 +32,7 @@ def adassp(
     A = np.hstack([X, np.ones((len(X), 1))])
     A *= np.minimum(1.0, norm / np.linalg.norm(A, axis=1))[:, None]
     y = np.clip(y, -largest, largest)
-    sigma, p = math.sqrt(2) / gaussian_parameter(epsilon), A.shape[1]
+    sigma, p = math.sqrt(2) / gaussian_mu(epsilon, DELTA), A.shape[1]
     square, cross = math.sqrt(2) * norm**2 * sigma, 2 * norm * largest * sigma
     G = rng.normal(size=(p, p))
     moments = A.T @ A + square * (G + G.T) / 2

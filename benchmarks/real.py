@@ -30,6 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from privtail.data import ADULT, adult_schema
+from privtail.data.catalogue import BESIDE, CATALOGUE
 from privtail.linear_model import (
     DPHuberRegressor,
     DPLADRegressor,
@@ -141,11 +142,9 @@ def _file(
     return read
 
 
-BLOG, FOREST = "blogfeedback/blogfeedback.parquet", "covertype/covertype_397k.parquet"
-NEWS, WIDE = (
-    f"online_news_popularity/onp_{part}.parquet" for part in ("full_14feat", "59feat_partial")
+BLOG, FOREST, NEWS, WIDE, CROPS = (
+    CATALOGUE[name].file for name in ("blogfeedback", "covertype", "news-14", "news", "winnipeg")
 )
-CROPS = "winnipeg_subset/winnipeg_subset_3901.parquet"
 
 TABLES: dict[str, Reader] = {
     "hours": _adult("hours_per_week", NUMBERS),
@@ -184,9 +183,7 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=", ".join(TABLES))
     parser.add_argument("--epsilon", type=float, nargs="+", default=[2.0])
     parser.add_argument("--seeds", type=int, default=9)
-    parser.add_argument(
-        "--data", type=Path, default=Path(os.environ.get("PRIVTAIL_DATA", "../shared/data"))
-    )
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("PRIVTAIL_DATA", BESIDE)))
     asked = parser.parse_args()
     if unknown := set(asked.tables) - set(TABLES):
         parser.error(f"unknown table {min(unknown)!r}; there are {', '.join(TABLES)}")
