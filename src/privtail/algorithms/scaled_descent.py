@@ -135,8 +135,8 @@ class ScaledDescent:
 
     **Privacy.** Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
     (target or labels, sizes), second moments of rows of length R, sqrt 2 R^2/n; ``steps`` gradients
-    of 2 threshold R'/n; means of one number. With ``sparsity`` one noisy top-k, and composition in
-    zCDP; else exact Gaussian composition. Everything else is post-processing.
+    of 2 threshold R'/n; means of one number. With ``sparsity`` one noisy top-k, composed with these
+    by its bounded range; else exact Gaussian composition. Everything else is post-processing.
 
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
