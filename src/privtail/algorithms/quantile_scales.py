@@ -63,6 +63,9 @@ SURE = 4.5
 Of 400 histograms of noise alone one or two have such a run.
 """
 
+LIKELY = 3.2
+"""The same for one cell near 1: a prior of 1/k^2 on exponents and lengths k says the rest."""
+
 _MAGNITUDES = ("scales", "deviations", "tails")
 
 BEYOND = 2.0**1000
@@ -410,33 +413,53 @@ def _run(counts: Doubles, std: float, n: int, edges: Doubles) -> Doubles:
     """Counts in the run of bounded cells that stands out most from the noise; 0 elsewhere.
 
     Among the powers of two a run lies on one side of zero, or on both (then it is one of
-    magnitudes). All are 0 if no run of a quarter of n is sure.
+    magnitudes). All are 0 if no run of a quarter of n is sure. What is sure, a prior that has seen
+    no data says: far from 1, and long, runs must stand out more.
     """
     nothing = np.zeros_like(counts)
     if std == 0:
         return nothing
     inner = np.arange(1, len(counts) - 1)
+    if edges is COARSE or edges is FINE:
+        inner = inner[(edges[:-1] >= -2) & (edges[1:] <= 2)]
     sides = [inner[:, None]]
     if edges is EDGES:
         above = inner[inner > _ZERO]
         below = len(counts) - 1 - above
         sides = [above[:, None], below[:, None], np.column_stack([above, below])]
-    best, chosen = SURE, inner[:0]
+    best, chosen = 0.0, inner[:0]
+    needed = _needed(len(sides[0]), edges is EDGES)
     for cells in sides:
-        height, first, last = _most_significant(counts[cells].sum(axis=1), std, cells.shape[1], n)
+        height, first, last = _most_significant(
+            counts[cells].sum(axis=1), std * math.sqrt(cells.shape[1]), n, needed
+        )
         if height > best:
             best, chosen = height, cells[first:last].reshape(-1)
     nothing[chosen] = np.maximum(counts[chosen], 0.0)
     return nothing
 
 
-def _most_significant(counts: Doubles, std: float, width: int, n: int) -> tuple[float, int, int]:
-    """Height in deviations, begin and end of the run of at least n/4 that stands out most."""
+def _needed(cells: int, powers: bool) -> Doubles:
+    """Squared deviations that a run must stand out, by its begin and end."""
+    ends = np.arange(cells + 1)
+    if not powers:
+        return np.full((cells + 1, cells + 1), SURE**2)
+    exponents = np.abs(ends - cells // 2)
+    farthest = np.maximum(exponents[:, None], exponents[None, :])
+    lengths = np.maximum(ends[None, :] - ends[:, None], 1)
+    return LIKELY**2 + 4 * np.log((1 + farthest) * lengths)
+
+
+def _most_significant(
+    counts: Doubles, std: float, n: int, needed: Doubles
+) -> tuple[float, int, int]:
+    """Squared height beyond what is needed, begin and end of the surest run of at least n/4."""
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     mass = sums[None, :] - sums[:, None]
     lengths = np.arange(len(sums))[None, :] - np.arange(len(sums))[:, None]
-    possible = (lengths > 0) & (mass >= n / 4)
-    heights = np.where(possible, mass / (std * np.sqrt(width * np.maximum(lengths, 1))), 0.0)
+    possible = (lengths > 0) & (mass >= n / 4) & (mass > 0)
+    heights = (mass / std) ** 2 / np.maximum(lengths, 1) - needed
+    heights = np.where(possible, heights, 0.0)
     first, last = np.unravel_index(int(heights.argmax()), heights.shape)
     return float(heights[first, last]), int(first), int(last)
 
