@@ -63,8 +63,11 @@ SURE = 4.5
 Of 400 histograms of noise alone one or two have such a run.
 """
 
-LIKELY = 3.2
+LIKELY = 2.6
 """The same for one cell near 1: a prior of 1/k^2 on exponents and lengths k says the rest."""
+
+INSIDE = 3.7
+"""The same for cells of a closer look at the target, which is known to lie there."""
 
 _MAGNITUDES = ("scales", "deviations", "tails")
 
@@ -420,7 +423,8 @@ def _run(counts: Doubles, std: float, n: int, edges: Doubles) -> Doubles:
     if std == 0:
         return nothing
     inner = np.arange(1, len(counts) - 1)
-    if edges is COARSE or edges is FINE:
+    closer = edges is COARSE or edges is FINE
+    if closer:
         inner = inner[(edges[:-1] >= -2) & (edges[1:] <= 2)]
     sides = [inner[:, None]]
     if edges is EDGES:
@@ -428,7 +432,7 @@ def _run(counts: Doubles, std: float, n: int, edges: Doubles) -> Doubles:
         below = len(counts) - 1 - above
         sides = [above[:, None], below[:, None], np.column_stack([above, below])]
     best, chosen = 0.0, inner[:0]
-    needed = _needed(len(sides[0]), edges is EDGES)
+    needed = _needed(len(sides[0]), None if edges is EDGES else INSIDE if closer else SURE)
     for cells in sides:
         height, first, last = _most_significant(
             counts[cells].sum(axis=1), std * math.sqrt(cells.shape[1]), n, needed
@@ -439,11 +443,14 @@ def _run(counts: Doubles, std: float, n: int, edges: Doubles) -> Doubles:
     return nothing
 
 
-def _needed(cells: int, powers: bool) -> Doubles:
-    """Squared deviations that a run must stand out, by its begin and end."""
+def _needed(cells: int, sure: float | None) -> Doubles:
+    """Squared deviations that a run must stand out, by its begin and end.
+
+    ``sure`` of them wherever it is, or, among powers of two, as many as their prior says.
+    """
     ends = np.arange(cells + 1)
-    if not powers:
-        return np.full((cells + 1, cells + 1), SURE**2)
+    if sure is not None:
+        return np.full((cells + 1, cells + 1), sure**2)
     exponents = np.abs(ends - cells // 2)
     farthest = np.maximum(exponents[:, None], exponents[None, :])
     lengths = np.maximum(ends[None, :] - ends[:, None], 1)

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from privtail.algorithms.comparison import Comparison, no_finer
+from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity
-from privtail.algorithms.level import Level
+from privtail.algorithms.level import STEEPEST, Level, bend
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.quantile_scales import BEYOND, RARE, QuantileScales, above_noise
 from privtail.algorithms.result import Result
@@ -56,15 +57,6 @@ LARGEST_LEVEL = 8.0
 SHARP = 20
 """A mean of the target with noise n over this is good enough for a constant."""
 
-MOVES = 3
-"""Of a constant that is not a mean: each takes it most of the way that is left."""
-
-NARROWEST, WIDEST = 1.5, 6.0
-"""Deviations of the target that the mean for a constant looks at: at least, and at most."""
-
-UNEVEN = 0.1
-"""It looks further as long as its noise is less than this part of a deviation."""
-
 DOUBT = 2.0
 """What noise may explain of a move counts so many times against it."""
 
@@ -88,9 +80,6 @@ CONTRACTS = 0.15
 
 It enters the stated noise alone. Other losses may be flat where the records are: 0.
 """
-
-STEEPEST = 2.0**20
-"""A curvature beyond this (a kink, an exponential) says nothing about where the records are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +147,8 @@ class ScaledDescent:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The eight stages."""
+        if self._alone(multiplier, problem):
+            return self._constant.plan(self._whole(multiplier), problem)
         scales, first = self._scales(multiplier, problem), self.steps // 5
         sizes = self._sizes(multiplier, problem).event(problem.derivative_norms(len(SIZES)))
         descent = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
@@ -186,18 +177,15 @@ class ScaledDescent:
             )
         require(domain, *self.needs, needed_by="ScaledDescent")
         problem = curator.problem
+        if self._alone(multiplier, problem):
+            return self._constant.run(curator, loss, self._whole(multiplier), start)
         standard = self._standard(curator, loss, multiplier)  # 1
         loss, unit = standard.loss(loss), standard.unit
         domain = domain.scaled(1 / standard.scales)
         w = begin = standard.start(problem, start)
         first, last = self._levels(multiplier, problem)
         if self._numbers(problem):  # 2
-            bend = _bend(loss, unit)
-            reach = min(WIDEST, max(NARROWEST, UNEVEN / max(first.deviation(problem), 1e-300)))
-            widest = min(bend * reach * standard.deviation, loss.lipschitz)
-            doubt = 0.0 if standard.resolved else 1.0
-            moved = first.run(curator, loss, w, widest, 1 / bend, doubt)
-            w = begin = moved if standard.seen else begin
+            w = begin = settled(curator, loss, standard, first, start)
         rare = 1.0
         if self._labels:
             often = self._frequencies(multiplier, problem).run(curator)
@@ -252,6 +240,21 @@ class ScaledDescent:
             for share in (self.scale_share, LARGEST_SHARE)
         )
         return max(least, min(usual, self._looks.sharp(problem)))
+
+    def _alone(self, multiplier: float, problem: Problem) -> bool:
+        """Whether the largest share that a target may take would not show it sharply."""
+        least = self._price(2 * LARGEST_SHARE, multiplier).multiplier
+        return self._numbers(problem) and least > self._looks.sharp(problem)
+
+    def _whole(self, multiplier: float) -> float:
+        """Noise of one gradient that costs what all stages cost where labels and scales do most."""
+        descent = 1 + self.moment_share + self.size_share + self.level_share
+        share = LARGEST_SHARE + LARGEST_LEVEL + descent + 2 * self.comparison_share
+        return self._price(share, multiplier).multiplier
+
+    @property
+    def _constant(self) -> Constant:
+        return Constant(squares=self.squares)
 
     def _levels(self, multiplier: float, problem: Problem) -> tuple[Level, Level]:
         """Of the constant: the usual share, or more where that would not do; and of the end."""
@@ -438,20 +441,20 @@ class _Descent:
         metric, mean = self._metric, MallowsMean(threshold, longer * self._metric.reach)
         std = self._law.event(self._curator.problem.gradient(mean)).std
         length = self._length(std * math.sqrt(steps))
-        rates = length * _bend(self._loss, self._unit) * metric.rates
+        rates = length * bend(self._loss, self._unit) * metric.rates
         left = np.array([_left(float(rate), steps, steps // 3) for rate in rates])
         return np.asarray((length * std * left) ** 2 / metric.values)
 
     def _length(self, walk: float) -> float:
         """As far as curvature and noise allow."""
-        first = 1 / _bend(self._loss, self._unit)
+        first = 1 / bend(self._loss, self._unit)
         walk *= self._metric.spread
         return min(first, self._most / walk) if walk > 0 else first
 
     def _rate(self, length: float) -> float:
         """The part by which a step contracts what noise did before."""
         squares = isinstance(self._loss, SquaredLoss | HuberLoss)
-        return CONTRACTS * min(1.0, length * _bend(self._loss, self._unit)) if squares else 0.0
+        return CONTRACTS * min(1.0, length * bend(self._loss, self._unit)) if squares else 0.0
 
     def _add(self, step: Doubles, steps: int, skipped: int, rate: float) -> None:
         """What noise of deviation ``step`` per step adds to the average of a linear recursion.
@@ -483,12 +486,6 @@ def _shares(seen: Doubles, variances: Doubles, size: int) -> Doubles:
         noise = DOUBT * float(np.sum(variances[block]))
         shares[block] = max(0.0, 1 - noise / square) if square > 0 else 0.0
     return shares
-
-
-def _bend(loss: Loss, unit: float) -> float:
-    """Curvature of a loss; of one with a kink, over moves of the target's scale."""
-    bend = loss.curvature if loss.curvature < STEEPEST else loss.lipschitz / unit
-    return bend if 0 < bend < math.inf else 1.0
 
 
 def balanced(counts: Doubles, deviation: float) -> float:
