@@ -12,7 +12,7 @@ from privtail.algorithms.level import Level, bend
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result
 from privtail.algorithms.standardized import NO_LEVEL, Standard
-from privtail.losses import Loss, SquaredLoss
+from privtail.losses import Loss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, compose
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -38,12 +38,18 @@ NO_SLOPES = (
 def settled(
     curator: Curator, loss: Loss, standard: Standard, level: Level, start: ArrayLike | None = None
 ) -> Doubles:
-    """The constant model of the target's centre, or ``start``, moved to what suits the loss."""
+    """The constant model of the target's centre, or ``start``, moved to what suits the loss.
+
+    A move is shortened by what noise may be of it: the centre is expected to be off by a scale, or,
+    where no scale was found, to lie anywhere in its cell.
+    """
     w = standard.start(curator.problem, start)
-    steep = bend(loss, standard.unit)
-    reach = min(WIDEST, max(NARROWEST, UNEVEN / max(level.deviation(curator.problem), 1e-300)))
+    steep, noise = bend(loss, standard.unit), level.deviation(curator.problem)
+    reach = min(WIDEST, max(NARROWEST, UNEVEN / max(noise, 1e-300)))
+    expected = standard.unit if standard.resolved else standard.deviation / math.sqrt(3)
+    trusted = 1 / (1 + (reach * noise * standard.deviation / expected) ** 2)
     widest = min(steep * reach * standard.deviation, loss.lipschitz)
-    moved = level.run(curator, loss, w, widest, 1 / steep, 0.0 if standard.resolved else 1.0)
+    moved = level.run(curator, loss, w, widest, trusted / steep)
     return moved if standard.seen else w
 
 
@@ -83,7 +89,7 @@ class Constant:
         w = settled(curator, standard.loss(loss), standard, level, start)
         return Result(
             standard.raw(w, curator.problem), 0, multiplier, unit=standard.unit,
-            noise=np.zeros(d), notes=(NO_SLOPES,) if standard.seen else (NO_SLOPES, NO_LEVEL),
+            noise=np.zeros(d), notes=(NO_SLOPES if standard.seen else NO_LEVEL,),
         )  # fmt: skip
 
     def _prices(self, multiplier: float) -> tuple[float, Level]:

@@ -64,7 +64,7 @@ Of 400 histograms of noise alone one or two have such a run.
 """
 
 LIKELY = 2.6
-"""The same for one cell near 1: a prior of 1/k^2 on exponents and lengths k says the rest."""
+"""The same for one cell near 1. Priors 1/k^2 of exponents k and 1/l of lengths l say the rest."""
 
 INSIDE = 3.7
 """The same for cells of a closer look at the target, which is known to lie there."""
@@ -454,7 +454,7 @@ def _needed(cells: int, sure: float | None) -> Doubles:
     exponents = np.abs(ends - cells // 2)
     farthest = np.maximum(exponents[:, None], exponents[None, :])
     lengths = np.maximum(ends[None, :] - ends[:, None], 1)
-    return LIKELY**2 + 4 * np.log((1 + farthest) * lengths)
+    return np.asarray(LIKELY**2 + 4 * np.log(1 + farthest) + 2 * np.log(lengths))
 
 
 def _most_significant(
