@@ -104,6 +104,9 @@ class ScaledDescent:
        records are far off, or if the target was not found, shrink to the private constant
        (`Comparison`).
 
+    Where the largest share of stage 1 would not find a numeric target, there is a `Constant` and no
+    more.
+
     Not from a paper. A step is a Newton step for a bound of the Hessian (Boehning and Lindsay
     1988) with the gradients of Mallows (1975): residuals clipped at the threshold, rows shrunk to
     their typical length (with budget to spare, to a longer one). Skewed noise moves their intercept
