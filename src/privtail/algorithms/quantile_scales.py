@@ -66,8 +66,12 @@ Of 400 histograms of noise alone one or two have such a run.
 LIKELY = 2.6
 """The same for one cell near 1. Priors 1/k^2 of exponents k and 1/l of lengths l say the rest."""
 
+HELD = 0.8
 INSIDE = 3.7
 """The same for cells of a closer look at the target, which is known to lie there."""
+
+HELD = 2 / 3
+"""A look at the target goes closer to where this part of the records showed, or more."""
 
 _MAGNITUDES = ("scales", "deviations", "tails")
 
@@ -279,7 +283,7 @@ class _Sight:
         self.found = self._coarser = described(self._counts[None, :], 1.0, 1, EDGES)
 
     def add(self, batch: Batch, law: GaussianNoise) -> None:
-        """Look again; closer next time, if that shows the target and not its spread."""
+        """Look again; closer next time, if that shows where it is and not its spread."""
         edges = EDGES if self._edges is EDGES else self._middle + self._half * self._edges
         self._counts = self._counts + batch.histogram((-1,), edges).release(law)
         self._looks += 1
@@ -290,7 +294,8 @@ class _Sight:
         else:
             self.found = _sharpened(self._coarser, seen, self._middle, self._half, self._edges[-1])
         closer = seen.reliable & ~self.found.resolved & (self.found.centres != 0)
-        if closer.all():
+        shown = above_noise(mean[0], std, batch.problem.n, self._edges).sum()
+        if closer.all() and shown >= HELD * batch.problem.n:
             self._coarser, (self._middle, self._half) = self.found, self.found.window()
             fine = self._std <= batch.problem.n / FINE_FROM
             self._edges, self._looks = FINE if fine else COARSE, 0
