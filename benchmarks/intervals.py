@@ -38,16 +38,31 @@ def means(runs: int, n: int, epsilon: float, method: Any) -> dict[str, float]:
     return dict(zip(laws, inside / runs, strict=True))
 
 
-def slopes(runs: int, kind: Any, correlated: bool, epsilon: float) -> tuple[float, float]:
+def correlated(rng: np.random.Generator, size: tuple[int, int]) -> Any:
+    """t(3) features of which two are nearly the same."""
+    X = rng.standard_t(3, size)
+    X[:, 1] = 0.9 * X[:, 0] + 0.3 * X[:, 1]
+    return X
+
+
+DESIGNS: dict[str, Any] = {
+    "normal": lambda rng, size: rng.normal(size=size),
+    "t(3)": lambda rng, size: rng.standard_t(3, size),
+    "t(3), correlated": correlated,
+    "lognormal(0, 1.5)": lambda rng, size: rng.lognormal(0, 1.5, size),
+    "rare binary": lambda rng, size: rng.binomial(1, 0.1, size).astype(float),
+}
+
+
+def slopes(runs: int, kind: Any, design: str, epsilon: float) -> tuple[float, float]:
     """Coverage of `conf_int` for the noiseless slopes, and stated over actual deviation."""
     rng = np.random.default_rng(0)
-    X = rng.standard_t(3, (20_000, 5))
-    if correlated:
-        X[:, 1] = 0.9 * X[:, 0] + 0.3 * X[:, 1]
-    y = X @ [1.0, -1.0, 0.5, 0.0, 2.0] + rng.standard_t(3, 20_000)
+    X = DESIGNS[design](rng, (20_000, 5))
+    signal = X @ [1.0, -1.0, 0.5, 0.0, 2.0]
+    y = signal + signal.std() / 3 * rng.standard_t(3, 20_000)
     labels = kind is DPLogisticRegression
     options: dict[str, Any] = {"classes": [0, 1]} if labels else {}
-    target = (y > 0).astype(int) if labels else y
+    target = (y > np.median(y)).astype(int) if labels else y
     models = [
         kind(epsilon=epsilon, noise="simulated", random_state=seed, **options).fit(X, target)
         for seed in range(runs)
@@ -70,9 +85,9 @@ def main(runs: int) -> None:
             text = ", ".join(f"{law} {share:.3f}" for law, share in cells)
             print(f"mean, {method:<9} n={n:>6,} ε={epsilon:g}: {text}", flush=True)
     for kind in (DPLinearRegression, DPHuberRegressor, DPLogisticRegression):
-        for correlated in (False, True):
-            covered, ratio = slopes(max(runs // 10, 10), kind, correlated, 1.0)
-            title = f"{kind.__name__}, {'' if correlated else 'un'}correlated features"
+        for design in DESIGNS:
+            covered, ratio = slopes(max(runs // 10, 10), kind, design, 1.0)
+            title = f"{kind.__name__}, {design}"
             print(f"slopes, {title}: {covered:.3f}, stated/actual noise {ratio:.1f}", flush=True)
 
 

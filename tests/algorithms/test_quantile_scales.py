@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from privtail.algorithms.quantile_scales import EDGES, QuantileScales, described
+from privtail.mean import private_mean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.problem import Problem
@@ -169,3 +170,21 @@ def test_looks_at_the_target_add_up(zooms, epsilon, least, most):
         assert 2_000 / last.std == pytest.approx(9.6, rel=0.05)
         seen += int(looks.run(curator, multiplier).reliable[-1])
     assert least <= seen <= most
+
+
+def test_columns_that_do_not_differ_are_described_together():
+    """Under so much noise some of 200 histograms of one law show a scale far off; none keeps it."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(10_000, 200))
+    X[:, :9] *= 2.0**20
+    estimate = private_mean(X, epsilon=0.5, noise="simulated", random_state=2)
+    errors = np.abs(estimate.value - X.mean(axis=0)) / X.std(axis=0)
+    assert errors[9:].max() < 0.5
+    assert np.median(errors[:9]) < 0.5
+
+
+def test_where_most_columns_differ_each_keeps_its_own_description():
+    rng = np.random.default_rng(9)
+    X = (1 + rng.normal(size=(10_000, 40))) * 10.0 ** rng.uniform(-6, 6, 40)
+    estimate = private_mean(X, epsilon=0.5, noise="simulated", random_state=0)
+    assert (np.abs(estimate.value - X.mean(axis=0)) < 0.2 * X.std(axis=0)).all()

@@ -51,8 +51,9 @@ from privtail.algorithms import (
     TruncatedLasso,
     TruncatedSparseRegression,
 )
+from privtail.algorithms.sparse_descent import SparseDescent
 from privtail.domains import L1Ball, L2Ball, Unconstrained
-from privtail.losses import AbsoluteLoss, SquaredLoss
+from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
 from privtail.mean import private_mean
 from privtail.trusted import curator as curator_module
 from privtail.trusted.accountants import Cost, cost
@@ -488,6 +489,14 @@ FITS: dict[str, Fit] = {
         algorithm=ScaledDescent(
             steps=2, scale_share=0.01, moment_share=0.01, size_share=0.01, comparison_share=0.01
         )
+    ),
+    "auto, few features": Fit(
+        algorithm=SparseDescent(
+            sparsity=1, fine=ScaledDescent(targets="binary"), targets="binary", steps=2,
+            scale_share=0.001, selection_share=0.05, descent_share=0.05, comparison_share=0.001,
+        ),
+        loss=LogisticLoss(), others=columns([1.0, 1.0], -1.0),
+        one=([1.0, -1.0], 1.0), other=([1.0, -1.0], -1.0),
     ),
     "W20 1, a function": Fit(algorithm=Aggregated(mechanism=aggregated_mean), **POINTS, **LOOSE),
     "W20 1": Fit(

@@ -312,7 +312,7 @@ def test_noisy_max_of_several_picks() -> None:
     three = cost(plan(noisy_max(4.0, picks=3)), "replace_one")
     assert three.epsilon(0) == 1.5
     assert three.rho == pytest.approx(3 * 0.5**2 / 8)
-    assert three.accountant == "smallest of pure epsilon, zCDP"
+    assert three.accountant == "smallest of pure epsilon, bounded range, zCDP"
     many = cost(plan(noisy_max(20.0), times=400), "replace_one")
     assert many.theorem(1e-6) == "zCDP"
     assert many.epsilon(1e-6) < many.epsilon(0) == 40.0

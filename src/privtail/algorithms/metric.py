@@ -109,11 +109,6 @@ class Metric:
         return float(self.values.max())
 
     @property
-    def moves(self) -> Doubles:
-        """(rows,) how far a unit of noise in every coordinate moves each in a step of 1."""
-        return self.inverse if self.inverse.ndim == 1 else np.linalg.norm(self.inverse, axis=1)
-
-    @property
     def rates(self) -> Doubles:
         """(r,) parts by which a step of 1 surely contracts each principal direction."""
         return np.maximum(0.0, 1 - self.hidden / self.values)
@@ -132,6 +127,11 @@ class Metric:
     def slopes(self, coordinates: Doubles, d: int) -> Doubles:
         """The slopes (d, K) that have these coordinates."""
         return _times(self.vectors, coordinates / np.sqrt(self.values)[:, None])[:d]
+
+    def deviations(self, coordinates: Doubles, d: int) -> Doubles:
+        """(d,) of the slopes, given those (r,) of independent coordinates."""
+        variances = _times(self.vectors**2, (coordinates**2 / self.values)[:, None])
+        return np.sqrt(variances[:d, 0])
 
     def step(self, domain: Domain, w: Doubles, g: Doubles, length: float) -> Doubles:
         """Argmin over v of <g, v> + |v - w|^2 / (2 length) in the metric + domain(v)."""

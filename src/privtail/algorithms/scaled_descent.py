@@ -75,7 +75,7 @@ UNCLAMPED = 4.0
 NEGLIGIBLE = 0.02
 """Noise of an intercept, in residuals, that nobody would notice in a prediction."""
 
-CONTRACTS = 0.15
+CONTRACTS = 0.2
 """Part of the metric's curvature that records with clipped squares are taken to have.
 
 It enters the stated noise alone. Other losses may be flat where the records are: 0.
@@ -127,8 +127,8 @@ class ScaledDescent:
 
     **Privacy.** Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
     (target or labels, sizes), second moments of rows of length R, sqrt 2 R^2/n; ``steps`` gradients
-    of 2 threshold R'/n; means of one number. With ``sparsity`` one noisy top-k, and composition in
-    zCDP; else exact Gaussian composition. Everything else is post-processing.
+    of 2 threshold R'/n; means of one number. With ``sparsity`` one noisy top-k, composed with these
+    by its bounded range; else exact Gaussian composition. Everything else is post-processing.
 
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
@@ -226,7 +226,7 @@ class ScaledDescent:
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
             unit=unit, scales=standard.scales,
-            noise=np.zeros(problem.d) if doubts else descent.noise[: problem.d] / unit,
+            noise=np.zeros(problem.d) if doubts else descent.noise / unit,
             notes=doubts,
         )  # fmt: skip
 
@@ -377,12 +377,7 @@ class ScaledDescent:
 
 
 class _Descent:
-    """Proximal steps in a metric, from noisy gradients.
-
-    Attributes
-    ----------
-    noise : (rows,) standard deviation of what noise adds to the last averages.
-    """
+    """Proximal steps in a metric, from noisy gradients."""
 
     def __init__(
         self, curator: Curator, loss: Loss, domain: Domain, metric: Metric, law: GaussianNoise,
@@ -390,7 +385,7 @@ class _Descent:
     ):  # fmt: skip
         self._curator, self._loss, self._domain, self._metric = curator, loss, domain, metric
         self._law, self._unit, self._most = law, unit, most_noise * unit
-        self.noise = np.zeros(curator.problem.rows)
+        self._noise = np.zeros(len(metric.values))
 
     def run(self, w: Doubles, threshold: float, steps: int, longer: float = 1.0) -> Doubles:
         """Average of the later two thirds of the iterates from ``w``; ``w`` without a step.
@@ -400,15 +395,20 @@ class _Descent:
         if steps == 0:
             return w
         metric, mean = self._metric, MallowsMean(threshold, longer * self._metric.reach)
-        std = self._law.event(self._curator.problem.gradient(mean)).std
-        length = self._length(std * math.sqrt(steps * w.shape[1]))
+        length, _ = self._pace(mean, steps)
         total, skipped = np.zeros_like(w), steps // 3
         for t, batch in enumerate(self._curator.rounds(Everyone(), steps)):
             g = batch.gradient(self._loss, w, mean).release(self._law)
             w = metric.step(self._domain, w, g.reshape(w.shape), length)
             total += w if t >= skipped else 0.0
-        self._add(length * std * metric.moves, steps, skipped, self._rate(length))
+        lasting, added = self._averaged(threshold, longer, steps, _contracts(self._loss))
+        self._noise = np.hypot(lasting * self._noise, added)
         return total / (steps - skipped)
+
+    @property
+    def noise(self) -> Doubles:
+        """(d,) standard deviation of what noise adds to the slopes of the last averages."""
+        return self._metric.deviations(self._noise, self._curator.problem.d)
 
     def widened(self, w: Doubles, threshold: float, steps: int, counts: Doubles) -> Doubles:
         """From ``w`` on with wider thresholds and longer rows, as far as they show more than noise.
@@ -422,12 +422,14 @@ class _Descent:
         sizes, parts = _parts(counts)
         widest = max(threshold, self.balanced(counts, steps))
         for wide, longer in np.geomspace((threshold, 1.0), (widest, LONGER), RUNGS + 1)[1:]:
+            before = self._noise
             move = self.run(w, wide, steps, longer) - w
             square = float(parts @ np.minimum(sizes, wide) ** 2)
             noise = self._variances(wide, longer, steps) + square / n
             seen = metric.coordinates(move, d)
-            kept = metric.slopes(_shares(seen, noise, self._block(d)) * seen, d)
-            w = w + np.vstack([kept, move[d:]])
+            shares = _shares(seen, noise, self._block(d))
+            w = w + np.vstack([metric.slopes(shares * seen, d), move[d:]])
+            self._noise = _mixed(before, self._noise, shares.mean(axis=1))
         return w
 
     def balanced(self, counts: Doubles, steps: int) -> float:
@@ -441,32 +443,41 @@ class _Descent:
 
     def _variances(self, threshold: float, longer: float, steps: int) -> Doubles:
         """What noise adds to an average of iterates, along the principal directions."""
-        metric, mean = self._metric, MallowsMean(threshold, longer * self._metric.reach)
-        std = self._law.event(self._curator.problem.gradient(mean)).std
-        length = self._length(std * math.sqrt(steps))
-        rates = length * bend(self._loss, self._unit) * metric.rates
-        left = np.array([_left(float(rate), steps, steps // 3) for rate in rates])
-        return np.asarray((length * std * left) ** 2 / metric.values)
+        return self._averaged(threshold, longer, steps, 1.0)[1] ** 2
 
-    def _length(self, walk: float) -> float:
-        """As far as curvature and noise allow."""
-        first = 1 / bend(self._loss, self._unit)
-        walk *= self._metric.spread
-        return min(first, self._most / walk) if walk > 0 else first
+    def _averaged(
+        self, threshold: float, longer: float, steps: int, curved: float
+    ) -> tuple[Doubles, Doubles]:
+        """What an average of iterates keeps of the start's noise, and deviations of its own.
 
-    def _rate(self, length: float) -> float:
-        """The part by which a step contracts what noise did before."""
-        squares = isinstance(self._loss, SquaredLoss | HuberLoss)
-        return CONTRACTS * min(1.0, length * bend(self._loss, self._unit)) if squares else 0.0
-
-    def _add(self, step: Doubles, steps: int, skipped: int, rate: float) -> None:
-        """What noise of deviation ``step`` per step adds to the average of a linear recursion.
-
-        ``rate`` is the part by which a step contracts; that of the start is what is left of it.
+        Along the principal directions, where the loss has this part of the curvature assumed.
         """
-        times = np.arange(steps)
-        start = float(np.mean((1 - rate) ** (times[skipped:] + 1)))
-        self.noise = np.hypot(start * self.noise, step * _left(rate, steps, skipped))
+        metric, mean = self._metric, MallowsMean(threshold, longer * self._metric.reach)
+        length, std = self._pace(mean, steps)
+        contraction = curved * length * bend(self._loss, self._unit) * metric.rates
+        rates, each = np.unique(np.minimum(1.0, contraction), return_inverse=True)
+        skipped = steps // 3
+        left = np.array([_left(float(rate), steps, skipped) for rate in rates])[each]
+        start = np.mean((1 - rates[:, None]) ** (np.arange(skipped, steps) + 1), axis=1)[each]
+        return start, np.asarray(length * std * left / np.sqrt(metric.values))
+
+    def _pace(self, mean: MallowsMean, steps: int) -> tuple[float, float]:
+        """How long so many steps may be, as curvature and noise allow; and the noise of each."""
+        problem = self._curator.problem
+        std = self._law.event(problem.gradient(mean)).std
+        first = 1 / bend(self._loss, self._unit)
+        walk = std * math.sqrt(steps * problem.outputs) * self._metric.spread
+        return (min(first, self._most / walk) if walk > 0 else first), std
+
+
+def _contracts(loss: Loss) -> float:
+    """Part of the curvature assumed that is counted on in the noise that is stated."""
+    return CONTRACTS if isinstance(loss, SquaredLoss | HuberLoss) else 0.0
+
+
+def _mixed(before: Doubles, after: Doubles, shares: Doubles) -> Doubles:
+    """Noise of a fit that went these shares of the way from one to the next."""
+    return np.asarray((1 - shares) * before + shares * after)
 
 
 def _left(rate: float, steps: int, skipped: int) -> float:

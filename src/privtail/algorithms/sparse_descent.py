@@ -110,7 +110,8 @@ class SparseDescent:
         a level twice, centres `CENTRINGS` times.
 
     **Privacy.** Gaussian releases of histograms, of ``steps`` mean gradients and of single numbers,
-    and one noisy top-k; composition in zCDP. The rest is post-processing.
+    and one noisy top-k; composition of its bounded range with Gaussians. The rest is
+    post-processing.
 
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """

@@ -409,8 +409,8 @@ class PrivateLinearModel(PrivateEstimator):
         Each holds, with probability about ``level`` or more, the slope to which the same releases
         would have led without noise. A step on a convex loss brings two paths no further apart;
         of squares, also of Huber's, one on features in their own metric brings them nearer, by at
-        least `CONTRACTS` unless nearly all residuals are clipped. That is cautious: the noise seen
-        in ``benchmarks/intervals.py`` was a third to a twelfth of what is stated.
+        least `CONTRACTS` of the curvature unless nearly all residuals are clipped. That is
+        cautious: ``benchmarks/intervals.py`` shows how much wider it is than the noise it saw.
         It is made of released numbers alone and costs nothing. Sampling error, clipping and the
         noise of bought scales are not in it: it is no interval for the slope of a population.
 

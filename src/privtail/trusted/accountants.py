@@ -11,6 +11,7 @@ releases                                      theorems
 Gaussians; everyone or disjoint parts         exact Gaussian DP (zCDP on a coarse grid)
 Laplace, noisy max, labels, smooth Gaussian   pure epsilon (and their delta), zCDP
 both                                          zCDP; Gaussian DP + basic composition
+noisy max alike, alone or beside Gaussians    the above; bounded range + Gaussian DP
 Laplace log-normal, with any of the above     zCDP
 Poisson batches of Gaussians, anything whole  PLD; under zero-out and beside other laws RDP too
 Poisson batches of other laws                 amplified epsilon, PLD
@@ -54,6 +55,7 @@ from privtail.trusted.accounting.loss import (
     SampledGaussian,
     gaussian_guess,
 )
+from privtail.trusted.accounting.ranges import BoundedRange
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.events import Plan
 
@@ -292,13 +294,22 @@ def _whole_cost(bill: Bill) -> Cost:
         return Cost((_searched(bill, slack),), slack=slack)
     if bill.concentrated:
         return _assemble(None, bill.rho, slack, Grid())
+    selected = _selected(bill)
     if not bill.mu_squares:
-        return _assemble(None, bill.rho, slack, Grid(), (pure,))
+        return _assemble(None, bill.rho, slack, Grid(), (pure, *selected))
     if not bill.bounded:
         return _assemble(bill.mu, bill.rho, 0.0, bill.grid)
     gaussian = OnGrid(GaussianDP(bill.mu), bill.grid)
     basic: tuple[Curve, ...] = (Basic(gaussian, pure),) if bill.grid.fine else ()
-    return _assemble(None, bill.rho, slack, bill.grid, basic)
+    return _assemble(None, bill.rho, slack, bill.grid, (*basic, *selected))
+
+
+def _selected(bill: Bill) -> tuple[Curve, ...]:
+    """The exact theorem for selections alike, beside Gaussians on a fine grid."""
+    if bill.selections is None or not BoundedRange.covers(*bill.selections):
+        return ()
+    curve = BoundedRange(bill.mu, *bill.selections)
+    return (OnGrid(curve, bill.grid),) if bill.grid.fine else ()
 
 
 def _searched(bill: Bill, slack: float) -> Searched:

@@ -30,6 +30,7 @@ class Bill:
     concentrated : rho of the releases of which nothing else is known.
     searches : (rho of a trial, mean number of trials, times) of searches among trials.
     bounded : (epsilon, rho, delta, times) of the other laws, outside the Poisson batches.
+    ranges : (range of the loss, picks) of those among them that are selections by Gumbel noise.
     batches : one entry per round of Poisson batches.
     grid : of all Gaussian draws.
     noiseless : whether something spends and has no noise.
@@ -40,6 +41,7 @@ class Bill:
     concentrated: list[float] = field(default_factory=list)
     searches: list[tuple[float, int, int]] = field(default_factory=list)
     bounded: list[tuple[Fraction, float, float, int]] = field(default_factory=list)
+    ranges: list[tuple[float, int]] = field(default_factory=list)
     batches: list[SampledGaussian | BoundedLoss] = field(default_factory=list)
     grid: Grid = Grid()
     noiseless: bool = False
@@ -69,6 +71,14 @@ class Bill:
         loss = sum((loss * times for loss, _, _, times in self.bounded), Fraction(0))
         slack = sum((decimal(d) * times for _, _, d, times in self.bounded), Fraction(0))
         return ApproximateDP(loss, slack)
+
+    @property
+    def selections(self) -> tuple[float, int] | None:
+        """Range of the loss and number of picks, if all that is bounded are selections alike."""
+        alike = len({span for span, _ in self.ranges}) == 1
+        if not alike or len(self.ranges) < len(self.bounded):
+            return None
+        return self.ranges[0][0], sum(picks for _, picks in self.ranges)
 
     @property
     def groups(self) -> tuple[SampledGaussian | BoundedLoss, ...]:
@@ -170,6 +180,7 @@ def _add_whole(bill: Bill, events: Iterable[Event], times: int) -> None:
         if event.law == "noisy_max":
             rho = min(rho, loss * loss / 8)
             times_seen, slack = times * event.picks, 0.0
+            bill.ranges.append((loss, times_seen))
         else:
             times_seen, slack = times, event.delta
         bill.bounded.append((exact, up(rho), slack, times_seen))

@@ -24,7 +24,8 @@ class NoisyTopK:
     Adding Gumbel(b) and taking the largest is the exponential mechanism with exponent score/b.
     If one record changes all scores within a range G (twice the l-infinity sensitivity; once if
     the change has one sign for all of them), it is G/b-bounded-range, hence (G/b)-DP and
-    (G/b)^2/8-zCDP; the one-shot top k has the law of k peeled selections and costs k times that.
+    (G/b)^2/8-zCDP; the one-shot top k has the law of k peeled selections and costs k times that,
+    or what `BoundedRange` says.
     """
 
     multiplier: float
