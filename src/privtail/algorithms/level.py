@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,9 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
 
 Doubles = NDArray[np.float64]
+
+STEEPEST = 2.0**20
+"""A curvature beyond this (a kink, an exponential) says nothing about where the records are."""
 
 TINY = 2.0**-60
 """Features shrunk by this leave a gradient's intercept alone, and margins as they were."""
@@ -62,3 +66,9 @@ class Level:
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.gradient(ClippedMean(1.0)).take(1))
+
+
+def bend(loss: Loss, unit: float) -> float:
+    """Curvature of a loss; of one with a kink, over moves of the target's scale."""
+    bend = loss.curvature if loss.curvature < STEEPEST else loss.lipschitz / unit
+    return bend if 0 < bend < math.inf else 1.0

@@ -63,6 +63,16 @@ SURE = 4.5
 Of 400 histograms of noise alone one or two have such a run.
 """
 
+LIKELY = 2.6
+"""The same for one cell near 1. Priors 1/k^2 of exponents k and 1/l of lengths l say the rest."""
+
+HELD = 0.8
+INSIDE = 3.7
+"""The same for cells of a closer look at the target, which is known to lie there."""
+
+HELD = 2 / 3
+"""A look at the target goes closer to where this part of the records showed, or more."""
+
 _MAGNITUDES = ("scales", "deviations", "tails")
 
 BEYOND = 2.0**1000
@@ -274,7 +284,7 @@ class _Sight:
         self.found = self._coarser = described(self._counts[None, :], 1.0, 1, EDGES)
 
     def add(self, batch: Batch, law: GaussianNoise) -> None:
-        """Look again; closer next time, if that shows the target and not its spread."""
+        """Look again; closer next time, if that shows where it is and not its spread."""
         edges = EDGES if self._edges is EDGES else self._middle + self._half * self._edges
         self._counts = self._counts + batch.histogram((-1,), edges).release(law)
         self._looks += 1
@@ -285,7 +295,8 @@ class _Sight:
         else:
             self.found = _sharpened(self._coarser, seen, self._middle, self._half, self._edges[-1])
         closer = seen.reliable & ~self.found.resolved & (self.found.centres != 0)
-        if closer.all():
+        shown = above_noise(mean[0], std, batch.problem.n, self._edges).sum()
+        if closer.all() and shown >= HELD * batch.problem.n:
             self._coarser, (self._middle, self._half) = self.found, self.found.window()
             fine = self._std <= batch.problem.n / FINE_FROM
             self._edges, self._looks = FINE if fine else COARSE, 0
@@ -427,33 +438,57 @@ def _run(counts: Doubles, std: float, n: int, edges: Doubles) -> Doubles:
     """Counts in the run of bounded cells that stands out most from the noise; 0 elsewhere.
 
     Among the powers of two a run lies on one side of zero, or on both (then it is one of
-    magnitudes). All are 0 if no run of a quarter of n is sure.
+    magnitudes). All are 0 if no run of a quarter of n is sure. What is sure, a prior that has seen
+    no data says: far from 1, and long, runs must stand out more.
     """
     nothing = np.zeros_like(counts)
     if std == 0:
         return nothing
     inner = np.arange(1, len(counts) - 1)
+    closer = edges is COARSE or edges is FINE
+    if closer:
+        inner = inner[(edges[:-1] >= -2) & (edges[1:] <= 2)]
     sides = [inner[:, None]]
     if edges is EDGES:
         above = inner[inner > _ZERO]
         below = len(counts) - 1 - above
         sides = [above[:, None], below[:, None], np.column_stack([above, below])]
-    best, chosen = SURE, inner[:0]
+    best, chosen = 0.0, inner[:0]
+    needed = _needed(len(sides[0]), None if edges is EDGES else INSIDE if closer else SURE)
     for cells in sides:
-        height, first, last = _most_significant(counts[cells].sum(axis=1), std, cells.shape[1], n)
+        height, first, last = _most_significant(
+            counts[cells].sum(axis=1), std * math.sqrt(cells.shape[1]), n, needed
+        )
         if height > best:
             best, chosen = height, cells[first:last].reshape(-1)
     nothing[chosen] = np.maximum(counts[chosen], 0.0)
     return nothing
 
 
-def _most_significant(counts: Doubles, std: float, width: int, n: int) -> tuple[float, int, int]:
-    """Height in deviations, begin and end of the run of at least n/4 that stands out most."""
+def _needed(cells: int, sure: float | None) -> Doubles:
+    """Squared deviations that a run must stand out, by its begin and end.
+
+    ``sure`` of them wherever it is, or, among powers of two, as many as their prior says.
+    """
+    ends = np.arange(cells + 1)
+    if sure is not None:
+        return np.full((cells + 1, cells + 1), sure**2)
+    exponents = np.abs(ends - cells // 2)
+    farthest = np.maximum(exponents[:, None], exponents[None, :])
+    lengths = np.maximum(ends[None, :] - ends[:, None], 1)
+    return np.asarray(LIKELY**2 + 4 * np.log(1 + farthest) + 2 * np.log(lengths))
+
+
+def _most_significant(
+    counts: Doubles, std: float, n: int, needed: Doubles
+) -> tuple[float, int, int]:
+    """Squared height beyond what is needed, begin and end of the surest run of at least n/4."""
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     mass = sums[None, :] - sums[:, None]
     lengths = np.arange(len(sums))[None, :] - np.arange(len(sums))[:, None]
-    possible = (lengths > 0) & (mass >= n / 4)
-    heights = np.where(possible, mass / (std * np.sqrt(width * np.maximum(lengths, 1))), 0.0)
+    possible = (lengths > 0) & (mass >= n / 4) & (mass > 0)
+    heights = (mass / std) ** 2 / np.maximum(lengths, 1) - needed
+    heights = np.where(possible, heights, 0.0)
     first, last = np.unravel_index(int(heights.argmax()), heights.shape)
     return float(heights[first, last]), int(first), int(last)
 

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from privtail.algorithms.comparison import Comparison, no_finer
+from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity
-from privtail.algorithms.level import Level
+from privtail.algorithms.level import STEEPEST, Level, bend
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.quantile_scales import BEYOND, RARE, QuantileScales, above_noise
 from privtail.algorithms.result import Result
@@ -56,15 +57,6 @@ LARGEST_LEVEL = 8.0
 SHARP = 20
 """A mean of the target with noise n over this is good enough for a constant."""
 
-MOVES = 3
-"""Of a constant that is not a mean: each takes it most of the way that is left."""
-
-NARROWEST, WIDEST = 1.5, 6.0
-"""Deviations of the target that the mean for a constant looks at: at least, and at most."""
-
-UNEVEN = 0.1
-"""It looks further as long as its noise is less than this part of a deviation."""
-
 DOUBT = 2.0
 """What noise may explain of a move counts so many times against it."""
 
@@ -89,9 +81,6 @@ CONTRACTS = 0.2
 It enters the stated noise alone. Other losses may be flat where the records are: 0.
 """
 
-STEEPEST = 2.0**20
-"""A curvature beyond this (a kink, an exponential) says nothing about where the records are."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledDescent:
@@ -114,6 +103,9 @@ class ScaledDescent:
     8. Does the mean loss gain from the slopes? If not beyond the noise, or if it loses where
        records are far off, or if the target was not found, shrink to the private constant
        (`Comparison`).
+
+    Where the largest share of stage 1 would not find a numeric target, there is a `Constant` and no
+    more.
 
     Not from a paper. A step is a Newton step for a bound of the Hessian (Boehning and Lindsay
     1988) with the gradients of Mallows (1975): residuals clipped at the threshold, rows shrunk to
@@ -158,6 +150,8 @@ class ScaledDescent:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The eight stages."""
+        if self._alone(multiplier, problem):
+            return self._constant.plan(self._whole(multiplier), problem)
         scales, first = self._scales(multiplier, problem), self.steps // 5
         sizes = self._sizes(multiplier, problem).event(problem.derivative_norms(len(SIZES)))
         descent = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
@@ -186,18 +180,15 @@ class ScaledDescent:
             )
         require(domain, *self.needs, needed_by="ScaledDescent")
         problem = curator.problem
+        if self._alone(multiplier, problem):
+            return self._constant.run(curator, loss, self._whole(multiplier), start)
         standard = self._standard(curator, loss, multiplier)  # 1
         loss, unit = standard.loss(loss), standard.unit
         domain = domain.scaled(1 / standard.scales)
         w = begin = standard.start(problem, start)
         first, last = self._levels(multiplier, problem)
         if self._numbers(problem):  # 2
-            bend = _bend(loss, unit)
-            reach = min(WIDEST, max(NARROWEST, UNEVEN / max(first.deviation(problem), 1e-300)))
-            widest = min(bend * reach * standard.deviation, loss.lipschitz)
-            doubt = 0.0 if standard.resolved else 1.0
-            moved = first.run(curator, loss, w, widest, 1 / bend, doubt)
-            w = begin = moved if standard.seen else begin
+            w = begin = settled(curator, loss, standard, first, start)
         rare = 1.0
         if self._labels:
             often = self._frequencies(multiplier, problem).run(curator)
@@ -252,6 +243,21 @@ class ScaledDescent:
             for share in (self.scale_share, LARGEST_SHARE)
         )
         return max(least, min(usual, self._looks.sharp(problem)))
+
+    def _alone(self, multiplier: float, problem: Problem) -> bool:
+        """Whether the largest share that a target may take would not show it sharply."""
+        least = self._price(2 * LARGEST_SHARE, multiplier).multiplier
+        return self._numbers(problem) and least > self._looks.sharp(problem)
+
+    def _whole(self, multiplier: float) -> float:
+        """Noise of one gradient that costs what all stages cost where labels and scales do most."""
+        descent = 1 + self.moment_share + self.size_share + self.level_share
+        share = LARGEST_SHARE + LARGEST_LEVEL + descent + 2 * self.comparison_share
+        return self._price(share, multiplier).multiplier
+
+    @property
+    def _constant(self) -> Constant:
+        return Constant(squares=self.squares)
 
     def _levels(self, multiplier: float, problem: Problem) -> tuple[Level, Level]:
         """Of the constant: the usual share, or more where that would not do; and of the end."""
@@ -448,7 +454,7 @@ class _Descent:
         """
         metric, mean = self._metric, MallowsMean(threshold, longer * self._metric.reach)
         length, std = self._pace(mean, steps)
-        contraction = curved * length * _bend(self._loss, self._unit) * metric.rates
+        contraction = curved * length * bend(self._loss, self._unit) * metric.rates
         rates, each = np.unique(np.minimum(1.0, contraction), return_inverse=True)
         skipped = steps // 3
         left = np.array([_left(float(rate), steps, skipped) for rate in rates])[each]
@@ -459,7 +465,7 @@ class _Descent:
         """How long so many steps may be, as curvature and noise allow; and the noise of each."""
         problem = self._curator.problem
         std = self._law.event(problem.gradient(mean)).std
-        first = 1 / _bend(self._loss, self._unit)
+        first = 1 / bend(self._loss, self._unit)
         walk = std * math.sqrt(steps * problem.outputs) * self._metric.spread
         return (min(first, self._most / walk) if walk > 0 else first), std
 
@@ -494,12 +500,6 @@ def _shares(seen: Doubles, variances: Doubles, size: int) -> Doubles:
         noise = DOUBT * float(np.sum(variances[block]))
         shares[block] = max(0.0, 1 - noise / square) if square > 0 else 0.0
     return shares
-
-
-def _bend(loss: Loss, unit: float) -> float:
-    """Curvature of a loss; of one with a kink, over moves of the target's scale."""
-    bend = loss.curvature if loss.curvature < STEEPEST else loss.lipschitz / unit
-    return bend if 0 < bend < math.inf else 1.0
 
 
 def balanced(counts: Doubles, deviation: float) -> float:

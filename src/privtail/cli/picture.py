@@ -148,11 +148,17 @@ class ErrorCurve:
         """Both axes logarithmic; the fit is marked."""
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.plot(self.epsilons, self.errors, color=BLUE, linewidth=2)
-        if math.isnan(self.error):
-            axes.set_title("the plan's noise follows the data", loc="left", fontsize=10)
+        if not math.isfinite(self.error):
+            alone = math.isinf(self.error)
+            why = (
+                "the budget carries a constant alone"
+                if alone
+                else "the plan's noise follows the data"
+            )
+            axes.set_title(why, loc="left", fontsize=10)
             axes.set_axis_off()
             return
+        axes.plot(self.epsilons, self.errors, color=BLUE, linewidth=2)
         if math.isfinite(self.epsilon):
             axes.plot([self.epsilon], [self.error], marker="D", markersize=8, color=ORANGE)
             axes.annotate(

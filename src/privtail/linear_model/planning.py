@@ -62,14 +62,15 @@ class FitPlan:
         In target scales per feature scale (log-odds per feature scale for a classifier), where a
         strong effect is about 1. A guide and no bound: the noise of a mean of the gradients of the
         second half of the steps, for gradients of typical size and features without correlation.
-        NaN where no gradient is released as a sum: noise that follows a smooth sensitivity has a
-        private size.
+        Infinite where the budget carries a constant alone, and no slopes are fitted. NaN where no
+        gradient is released as a sum: noise that follows a smooth sensitivity has a private size.
         """
         gradients = [(r, e) for r, e in self._asked("gradient") if r.times]
         if self.multiplier == 0:
             return 0.0
         if not gradients:
-            return math.nan
+            asked = any(e.question == "gradient" for r in self.releases for e in r.events)
+            return math.inf if asked else math.nan
         r, event = gradients[-1]
         return event.std * self.typical * math.sqrt(2 / r.times)
 
@@ -99,7 +100,12 @@ class FitPlan:
                     f"A label is found if about {found:,} rows hold it, and of n = {n:,} rows not "
                     "even two labels can have so many each. Declare the classes."
                 )
-        if self.noise_error * math.sqrt(self.problem.rows) > 1:
+        if self.noise_error == math.inf:
+            yield NoiseWarning(
+                "So small a budget carries a constant and no more: no slopes are fitted. More "
+                "records or a larger epsilon would help."
+            )
+        elif self.noise_error * math.sqrt(self.problem.rows) > 1:
             yield NoiseWarning(
                 f"The planned noise moves a coefficient by about {self.noise_error:.2g} target "
                 "scales per feature scale, which is more than any signal. Expect the constant "
@@ -107,10 +113,17 @@ class FitPlan:
             )
 
     def _asked(self, *questions: str) -> Iterator[tuple[Round, Event]]:
-        """Releases of these questions: no selections, and no numbers where there are vectors."""
+        """Releases of these questions: no selections, and no numbers where there are vectors.
+
+        Numbers alone, and nothing selected, are a constant's.
+        """
         asked = [(r, e) for r in self.releases for e in r.events if e.question in questions]
         vectors = [(r, e) for r, e in asked if e.law != "noisy_max" and e.coordinates > 1]
-        return iter(vectors or asked)
+        constant = self.problem.rows > 1 and all(
+            e.question == "gradient" and e.law != "noisy_max" and e.coordinates == 1
+            for _, e in asked
+        )
+        return iter(vectors or ([] if constant else asked))
 
     # ---------------------------------------------------------------- shown
 
@@ -147,6 +160,8 @@ class FitPlan:
         error = self.noise_error
         if math.isnan(error):
             return "not public: the noise follows a smooth sensitivity"
+        if error == math.inf:
+            return "none: the budget carries a constant alone"
         return f"{error:.3g} of a target scale per feature scale"
 
     def __str__(self) -> str:

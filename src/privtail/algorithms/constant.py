@@ -1,0 +1,99 @@
+"""The best constant of a numeric target, and nothing else."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privtail.algorithms.level import Level, bend
+from privtail.algorithms.quantile_scales import QuantileScales
+from privtail.algorithms.result import Result
+from privtail.algorithms.standardized import NO_LEVEL, Standard
+from privtail.losses import Loss
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan, compose
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
+
+Doubles = NDArray[np.float64]
+
+MOVES = 3
+"""Of a constant that is not a mean: each takes it most of the way that is left."""
+
+NARROWEST, WIDEST = 1.5, 6.0
+"""Deviations of the target that the mean for a constant looks at: at least, and at most."""
+
+UNEVEN = 0.1
+"""It looks further as long as its noise is less than this part of a deviation."""
+
+NO_SLOPES = (
+    "The budget carries a constant and no more: all of it went to the target, and all slopes are "
+    "zero."
+)
+
+
+def settled(
+    curator: Curator, loss: Loss, standard: Standard, level: Level, start: ArrayLike | None = None
+) -> Doubles:
+    """The constant model of the target's centre, or ``start``, moved to what suits the loss.
+
+    A move is shortened by what noise may be of it: the centre is expected to be off by a scale, or,
+    where no scale was found, to lie anywhere in its cell.
+    """
+    w = standard.start(curator.problem, start)
+    steep, noise = bend(loss, standard.unit), level.deviation(curator.problem)
+    reach = min(WIDEST, max(NARROWEST, UNEVEN / max(noise, 1e-300)))
+    expected = standard.unit if standard.resolved else standard.deviation / math.sqrt(3)
+    trusted = 1 / (1 + (reach * noise * standard.deviation / expected) ** 2)
+    widest = min(steep * reach * standard.deviation, loss.lipschitz)
+    moved = level.run(curator, loss, w, widest, trusted / steep)
+    return moved if standard.seen else w
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Spends all on the place of the target (`QuantileScales`), then on a mean there (`Level`).
+
+    A target is found where half of the records stand out from the noise of a cell: nothing else
+    that a small budget may buy is worth as much.
+
+    Parameters
+    ----------
+    squares : whether the loss is that of squares; else its constant takes `MOVES`.
+    share : part of the variance budget that the place may spend.
+
+    **Privacy.** Gaussian releases of histograms of the target and of one number; together they cost
+    what one gradient of noise ``multiplier`` costs.
+    """
+
+    squares: bool = False
+    share: float = 0.75
+
+    def plan(self, multiplier: float, problem: Problem) -> Plan:
+        """The looks, then the means."""
+        looks, level = self._prices(multiplier)
+        return compose(QuantileScales(target=True).plan(looks, problem, 0), level.plan(problem))
+
+    def run(
+        self, curator: Curator, loss: Loss, multiplier: float, start: ArrayLike | None = None
+    ) -> Result:
+        """A model whose slopes are zero, unless ``start`` has others."""
+        looks, level = self._prices(multiplier)
+        found = QuantileScales(target=True).run(curator, looks, ())
+        d = curator.problem.d
+        found = replace(found, scales=np.append(np.ones(d), found.scales[d:]))
+        standard = Standard.of(found, curator)
+        w = settled(curator, standard.loss(loss), standard, level, start)
+        return Result(
+            standard.raw(w, curator.problem), 0, multiplier, unit=standard.unit,
+            noise=np.zeros(d), notes=(NO_SLOPES if standard.seen else NO_LEVEL,),
+        )  # fmt: skip
+
+    def _prices(self, multiplier: float) -> tuple[float, Level]:
+        """Noise of one release that pays for all looks, and that of the means."""
+        looks = multiplier / math.sqrt(2 * self.share)
+        times = 1 if self.squares else MOVES
+        return looks, Level(GaussianNoise(multiplier * math.sqrt(times / (1 - self.share))), times)

@@ -1,0 +1,69 @@
+"""A constant that takes the whole budget: public rule, planned cost, and what it finds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from privtail.linear_model import DPHuberRegressor, DPLADRegressor, DPLinearRegression
+
+MODELS = (DPLinearRegression, DPHuberRegressor, DPLADRegressor)
+SIMULATED = {"delta": 1e-6, "noise": "simulated", "random_state": 0}
+pytestmark = pytest.mark.filterwarnings("ignore::privtail.errors.NoiseWarning")
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_small_budget_carries_a_constant_alone(kind):
+    """Planned from public sizes; what is planned is spent; slopes are zero and that is said."""
+    plan = kind(epsilon=0.1, delta=1e-6).plan(1_000, 3)
+    assert {event.question for r in plan.releases for event in r.events} == {
+        "histogram",
+        "gradient",
+    }
+    assert plan.steps == 0
+    assert plan.noise_error == math.inf
+    assert 0.0999 < plan.epsilon <= 0.1
+    assert "a constant and no more" in plan.warnings[0]
+    assert "a constant alone" in plan.to_text()
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1_000, 3)), 50 + rng.normal(size=1_000)
+    model = kind(epsilon=0.1, **SIMULATED).fit(X, y)
+    assert model.plan_.epsilon == pytest.approx(plan.epsilon)
+    assert model.privacy_.epsilon == pytest.approx(plan.epsilon, rel=1e-5)
+    assert not model.coef_.any()
+    assert model.n_iter_ == 0
+    assert len(model.privacy_.notes) == 1
+    assert kind(epsilon=0.5, delta=1e-6).plan(1_000, 3).noise_error < math.inf
+    assert kind(epsilon=0.1, delta=1e-6, fit_intercept=False).plan(1_000, 3).noise_error < math.inf
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("far", [0.0, 10.0, 300.0])
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_the_place_of_a_target_is_found(kind, far, unit):
+    """n times the Gaussian-DP parameter is 41. Off by half a deviation is rare, by more rarer.
+
+    Of 1,350 fits 2.5 % were off by .5 (at most 6 % of one kind and place), .3 % by 2: among 10,
+    four off by .5 are seen once in 400 times at 6 %, once in 12,000 at 2.5 %.
+    """
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(1_500, 2)), unit * (far + rng.normal(size=1_500))
+    off = []
+    for seed in range(10):
+        model = kind(epsilon=0.1, **{**SIMULATED, "random_state": seed}).fit(X, y)
+        off.append(abs(model.intercept_ - np.median(y)) / unit)
+    assert np.sum(np.array(off) > 0.5) < 4
+
+
+def test_an_exponent_far_from_one_must_stand_out_more():
+    """Targets of which nothing shows: of 300 an invented place was below 2^10, of 95 % it was 0."""
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(100, 1)), rng.normal(size=100)
+    found = [
+        DPLinearRegression(epsilon=0.01, **{**SIMULATED, "random_state": seed}).fit(X, y).intercept_
+        for seed in range(30)
+    ]
+    assert np.max(np.abs(found)) < 2.0**20
+    assert np.median(np.abs(found)) == 0.0
