@@ -66,7 +66,6 @@ Of 400 histograms of noise alone one or two have such a run.
 LIKELY = 2.6
 """The same for one cell near 1. Priors 1/k^2 of exponents k and 1/l of lengths l say the rest."""
 
-HELD = 0.8
 INSIDE = 3.7
 """The same for cells of a closer look at the target, which is known to lie there."""
 
