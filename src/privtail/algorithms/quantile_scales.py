@@ -357,6 +357,8 @@ def _describe(counts: Doubles, std: float, n: int, edges: Doubles) -> _Descripti
         rest = counts.copy()
         rest[_ZERO] = 0.0
         kept = kept + _run(rest, std, 0, edges)
+    if edges is WINDOW and kept.max() >= n - 2 * std:
+        kept = np.where(kept == kept.max(), kept, 0.0)  # what one cell may hold alone, it does
     total = kept.sum()
     if total <= 0:
         return None
