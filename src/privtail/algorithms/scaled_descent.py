@@ -77,6 +77,12 @@ BLOCK = 10
 RUNGS = 3
 """Wider thresholds that are tried, each with a tenth of the steps."""
 
+CASUAL = 2.0
+"""Whether the mean loss gains from all of a move is asked with so many times the noise of stage 8.
+
+The other choice is a part of the same move, so one deviation of the noise decides.
+"""
+
 UNCLAMPED = 4.0
 """Gains of counts are clamped late: their mean is bought at so many times the price."""
 
@@ -108,8 +114,9 @@ class ScaledDescent:
        rare label, and of counts up to where noise adds what clipping misses.
     6. For squares, unless noise is large: three tenths of the steps with wider thresholds, up to
        where noise adds as much to a direction as clipping may miss, and with rows up to twice as
-       long. Blocks of principal directions of a move are kept as far as they are longer than noise
-       explains: least squares where residuals depend on features, else the robust fit.
+       long. If the mean loss does not gain from all of the move (`Comparison`), blocks of principal
+       directions are kept as far as they are longer than noise explains: least squares where
+       residuals depend on features, else the robust fit.
     7. For squares: the intercept is a mean of the residuals, clipped where noise would be seen.
     8. Does the mean loss gain from the slopes? If not beyond the noise, or if it loses where
        records are far off, or if the target was not found, shrink to the private constant
@@ -131,7 +138,7 @@ class ScaledDescent:
     sparsity : how many features may be used; None for all.
     scale_share, selection_share, moment_share, size_share, level_share, comparison_share : parts of
         the descent's variance budget for stages 1 (each look at the scales; the selection), 3, 5,
-        2 and 7 (each), and 8; they take less where less is enough.
+        2 and 7 (each), and 8 (a quarter of it for 6); they take less where less is enough.
 
     **Privacy.** Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
     (target or labels, sizes), second moments of rows of length R, sqrt 2 R^2/n; ``steps`` gradients
@@ -170,6 +177,9 @@ class ScaledDescent:
             Metric.plan(self._price(2 * self.moment_share, multiplier), problem),
             (Round(events=(descent,), times=first), Round(events=(sizes,))),
             (Round(events=(descent,), times=self.steps - first),),
+            self._bold.plan(CASUAL * self._comparison(multiplier), problem)
+            if self._phases(multiplier, problem)[2]
+            else (),
             end.plan(problem) if self._least(problem) else (),
             Comparison(targets=self.targets).plan(self._comparison(multiplier), problem),
         )
@@ -218,7 +228,12 @@ class ScaledDescent:
             threshold = min(loss.lipschitz, max(threshold, descent.balanced(counts, usual)))
         w = descent.run(w, threshold, usual)
         if self.squares:  # 6
-            w = descent.widened(w, threshold, wide, counts)
+            w, cautious = descent.widened(w, threshold, wide, counts)
+            if wide and not self._bold.run(
+                curator, loss, w, cautious, standard.deviation,
+                CASUAL * self._comparison(multiplier), descent.widest(threshold, wide, counts),
+            ):  # fmt: skip
+                w = cautious
         if self._least(problem):  # 7
             w = last.run(
                 curator, loss, w, _widest(counts, last.deviation(problem), unit), doubt=1.0
@@ -265,6 +280,10 @@ class ScaledDescent:
 
     def _sizes(self, multiplier: float, problem: Problem) -> GaussianNoise:
         return no_finer(self._price(2 * self.size_share, multiplier).multiplier, problem, RAREST)
+
+    @property
+    def _bold(self) -> Comparison:
+        return Comparison(targets=self.targets, deviations=1.0)
 
     def _comparison(self, multiplier: float) -> float:
         share = self.comparison_share * (UNCLAMPED if self.targets == "count" else 1.0)
@@ -404,25 +423,31 @@ class _Descent:
         self._add(length * std * metric.moves, steps, skipped, self._rate(length))
         return total / (steps - skipped)
 
-    def widened(self, w: Doubles, threshold: float, steps: int, counts: Doubles) -> Doubles:
-        """From ``w`` on with wider thresholds and longer rows, as far as they show more than noise.
+    def widened(
+        self, w: Doubles, threshold: float, steps: int, counts: Doubles
+    ) -> tuple[Doubles, Doubles]:
+        """From ``w`` on with wider thresholds and longer rows: all of the move, and its sure part.
 
-        Blocks of principal directions of a move are shortened by what their length owes to noise.
+        In that, blocks of principal directions are shortened by what their length owes to noise.
         """
         if steps == 0:
-            return w
+            return w, w
         d, n, metric = self._curator.problem.d, self._curator.problem.n, self._metric
-        steps //= RUNGS
         sizes, parts = _parts(counts)
-        widest = max(threshold, self.balanced(counts, steps))
+        begin, noise = w, np.zeros_like(metric.values)
+        widest = self.widest(threshold, steps, counts)
+        steps //= RUNGS
         for wide, longer in np.geomspace((threshold, 1.0), (widest, LONGER), RUNGS + 1)[1:]:
-            move = self.run(w, wide, steps, longer) - w
+            w = self.run(w, wide, steps, longer)
             square = float(parts @ np.minimum(sizes, wide) ** 2)
-            noise = self._variances(wide, longer, steps) + square / n
-            seen = metric.coordinates(move, d)
-            kept = metric.slopes(_shares(seen, noise, self._block(d)) * seen, d)
-            w = w + np.vstack([kept, move[d:]])
-        return w
+            noise = noise + self._variances(wide, longer, steps) + square / n
+        seen = metric.coordinates(w - begin, d)
+        kept = metric.slopes(_shares(seen, noise, self._block(d)) * seen, d)
+        return w, np.vstack([begin[:d] + kept, w[d:]])
+
+    def widest(self, threshold: float, steps: int, counts: Doubles) -> float:
+        """The threshold of the last of so many steps."""
+        return max(threshold, self.balanced(counts, steps // RUNGS))
 
     def balanced(self, counts: Doubles, steps: int) -> float:
         """The threshold at which so many steps add as much noise to a direction as it misses."""
