@@ -375,7 +375,7 @@ def _describe(counts: Doubles, std: float, n: int, edges: Doubles) -> _Descripti
     spread, resolved = 0.0, False
     for levels, deviations in _SPREADS:
         (i, a), (j, b) = (_quantile(kept, level, edges) for level in levels)
-        resolved = j - i >= 2 and 0 < i and j < len(edges)
+        resolved = j - i >= 2 and i > 0 and j < len(edges)
         if resolved or spread == 0:
             spread = (b - a) / deviations
         if resolved:

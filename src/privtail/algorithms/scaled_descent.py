@@ -25,6 +25,7 @@ from privtail.losses import (
     GeneralLoss,
     HuberLoss,
     Loss,
+    RelativeHuberLoss,
     SquaredLoss,
     Targets,
     WeightedLoss,
@@ -197,7 +198,7 @@ class ScaledDescent:
         require(domain, *self.needs, needed_by="ScaledDescent")
         problem = curator.problem
         standard = self._standard(curator, loss, multiplier)  # 1
-        loss, unit = standard.loss(loss), standard.unit
+        given, loss, unit = loss, standard.loss(loss), standard.unit
         domain = domain.scaled(1 / standard.scales)
         w = begin = standard.start(problem, start)
         first, last = self._levels(multiplier, problem)
@@ -222,8 +223,10 @@ class ScaledDescent:
         short, usual, wide = self._phases(multiplier, problem)
         w = descent.run(w, threshold, short)  # 4
         counts = self._counts(curator, loss, w, multiplier)  # 5
+        if isinstance(given, RelativeHuberLoss):
+            loss = descent.loss = _of_residuals(loss, given.threshold, counts)
         clipped = self._clipped(multiplier, problem, rare)
-        threshold = min(threshold, self._seen(counts, loss, clipped))
+        threshold = min(threshold, loss.lipschitz, self._seen(counts, loss, clipped))
         if self.targets == "count":
             threshold = min(loss.lipschitz, max(threshold, descent.balanced(counts, usual)))
         w = descent.run(w, threshold, usual)
@@ -252,6 +255,7 @@ class ScaledDescent:
             unit=unit, scales=standard.scales,
             noise=np.zeros(problem.d) if doubts else descent.noise[: problem.d] / unit,
             notes=doubts,
+            threshold=loss.threshold if isinstance(loss, HuberLoss) else None,
         )  # fmt: skip
 
     # ---------------------------------------------------------------- what the stages spend
@@ -394,6 +398,7 @@ class _Descent:
 
     Attributes
     ----------
+    loss : what the steps minimise.
     noise : (rows,) standard deviation of what noise adds to the last averages.
     """
 
@@ -401,7 +406,7 @@ class _Descent:
         self, curator: Curator, loss: Loss, domain: Domain, metric: Metric, law: GaussianNoise,
         unit: float, most_noise: float,
     ):  # fmt: skip
-        self._curator, self._loss, self._domain, self._metric = curator, loss, domain, metric
+        self._curator, self.loss, self._domain, self._metric = curator, loss, domain, metric
         self._law, self._unit, self._most = law, unit, most_noise * unit
         self.noise = np.zeros(curator.problem.rows)
 
@@ -417,7 +422,7 @@ class _Descent:
         length = self._length(std * math.sqrt(steps * w.shape[1]))
         total, skipped = np.zeros_like(w), steps // 3
         for t, batch in enumerate(self._curator.rounds(Everyone(), steps)):
-            g = batch.gradient(self._loss, w, mean).release(self._law)
+            g = batch.gradient(self.loss, w, mean).release(self._law)
             w = metric.step(self._domain, w, g.reshape(w.shape), length)
             total += w if t >= skipped else 0.0
         self._add(length * std * metric.moves, steps, skipped, self._rate(length))
@@ -434,16 +439,16 @@ class _Descent:
             return w, w
         d, n, metric = self._curator.problem.d, self._curator.problem.n, self._metric
         sizes, parts = _parts(counts)
-        begin, noise = w, np.zeros_like(metric.values)
-        widest = self.widest(threshold, steps, counts)
+        widest, all_ = self.widest(threshold, steps, counts), w
         steps //= RUNGS
         for wide, longer in np.geomspace((threshold, 1.0), (widest, LONGER), RUNGS + 1)[1:]:
-            w = self.run(w, wide, steps, longer)
+            all_ = self.run(w, wide, steps, longer)
             square = float(parts @ np.minimum(sizes, wide) ** 2)
-            noise = noise + self._variances(wide, longer, steps) + square / n
-        seen = metric.coordinates(w - begin, d)
-        kept = metric.slopes(_shares(seen, noise, self._block(d)) * seen, d)
-        return w, np.vstack([begin[:d] + kept, w[d:]])
+            noise = self._variances(wide, longer, steps) + square / n
+            seen = metric.coordinates(all_ - w, d)
+            kept = metric.slopes(_shares(seen, noise, self._block(d)) * seen, d)
+            w = np.vstack([w[:d] + kept, all_[d:]])
+        return all_, w
 
     def widest(self, threshold: float, steps: int, counts: Doubles) -> float:
         """The threshold of the last of so many steps."""
@@ -463,20 +468,20 @@ class _Descent:
         metric, mean = self._metric, MallowsMean(threshold, longer * self._metric.reach)
         std = self._law.event(self._curator.problem.gradient(mean)).std
         length = self._length(std * math.sqrt(steps))
-        rates = length * _bend(self._loss, self._unit) * metric.rates
+        rates = length * _bend(self.loss, self._unit) * metric.rates
         left = np.array([_left(float(rate), steps, steps // 3) for rate in rates])
         return np.asarray((length * std * left) ** 2 / metric.values)
 
     def _length(self, walk: float) -> float:
         """As far as curvature and noise allow."""
-        first = 1 / _bend(self._loss, self._unit)
+        first = 1 / _bend(self.loss, self._unit)
         walk *= self._metric.spread
         return min(first, self._most / walk) if walk > 0 else first
 
     def _rate(self, length: float) -> float:
         """The part by which a step contracts what noise did before."""
-        squares = isinstance(self._loss, SquaredLoss | HuberLoss)
-        return CONTRACTS * min(1.0, length * _bend(self._loss, self._unit)) if squares else 0.0
+        squares = isinstance(self.loss, SquaredLoss | HuberLoss)
+        return CONTRACTS * min(1.0, length * _bend(self.loss, self._unit)) if squares else 0.0
 
     def _add(self, step: Doubles, steps: int, skipped: int, rate: float) -> None:
         """What noise of deviation ``step`` per step adds to the average of a linear recursion.
@@ -533,6 +538,23 @@ def _widest(counts: Doubles, deviation: float, unit: float) -> float:
     sizes, parts = _parts(counts)
     plenty = NEGLIGIBLE * math.sqrt(parts @ sizes**2) / deviation
     return max(balanced(counts, deviation), plenty) if parts.any() else unit
+
+
+def _of_residuals(loss: Loss, relative: float, counts: Doubles) -> Loss:
+    """Huber's loss, linear from so many scales of residuals of these sizes, or from where it was.
+
+    The scale s has mean min(r, relative s)^2 = s^2, as scikit-learn's `HuberRegressor` finds it
+    with the slopes (Huber 1964, proposal 2); there is none unless ``relative`` is above 1.
+    """
+    sizes, parts = _parts(counts)
+    middles = sizes / math.sqrt(SIZES[1] / SIZES[0])
+    excess = np.array([parts @ np.minimum(middles, t) ** 2 - (t / relative) ** 2 for t in SIZES])
+    if not excess[0] > 0 > excess[-1]:
+        return loss
+    end = int(np.argmax(excess <= 0))
+    low, high = excess[end - 1], excess[end]
+    found = SIZES[end - 1] + (SIZES[end] - SIZES[end - 1]) * low / (low - high)
+    return HuberLoss(threshold=min(loss.lipschitz, float(found)))
 
 
 def _size(counts: Doubles) -> float:
