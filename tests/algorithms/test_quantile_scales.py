@@ -110,6 +110,15 @@ def test_no_noisy_histogram_raises(noise):
         assert np.isfinite(found.centres).all()
 
 
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0, 30.0, math.inf])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_column_that_is_mostly_one_value_has_the_scale_of_no_needle(epsilon, seed):
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((3_000, 20)) < 0.92, 0.0042824, 0.0043 + rng.exponential(0.004))
+    found = describe(X, epsilon=epsilon, seed=seed)
+    assert (found.scales > np.std(X, axis=0) / 20).all()
+
+
 def far(level, n=2_000, seed=0, **options):
     y = level + np.random.default_rng(seed).standard_t(3, n) * 20
     found = describe(np.zeros((n, 1)), y, target=True, seed=seed, **options)

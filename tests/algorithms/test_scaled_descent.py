@@ -10,15 +10,16 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import HuberRegressor, LinearRegression
 
 from privtail.algorithms import ScaledDescent
+from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.count_descent import CountDescent
 from privtail.algorithms.scaled_descent import _shares
 from privtail.data import ADULT, adult_schema
 from privtail.domains import L1, L2, L2Ball, Unconstrained
 from privtail.errors import IncompatibleParts
-from privtail.linear_model import DPLinearRegression
+from privtail.linear_model import DPHuberRegressor, DPLinearRegression
 from privtail.losses import (
     AbsoluteLoss,
     GeneralLoss,
@@ -57,6 +58,7 @@ def test_the_plan_is_the_eight_stages():
         ("gradient", 10),
         ("derivative norms", 1),
         ("gradient", 40),
+        ("improvement", 1),
         ("gradient", 1),
         ("improvement", 1),
     ]
@@ -64,7 +66,8 @@ def test_the_plan_is_the_eight_stages():
     mus = spent(plan)
     descent = mus[4] + mus[6]
     assert descent == pytest.approx(50 * (2 / 30) ** 2)
-    assert [mus[j] / descent for j in (2, 3, 7, 8)] == pytest.approx([0.05, 0.1, 0.05, 0.1])
+    shares = [mus[j] / descent for j in (2, 3, 7, 8, 9)]
+    assert shares == pytest.approx([0.05, 0.1, 0.025, 0.05, 0.1])
 
 
 def test_a_small_budget_finds_the_target_first():
@@ -226,6 +229,38 @@ def test_residuals_that_depend_on_features_call_for_least_squares():
     y = np.where(rng.uniform(size=len(X)) < 0.3 * X[:, 0], 10.0, 0.0)
     found = released(X, y, epsilon=2.0, algorithm=ScaledDescent(squares=True)).w[:, 0]
     assert found == pytest.approx([3.0, 0.0, 0.0], abs=0.5)
+
+
+def test_a_comparison_decides_between_all_of_a_move_and_its_sure_part(monkeypatch):
+    rng = np.random.default_rng(3)
+    X = rng.lognormal(0, 0.8, (20_000, 40))
+    y = np.exp(0.1 * X.sum(axis=1) ** 0.5) * rng.lognormal(0, 1.0, len(X))
+    coefs, asked = [], Comparison.run
+
+    for answer in (True, False):
+
+        def run(self, *arguments, answer=answer):
+            asked(self, *arguments)
+            return answer or self.deviations > 1.0
+
+        monkeypatch.setattr(Comparison, "run", run)
+        model = DPLinearRegression(epsilon=3.0, delta=1e-6, noise="simulated", random_state=0)
+        coefs.append(model.fit(X, y).coef_)
+    # What noise explains of the move is most of it here.
+    assert np.linalg.norm(coefs[1]) < 0.8 * np.linalg.norm(coefs[0])
+
+
+def test_hubers_threshold_is_that_of_scikit_learn_where_the_target_is_wider_than_residuals():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(20_000, 3))
+    y = X @ [3.0, -2.0, 1.0] + rng.lognormal(0, 1, 20_000)
+    twin = HuberRegressor(alpha=0.0).fit(X, y)
+    model = DPHuberRegressor(
+        epsilon=2.0, delta=1e-6, alpha=0.0, noise="simulated", random_state=0
+    ).fit(X, y)  # fmt: skip
+    assert model.threshold_ == pytest.approx(1.35 * twin.scale_, rel=0.4)
+    assert model.coef_ == pytest.approx(twin.coef_, abs=0.05)
+    assert model.intercept_ == pytest.approx(twin.intercept_, abs=0.1)
 
 
 def test_adult_incomes_are_fitted_as_by_least_squares():

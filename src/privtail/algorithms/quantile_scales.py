@@ -384,6 +384,8 @@ def _describe(counts: Doubles, std: float, n: int, edges: Doubles) -> _Descripti
         rest = counts.copy()
         rest[_ZERO] = 0.0
         kept = kept + _run(rest, std, 0, edges)
+    if edges is WINDOW and kept.max() >= n - 2 * std:
+        kept = np.where(kept == kept.max(), kept, 0.0)  # what one cell may hold alone, it does
     total = kept.sum()
     if total <= 0:
         return None
@@ -400,7 +402,7 @@ def _describe(counts: Doubles, std: float, n: int, edges: Doubles) -> _Descripti
     spread, resolved = 0.0, False
     for levels, deviations in _SPREADS:
         (i, a), (j, b) = (_quantile(kept, level, edges) for level in levels)
-        resolved = j - i >= 2
+        resolved = j - i >= 2 and i > 0 and j < len(edges)
         if resolved or spread == 0:
             spread = (b - a) / deviations
         if resolved:

@@ -27,6 +27,8 @@ class Result:
     scales : (d,) released scales of the features; None where they were not asked for.
     noise : (d,) standard deviations of what noise adds to the slopes, in scales of the target per
         scale of the feature, for a convex loss about at most; None where it is not known.
+    threshold : from where the released model's Huber loss was linear, in units of the target; None
+        where it was not chosen.
     notes : sentences for the statement about what was found.
     """
 
@@ -38,6 +40,7 @@ class Result:
     noise: Doubles | None = None
     notes: tuple[str, ...] = ()
     scales: Doubles | None = None
+    threshold: float | None = None
 
 
 def starting_point(problem: Problem, start: ArrayLike | None) -> Doubles:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,6 +27,7 @@ from privtail.losses import (
     GeneralLoss,
     HuberLoss,
     Loss,
+    RelativeHuberLoss,
     SquaredLoss,
     Targets,
     WeightedLoss,
@@ -69,6 +71,12 @@ BLOCK = 10
 RUNGS = 3
 """Wider thresholds that are tried, each with a tenth of the steps."""
 
+CASUAL = 2.0
+"""Whether the mean loss gains from all of a move is asked with so many times the noise of stage 8.
+
+The other choice is a part of the same move, so one deviation of the noise decides.
+"""
+
 UNCLAMPED = 4.0
 """Gains of counts are clamped late: their mean is bought at so many times the price."""
 
@@ -97,8 +105,9 @@ class ScaledDescent:
        rare label, and of counts up to where noise adds what clipping misses.
     6. For squares, unless noise is large: three tenths of the steps with wider thresholds, up to
        where noise adds as much to a direction as clipping may miss, and with rows up to twice as
-       long. Blocks of principal directions of a move are kept as far as they are longer than noise
-       explains: least squares where residuals depend on features, else the robust fit.
+       long. If the mean loss does not gain from all of the move (`Comparison`), blocks of principal
+       directions are kept as far as they are longer than noise explains: least squares where
+       residuals depend on features, else the robust fit.
     7. For squares: the intercept is a mean of the residuals, clipped where noise would be seen.
     8. Does the mean loss gain from the slopes? If not beyond the noise, or if it loses where
        records are far off, or if the target was not found, shrink to the private constant
@@ -123,7 +132,7 @@ class ScaledDescent:
     sparsity : how many features may be used; None for all.
     scale_share, selection_share, moment_share, size_share, level_share, comparison_share : parts of
         the descent's variance budget for stages 1 (each look at the scales; the selection), 3, 5,
-        2 and 7 (each), and 8; they take less where less is enough.
+        2 and 7 (each), and 8 (a quarter of it for 6); they take less where less is enough.
 
     **Privacy.** Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
     (target or labels, sizes), second moments of rows of length R, sqrt 2 R^2/n; ``steps`` gradients
@@ -164,6 +173,9 @@ class ScaledDescent:
             Metric.plan(self._price(2 * self.moment_share, multiplier), problem),
             (Round(events=(descent,), times=first), Round(events=(sizes,))),
             (Round(events=(descent,), times=self.steps - first),),
+            self._bold.plan(CASUAL * self._comparison(multiplier), problem)
+            if self._phases(multiplier, problem)[2]
+            else (),
             end.plan(problem) if self._least(problem) else (),
             Comparison(targets=self.targets).plan(self._comparison(multiplier), problem),
         )
@@ -183,7 +195,7 @@ class ScaledDescent:
         if self._alone(multiplier, problem):
             return self._constant.run(curator, loss, self._whole(multiplier), start)
         standard = self._standard(curator, loss, multiplier)  # 1
-        loss, unit = standard.loss(loss), standard.unit
+        given, loss, unit = loss, standard.loss(loss), standard.unit
         domain = domain.scaled(1 / standard.scales)
         w = begin = standard.start(problem, start)
         first, last = self._levels(multiplier, problem)
@@ -203,13 +215,21 @@ class ScaledDescent:
         short, usual, wide = self._phases(multiplier, problem)
         w = descent.run(w, threshold, short)  # 4
         counts = self._counts(curator, loss, w, multiplier)  # 5
+        if isinstance(given, RelativeHuberLoss):
+            loss = descent.loss = _of_residuals(loss, given.threshold, counts)
         clipped = self._clipped(multiplier, problem, rare)
-        threshold = min(threshold, self._seen(counts, loss, clipped))
+        threshold = min(threshold, loss.lipschitz, self._seen(counts, loss, clipped))
         if self.targets == "count":
             threshold = min(loss.lipschitz, max(threshold, descent.balanced(counts, usual)))
         w = descent.run(w, threshold, usual)
         if self.squares:  # 6
-            w = descent.widened(w, threshold, wide, counts)
+            w = descent.widened(
+                w, threshold, wide, counts,
+                lambda whole, sure, widest: self._bold.run(
+                    curator, loss, whole, sure, standard.deviation,
+                    CASUAL * self._comparison(multiplier), widest,
+                ),
+            )  # fmt: skip
         if self._least(problem):  # 7
             w = last.run(
                 curator, loss, w, _widest(counts, last.deviation(problem), unit), doubt=1.0
@@ -228,6 +248,7 @@ class ScaledDescent:
             unit=unit, scales=standard.scales,
             noise=np.zeros(problem.d) if doubts else descent.noise / unit,
             notes=doubts,
+            threshold=loss.threshold if isinstance(loss, HuberLoss) else None,
         )  # fmt: skip
 
     # ---------------------------------------------------------------- what the stages spend
@@ -271,6 +292,10 @@ class ScaledDescent:
 
     def _sizes(self, multiplier: float, problem: Problem) -> GaussianNoise:
         return no_finer(self._price(2 * self.size_share, multiplier).multiplier, problem, RAREST)
+
+    @property
+    def _bold(self) -> Comparison:
+        return Comparison(targets=self.targets, deviations=1.0)
 
     def _comparison(self, multiplier: float) -> float:
         share = self.comparison_share * (UNCLAMPED if self.targets == "count" else 1.0)
@@ -377,13 +402,18 @@ class ScaledDescent:
 
 
 class _Descent:
-    """Proximal steps in a metric, from noisy gradients."""
+    """Proximal steps in a metric, from noisy gradients.
+
+    Attributes
+    ----------
+    loss : what the steps minimise.
+    """
 
     def __init__(
         self, curator: Curator, loss: Loss, domain: Domain, metric: Metric, law: GaussianNoise,
         unit: float, most_noise: float,
     ):  # fmt: skip
-        self._curator, self._loss, self._domain, self._metric = curator, loss, domain, metric
+        self._curator, self.loss, self._domain, self._metric = curator, loss, domain, metric
         self._law, self._unit, self._most = law, unit, most_noise * unit
         self._noise = np.zeros(len(metric.values))
 
@@ -398,10 +428,10 @@ class _Descent:
         length, _ = self._pace(mean, steps)
         total, skipped = np.zeros_like(w), steps // 3
         for t, batch in enumerate(self._curator.rounds(Everyone(), steps)):
-            g = batch.gradient(self._loss, w, mean).release(self._law)
+            g = batch.gradient(self.loss, w, mean).release(self._law)
             w = metric.step(self._domain, w, g.reshape(w.shape), length)
             total += w if t >= skipped else 0.0
-        lasting, added = self._averaged(threshold, longer, steps, _contracts(self._loss))
+        lasting, added = self._averaged(threshold, longer, steps, _contracts(self.loss))
         self._noise = np.hypot(lasting * self._noise, added)
         return total / (steps - skipped)
 
@@ -410,26 +440,33 @@ class _Descent:
         """(d,) standard deviation of what noise adds to the slopes of the last averages."""
         return self._metric.deviations(self._noise, self._curator.problem.d)
 
-    def widened(self, w: Doubles, threshold: float, steps: int, counts: Doubles) -> Doubles:
+    def widened(
+        self, w: Doubles, threshold: float, steps: int, counts: Doubles,
+        pays: Callable[[Doubles, Doubles, float], bool],
+    ) -> Doubles:  # fmt: skip
         """From ``w`` on with wider thresholds and longer rows, as far as they show more than noise.
 
-        Blocks of principal directions of a move are shortened by what their length owes to noise.
+        Blocks of principal directions of a move are shortened by what their length owes to noise;
+        but for the last move, if the whole of it ``pays`` at its threshold.
+
+        In that, blocks of principal directions are shortened by what their length owes to noise.
         """
         if steps == 0:
             return w
         d, n, metric = self._curator.problem.d, self._curator.problem.n, self._metric
-        steps //= RUNGS
         sizes, parts = _parts(counts)
+        steps //= RUNGS
         widest = max(threshold, self.balanced(counts, steps))
         for wide, longer in np.geomspace((threshold, 1.0), (widest, LONGER), RUNGS + 1)[1:]:
-            before = self._noise
-            move = self.run(w, wide, steps, longer) - w
+            before, bold = self._noise, self.run(w, wide, steps, longer)
             square = float(parts @ np.minimum(sizes, wide) ** 2)
             noise = self._variances(wide, longer, steps) + square / n
-            seen = metric.coordinates(move, d)
+            seen, bolder = metric.coordinates(bold - w, d), self._noise
             shares = _shares(seen, noise, self._block(d))
-            w = w + np.vstack([metric.slopes(shares * seen, d), move[d:]])
-            self._noise = _mixed(before, self._noise, shares.mean(axis=1))
+            w = np.vstack([w[:d] + metric.slopes(shares * seen, d), bold[d:]])
+            self._noise = _mixed(before, bolder, shares.mean(axis=1))
+        if pays(bold, w, widest):
+            w, self._noise = bold, bolder
         return w
 
     def balanced(self, counts: Doubles, steps: int) -> float:
@@ -454,7 +491,7 @@ class _Descent:
         """
         metric, mean = self._metric, MallowsMean(threshold, longer * self._metric.reach)
         length, std = self._pace(mean, steps)
-        contraction = curved * length * bend(self._loss, self._unit) * metric.rates
+        contraction = curved * length * bend(self.loss, self._unit) * metric.rates
         rates, each = np.unique(np.minimum(1.0, contraction), return_inverse=True)
         skipped = steps // 3
         left = np.array([_left(float(rate), steps, skipped) for rate in rates])[each]
@@ -465,7 +502,7 @@ class _Descent:
         """How long so many steps may be, as curvature and noise allow; and the noise of each."""
         problem = self._curator.problem
         std = self._law.event(problem.gradient(mean)).std
-        first = 1 / bend(self._loss, self._unit)
+        first = 1 / bend(self.loss, self._unit)
         walk = std * math.sqrt(steps * problem.outputs) * self._metric.spread
         return (min(first, self._most / walk) if walk > 0 else first), std
 
@@ -519,6 +556,23 @@ def _widest(counts: Doubles, deviation: float, unit: float) -> float:
     sizes, parts = _parts(counts)
     plenty = NEGLIGIBLE * math.sqrt(parts @ sizes**2) / deviation
     return max(balanced(counts, deviation), plenty) if parts.any() else unit
+
+
+def _of_residuals(loss: Loss, relative: float, counts: Doubles) -> Loss:
+    """Huber's loss, linear from so many scales of residuals of these sizes, or from where it was.
+
+    The scale s has mean min(r, relative s)^2 = s^2, as scikit-learn's `HuberRegressor` finds it
+    with the slopes (Huber 1964, proposal 2); there is none unless ``relative`` is above 1.
+    """
+    sizes, parts = _parts(counts)
+    middles = sizes / math.sqrt(SIZES[1] / SIZES[0])
+    excess = np.array([parts @ np.minimum(middles, t) ** 2 - (t / relative) ** 2 for t in SIZES])
+    if not excess[0] > 0 > excess[-1]:
+        return loss
+    end = int(np.argmax(excess <= 0))
+    low, high = excess[end - 1], excess[end]
+    found = SIZES[end - 1] + (SIZES[end] - SIZES[end - 1]) * low / (low - high)
+    return HuberLoss(threshold=min(loss.lipschitz, float(found)))
 
 
 def _size(counts: Doubles) -> float:

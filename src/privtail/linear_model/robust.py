@@ -18,12 +18,13 @@ class DPHuberRegressor(PrivateRegressor):
 
     Minimises sum of H(y - Xw - b) + alpha |w|^2, where H(r) is r^2 up to the threshold t and
     2 t |r| - t^2 beyond it. scikit-learn's `HuberRegressor` divides r by a scale that it estimates
-    with w; here the threshold is fixed before the descent.
+    with w; here that scale is bought after a fifth of the steps.
 
     Parameters
     ----------
     threshold : where the loss becomes linear, in scales of the target: its spread between
-        quartiles (or further quantiles) over that of a Gaussian, bought with the budget. With an
+        quartiles (or further quantiles) over that of a Gaussian, bought with the budget. By default
+        also in scales of the residuals of a first fit, and the lower of both counts. With an
         algorithm that you built yourself: in the units of the target.
     alpha : strength of the penalty, in your units; not of the intercept.
 
@@ -50,7 +51,8 @@ class DPHuberRegressor(PrivateRegressor):
 
     def _keep(self, result: Result, d: int) -> None:
         super()._keep(result, d)
-        self.threshold_ = self.threshold * result.unit
+        chosen = result.threshold
+        self.threshold_ = self.threshold * result.unit if chosen is None else chosen
 
 
 @dataclass(eq=False, repr=False)
