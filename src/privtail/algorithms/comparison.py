@@ -27,6 +27,9 @@ VISIBLE = 0.01
 HIDDEN = 0.5
 """Noise that hides half of the largest gain there may be hides all models: none is kept."""
 
+FAINT = 0.125
+"""Gains of labels are clamped here where all are alike: a margin off by a quarter shows in full."""
+
 SERIOUS = 0.1
 """A loss of this part of a typical loss must be seen, however few records it comes from."""
 
@@ -41,9 +44,9 @@ class Comparison:
     still be seen: a model that loses there by more than the noise is not kept, for it is far off
     where features are large.
 
-    A record's gain is clamped to the loss of a margin that is off by one scale of the target (to 1
-    for labels, to the highest count seen): neither noise of slopes nor a few outlying records
-    decide.
+    A record's gain is clamped to the loss of a margin that is off by one scale of the target (to
+    the highest count seen; for labels to what the most frequent one loses where another becomes as
+    likely): neither noise of slopes nor a few outlying records decide.
 
     **Privacy.** Gaussian releases of one or two means of values in [-1, 1]; ``multiplier`` is the
     noise of each in units of 1/n.
@@ -72,11 +75,9 @@ class Comparison:
         visible = VISIBLE if loss.targets == "real" else 0.0
         parts = (visible,) if self._labels else (visible, SERIOUS)
         least = _loss_of_one(loss, size) if size > 0 else 0.0
+        one = _loss_of_turning(constant[problem.d :]) if self._labels else _loss_of_one(loss, unit)
         bounds = [
-            max(
-                least, _loss_of_one(loss, unit) * (max(1.0, part / noticed) if noticed > 0 else 1.0)
-            )
-            for part in parts
+            max(least, one * (max(1.0, part / noticed) if noticed > 0 else 1.0)) for part in parts
         ]
         gains = [
             float(
@@ -99,7 +100,7 @@ def no_finer(multiplier: float, problem: Problem, enough: int = ENOUGH) -> Gauss
 
 
 def _loss_of_one(loss: Loss, unit: float) -> float:
-    """Loss of a real target that a margin misses by ``unit``; 1 for labels.
+    """Loss of a real target that a margin misses by ``unit``.
 
     For counts the largest one that the loss's highest expected count l allows, l + 3 sqrt(l).
     """
@@ -111,3 +112,14 @@ def _loss_of_one(loss: Loss, unit: float) -> float:
     missed, hit = loss.values(np.array([[unit], [0.0]]), np.zeros(2))
     bound = float(missed - hit)
     return bound if 0 < bound < math.inf else 1.0
+
+
+def _loss_of_turning(intercept: Doubles) -> float:
+    """What a record of the most frequent label loses when another label becomes as likely.
+
+    ``intercept`` (1, K) is that of the constant model, or (0, K) without one.
+    """
+    if intercept.size == 0:
+        return FAINT
+    margins = np.sort(intercept[0]) if intercept.size > 1 else np.array([0.0, abs(intercept[0, 0])])
+    return max(FAINT, math.log(2 / (1 + math.exp(margins[-2] - margins[-1]))))

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from privtail.algorithms.scaled_descent import ScaledDescent
-from privtail.algorithms.sparse_descent import SparseDescent, findable
+from privtail.algorithms.short_descent import ShortDescent, findable
 from privtail.domains import L2, Slopes, Unconstrained
 from privtail.errors import IncompatibleParts
 from privtail.linear_model import DPSparseClassifier, DPSparseRegressor
@@ -27,7 +27,7 @@ SLOPES = np.array([1, -1, 0.5, -0.5, 0.25, -0.25, 1, -1, 0.5, -0.5])
 
 def descent(sparsity=10, targets="real", squares=True):
     fine = ScaledDescent(targets=targets, squares=squares, sparsity=sparsity)
-    return SparseDescent(sparsity=sparsity, fine=fine, targets=targets, squares=squares)
+    return ShortDescent(sparsity=sparsity, fine=fine, targets=targets, squares=squares)
 
 
 def lognormal(n, d, seed):

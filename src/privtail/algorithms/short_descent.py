@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.frequencies import Frequencies, of_labels
 from privtail.algorithms.level import Level
+from privtail.algorithms.metric import Metric
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
 from privtail.algorithms.result import Result
@@ -42,6 +43,12 @@ UNIT = 100
 
 CROWDED = 0.11
 """Length of a gradient's noise over the features that may be used, from which it is large."""
+
+BEGIN = True
+MOM = 0.0
+WALK = 0.5
+SKIP = 0.999
+FROM = 0.0
 
 CENTRINGS = 3
 """Steps towards the median of the target: the scores of a selection need both signs alike."""
@@ -84,7 +91,7 @@ CLEAR = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseDescent:
+class ShortDescent:
     """A selection and a short descent, for budgets that carry little more.
 
     1. Centre and scale the features and a numeric target by private quantiles; bring the target's
@@ -115,7 +122,7 @@ class SparseDescent:
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
 
-    sparsity: int
+    sparsity: int | None
     fine: Algorithm
     steps: int = 16
     targets: Targets = "real"
@@ -140,10 +147,11 @@ class SparseDescent:
             self._looks(multiplier, problem).plan(self._scales(multiplier), problem),
             centre.plan(problem) * CENTRINGS if self._centring(problem) else (),
             level if least else (),
-            self._screening(multiplier, problem).plan(*self._selecting(multiplier, problem)),
+            self._screened(multiplier, problem),
+            self._frequencies(multiplier, problem).plan(problem) if self._labels else (),
+            Metric.plan(self._price(MOM, multiplier), problem) if MOM else (),
             (Round(events=(step,), times=self.steps),),
             level if least else (),
-            self._frequencies(multiplier, problem).plan(problem) if self._labels else (),
             self._compared.plan(self._comparison(multiplier), problem),
         )
 
@@ -156,8 +164,8 @@ class SparseDescent:
         if not self._noisy(multiplier, problem):
             return self.fine.run(curator, loss, domain, multiplier, start)
         if isinstance(loss, GeneralLoss):
-            raise IncompatibleParts("SparseDescent needs a loss of a margin.")
-        require(domain, *self.needs, needed_by="SparseDescent")
+            raise IncompatibleParts("ShortDescent needs a loss of a margin.")
+        require(domain, *self.needs, needed_by="ShortDescent")
         least, level = self._least(problem), self._level(multiplier)
         found = self._looks(multiplier, problem).run(curator, self._scales(multiplier))  # 1
         if self._centring(problem):
@@ -169,24 +177,27 @@ class SparseDescent:
             moved = level.run(curator, loss, constant, WIDE * unit, doubt=UNSURE)
             constant = moved if standard.seen else constant
 
-        screening = self._screening(multiplier, problem)  # 2
-        price, scales, shared, _ = self._selecting(multiplier, problem)
-        found = screening.run(curator, loss, found, price, scales, shared)
-        standard = Standard.of(found, curator)
+        if self.sparsity is not None:  # 2
+            screening = self._screening(multiplier, problem)
+            price, scales, shared, _ = self._selecting(multiplier, problem)
+            found = screening.run(curator, loss, found, price, scales, shared)
+            standard = Standard.of(found, curator)
         active = standard.scales < BEYOND
+        w = standard.start(problem, start)
+        if self._labels:
+            counts = self._frequencies(multiplier, problem).run(curator)
+            constant = of_labels(counts, loss, problem)
+            w = constant if start is None and BEGIN else w
         w, noise = self._descent(  # 3
-            curator, loss, domain.scaled(1 / standard.scales), standard.start(problem, start),
+            curator, loss, domain.scaled(1 / standard.scales), w,
             multiplier, unit, active,
         )  # fmt: skip
         if least:  # 4
             w = level.run(curator, loss, w, WIDE * unit, doubt=UNSURE)
-        if self._labels:
-            counts = self._frequencies(multiplier, problem).run(curator)
-            constant = of_labels(counts, loss, problem)
-        elif not least and standard.seen:
+        if not self._labels and not least and standard.seen:
             constant = without_slopes(w, problem)
         better = self._compared.run(  # 5
-            curator, _louder(loss), w, constant, FAIR * unit, self._comparison(multiplier)
+            curator, loss, w, constant, FAIR * unit, self._comparison(multiplier)
         )
         doubts = standard.doubts(better and standard.resolved)
         return Result(
@@ -230,13 +241,26 @@ class SparseDescent:
         """The average of the later steps from ``w``, and what noise adds to each slope at most."""
         moving = np.append(active, np.ones(int(curator.problem.intercept), dtype=np.bool_))
         reach = SHORT * math.sqrt(moving.sum())
+        metric = Metric.bought(curator, self._price(MOM, multiplier), moving) if MOM else None
         real = loss.targets == "real"
-        mean = MallowsMean(NARROW * unit if real else loss.lipschitz / 2, reach)
-        length = TIMES / self.steps / SHORT / (NARROW * BEND if real else STEEP)
-        law, skipped, total = self._step(multiplier), self.steps // 3, np.zeros_like(w)
+        threshold, steep = NARROW * unit, NARROW * BEND
+        if not real:
+            threshold, steep = loss.lipschitz / 2, STEEP
+            if BEGIN:
+                threshold, steep = _at(loss, w)
+        mean = MallowsMean(threshold, reach)
+        length = TIMES / self.steps / SHORT / steep
+        if not real:
+            std = self._step(multiplier).event(curator.problem.gradient(mean)).std
+            walk = length * std * math.sqrt(self.steps * moving.sum() * curator.problem.outputs)
+            length *= min(1.0, WALK / walk) if walk > 0 else 1.0
+        law, skipped, total = self._step(multiplier), int(self.steps * SKIP), np.zeros_like(w)
         for t, batch in enumerate(curator.rounds(Everyone(), self.steps)):
             g = batch.gradient(loss, w, mean).release(law)
-            w = domain.prox(w - length * moving[:, None] * g.reshape(w.shape), length)
+            if metric is None:
+                w = domain.prox(w - length * moving[:, None] * g.reshape(w.shape), length)
+            else:
+                w = metric.step(domain, w, g.reshape(w.shape), length)
             total += w if t >= skipped else 0.0
         kept = self.steps - skipped
         lasting = np.minimum(1.0, np.arange(self.steps, 0, -1) / kept)
@@ -245,9 +269,16 @@ class SparseDescent:
 
     # ---------------------------------------------------------------- what the stages spend
 
+    def _screened(self, multiplier: float, problem: Problem) -> Plan:
+        if self.sparsity is None:
+            return ()
+        return self._screening(multiplier, problem).plan(*self._selecting(multiplier, problem))
+
     def _noisy(self, multiplier: float, problem: Problem) -> bool:
         """Whether the budget is too small for the many stages of ``fine``, but not for a target."""
         noise = multiplier * problem.max_rows / problem.n
+        if self.sparsity is None:
+            return noise * math.sqrt(problem.rows * problem.outputs) > FROM
         large = noise * math.sqrt(self.sparsity) > CROWDED
         return problem.d > self.sparsity and large and self._finds(0, multiplier, problem)
 
@@ -319,11 +350,17 @@ def findable(most: int, multiplier: float, problem: Problem) -> int:
     return max(1, min(most, int(2 / math.pi / (CLEAR * noise)))) if noise > 0 else most
 
 
-def _louder(loss: Loss) -> Loss:
-    """Labels' losses so large that a shrunk model's small gains fill the range of a comparison."""
-    if loss.targets == "real":
-        return loss
-    plain, weights = loss, (1.0,) * max(2, loss.outputs)
-    if isinstance(loss, WeightedLoss):
-        plain, weights = loss.loss, loss.weights
-    return WeightedLoss(loss=plain, weights=tuple(w / FAIR**2 for w in weights))  # type: ignore[arg-type]
+def _at(loss: Loss, w: Doubles) -> tuple[float, float]:
+    """Largest derivative and curvature of a loss of labels at the constant model ``w``."""
+    y = np.arange(max(2, loss.outputs), dtype=np.float64)
+    plain = loss.loss if isinstance(loss, WeightedLoss) else loss
+    margins = np.repeat(w[-1:], len(y), axis=0)
+    d = plain.derivatives(margins, y)
+    full = loss.derivatives(margins, y)
+    if plain.outputs == 1:
+        p = float(d[0, 0])
+        bend = p * (1 - p)
+    else:
+        p = d[0] + (y == 0)
+        bend = float(np.linalg.eigvalsh(np.diag(p) - np.outer(p, p))[-1])
+    return float(np.linalg.norm(full, axis=1).max()), bend * loss.curvature / plain.curvature * 0.8
