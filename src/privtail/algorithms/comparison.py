@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.losses import Loss, PoissonLoss, Targets
+from privtail.losses import Loss, PoissonLoss, Targets, WeightedLoss, WrongLabel
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.means import ClampedMean
@@ -56,9 +56,9 @@ class Comparison:
     deviations: float = 2.0
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """One or two releases."""
+        """Two releases."""
         gain = no_finer(multiplier, problem, FINEST).event(problem.improvement(ClampedMean(1.0)))
-        return (Round(events=(gain,) if self._labels else (gain, gain)),)
+        return (Round(events=(gain, gain)),)
 
     def run(
         self, curator: Curator, loss: Loss, w: Doubles, constant: Doubles, unit: float,
@@ -72,21 +72,26 @@ class Comparison:
         problem, noise = curator.problem, no_finer(multiplier, curator.problem, FINEST)
         batch = curator.everyone()
         noticed = self.deviations * noise.event(problem.improvement(ClampedMean(1.0))).std
-        visible = VISIBLE if loss.targets == "real" else 0.0
-        parts = (visible,) if self._labels else (visible, SERIOUS)
-        least = _loss_of_one(loss, size) if size > 0 else 0.0
-        one = _loss_of_turning(constant[problem.d :]) if self._labels else _loss_of_one(loss, unit)
-        bounds = [
-            max(least, one * (max(1.0, part / noticed) if noticed > 0 else 1.0)) for part in parts
-        ]
+        scores: list[tuple[Loss, float]]
+        if self._labels:
+            wrong = loss if isinstance(loss, WeightedLoss) else WrongLabel(outputs=loss.outputs)
+            scores = [(loss, _loss_of_turning(constant[problem.d :])), (wrong, 1.0)]
+        else:
+            visible = VISIBLE if loss.targets == "real" else 0.0
+            least = _loss_of_one(loss, size) if size > 0 else 0.0
+            seen = [max(1.0, p / noticed) if noticed > 0 else 1.0 for p in (visible, SERIOUS)]
+            scores = [(loss, max(least, _loss_of_one(loss, unit) * part)) for part in seen]
         gains = [
             float(
-                batch.improvement(loss, w, constant, ClampedMean(bound)).release(noise)[0] / bound
+                batch.improvement(score, w, constant, ClampedMean(bound)).release(noise)[0] / bound
             )
-            for bound in bounds
+            for score, bound in scores
         ]
-        better = noticed < HIDDEN and gains[0] > noticed and gains[-1] > -noticed
-        return better or multiplier == 0
+        if self._labels:
+            better = sum(gains) > math.sqrt(2) * noticed
+        else:
+            better = gains[0] > noticed and gains[-1] > -noticed
+        return (better and noticed < HIDDEN) or multiplier == 0
 
     @property
     def _labels(self) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from privtail.algorithms.comparison import Comparison, no_finer
-from privtail.algorithms.frequencies import Frequencies, of_labels, rarity
+from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
 from privtail.algorithms.level import Level
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.quantile_scales import BEYOND, RARE, QuantileScales, above_noise
@@ -209,6 +209,8 @@ class ScaledDescent:
             GaussianNoise(multiplier), unit, self.most_noise,
         )  # fmt: skip
         threshold = self._expected(loss, unit, multiplier, problem)
+        if self._labels:
+            threshold = min(threshold, sharpest(loss, begin[problem.d :])[0])
         short, usual, wide = self._phases(multiplier, problem)
         w = descent.run(w, threshold, short)  # 4
         counts = self._counts(curator, loss, w, multiplier)  # 5

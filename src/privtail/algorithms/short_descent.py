@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.comparison import Comparison
-from privtail.algorithms.frequencies import Frequencies, of_labels
+from privtail.algorithms.frequencies import Frequencies, of_labels, sharp, sharpest
 from privtail.algorithms.level import Level
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.protocol import Algorithm
@@ -24,10 +24,10 @@ from privtail.losses import (
     AbsoluteLoss,
     AnyLoss,
     GeneralLoss,
+    LogisticLoss,
     Loss,
     SquaredLoss,
     Targets,
-    WeightedLoss,
 )
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
@@ -43,12 +43,6 @@ UNIT = 100
 
 CROWDED = 0.11
 """Length of a gradient's noise over the features that may be used, from which it is large."""
-
-BEGIN = True
-MOM = 0.0
-WALK = 0.5
-SKIP = 0.999
-FROM = 0.0
 
 CENTRINGS = 3
 """Steps towards the median of the target: the scores of a selection need both signs alike."""
@@ -71,8 +65,11 @@ NARROW = 0.2
 BEND = 0.8
 """Density of a Gaussian within one deviation of its middle: curvature of clipped residuals."""
 
-STEEP = 0.2
-"""Curvature of the logistic loss for margins of ordinary size."""
+WALK = 0.5
+"""Margins of labels that noise alone walks at most: the noisier, the shorter the path."""
+
+LEFT = 0.8
+"""Part of its curvature at the constant that a loss of labels keeps on the way."""
 
 TIMES = 3.0
 """The descent ends when this many times the curvature has been walked: e^-3 are left."""
@@ -122,8 +119,8 @@ class ShortDescent:
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
 
-    sparsity: int | None
     fine: Algorithm
+    sparsity: int | None = None
     steps: int = 16
     targets: Targets = "real"
     squares: bool = False
@@ -131,6 +128,8 @@ class ShortDescent:
     centre_share: float = 0.08
     level_share: float = 0.08
     selection_share: float = 1.3
+    count_share: float = 1.0
+    moment_share: float = 0.05
     descent_share: float = 0.6
     comparison_share: float = 0.1
 
@@ -149,7 +148,7 @@ class ShortDescent:
             level if least else (),
             self._screened(multiplier, problem),
             self._frequencies(multiplier, problem).plan(problem) if self._labels else (),
-            Metric.plan(self._price(MOM, multiplier), problem) if MOM else (),
+            Metric.plan(self._moment(multiplier), problem) if self.sparsity is None else (),
             (Round(events=(step,), times=self.steps),),
             level if least else (),
             self._compared.plan(self._comparison(multiplier), problem),
@@ -187,7 +186,7 @@ class ShortDescent:
         if self._labels:
             counts = self._frequencies(multiplier, problem).run(curator)
             constant = of_labels(counts, loss, problem)
-            w = constant if start is None and BEGIN else w
+            w = constant if start is None else w
         w, noise = self._descent(  # 3
             curator, loss, domain.scaled(1 / standard.scales), w,
             multiplier, unit, active,
@@ -238,34 +237,35 @@ class ShortDescent:
         self, curator: Curator, loss: Loss, domain: Domain, w: Doubles, multiplier: float,
         unit: float, active: NDArray[np.bool_],
     ) -> tuple[Doubles, float]:  # fmt: skip
-        """The average of the later steps from ``w``, and what noise adds to each slope at most."""
-        moving = np.append(active, np.ones(int(curator.problem.intercept), dtype=np.bool_))
-        reach = SHORT * math.sqrt(moving.sum())
-        metric = Metric.bought(curator, self._price(MOM, multiplier), moving) if MOM else None
+        """Where the steps from ``w`` lead, and what noise adds to each slope at most.
+
+        For real targets the average of their later two thirds; for labels the end of a path that
+        is the shorter the farther noise alone would walk.
+        """
+        problem, law = curator.problem, self._step(multiplier)
+        moving = np.append(active, np.ones(int(problem.intercept), dtype=np.bool_))
+        metric = self._metric(curator, multiplier, moving)
         real = loss.targets == "real"
-        threshold, steep = NARROW * unit, NARROW * BEND
-        if not real:
-            threshold, steep = loss.lipschitz / 2, STEEP
-            if BEGIN:
-                threshold, steep = _at(loss, w)
-        mean = MallowsMean(threshold, reach)
-        length = TIMES / self.steps / SHORT / steep
-        if not real:
-            std = self._step(multiplier).event(curator.problem.gradient(mean)).std
-            walk = length * std * math.sqrt(self.steps * moving.sum() * curator.problem.outputs)
-            length *= min(1.0, WALK / walk) if walk > 0 else 1.0
-        law, skipped, total = self._step(multiplier), int(self.steps * SKIP), np.zeros_like(w)
+        threshold, bend = (NARROW * unit, NARROW * BEND) if real else sharpest(loss, w[problem.d :])
+        mean = MallowsMean(threshold, SHORT * math.sqrt(moving.sum()))
+        std = law.event(problem.gradient(mean)).std
+        length = 1 / self.steps / SHORT / (bend if real else LEFT * bend)
+        walk = length * std * metric.spread * math.sqrt(self.steps * problem.outputs)
+        length *= TIMES if real or walk == 0 else min(TIMES, WALK / walk)
+        skipped, total = self.steps // 3 if real else self.steps - 1, np.zeros_like(w)
         for t, batch in enumerate(curator.rounds(Everyone(), self.steps)):
             g = batch.gradient(loss, w, mean).release(law)
-            if metric is None:
-                w = domain.prox(w - length * moving[:, None] * g.reshape(w.shape), length)
-            else:
-                w = metric.step(domain, w, g.reshape(w.shape), length)
+            w = metric.step(domain, w, g.reshape(w.shape), length)
             total += w if t >= skipped else 0.0
         kept = self.steps - skipped
         lasting = np.minimum(1.0, np.arange(self.steps, 0, -1) / kept)
-        noise = length * law.event(curator.problem.gradient(mean)).std * np.linalg.norm(lasting)
-        return total / kept, float(noise)
+        moves = float(metric.moves.max())
+        return total / kept, length * std * moves * float(np.linalg.norm(lasting))
+
+    def _metric(self, curator: Curator, multiplier: float, moving: NDArray[np.bool_]) -> Metric:
+        if self.sparsity is not None:
+            return Metric.flat(moving)
+        return Metric.bought(curator, self._moment(multiplier), moving)
 
     # ---------------------------------------------------------------- what the stages spend
 
@@ -277,10 +277,19 @@ class ShortDescent:
     def _noisy(self, multiplier: float, problem: Problem) -> bool:
         """Whether the budget is too small for the many stages of ``fine``, but not for a target."""
         noise = multiplier * problem.max_rows / problem.n
+        if self._labels and self._counting(multiplier) > sharp(problem):
+            return False
         if self.sparsity is None:
-            return noise * math.sqrt(problem.rows * problem.outputs) > FROM
+            return self._walk(multiplier, problem) > WALK
         large = noise * math.sqrt(self.sparsity) > CROWDED
         return problem.d > self.sparsity and large and self._finds(0, multiplier, problem)
+
+    def _walk(self, multiplier: float, problem: Problem) -> float:
+        """How far noise alone walks on a path of one curvature, in margins of labels."""
+        reach = SHORT * math.sqrt(problem.rows)
+        std = self._step(multiplier).event(problem.gradient(MallowsMean(0.5, reach))).std
+        walk = std * math.sqrt(problem.rows * problem.outputs / self.steps)
+        return walk / SHORT / (LEFT * LogisticLoss.curvature)
 
     def _finds(self, zooms: int, multiplier: float, problem: Problem) -> bool:
         """Whether the target is found for the usual share, with so many closer looks."""
@@ -296,6 +305,9 @@ class ShortDescent:
     def _scales(self, multiplier: float) -> float:
         return self._price(2 * self.scale_share, multiplier).multiplier
 
+    def _moment(self, multiplier: float) -> GaussianNoise:
+        return self._price(2 * self.moment_share, multiplier)
+
     def _centre(self, multiplier: float) -> Level:
         return Level(self._price(self.centre_share, multiplier))
 
@@ -306,8 +318,13 @@ class ShortDescent:
         return self._price(self.comparison_share, multiplier).multiplier
 
     def _frequencies(self, multiplier: float, problem: Problem) -> Frequencies:
-        price = self._comparison(multiplier) / 2
-        return Frequencies.priced(price, price, problem)
+        return Frequencies.priced(
+            self._comparison(multiplier), self._counting(multiplier), problem
+        )
+
+    def _counting(self, multiplier: float) -> float:
+        """The least noise of counts of labels."""
+        return self._price(self.count_share, multiplier).multiplier
 
     def _selecting(self, multiplier: float, problem: Problem) -> tuple[float, float, bool, Problem]:
         """Noise of the selection, that of the looks, and whether features shared a scale."""
@@ -348,19 +365,3 @@ def findable(most: int, multiplier: float, problem: Problem) -> int:
     """
     noise = multiplier * problem.max_rows / problem.n * math.log(problem.d)
     return max(1, min(most, int(2 / math.pi / (CLEAR * noise)))) if noise > 0 else most
-
-
-def _at(loss: Loss, w: Doubles) -> tuple[float, float]:
-    """Largest derivative and curvature of a loss of labels at the constant model ``w``."""
-    y = np.arange(max(2, loss.outputs), dtype=np.float64)
-    plain = loss.loss if isinstance(loss, WeightedLoss) else loss
-    margins = np.repeat(w[-1:], len(y), axis=0)
-    d = plain.derivatives(margins, y)
-    full = loss.derivatives(margins, y)
-    if plain.outputs == 1:
-        p = float(d[0, 0])
-        bend = p * (1 - p)
-    else:
-        p = d[0] + (y == 0)
-        bend = float(np.linalg.eigvalsh(np.diag(p) - np.outer(p, p))[-1])
-    return float(np.linalg.norm(full, axis=1).max()), bend * loss.curvature / plain.curvature * 0.8

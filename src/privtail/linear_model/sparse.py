@@ -33,7 +33,8 @@ class PrivateSparseModel(PrivateLinearModel):
     sparsity: int = 10
 
     def _default(self) -> Algorithm:
-        fine: Any = super()._default()  # type: ignore[safe-super]
+        usual: Any = super()._default()  # type: ignore[safe-super]
+        fine = usual.fine if isinstance(usual, ShortDescent) else usual
         return ShortDescent(
             sparsity=self.sparsity, targets=fine.targets, squares=fine.squares,
             fine=replace(fine, sparsity=self.sparsity),
