@@ -53,6 +53,9 @@ FAR = 2.0
 CLOSER = 4.0
 """So many deviations of its noise from a mean, the next one looks."""
 
+BLUNT = 1.5
+"""Counts of labels may be so many times noisier than `Frequencies` wants them."""
+
 CERTAIN = 1.5
 """Noise of `QuantileScales.sharp` over this finds a target of any law; a closer look needs half."""
 
@@ -67,6 +70,9 @@ BEND = 0.8
 
 WALK = 0.5
 """Margins of labels that noise alone walks at most: the noisier, the shorter the path."""
+
+FAR_WALK = 1.0
+"""Where noise walks farther than this on a path of one curvature, it is large."""
 
 LEFT = 0.8
 """Part of its curvature at the constant that a loss of labels keeps on the way."""
@@ -128,7 +134,7 @@ class ShortDescent:
     centre_share: float = 0.08
     level_share: float = 0.08
     selection_share: float = 1.3
-    count_share: float = 1.0
+    count_share: float = 2.4
     moment_share: float = 0.05
     descent_share: float = 0.6
     comparison_share: float = 0.1
@@ -277,10 +283,10 @@ class ShortDescent:
     def _noisy(self, multiplier: float, problem: Problem) -> bool:
         """Whether the budget is too small for the many stages of ``fine``, but not for a target."""
         noise = multiplier * problem.max_rows / problem.n
-        if self._labels and self._counting(multiplier) > sharp(problem):
+        if self._labels and self._counting(multiplier) > BLUNT * sharp(problem):
             return False
         if self.sparsity is None:
-            return self._walk(multiplier, problem) > WALK
+            return self._walk(multiplier, problem) > FAR_WALK
         large = noise * math.sqrt(self.sparsity) > CROWDED
         return problem.d > self.sparsity and large and self._finds(0, multiplier, problem)
 
