@@ -28,7 +28,7 @@ HIDDEN = 0.5
 """Noise that hides half of the largest gain there may be hides all models: none is kept."""
 
 FAINT = 0.125
-"""Gains of labels are clamped here where all are alike: a margin off by a quarter shows in full."""
+"""Gains of labels that are all as frequent are clamped here: small margins must be seen."""
 
 SERIOUS = 0.1
 """A loss of this part of a typical loss must be seen, however few records it comes from."""
@@ -40,16 +40,17 @@ Doubles = NDArray[np.float64]
 class Comparison:
     """Keep a model if it lowers the mean loss of a constant by more than ``deviations`` of noise.
 
-    Of numbers, a second mean gain is bought that is clamped as late as a loss of `SERIOUS` can
+    Two mean gains are bought. Of numbers, the second is clamped as late as a loss of `SERIOUS` can
     still be seen: a model that loses there by more than the noise is not kept, for it is far off
-    where features are large.
+    where features are large. Of labels, it is how many more are right (with class weights, the gain
+    clamped at 1): that, or both together, must be visible.
 
     A record's gain is clamped to the loss of a margin that is off by one scale of the target (to
     the highest count seen; for labels to what the most frequent one loses where another becomes as
     likely): neither noise of slopes nor a few outlying records decide.
 
-    **Privacy.** Gaussian releases of one or two means of values in [-1, 1]; ``multiplier`` is the
-    noise of each in units of 1/n.
+    **Privacy.** Gaussian releases of two means of values in [-1, 1]; ``multiplier`` is the noise of
+    each in units of 1/n.
     """
 
     targets: Targets = "real"
@@ -88,7 +89,7 @@ class Comparison:
             for score, bound in scores
         ]
         if self._labels:
-            better = sum(gains) > math.sqrt(2) * noticed
+            better = max(gains[1], sum(gains) / math.sqrt(2)) > noticed
         else:
             better = gains[0] > noticed and gains[-1] > -noticed
         return (better and noticed < HIDDEN) or multiplier == 0

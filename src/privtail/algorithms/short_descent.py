@@ -1,4 +1,4 @@
-"""Few features under much noise: nearly all of the budget finds them, a short descent fits them."""
+"""Much noise: a short descent, on all features or on few that most of the budget finds."""
 
 from __future__ import annotations
 
@@ -95,32 +95,37 @@ CLEAR = 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class ShortDescent:
-    """A selection and a short descent, for budgets that carry little more.
+    """A selection, if asked for, and a short descent, for budgets that carry little more.
 
     1. Centre and scale the features and a numeric target by private quantiles; bring the target's
-       centre to its median. For squares buy its mean, for the constant model (`Level`).
-    2. Select features by one noisy top-k (`Screening`): as many of ``sparsity`` as are `findable`.
-    3. A few steps on these, with rows and residuals clipped to little more than their directions:
-       there a gradient says most per unit of its sensitivity. The steps stop early, as a ridge
-       would, and their later two thirds are averaged.
+       centre to its median. For squares buy its mean, for the constant model (`Level`); of labels,
+       how often they occur (`Frequencies`), where the descent starts.
+    2. With ``sparsity``, select features by one noisy top-k (`Screening`): as many of them as are
+       `findable`. Without, buy second moments of all features: the `Metric` of the steps.
+    3. A few steps, with rows and residuals clipped to little more than their directions: there a
+       gradient says most per unit of its sensitivity. The steps stop early, as a ridge would: of
+       labels where noise alone has walked far. Of a real target their later two thirds are
+       averaged.
     4. For squares: the intercept is a mean of the residuals.
-    5. Buy one number: does the mean loss gain from the slopes? If not, the private constant.
+    5. Does the mean loss gain from the slopes? If not, the private constant (`Comparison`).
 
     Not from a paper. Where noise is small beside what so many features may carry, or so large that
     most of the budget goes to a constant, ``fine`` is run instead; both count noise alike.
 
     Parameters
     ----------
-    sparsity : how many features may be used.
     fine : the algorithm for less noise or more, and for no more features than ``sparsity``.
+    sparsity : how many features may be used; None for all, which is for labels.
     steps : gradient releases.
     targets, squares : as in `ScaledDescent`.
-    scale_share, centre_share, level_share, selection_share, descent_share, comparison_share : what
-        the stages cost, in ``UNIT`` gradients; scales are bought twice (of all, of the selected),
-        a level twice, centres `CENTRINGS` times.
+    scale_share, centre_share, level_share, selection_share, count_share, moment_share,
+    descent_share, comparison_share : what the stages cost, in ``UNIT`` gradients; scales are bought
+        twice with a selection (of all, of the selected), a level twice, centres `CENTRINGS` times,
+        a comparison too; counts of labels take less where less is enough.
 
-    **Privacy.** Gaussian releases of histograms, of ``steps`` mean gradients and of single numbers,
-    and one noisy top-k; composition in zCDP. The rest is post-processing.
+    **Privacy.** Gaussian releases of histograms, of second moments, of ``steps`` mean gradients and
+    of single numbers, and one noisy top-k; composition in zCDP, without a selection exact Gaussian
+    composition. The rest is post-processing.
 
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
@@ -271,7 +276,8 @@ class ShortDescent:
     def _metric(self, curator: Curator, multiplier: float, moving: NDArray[np.bool_]) -> Metric:
         if self.sparsity is not None:
             return Metric.flat(moving)
-        return Metric.bought(curator, self._moment(multiplier), moving)
+        some = moving if moving.any() else ~moving
+        return Metric.bought(curator, self._moment(multiplier), some)
 
     # ---------------------------------------------------------------- what the stages spend
 
@@ -281,7 +287,7 @@ class ShortDescent:
         return self._screening(multiplier, problem).plan(*self._selecting(multiplier, problem))
 
     def _noisy(self, multiplier: float, problem: Problem) -> bool:
-        """Whether the budget is too small for the many stages of ``fine``, but not for a target."""
+        """Whether the budget is too small for the many stages of ``fine``, but not for a constant."""
         noise = multiplier * problem.max_rows / problem.n
         if self._labels and self._counting(multiplier) > BLUNT * sharp(problem):
             return False
@@ -324,9 +330,7 @@ class ShortDescent:
         return self._price(self.comparison_share, multiplier).multiplier
 
     def _frequencies(self, multiplier: float, problem: Problem) -> Frequencies:
-        return Frequencies.priced(
-            self._comparison(multiplier), self._counting(multiplier), problem
-        )
+        return Frequencies.priced(self._comparison(multiplier), self._counting(multiplier), problem)
 
     def _counting(self, multiplier: float) -> float:
         """The least noise of counts of labels."""

@@ -103,7 +103,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     def _default(self) -> Algorithm:
         fine = ScaledDescent(targets="class")
-        return ShortDescent(fine=fine, targets="class", scale_share=0.8, descent_share=1.3)
+        return ShortDescent(
+            fine=fine, targets="class", scale_share=0.5, descent_share=1.3, comparison_share=0.2
+        )
 
     def _curvature(self) -> float:
         return 0.5
