@@ -43,7 +43,7 @@ class Comparison:
     Two mean gains are bought. Of numbers, the second is clamped as late as a loss of `SERIOUS` can
     still be seen: a model that loses there by more than the noise is not kept, for it is far off
     where features are large. Of labels, it is how many more are right (with class weights, the gain
-    clamped at 1): that, or both together, must be visible.
+    clamped at 1): they may not seem fewer, and that or both together must be visible.
 
     A record's gain is clamped to the loss of a margin that is off by one scale of the target (to
     the highest count seen; for labels to what the most frequent one loses where another becomes as
@@ -89,7 +89,7 @@ class Comparison:
             for score, bound in scores
         ]
         if self._labels:
-            better = max(gains[1], sum(gains) / math.sqrt(2)) > noticed
+            better = gains[1] > 0 and max(gains[1], sum(gains) / math.sqrt(2)) > noticed
         else:
             better = gains[0] > noticed and gains[-1] > -noticed
         return (better and noticed < HIDDEN) or multiplier == 0

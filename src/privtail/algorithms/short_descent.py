@@ -287,7 +287,7 @@ class ShortDescent:
         return self._screening(multiplier, problem).plan(*self._selecting(multiplier, problem))
 
     def _noisy(self, multiplier: float, problem: Problem) -> bool:
-        """Whether the budget is too small for the many stages of ``fine``, but not for a constant."""
+        """Whether the budget is too small for the stages of ``fine``, but not for a constant."""
         noise = multiplier * problem.max_rows / problem.n
         if self._labels and self._counting(multiplier) > BLUNT * sharp(problem):
             return False
