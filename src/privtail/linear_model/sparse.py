@@ -34,7 +34,7 @@ class PrivateSparseModel(PrivateLinearModel):
 
     def _default(self) -> Algorithm:
         usual: Any = super()._default()  # type: ignore[safe-super]
-        fine = usual.fine if isinstance(usual, ShortDescent) else usual
+        fine: Any = usual.fine if isinstance(usual, ShortDescent) else usual
         return ShortDescent(
             sparsity=self.sparsity, targets=fine.targets, squares=fine.squares,
             fine=replace(fine, sparsity=self.sparsity),
