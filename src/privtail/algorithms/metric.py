@@ -93,7 +93,7 @@ class Metric:
         """All active coordinates alike and of curvature 1, which nobody has to buy."""
         rows, count = len(active), int(active.sum())
         reach, ones = math.sqrt(count), np.ones(rows)
-        return cls(ones, active * 1.0, ones, ones, math.inf, reach, reach)
+        return cls(ones, active.astype(np.float64), ones, ones, math.inf, reach, reach)
 
     @classmethod
     def _of(

@@ -344,7 +344,7 @@ class ShortDescent:
 
     def _screening(self, multiplier: float, problem: Problem) -> Screening:
         price = self._price(self.selection_share, multiplier).multiplier
-        return Screening(sparsity=findable(self.sparsity, price, problem))
+        return Screening(sparsity=findable(self.sparsity or problem.d, price, problem))
 
     def _looks(self, multiplier: float, problem: Problem) -> QuantileScales:
         """With a closer look at a target that may lie far from zero, where noise leaves room."""
