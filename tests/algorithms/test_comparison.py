@@ -52,5 +52,4 @@ def test_what_it_releases_is_what_it_planned(targets):
     (questions,) = [
         [event.question for event in r.events] for r in Comparison(targets=targets).plan(5, problem)
     ]
-    labels = targets in ("binary", "class")
-    assert questions == (1 if labels else 2) * ["improvement"]
+    assert questions == 2 * ["improvement"]

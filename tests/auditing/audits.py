@@ -51,7 +51,7 @@ from privtail.algorithms import (
     TruncatedLasso,
     TruncatedSparseRegression,
 )
-from privtail.algorithms.sparse_descent import SparseDescent
+from privtail.algorithms.short_descent import ShortDescent
 from privtail.domains import L1Ball, L2Ball, Unconstrained
 from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
 from privtail.mean import private_mean
@@ -491,7 +491,7 @@ FITS: dict[str, Fit] = {
         )
     ),
     "auto, few features": Fit(
-        algorithm=SparseDescent(
+        algorithm=ShortDescent(
             sparsity=1, fine=ScaledDescent(targets="binary"), targets="binary", steps=2,
             scale_share=0.001, selection_share=0.05, descent_share=0.05, comparison_share=0.001,
         ),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.losses import Loss, PoissonLoss, Targets
+from privtail.losses import Loss, PoissonLoss, Targets, WeightedLoss, WrongLabel
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.means import ClampedMean
@@ -27,6 +27,9 @@ VISIBLE = 0.01
 HIDDEN = 0.5
 """Noise that hides half of the largest gain there may be hides all models: none is kept."""
 
+FAINT = 0.125
+"""Gains of labels that are all as frequent are clamped here: small margins must be seen."""
+
 SERIOUS = 0.1
 """A loss of this part of a typical loss must be seen, however few records it comes from."""
 
@@ -37,25 +40,26 @@ Doubles = NDArray[np.float64]
 class Comparison:
     """Keep a model if it lowers the mean loss of a constant by more than ``deviations`` of noise.
 
-    Of numbers, a second mean gain is bought that is clamped as late as a loss of `SERIOUS` can
+    Two mean gains are bought. Of numbers, the second is clamped as late as a loss of `SERIOUS` can
     still be seen: a model that loses there by more than the noise is not kept, for it is far off
-    where features are large.
+    where features are large. Of labels, it is how many more are right (with class weights, the gain
+    clamped at 1): they may not seem fewer, and that or both together must be visible.
 
-    A record's gain is clamped to the loss of a margin that is off by one scale of the target (to 1
-    for labels, to the highest count seen): neither noise of slopes nor a few outlying records
-    decide.
+    A record's gain is clamped to the loss of a margin that is off by one scale of the target (to
+    the highest count seen; for labels to what the most frequent one loses where another becomes as
+    likely): neither noise of slopes nor a few outlying records decide.
 
-    **Privacy.** Gaussian releases of one or two means of values in [-1, 1]; ``multiplier`` is the
-    noise of each in units of 1/n.
+    **Privacy.** Gaussian releases of two means of values in [-1, 1]; ``multiplier`` is the noise of
+    each in units of 1/n.
     """
 
     targets: Targets = "real"
     deviations: float = 2.0
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """One or two releases."""
+        """Two releases."""
         gain = no_finer(multiplier, problem, FINEST).event(problem.improvement(ClampedMean(1.0)))
-        return (Round(events=(gain,) if self._labels else (gain, gain)),)
+        return (Round(events=(gain, gain)),)
 
     def run(
         self, curator: Curator, loss: Loss, w: Doubles, constant: Doubles, unit: float,
@@ -69,23 +73,26 @@ class Comparison:
         problem, noise = curator.problem, no_finer(multiplier, curator.problem, FINEST)
         batch = curator.everyone()
         noticed = self.deviations * noise.event(problem.improvement(ClampedMean(1.0))).std
-        visible = VISIBLE if loss.targets == "real" else 0.0
-        parts = (visible,) if self._labels else (visible, SERIOUS)
-        least = _loss_of_one(loss, size) if size > 0 else 0.0
-        bounds = [
-            max(
-                least, _loss_of_one(loss, unit) * (max(1.0, part / noticed) if noticed > 0 else 1.0)
-            )
-            for part in parts
-        ]
+        scores: list[tuple[Loss, float]]
+        if self._labels:
+            wrong = loss if isinstance(loss, WeightedLoss) else WrongLabel(outputs=loss.outputs)
+            scores = [(loss, _loss_of_turning(constant[problem.d :])), (wrong, 1.0)]
+        else:
+            visible = VISIBLE if loss.targets == "real" else 0.0
+            least = _loss_of_one(loss, size) if size > 0 else 0.0
+            seen = [max(1.0, p / noticed) if noticed > 0 else 1.0 for p in (visible, SERIOUS)]
+            scores = [(loss, max(least, _loss_of_one(loss, unit) * part)) for part in seen]
         gains = [
             float(
-                batch.improvement(loss, w, constant, ClampedMean(bound)).release(noise)[0] / bound
+                batch.improvement(score, w, constant, ClampedMean(bound)).release(noise)[0] / bound
             )
-            for bound in bounds
+            for score, bound in scores
         ]
-        better = noticed < HIDDEN and gains[0] > noticed and gains[-1] > -noticed
-        return better or multiplier == 0
+        if self._labels:
+            better = gains[1] > 0 and max(gains[1], sum(gains) / math.sqrt(2)) > noticed
+        else:
+            better = gains[0] > noticed and gains[-1] > -noticed
+        return (better and noticed < HIDDEN) or multiplier == 0
 
     @property
     def _labels(self) -> bool:
@@ -99,7 +106,7 @@ def no_finer(multiplier: float, problem: Problem, enough: int = ENOUGH) -> Gauss
 
 
 def _loss_of_one(loss: Loss, unit: float) -> float:
-    """Loss of a real target that a margin misses by ``unit``; 1 for labels.
+    """Loss of a real target that a margin misses by ``unit``.
 
     For counts the largest one that the loss's highest expected count l allows, l + 3 sqrt(l).
     """
@@ -111,3 +118,14 @@ def _loss_of_one(loss: Loss, unit: float) -> float:
     missed, hit = loss.values(np.array([[unit], [0.0]]), np.zeros(2))
     bound = float(missed - hit)
     return bound if 0 < bound < math.inf else 1.0
+
+
+def _loss_of_turning(intercept: Doubles) -> float:
+    """What a record of the most frequent label loses when another label becomes as likely.
+
+    ``intercept`` (1, K) is that of the constant model, or (0, K) without one.
+    """
+    if intercept.size == 0:
+        return FAINT
+    margins = np.sort(intercept[0]) if intercept.size > 1 else np.array([0.0, abs(intercept[0, 0])])
+    return max(FAINT, math.log(2 / (1 + math.exp(margins[-2] - margins[-1]))))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.algorithms.comparison import no_finer
-from privtail.losses import Loss, WeightedLoss
+from privtail.losses import Loss, MultinomialLoss, WeightedLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -33,8 +33,7 @@ class Frequencies:
     @classmethod
     def priced(cls, usual: float, least: float, problem: Problem) -> Self:
         """With a noise multiplier ``usual``, or down to ``least`` where it would not be sharp."""
-        sharp = problem.n / problem.max_rows / SHARP
-        return cls(no_finer(max(least, min(usual, sharp)), problem))
+        return cls(no_finer(max(least, min(usual, sharp(problem))), problem))
 
     def plan(self, problem: Problem) -> Plan:
         """One histogram."""
@@ -50,6 +49,11 @@ class Frequencies:
         return self.noise.event(problem.histogram(1, _labels(problem) - 1))
 
 
+def sharp(problem: Problem) -> float:
+    """The largest noise multiplier of counts that tell the most frequent label."""
+    return problem.n / problem.max_rows / SHARP
+
+
 def of_labels(counts: Doubles, loss: Loss, problem: Problem) -> Doubles:
     """The constant model of positive counts of labels; without an intercept it is zero."""
     constant = np.zeros((problem.rows, problem.outputs))
@@ -62,6 +66,21 @@ def of_labels(counts: Doubles, loss: Loss, problem: Problem) -> Doubles:
 def rarity(counts: Doubles) -> float:
     """How often the rarest label occurs, in parts of how often it would if all did alike."""
     return float(len(counts) * counts.min() / counts.sum())
+
+
+def sharpest(loss: Loss, constant: Doubles) -> tuple[float, float]:
+    """The largest derivative of a loss of labels at a constant model, and its curvature there.
+
+    ``constant`` is the intercept (1, K), or (0, K) for none.
+    """
+    labels = np.arange(max(2, loss.outputs), dtype=np.float64)
+    margins = np.repeat(constant.sum(axis=0, keepdims=True), len(labels), axis=0)
+    plain = loss.loss if isinstance(loss, WeightedLoss) else loss
+    p = np.exp(-plain.values(margins, labels))
+    bend = float(np.linalg.eigvalsh(np.diag(p) - np.outer(p, p))[-1])
+    bend *= loss.curvature / MultinomialLoss.curvature
+    sizes = np.linalg.norm(loss.derivatives(margins, labels), axis=1)
+    return float(sizes.max()), bend
 
 
 def _labels(problem: Problem) -> int:

@@ -89,6 +89,13 @@ class Metric:
         return cls._of(np.clip(values, LEAST * top, top), vectors, active, spectral, reach, trace)
 
     @classmethod
+    def flat(cls, active: NDArray[np.bool_]) -> Self:
+        """All active coordinates alike and of curvature 1, which nobody has to buy."""
+        rows, count = len(active), int(active.sum())
+        reach, ones = math.sqrt(count), np.ones(rows)
+        return cls(ones, active.astype(np.float64), ones, ones, math.inf, reach, reach)
+
+    @classmethod
     def _of(
         cls, values: Doubles, vectors: Doubles, active: NDArray[np.bool_], hidden: float,
         reach: float, trace: float,

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from privtail.algorithms.comparison import Comparison, no_finer
 from privtail.algorithms.constant import MOVES, Constant, settled
-from privtail.algorithms.frequencies import Frequencies, of_labels, rarity
+from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
 from privtail.algorithms.level import STEEPEST, Level, bend
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.quantile_scales import BEYOND, RARE, QuantileScales, above_noise
@@ -212,6 +212,8 @@ class ScaledDescent:
             GaussianNoise(multiplier), unit, self.most_noise,
         )  # fmt: skip
         threshold = self._expected(loss, unit, multiplier, problem)
+        if self._labels:
+            threshold = min(threshold, sharpest(loss, begin[problem.d :])[0])
         short, usual, wide = self._phases(multiplier, problem)
         w = descent.run(w, threshold, short)  # 4
         counts = self._counts(curator, loss, w, multiplier)  # 5
@@ -448,8 +450,6 @@ class _Descent:
 
         Blocks of principal directions of a move are shortened by what their length owes to noise;
         but for the last move, if the whole of it ``pays`` at its threshold.
-
-        In that, blocks of principal directions are shortened by what their length owes to noise.
         """
         if steps == 0:
             return w

@@ -14,6 +14,7 @@ from sklearn.base import ClassifierMixin
 
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.scaled_descent import ScaledDescent
+from privtail.algorithms.short_descent import ShortDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateLinearModel, require_number
@@ -101,7 +102,10 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     # ---------------------------------------------------------------- the parts of the model
 
     def _default(self) -> Algorithm:
-        return ScaledDescent(targets="class")
+        fine = ScaledDescent(targets="class")
+        return ShortDescent(
+            fine=fine, targets="class", scale_share=0.5, descent_share=1.3, comparison_share=0.2
+        )
 
     def _curvature(self) -> float:
         return 0.5

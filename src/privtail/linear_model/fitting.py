@@ -197,10 +197,10 @@ class PrivateLinearModel(PrivateEstimator):
 
     Parameters
     ----------
-    algorithm : ``"auto"`` (`ScaledDescent`; without privacy `AcceleratedDescent`), a name of
-        `privtail.algorithms.NAMES` (the published algorithm on privately standardized features),
-        or an object such as `CatoniDescent(steps=..., step_size=..., scale=..., smoothing=...)`
-        in your units.
+    algorithm : ``"auto"`` (`ScaledDescent`, of labels under much noise `ShortDescent`; without
+        privacy `AcceleratedDescent`), a name of `privtail.algorithms.NAMES` (the published
+        algorithm on privately standardized features), or an object such as
+        `CatoniDescent(steps=..., step_size=..., scale=..., smoothing=...)` in your units.
     fit_intercept : add an intercept, which is never penalised.
     verbose : 1 shows progress on stderr.
     categories : column -> declared categories, for data frames and files; one-hot encoded in the

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.quantile_scales import BEYOND
 from privtail.algorithms.result import Result
-from privtail.algorithms.sparse_descent import SparseDescent
+from privtail.algorithms.short_descent import ShortDescent
 from privtail.errors import InvalidInput, require_whole
 from privtail.linear_model.classification import PrivateClassifier
 from privtail.linear_model.fitting import PrivateLinearModel, PrivateRegressor
@@ -24,7 +24,7 @@ class PrivateSparseModel(PrivateLinearModel):
     """Abstract: at most ``sparsity`` slopes of every output are not zero.
 
     By default the features are chosen by one noisy top-k of robust marginal scores, which is
-    charged, and the slopes of the chosen ones by a descent, which is charged too: `SparseDescent`
+    charged, and the slopes of the chosen ones by a descent, which is charged too: `ShortDescent`
     with `ScaledDescent` where noise is small. Under much noise fewer features are chosen than
     ``sparsity`` allows. Whatever else
     ``algorithm`` names, its largest slopes (times the scale of the feature) are kept.
@@ -33,8 +33,9 @@ class PrivateSparseModel(PrivateLinearModel):
     sparsity: int = 10
 
     def _default(self) -> Algorithm:
-        fine: Any = super()._default()  # type: ignore[safe-super]
-        return SparseDescent(
+        usual: Any = super()._default()  # type: ignore[safe-super]
+        fine: Any = usual.fine if isinstance(usual, ShortDescent) else usual
+        return ShortDescent(
             sparsity=self.sparsity, targets=fine.targets, squares=fine.squares,
             fine=replace(fine, sparsity=self.sparsity),
         )  # fmt: skip

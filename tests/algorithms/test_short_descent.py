@@ -9,11 +9,11 @@ import pytest
 from scipy import sparse
 
 from privtail.algorithms.scaled_descent import ScaledDescent
-from privtail.algorithms.sparse_descent import SparseDescent, findable
+from privtail.algorithms.short_descent import ShortDescent, findable
 from privtail.domains import L2, Slopes, Unconstrained
 from privtail.errors import IncompatibleParts
-from privtail.linear_model import DPSparseClassifier, DPSparseRegressor
-from privtail.losses import GeneralLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from privtail.linear_model import DPLogisticRegression, DPSparseClassifier, DPSparseRegressor
+from privtail.losses import GeneralLoss, LogisticLoss, MultinomialLoss, SquaredLoss, WeightedLoss
 from privtail.trusted.accountants import calibrate, cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -27,7 +27,7 @@ SLOPES = np.array([1, -1, 0.5, -0.5, 0.25, -0.25, 1, -1, 0.5, -0.5])
 
 def descent(sparsity=10, targets="real", squares=True):
     fine = ScaledDescent(targets=targets, squares=squares, sparsity=sparsity)
-    return SparseDescent(sparsity=sparsity, fine=fine, targets=targets, squares=squares)
+    return ShortDescent(sparsity=sparsity, fine=fine, targets=targets, squares=squares)
 
 
 def lognormal(n, d, seed):
@@ -135,20 +135,25 @@ def test_it_is_never_worse_than_the_constant(epsilon):
 
 
 @pytest.mark.parametrize(
-    ("loss", "intercept", "csr"),
+    ("loss", "intercept", "csr", "sparsity"),
     [
-        (SquaredLoss(), True, False),
-        (SquaredLoss(), False, False),
-        (SquaredLoss(), True, True),
-        (LogisticLoss(), True, False),
-        (MultinomialLoss(classes=3), False, True),
+        (SquaredLoss(), True, False, 3),
+        (SquaredLoss(), False, False, 3),
+        (SquaredLoss(), True, True, 3),
+        (LogisticLoss(), True, False, 3),
+        (MultinomialLoss(classes=3), False, True, 3),
+        (LogisticLoss(), True, False, None),
+        (MultinomialLoss(classes=3), False, True, None),
+        (WeightedLoss(loss=LogisticLoss(), weights=(0.6, 3.0)), True, False, None),
     ],
 )
-def test_what_was_planned_is_what_was_spent(loss, intercept, csr):
+def test_what_was_planned_is_what_was_spent(loss, intercept, csr, sparsity):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1_000, 40))
     y = rng.integers(0, 3, 1_000).astype(float) % max(2, loss.outputs)
-    algorithm = descent(3, "real" if loss.targets == "real" else "class", loss.targets == "real")
+    algorithm = descent(
+        sparsity, "real" if loss.targets == "real" else "class", loss.targets == "real"
+    )
     ledger = Ledger(epsilon=10.0, delta=1e-5)
     curator = Curator(
         sparse.csr_matrix(X) if csr else X, y, budget=Budget(0.8, 1e-5), ledger=ledger,
@@ -162,6 +167,57 @@ def test_what_was_planned_is_what_was_spent(loss, intercept, csr):
     assert result.steps == 16
     assert np.isfinite(result.w).all()
     assert cost(curator.plan, "replace_one").epsilon(1e-5) <= 0.8
+
+
+def everything(**options):
+    """All features, for labels."""
+    return ShortDescent(fine=ScaledDescent(targets="class"), targets="class", **options)
+
+
+def test_without_a_selection_there_is_a_metric():
+    problem = Problem(n=1_000, d=100, intercept=True)
+    plan = everything().plan(100.0, problem)
+    assert [(e.question, e.coordinates, r.times) for r in plan for e in r.events] == [
+        ("histogram", 259, 1),
+        ("histogram", 2, 1),
+        ("moments", 101 * 102 // 2, 1),
+        ("gradient", 101, 16),
+        ("improvement", 1, 1),
+        ("improvement", 1, 1),
+    ]
+
+
+def test_all_features_are_short_only_between_little_noise_and_too_much_for_counts():
+    algorithm, problem = everything(), Problem(n=1_000, d=100, intercept=True)
+    for multiplier, fine in ((5.0, True), (100.0, False), (2_000.0, True)):
+        plans = algorithm.plan(multiplier, problem), algorithm.fine.plan(multiplier, problem)
+        assert (plan_to_json(plans[0]) == plan_to_json(plans[1])) == fine
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("d", [1, 20, 1_000])
+def test_without_a_selection_every_budget_has_a_multiplier(d, outputs, intercept):
+    algorithm = DPLogisticRegression(epsilon=1.0)._default()
+    problem = Problem(n=3_000, d=d, outputs=outputs, intercept=intercept)
+    for epsilon in np.geomspace(0.01, 3, 9):
+        budget = Budget(float(epsilon), 1e-5)
+        multiplier = calibrate(lambda m: algorithm.plan(m, problem), budget)
+        spent = cost(algorithm.plan(multiplier, problem), "replace_one").epsilon(1e-5)
+        assert 0.7 * epsilon < spent <= epsilon
+
+
+def test_all_features_beat_the_constant_where_so_little_is_affordable():
+    """At epsilon = 0.5 and delta = 1e-3, n = 1,000, d = 100."""
+    right = []
+    for seed in range(9):
+        X, y = lognormal(1_000, 100, seed)
+        T, t = lognormal(5_000, 100, seed + 100)
+        model = DPLogisticRegression(
+            classes=[0, 1], epsilon=0.5, delta=1e-3, random_state=seed, **SIMULATED
+        )
+        right.append(model.fit(X, y > 0).score(T, t > 0))
+    assert np.median(right) > 0.56
 
 
 def test_losses_by_record_are_refused():

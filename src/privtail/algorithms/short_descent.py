@@ -1,4 +1,4 @@
-"""Few features under much noise: nearly all of the budget finds them, a short descent fits them."""
+"""Much noise: a short descent, on all features or on few that most of the budget finds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.comparison import Comparison
-from privtail.algorithms.frequencies import Frequencies, of_labels
+from privtail.algorithms.frequencies import Frequencies, of_labels, sharp, sharpest
 from privtail.algorithms.level import Level
+from privtail.algorithms.metric import Metric
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
 from privtail.algorithms.result import Result
@@ -23,10 +24,10 @@ from privtail.losses import (
     AbsoluteLoss,
     AnyLoss,
     GeneralLoss,
+    LogisticLoss,
     Loss,
     SquaredLoss,
     Targets,
-    WeightedLoss,
 )
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
@@ -52,6 +53,9 @@ FAR = 2.0
 CLOSER = 4.0
 """So many deviations of its noise from a mean, the next one looks."""
 
+BLUNT = 1.5
+"""Counts of labels may be so many times noisier than `Frequencies` wants them."""
+
 CERTAIN = 1.5
 """Noise of `QuantileScales.sharp` over this finds a target of any law; a closer look needs half."""
 
@@ -64,8 +68,14 @@ NARROW = 0.2
 BEND = 0.8
 """Density of a Gaussian within one deviation of its middle: curvature of clipped residuals."""
 
-STEEP = 0.2
-"""Curvature of the logistic loss for margins of ordinary size."""
+WALK = 0.5
+"""Margins of labels that noise alone walks at most: the noisier, the shorter the path."""
+
+FAR_WALK = 1.0
+"""Where noise walks farther than this on a path of one curvature, it is large."""
+
+LEFT = 0.8
+"""Part of its curvature at the constant that a loss of labels keeps on the way."""
 
 TIMES = 3.0
 """The descent ends when this many times the curvature has been walked: e^-3 are left."""
@@ -84,40 +94,44 @@ CLEAR = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseDescent:
-    """A selection and a short descent, for budgets that carry little more.
+class ShortDescent:
+    """A selection, if asked for, and a short descent, for budgets that carry little more.
 
     1. Centre and scale the features and a numeric target by private quantiles; bring the target's
-       centre to its median. For squares buy its mean, for the constant model (`Level`).
-    2. Select features by one noisy top-k (`Screening`): as many of ``sparsity`` as are `findable`.
-    3. A few steps on these, with rows and residuals clipped to little more than their directions:
-       there a gradient says most per unit of its sensitivity. The steps stop early, as a ridge
-       would, and their later two thirds are averaged.
+       centre to its median. For squares buy its mean, for the constant model (`Level`); of labels,
+       how often they occur (`Frequencies`), where the descent starts.
+    2. With ``sparsity``, select features by one noisy top-k (`Screening`): as many of them as are
+       `findable`. Without, buy second moments of all features: the `Metric` of the steps.
+    3. A few steps, with rows and residuals clipped to little more than their directions: there a
+       gradient says most per unit of its sensitivity. The steps stop early, as a ridge would: of
+       labels where noise alone has walked far. Of a real target their later two thirds are
+       averaged.
     4. For squares: the intercept is a mean of the residuals.
-    5. Buy one number: does the mean loss gain from the slopes? If not, the private constant.
+    5. Does the mean loss gain from the slopes? If not, the private constant (`Comparison`).
 
     Not from a paper. Where noise is small beside what so many features may carry, or so large that
     most of the budget goes to a constant, ``fine`` is run instead; both count noise alike.
 
     Parameters
     ----------
-    sparsity : how many features may be used.
     fine : the algorithm for less noise or more, and for no more features than ``sparsity``.
+    sparsity : how many features may be used; None for all, which is for labels.
     steps : gradient releases.
     targets, squares : as in `ScaledDescent`.
-    scale_share, centre_share, level_share, selection_share, descent_share, comparison_share : what
-        the stages cost, in ``UNIT`` gradients; scales are bought twice (of all, of the selected),
-        a level twice, centres `CENTRINGS` times.
+    scale_share, centre_share, level_share, selection_share, count_share, moment_share,
+    descent_share, comparison_share : what the stages cost, in ``UNIT`` gradients; scales are bought
+        twice with a selection (of all, of the selected), a level twice, centres `CENTRINGS` times,
+        a comparison too; counts of labels take less where less is enough.
 
-    **Privacy.** Gaussian releases of histograms, of ``steps`` mean gradients and of single numbers,
-    and one noisy top-k; composition of its bounded range with Gaussians. The rest is
-    post-processing.
+    **Privacy.** Gaussian releases of histograms, of second moments, of ``steps`` mean gradients and
+    of single numbers, and one noisy top-k; composition of its bounded range with Gaussians. The
+    rest is post-processing.
 
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
 
-    sparsity: int
     fine: Algorithm
+    sparsity: int | None = None
     steps: int = 16
     targets: Targets = "real"
     squares: bool = False
@@ -125,6 +139,8 @@ class SparseDescent:
     centre_share: float = 0.08
     level_share: float = 0.08
     selection_share: float = 1.3
+    count_share: float = 2.4
+    moment_share: float = 0.05
     descent_share: float = 0.6
     comparison_share: float = 0.1
 
@@ -141,10 +157,11 @@ class SparseDescent:
             self._looks(multiplier, problem).plan(self._scales(multiplier), problem),
             centre.plan(problem) * CENTRINGS if self._centring(problem) else (),
             level if least else (),
-            self._screening(multiplier, problem).plan(*self._selecting(multiplier, problem)),
+            self._screened(multiplier, problem),
+            self._frequencies(multiplier, problem).plan(problem) if self._labels else (),
+            Metric.plan(self._moment(multiplier), problem) if self.sparsity is None else (),
             (Round(events=(step,), times=self.steps),),
             level if least else (),
-            self._frequencies(multiplier, problem).plan(problem) if self._labels else (),
             self._compared.plan(self._comparison(multiplier), problem),
         )
 
@@ -157,8 +174,8 @@ class SparseDescent:
         if not self._noisy(multiplier, problem):
             return self.fine.run(curator, loss, domain, multiplier, start)
         if isinstance(loss, GeneralLoss):
-            raise IncompatibleParts("SparseDescent needs a loss of a margin.")
-        require(domain, *self.needs, needed_by="SparseDescent")
+            raise IncompatibleParts("ShortDescent needs a loss of a margin.")
+        require(domain, *self.needs, needed_by="ShortDescent")
         least, level = self._least(problem), self._level(multiplier)
         found = self._looks(multiplier, problem).run(curator, self._scales(multiplier))  # 1
         if self._centring(problem):
@@ -170,24 +187,27 @@ class SparseDescent:
             moved = level.run(curator, loss, constant, WIDE * unit, doubt=UNSURE)
             constant = moved if standard.seen else constant
 
-        screening = self._screening(multiplier, problem)  # 2
-        price, scales, shared, _ = self._selecting(multiplier, problem)
-        found = screening.run(curator, loss, found, price, scales, shared)
-        standard = Standard.of(found, curator)
+        if self.sparsity is not None:  # 2
+            screening = self._screening(multiplier, problem)
+            price, scales, shared, _ = self._selecting(multiplier, problem)
+            found = screening.run(curator, loss, found, price, scales, shared)
+            standard = Standard.of(found, curator)
         active = standard.scales < BEYOND
+        w = standard.start(problem, start)
+        if self._labels:
+            counts = self._frequencies(multiplier, problem).run(curator)
+            constant = of_labels(counts, loss, problem)
+            w = constant if start is None else w
         w, noise = self._descent(  # 3
-            curator, loss, domain.scaled(1 / standard.scales), standard.start(problem, start),
+            curator, loss, domain.scaled(1 / standard.scales), w,
             multiplier, unit, active,
         )  # fmt: skip
         if least:  # 4
             w = level.run(curator, loss, w, WIDE * unit, doubt=UNSURE)
-        if self._labels:
-            counts = self._frequencies(multiplier, problem).run(curator)
-            constant = of_labels(counts, loss, problem)
-        elif not least and standard.seen:
+        if not self._labels and not least and standard.seen:
             constant = without_slopes(w, problem)
         better = self._compared.run(  # 5
-            curator, _louder(loss), w, constant, FAIR * unit, self._comparison(multiplier)
+            curator, loss, w, constant, FAIR * unit, self._comparison(multiplier)
         )
         doubts = standard.doubts(better and standard.resolved)
         return Result(
@@ -228,29 +248,60 @@ class SparseDescent:
         self, curator: Curator, loss: Loss, domain: Domain, w: Doubles, multiplier: float,
         unit: float, active: NDArray[np.bool_],
     ) -> tuple[Doubles, float]:  # fmt: skip
-        """The average of the later steps from ``w``, and what noise adds to each slope at most."""
-        moving = np.append(active, np.ones(int(curator.problem.intercept), dtype=np.bool_))
-        reach = SHORT * math.sqrt(moving.sum())
+        """Where the steps from ``w`` lead, and what noise adds to each slope at most.
+
+        For real targets the average of their later two thirds; for labels the end of a path that
+        is the shorter the farther noise alone would walk.
+        """
+        problem, law = curator.problem, self._step(multiplier)
+        moving = np.append(active, np.ones(int(problem.intercept), dtype=np.bool_))
+        metric = self._metric(curator, multiplier, moving)
         real = loss.targets == "real"
-        mean = MallowsMean(NARROW * unit if real else loss.lipschitz / 2, reach)
-        length = TIMES / self.steps / SHORT / (NARROW * BEND if real else STEEP)
-        law, skipped, total = self._step(multiplier), self.steps // 3, np.zeros_like(w)
+        threshold, bend = (NARROW * unit, NARROW * BEND) if real else sharpest(loss, w[problem.d :])
+        mean = MallowsMean(threshold, SHORT * math.sqrt(moving.sum()))
+        std = law.event(problem.gradient(mean)).std
+        length = 1 / self.steps / SHORT / (bend if real else LEFT * bend)
+        walk = length * std * metric.spread * math.sqrt(self.steps * problem.outputs)
+        length *= TIMES if real or walk == 0 else min(TIMES, WALK / walk)
+        skipped, total = self.steps // 3 if real else self.steps - 1, np.zeros_like(w)
         for t, batch in enumerate(curator.rounds(Everyone(), self.steps)):
             g = batch.gradient(loss, w, mean).release(law)
-            w = domain.prox(w - length * moving[:, None] * g.reshape(w.shape), length)
+            w = metric.step(domain, w, g.reshape(w.shape), length)
             total += w if t >= skipped else 0.0
         kept = self.steps - skipped
         lasting = np.minimum(1.0, np.arange(self.steps, 0, -1) / kept)
-        noise = length * law.event(curator.problem.gradient(mean)).std * np.linalg.norm(lasting)
-        return total / kept, float(noise)
+        moves = float(metric.moves.max())
+        return total / kept, length * std * moves * float(np.linalg.norm(lasting))
+
+    def _metric(self, curator: Curator, multiplier: float, moving: NDArray[np.bool_]) -> Metric:
+        if self.sparsity is not None:
+            return Metric.flat(moving)
+        some = moving if moving.any() else ~moving
+        return Metric.bought(curator, self._moment(multiplier), some)
 
     # ---------------------------------------------------------------- what the stages spend
 
+    def _screened(self, multiplier: float, problem: Problem) -> Plan:
+        if self.sparsity is None:
+            return ()
+        return self._screening(multiplier, problem).plan(*self._selecting(multiplier, problem))
+
     def _noisy(self, multiplier: float, problem: Problem) -> bool:
-        """Whether the budget is too small for the many stages of ``fine``, but not for a target."""
+        """Whether the budget is too small for the stages of ``fine``, but not for a constant."""
         noise = multiplier * problem.max_rows / problem.n
+        if self._labels and self._counting(multiplier) > BLUNT * sharp(problem):
+            return False
+        if self.sparsity is None:
+            return self._walk(multiplier, problem) > FAR_WALK
         large = noise * math.sqrt(self.sparsity) > CROWDED
         return problem.d > self.sparsity and large and self._finds(0, multiplier, problem)
+
+    def _walk(self, multiplier: float, problem: Problem) -> float:
+        """How far noise alone walks on a path of one curvature, in margins of labels."""
+        reach = SHORT * math.sqrt(problem.rows)
+        std = self._step(multiplier).event(problem.gradient(MallowsMean(0.5, reach))).std
+        walk = std * math.sqrt(problem.rows * problem.outputs / self.steps)
+        return walk / SHORT / (LEFT * LogisticLoss.curvature)
 
     def _finds(self, zooms: int, multiplier: float, problem: Problem) -> bool:
         """Whether the target is found for the usual share, with so many closer looks."""
@@ -266,6 +317,9 @@ class SparseDescent:
     def _scales(self, multiplier: float) -> float:
         return self._price(2 * self.scale_share, multiplier).multiplier
 
+    def _moment(self, multiplier: float) -> GaussianNoise:
+        return self._price(2 * self.moment_share, multiplier)
+
     def _centre(self, multiplier: float) -> Level:
         return Level(self._price(self.centre_share, multiplier))
 
@@ -276,8 +330,11 @@ class SparseDescent:
         return self._price(self.comparison_share, multiplier).multiplier
 
     def _frequencies(self, multiplier: float, problem: Problem) -> Frequencies:
-        price = self._comparison(multiplier) / 2
-        return Frequencies.priced(price, price, problem)
+        return Frequencies.priced(self._comparison(multiplier), self._counting(multiplier), problem)
+
+    def _counting(self, multiplier: float) -> float:
+        """The least noise of counts of labels."""
+        return self._price(self.count_share, multiplier).multiplier
 
     def _selecting(self, multiplier: float, problem: Problem) -> tuple[float, float, bool, Problem]:
         """Noise of the selection, that of the looks, and whether features shared a scale."""
@@ -287,7 +344,7 @@ class SparseDescent:
 
     def _screening(self, multiplier: float, problem: Problem) -> Screening:
         price = self._price(self.selection_share, multiplier).multiplier
-        return Screening(sparsity=findable(self.sparsity, price, problem))
+        return Screening(sparsity=findable(self.sparsity or problem.d, price, problem))
 
     def _looks(self, multiplier: float, problem: Problem) -> QuantileScales:
         """With a closer look at a target that may lie far from zero, where noise leaves room."""
@@ -318,13 +375,3 @@ def findable(most: int, multiplier: float, problem: Problem) -> int:
     """
     noise = multiplier * problem.max_rows / problem.n * math.log(problem.d)
     return max(1, min(most, int(2 / math.pi / (CLEAR * noise)))) if noise > 0 else most
-
-
-def _louder(loss: Loss) -> Loss:
-    """Labels' losses so large that a shrunk model's small gains fill the range of a comparison."""
-    if loss.targets == "real":
-        return loss
-    plain, weights = loss, (1.0,) * max(2, loss.outputs)
-    if isinstance(loss, WeightedLoss):
-        plain, weights = loss.loss, loss.weights
-    return WeightedLoss(loss=plain, weights=tuple(w / FAIR**2 for w in weights))  # type: ignore[arg-type]
