@@ -247,7 +247,7 @@ class ShortDescent:
     def _descent(
         self, curator: Curator, loss: Loss, domain: Domain, w: Doubles, multiplier: float,
         unit: float, active: NDArray[np.bool_],
-    ) -> tuple[Doubles, float]:  # fmt: skip
+    ) -> tuple[Doubles, Doubles]:  # fmt: skip
         """Where the steps from ``w`` lead, and what noise adds to each slope at most.
 
         For real targets the average of their later two thirds; for labels the end of a path that
@@ -270,8 +270,8 @@ class ShortDescent:
             total += w if t >= skipped else 0.0
         kept = self.steps - skipped
         lasting = np.minimum(1.0, np.arange(self.steps, 0, -1) / kept)
-        moves = float(metric.moves.max())
-        return total / kept, length * std * moves * float(np.linalg.norm(lasting))
+        each = length * std * float(np.linalg.norm(lasting)) / np.sqrt(metric.values)
+        return total / kept, metric.deviations(each, problem.d)
 
     def _metric(self, curator: Curator, multiplier: float, moving: NDArray[np.bool_]) -> Metric:
         if self.sparsity is not None:
