@@ -322,15 +322,17 @@ def described(counts: Doubles, std: float, n: int, edges: Doubles, sharing: int 
     fallback = (centre, *together[1:4], *places, True) if together else _UNSEEN
     found = [_describe(row, std, n, edges) for row in counts] if sharing == 1 else sharing * [None]
     if together and sharing == 1 and edges is EDGES:
-        alike = _alike(counts, std, n)
-        found = [together if same else one for same, one in zip(alike, found, strict=True)]
+        alike = _alike(counts, std)
+        k = int(alike.sum())
+        they = _describe(counts[alike].sum(axis=0), std * math.sqrt(k), n * k, edges) if k else None
+        found = [they or one if same else one for same, one in zip(alike, found, strict=True)]
     table = np.array([one or fallback for one in found], dtype=np.float64).T.copy()
     reliable = np.array([one is not None and one[1] < BEYOND for one in found])
     centres, scales, deviations, tails, lows, highs, resolved = table
     return Scales(centres, scales, deviations, tails, lows, highs, reliable, resolved > 0)
 
 
-def _alike(counts: Doubles, std: float, n: int) -> NDArray[np.bool_]:
+def _alike(counts: Doubles, std: float) -> NDArray[np.bool_]:
     """Columns whose counts do not stand out from those of the others, where most do not.
 
     What all columns show together says more of these than their own noise.
@@ -339,7 +341,12 @@ def _alike(counts: Doubles, std: float, n: int) -> NDArray[np.bool_]:
     if rest == 0 or std == 0:
         return np.zeros(len(counts), dtype=np.bool_)
     others, noise = (counts.sum(axis=0) - counts) / rest, std * math.sqrt(1 + 1 / rest)
-    alike = np.array([not above_noise(left, noise, n, EDGES).any() for left in counts - others])
+    alike = np.array(
+        [
+            not (_signal(left, noise, EDGES).any() or _run(left, noise, 0, EDGES).any())
+            for left in counts - others
+        ]
+    )
     return alike if 2 * alike.sum() >= len(alike) else np.zeros_like(alike)
 
 
