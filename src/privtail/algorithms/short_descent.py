@@ -115,7 +115,7 @@ class ShortDescent:
     Parameters
     ----------
     fine : the algorithm for less noise or more, and for no more features than ``sparsity``.
-    sparsity : how many features may be used; None for all, which is for labels.
+    sparsity : how many features may be used; None for all, which is for two labels.
     steps : gradient releases.
     targets, squares : as in `ScaledDescent`.
     scale_share, centre_share, level_share, selection_share, count_share, moment_share,
@@ -292,7 +292,7 @@ class ShortDescent:
         if self._labels and self._counting(multiplier) > BLUNT * sharp(problem):
             return False
         if self.sparsity is None:
-            return self._walk(multiplier, problem) > FAR_WALK
+            return problem.outputs == 1 and self._walk(multiplier, problem) > FAR_WALK
         large = noise * math.sqrt(self.sparsity) > CROWDED
         return problem.d > self.sparsity and large and self._finds(0, multiplier, problem)
 
