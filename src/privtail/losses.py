@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 Targets = Literal["real", "binary", "class", "count"]
 
+LABELS: tuple[Targets, ...] = ("binary", "class")
+"""Targets that name a class."""
+
 POISSON_MARGIN = 30.0
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.losses import Loss, PoissonLoss, Targets, WeightedLoss, WrongLabel
+from privtail.losses import LABELS, Loss, PoissonLoss, Targets, WeightedLoss, WrongLabel
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.means import ClampedMean
@@ -96,7 +96,7 @@ class Comparison:
 
     @property
     def _labels(self) -> bool:
-        return self.targets in ("binary", "class")
+        return self.targets in LABELS
 
 
 def no_finer(multiplier: float, problem: Problem, enough: int = ENOUGH) -> GaussianNoise:

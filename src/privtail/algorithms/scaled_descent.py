@@ -23,6 +23,7 @@ from privtail.algorithms.standardized import Standard, without_slopes
 from privtail.domains import L2, Domain, Slopes, Unconstrained, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import (
+    LABELS,
     AnyLoss,
     GeneralLoss,
     HuberLoss,
@@ -315,7 +316,7 @@ class ScaledDescent:
 
     @property
     def _labels(self) -> bool:
-        return self.targets in ("binary", "class")
+        return self.targets in LABELS
 
     def _frequencies(self, multiplier: float, problem: Problem) -> Frequencies:
         """Half as dear as scales may be, for they are two counts or few."""
@@ -374,7 +375,7 @@ class ScaledDescent:
     def _expected(self, loss: Loss, unit: float, multiplier: float, problem: Problem) -> float:
         """The threshold for Gaussian residuals of the target's scale."""
         bend = loss.curvature if 0 < loss.curvature < STEEPEST else math.inf
-        if loss.lipschitz < math.inf and (bend == math.inf or loss.targets in ("binary", "class")):
+        if loss.lipschitz < math.inf and (bend == math.inf or loss.targets in LABELS):
             return loss.lipschitz
         usual = unit * float(ndtri(1 - self._clipped(multiplier, problem) / 2))
         return min(loss.lipschitz, usual * (bend if bend < math.inf else 1.0))

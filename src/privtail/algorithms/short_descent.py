@@ -21,6 +21,7 @@ from privtail.algorithms.standardized import Standard, without_slopes
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import (
+    LABELS,
     AbsoluteLoss,
     AnyLoss,
     GeneralLoss,
@@ -357,7 +358,7 @@ class ShortDescent:
 
     @property
     def _labels(self) -> bool:
-        return self.targets in ("binary", "class")
+        return self.targets in LABELS
 
     def _centring(self, problem: Problem) -> bool:
         return self.targets == "real" and problem.intercept

@@ -17,7 +17,7 @@ from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
-from privtail.losses import AnyLoss, GeneralLoss, Loss, RelativeHuberLoss, Targets
+from privtail.losses import LABELS, AnyLoss, GeneralLoss, Loss, RelativeHuberLoss, Targets
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, compose
 from privtail.trusted.problem import Problem
@@ -178,7 +178,7 @@ class Standardized:
 
     @property
     def _labels(self) -> bool:
-        return self.targets in ("binary", "class")
+        return self.targets in LABELS
 
     @staticmethod
     def _frequencies(multiplier: float, problem: Problem) -> Frequencies:
