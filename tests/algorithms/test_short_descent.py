@@ -143,7 +143,7 @@ def test_it_is_never_worse_than_the_constant(epsilon):
         (LogisticLoss(), True, False, 3),
         (MultinomialLoss(classes=3), False, True, 3),
         (LogisticLoss(), True, False, None),
-        (MultinomialLoss(classes=3), False, True, None),
+        (LogisticLoss(), False, True, None),
         (WeightedLoss(loss=LogisticLoss(), weights=(0.6, 3.0)), True, False, None),
     ],
 )

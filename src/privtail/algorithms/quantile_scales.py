@@ -171,6 +171,8 @@ class QuantileScales:
         first, closer = self._looks(multiplier, problem, count)
         look = Round(events=first.events(problem, len(EDGES)))
         zoom = Round(events=closer.events(problem, len(WINDOW)), times=self.zooms)
+        if zoom.events == look.events:
+            look, zoom = replace(look, times=1 + self.zooms), replace(zoom, times=0)
         return tuple(r for r in (look, zoom) if r.events and r.times)
 
     def run(
