@@ -337,7 +337,8 @@ def described(counts: Doubles, std: float, n: int, edges: Doubles, sharing: int 
 def _alike(counts: Doubles, std: float) -> NDArray[np.bool_]:
     """Columns whose counts do not stand out from those of the others, where most do not.
 
-    What all columns show together says more of these than their own noise.
+    What they show together says more of these than their own noise. Where that is hardly more than
+    zeros, the rest of one column would drown in noise: each is left at what it shows.
     """
     rest = len(counts) - 1
     if rest == 0 or std == 0:
@@ -349,7 +350,11 @@ def _alike(counts: Doubles, std: float) -> NDArray[np.bool_]:
             for left in counts - others
         ]
     )
-    return alike if 2 * alike.sum() >= len(alike) else np.zeros_like(alike)
+    usual = counts[alike].sum(axis=0)
+    usual[_ZERO] = 0.0
+    shown = _signal(usual, std * math.sqrt(alike.sum()), EDGES).sum()
+    some = 2 * alike.sum() >= len(alike) and shown > LIKELY * std * alike.sum()
+    return alike if some else np.zeros_like(alike)
 
 
 def _joined(a: Scales, b: Scales) -> Scales:
