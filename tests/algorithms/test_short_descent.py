@@ -59,6 +59,18 @@ def test_the_plan_is_the_five_stages():
     assert max(rho, key=rho.__getitem__) == [r.events[0].law for r in plan].index("noisy_max")
 
 
+def is_fine(algorithm, multiplier, problem):
+    """Whether the plan is that of ``fine``."""
+    plans = algorithm.plan(multiplier, problem), algorithm.fine.plan(multiplier, problem)
+    return plan_to_json(plans[0]) == plan_to_json(plans[1])
+
+
+def calibrated(algorithm, problem, epsilon):
+    """What is spent of a budget that the noise was calibrated to."""
+    multiplier = calibrate(lambda m: algorithm.plan(m, problem), Budget(epsilon, 1e-5))
+    return cost(algorithm.plan(multiplier, problem), "replace_one").epsilon(1e-5)
+
+
 def test_little_noise_or_few_features_are_for_the_fine_algorithm():
     algorithm = descent()
     for multiplier, d, fine in (
@@ -68,8 +80,7 @@ def test_little_noise_or_few_features_are_for_the_fine_algorithm():
         (90, 10, True),
     ):
         problem = Problem(n=1_000, d=d, intercept=True)
-        plans = algorithm.plan(multiplier, problem), algorithm.fine.plan(multiplier, problem)
-        assert (plan_to_json(plans[0]) == plan_to_json(plans[1])) == fine
+        assert is_fine(algorithm, multiplier, problem) == fine
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -81,10 +92,7 @@ def test_every_budget_has_a_multiplier(sparsity, d, targets, intercept):
     algorithm = descent(sparsity, targets, squares=targets == "real")
     problem = Problem(n=10_000, d=d, intercept=intercept)
     for epsilon in np.geomspace(0.01, 1, 9):
-        budget = Budget(float(epsilon), 1e-5)
-        multiplier = calibrate(lambda m: algorithm.plan(m, problem), budget)
-        spent = cost(algorithm.plan(multiplier, problem), "replace_one").epsilon(1e-5)
-        assert 0.7 * epsilon < spent <= epsilon
+        assert 0.7 * epsilon < calibrated(algorithm, problem, float(epsilon)) <= epsilon
 
 
 def test_as_many_features_as_noise_allows():
@@ -190,8 +198,7 @@ def test_without_a_selection_there_is_a_metric():
 def test_all_features_are_short_only_between_little_noise_and_too_much_for_counts():
     algorithm, problem = everything(), Problem(n=1_000, d=100, intercept=True)
     for multiplier, fine in ((5.0, True), (100.0, False), (2_000.0, True)):
-        plans = algorithm.plan(multiplier, problem), algorithm.fine.plan(multiplier, problem)
-        assert (plan_to_json(plans[0]) == plan_to_json(plans[1])) == fine
+        assert is_fine(algorithm, multiplier, problem) == fine
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -201,10 +208,7 @@ def test_without_a_selection_every_budget_has_a_multiplier(d, outputs, intercept
     algorithm = DPLogisticRegression(epsilon=1.0)._default()
     problem = Problem(n=3_000, d=d, outputs=outputs, intercept=intercept)
     for epsilon in np.geomspace(0.01, 3, 9):
-        budget = Budget(float(epsilon), 1e-5)
-        multiplier = calibrate(lambda m: algorithm.plan(m, problem), budget)
-        spent = cost(algorithm.plan(multiplier, problem), "replace_one").epsilon(1e-5)
-        assert 0.7 * epsilon < spent <= epsilon
+        assert 0.7 * epsilon < calibrated(algorithm, problem, float(epsilon)) <= epsilon
 
 
 def test_all_features_beat_the_constant_where_so_little_is_affordable():

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
+from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
 from privtail.trusted.accountants import calibrate, cost
@@ -227,15 +228,11 @@ def test_a_budget_buys_less_noise_than_by_zcdp():
 
 
 def calibrate_by_zcdp(epsilon: float, delta: float) -> float:
-    low, high = 0.1, 1e4
-    for _ in range(60):
-        middle_ = math.sqrt(low * high)
-        rho = cost(both(middle_), "replace_one").rho
-        if ZeroConcentratedDP(rho).epsilon(delta) > epsilon:
-            low = middle_
-        else:
-            high = middle_
-    return high
+    def excess(multiplier: float) -> float:
+        rho = cost(both(multiplier), "replace_one").rho
+        return ZeroConcentratedDP(rho).epsilon(delta) - epsilon
+
+    return brentq(excess, 0.1, 1e4)
 
 
 def test_only_selections_alike_are_covered():
