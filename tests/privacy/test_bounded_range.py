@@ -262,3 +262,19 @@ def test_one_sign_halves_the_range_under_zero_out_alone(neighbours):
         if hasattr(c, "continuous") and isinstance(c.continuous, BoundedRange)
     ]
     assert curve.span == (0.25 if neighbours == "zero_out" else 0.5)
+
+
+@pytest.mark.parametrize("multiplier", [2.0, 8.0])
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_bill_is_what_an_attacker_of_this_plan_shows_or_more(multiplier, times):
+    """With the parameters of the plan, worked out here: mu = 2/std, a range of 2 diameters / b."""
+    plan = (
+        Round(events=(gaussian(4 * multiplier),), times=2),
+        Round(events=(selection(8 * multiplier, picks=2),), times=times),
+    )
+    mu, span, picks = math.sqrt(2) * 2 / (4 * multiplier), 2 / (8 * multiplier), 2 * times
+    bill = cost(plan, "replace_one")
+    for epsilon in EPSILONS[1:]:
+        attacked = shown(mu, span, picks, epsilon)
+        assert bill.delta(epsilon) >= attacked * (1 - 1e-9)
+    assert bill.delta(0.0) <= 1.1 * shown(mu, span, picks, 0.0)
