@@ -16,9 +16,10 @@ from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
 from privtail.algorithms.level import STEEPEST, Level, bend
 from privtail.algorithms.metric import Metric
-from privtail.algorithms.quantile_scales import BEYOND, RARE, QuantileScales, above_noise
+from privtail.algorithms.quantile_scales import BEYOND, RARE, QuantileScales
 from privtail.algorithms.result import Result
 from privtail.algorithms.screening import Screening
+from privtail.algorithms.sizes import Sizes
 from privtail.algorithms.standardized import Standard, without_slopes
 from privtail.domains import L2, Domain, Slopes, Unconstrained, require
 from privtail.errors import IncompatibleParts
@@ -41,9 +42,6 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
 
 Doubles = NDArray[np.float64]
-
-SIZES = 2.0 ** np.arange(-64, 65, 0.5)
-"""Public edges for the sizes of derivatives."""
 
 RAREST = 10_000
 """Sizes are counted with noise n over this, or more: few residuals may be most of their mean."""
@@ -80,9 +78,6 @@ The other choice is a part of the same move, so one deviation of the noise decid
 
 UNCLAMPED = 4.0
 """Gains of counts are clamped late: their mean is bought at so many times the price."""
-
-NEGLIGIBLE = 0.02
-"""Noise of an intercept, in residuals, that nobody would notice in a prediction."""
 
 CONTRACTS = 0.2
 """Part of the metric's curvature that records with clipped squares are taken to have.
@@ -163,7 +158,6 @@ class ScaledDescent:
         if self._alone(multiplier, problem):
             return self._constant.plan(self._whole(multiplier), problem)
         scales, first = self._scales(multiplier, problem), self.steps // 5
-        sizes = self._sizes(multiplier, problem).event(problem.derivative_norms(len(SIZES)))
         descent = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
         begin, end = self._levels(multiplier, problem)
         plan = compose(
@@ -172,7 +166,8 @@ class ScaledDescent:
             begin.plan(problem) if self._numbers(problem) else (),
             self._frequencies(multiplier, problem).plan(problem) if self._labels else (),
             Metric.plan(self._price(2 * self.moment_share, multiplier), problem),
-            (Round(events=(descent,), times=first), Round(events=(sizes,))),
+            (Round(events=(descent,), times=first),),
+            Sizes.plan(self._sizes(multiplier, problem), problem),
             (Round(events=(descent,), times=self.steps - first),),
             self._bold.plan(CASUAL * self._comparison(multiplier), problem)
             if self._phases(multiplier, problem)[2]
@@ -217,33 +212,32 @@ class ScaledDescent:
             threshold = min(threshold, sharpest(loss, begin[problem.d :])[0])
         short, usual, wide = self._phases(multiplier, problem)
         w = descent.run(w, threshold, short)  # 4
-        counts = self._counts(curator, loss, w, multiplier)  # 5
+        sizes = Sizes.bought(curator, self._sizes(multiplier, problem), loss, w)  # 5
         if isinstance(given, RelativeHuberLoss):
-            loss = descent.loss = _of_residuals(loss, given.threshold, counts)
+            edge = min(loss.lipschitz, sizes.proposed(given.threshold))
+            loss = descent.loss = HuberLoss(threshold=edge)
         clipped = self._clipped(multiplier, problem, rare)
-        threshold = min(threshold, loss.lipschitz, self._seen(counts, loss, clipped))
+        threshold = min(threshold, loss.lipschitz, self._seen(sizes, loss, clipped))
         if self.targets == "count":
-            threshold = min(loss.lipschitz, max(threshold, descent.balanced(counts, usual)))
+            threshold = min(loss.lipschitz, max(threshold, descent.balanced(sizes, usual)))
         w = descent.run(w, threshold, usual)
         if self.squares:  # 6
             w = descent.widened(
-                w, threshold, wide, counts,
+                w, threshold, wide, sizes,
                 lambda whole, sure, widest: self._bold.run(
                     curator, loss, whole, sure, standard.deviation,
                     CASUAL * self._comparison(multiplier), widest,
                 ),
             )  # fmt: skip
         if self._least(problem):  # 7
-            w = last.run(
-                curator, loss, w, _widest(counts, last.deviation(problem), unit), doubt=1.0
-            )
+            w = last.run(curator, loss, w, sizes.widest(last.deviation(problem), unit), doubt=1.0)
 
         known = self._numbers(problem) or self._labels or start is not None or not standard.seen
         constant = without_slopes(begin if known else w, problem)
         better = Comparison(targets=self.targets).run(  # 8
             curator, loss, w, constant,
             standard.deviation if wide else unit,
-            self._comparison(multiplier), _size(counts) if wide else 0.0,
+            self._comparison(multiplier), math.sqrt(sizes.mean_square()) if wide else 0.0,
         )  # fmt: skip
         doubts = standard.doubts(better)
         return Result(
@@ -380,28 +374,12 @@ class ScaledDescent:
         usual = unit * float(ndtri(1 - self._clipped(multiplier, problem) / 2))
         return min(loss.lipschitz, usual * (bend if bend < math.inf else 1.0))
 
-    def _counts(self, curator: Curator, loss: Loss, w: Doubles, multiplier: float) -> Doubles:
-        """Released counts of the sizes of derivatives, those before class weights.
-
-        With them the classes would be sorted into clipped and not.
-        """
-        problem, noise = curator.problem, self._sizes(multiplier, curator.problem)
-        plain = loss.loss if isinstance(loss, WeightedLoss) else loss
-        counts = curator.everyone().derivative_norms(plain, w, SIZES).release(noise)
-        std = noise.event(problem.derivative_norms(len(SIZES))).std
-        return above_noise(counts, std, problem.n, SIZES)
-
-    def _seen(self, counts: Doubles, loss: Loss, clipped: float) -> float:
+    def _seen(self, sizes: Sizes, loss: Loss, clipped: float) -> float:
         """The threshold that clips as many of the records with a derivative as it should."""
         if loss.lipschitz < STEEPEST <= loss.curvature:
             return loss.lipschitz  # a kink: how often either side occurs says nothing
         heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
-        moving = np.where(np.arange(len(counts)) > 0, counts, 0.0)
-        if moving.sum() <= 0:
-            return math.inf
-        below = (1 - clipped) * moving.sum()
-        cell = int(np.searchsorted(np.cumsum(moving), below))
-        return heaviest * float(SIZES[min(cell, len(SIZES) - 1)])
+        return heaviest * sizes.quantile(1 - clipped)
 
 
 class _Descent:
@@ -444,7 +422,7 @@ class _Descent:
         return self._metric.deviations(self._noise, self._curator.problem.d)
 
     def widened(
-        self, w: Doubles, threshold: float, steps: int, counts: Doubles,
+        self, w: Doubles, threshold: float, steps: int, sizes: Sizes,
         pays: Callable[[Doubles, Doubles, float], bool],
     ) -> Doubles:  # fmt: skip
         """From ``w`` on with wider thresholds and longer rows, as far as they show more than noise.
@@ -455,13 +433,11 @@ class _Descent:
         if steps == 0:
             return w
         d, n, metric = self._curator.problem.d, self._curator.problem.n, self._metric
-        sizes, parts = _parts(counts)
         steps //= RUNGS
-        widest = max(threshold, self.balanced(counts, steps))
+        widest = max(threshold, self.balanced(sizes, steps))
         for wide, longer in np.geomspace((threshold, 1.0), (widest, LONGER), RUNGS + 1)[1:]:
             before, bold = self._noise, self.run(w, wide, steps, longer)
-            square = float(parts @ np.minimum(sizes, wide) ** 2)
-            noise = self._variances(wide, longer, steps) + square / n
+            noise = self._variances(wide, longer, steps) + sizes.mean_square(wide) / n
             seen, bolder = metric.coordinates(bold - w, d), self._noise
             shares = _shares(seen, noise, self._block(d))
             w = np.vstack([w[:d] + metric.slopes(shares * seen, d), bold[d:]])
@@ -470,9 +446,9 @@ class _Descent:
             w, self._noise = bold, bolder
         return w
 
-    def balanced(self, counts: Doubles, steps: int) -> float:
+    def balanced(self, sizes: Sizes, steps: int) -> float:
         """The threshold at which so many steps add as much noise to a direction as it misses."""
-        return balanced(counts, math.sqrt(float(self._variances(1.0, 1.0, steps).mean())))
+        return sizes.balanced(math.sqrt(float(self._variances(1.0, 1.0, steps).mean())))
 
     def _block(self, d: int) -> int:
         """Directions that are judged together: all where slopes may not move one by one."""
@@ -538,50 +514,3 @@ def _shares(seen: Doubles, variances: Doubles, size: int) -> Doubles:
         noise = DOUBT * float(np.sum(variances[block]))
         shares[block] = max(0.0, 1 - noise / square) if square > 0 else 0.0
     return shares
-
-
-def balanced(counts: Doubles, deviation: float) -> float:
-    """Threshold of residuals of these sizes that misses as much on average as its noise adds.
-
-    ``deviation`` is that of the noise in units of the threshold.
-    """
-    sizes, parts = _parts(counts)
-    missed = np.array([parts @ np.maximum(sizes - edge, 0.0) for edge in SIZES])
-    return float(SIZES[np.argmin((deviation * SIZES) ** 2 + missed**2)])
-
-
-def _widest(counts: Doubles, deviation: float, unit: float) -> float:
-    """Where to clip residuals for an intercept: `balanced`, or where noise is negligible still."""
-    if deviation == 0:
-        return float(SIZES[-1])
-    sizes, parts = _parts(counts)
-    plenty = NEGLIGIBLE * math.sqrt(parts @ sizes**2) / deviation
-    return max(balanced(counts, deviation), plenty) if parts.any() else unit
-
-
-def _of_residuals(loss: Loss, relative: float, counts: Doubles) -> Loss:
-    """Huber's loss, linear from so many scales of residuals of these sizes, or from where it was.
-
-    The scale s has mean min(r, relative s)^2 = s^2, as scikit-learn's `HuberRegressor` finds it
-    with the slopes (Huber 1964, proposal 2); there is none unless ``relative`` is above 1.
-    """
-    sizes, parts = _parts(counts)
-    middles = sizes / math.sqrt(SIZES[1] / SIZES[0])
-    excess = np.array([parts @ np.minimum(middles, t) ** 2 - (t / relative) ** 2 for t in SIZES])
-    if not excess[0] > 0 > excess[-1]:
-        return loss
-    end = int(np.argmax(excess <= 0))
-    low, high = excess[end - 1], excess[end]
-    found = SIZES[end - 1] + (SIZES[end] - SIZES[end - 1]) * low / (low - high)
-    return HuberLoss(threshold=min(loss.lipschitz, float(found)))
-
-
-def _size(counts: Doubles) -> float:
-    """Root mean square of the sizes."""
-    sizes, parts = _parts(counts)
-    return math.sqrt(float(parts @ sizes**2))
-
-
-def _parts(counts: Doubles) -> tuple[Doubles, Doubles]:
-    """Sizes that stand for the cells, and the part of the records in each."""
-    return np.append(SIZES, SIZES[-1]), counts / max(float(counts.sum()), 1.0)
