@@ -13,9 +13,9 @@ from scipy import sparse
 from sklearn.linear_model import HuberRegressor, LinearRegression
 
 from privtail.algorithms import ScaledDescent
+from privtail.algorithms.averaged_descent import _shares
 from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.count_descent import CountDescent
-from privtail.algorithms.scaled_descent import _shares
 from privtail.data import ADULT, adult_schema
 from privtail.domains import L1, L2, L2Ball, Unconstrained
 from privtail.errors import IncompatibleParts

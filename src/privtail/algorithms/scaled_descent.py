@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,17 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from privtail.algorithms.averaged_descent import RUNGS, AveragedDescent
 from privtail.algorithms.comparison import Comparison, no_finer
 from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
-from privtail.algorithms.level import STEEPEST, Level, bend
+from privtail.algorithms.level import STEEPEST, Level
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.quantile_scales import BEYOND, RARE, QuantileScales
 from privtail.algorithms.result import Result
 from privtail.algorithms.screening import Screening
 from privtail.algorithms.sizes import Sizes
 from privtail.algorithms.standardized import Standard, without_slopes
-from privtail.domains import L2, Domain, Slopes, Unconstrained, require
+from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import (
     LABELS,
@@ -30,7 +30,6 @@ from privtail.losses import (
     HuberLoss,
     Loss,
     RelativeHuberLoss,
-    SquaredLoss,
     Targets,
     WeightedLoss,
 )
@@ -39,7 +38,6 @@ from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.means import MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
-from privtail.trusted.sampling import Everyone
 
 Doubles = NDArray[np.float64]
 
@@ -58,18 +56,6 @@ LARGEST_LEVEL = 8.0
 SHARP = 20
 """A mean of the target with noise n over this is good enough for a constant."""
 
-DOUBT = 2.0
-"""What noise may explain of a move counts so many times against it."""
-
-LONGER = 2.0
-"""Rows are shrunk to this many times the reach at last: so long the second moments know them."""
-
-BLOCK = 10
-"""Principal directions whose moves are judged together."""
-
-RUNGS = 3
-"""Wider thresholds that are tried, each with a tenth of the steps."""
-
 CASUAL = 2.0
 """Whether the mean loss gains from all of a move is asked with so many times the noise of stage 8.
 
@@ -78,12 +64,6 @@ The other choice is a part of the same move, so one deviation of the noise decid
 
 UNCLAMPED = 4.0
 """Gains of counts are clamped late: their mean is bought at so many times the price."""
-
-CONTRACTS = 0.2
-"""Part of the metric's curvature that records with clipped squares are taken to have.
-
-It enters the stated noise alone. Other losses may be flat where the records are: 0.
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +183,7 @@ class ScaledDescent:
             begin, rare = of_labels(often, loss, problem), rarity(often)
             w = begin if start is None else w
 
-        descent = _Descent(
+        descent = AveragedDescent(
             curator, loss, domain, self._metric(curator, standard, multiplier),  # 3
             GaussianNoise(multiplier), unit, self.most_noise,
         )  # fmt: skip
@@ -221,7 +201,7 @@ class ScaledDescent:
         if self.targets == "count":
             threshold = min(loss.lipschitz, max(threshold, descent.balanced(sizes, usual)))
         w = descent.run(w, threshold, usual)
-        if self.squares:  # 6
+        if wide:  # 6
             w = descent.widened(
                 w, threshold, wide, sizes,
                 lambda whole, sure, widest: self._bold.run(
@@ -380,137 +360,3 @@ class ScaledDescent:
             return loss.lipschitz  # a kink: how often either side occurs says nothing
         heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
         return heaviest * sizes.quantile(1 - clipped)
-
-
-class _Descent:
-    """Proximal steps in a metric, from noisy gradients.
-
-    Attributes
-    ----------
-    loss : what the steps minimise.
-    """
-
-    def __init__(
-        self, curator: Curator, loss: Loss, domain: Domain, metric: Metric, law: GaussianNoise,
-        unit: float, most_noise: float,
-    ):  # fmt: skip
-        self._curator, self.loss, self._domain, self._metric = curator, loss, domain, metric
-        self._law, self._unit, self._most = law, unit, most_noise * unit
-        self._noise = np.zeros(len(metric.values))
-
-    def run(self, w: Doubles, threshold: float, steps: int, longer: float = 1.0) -> Doubles:
-        """Average of the later two thirds of the iterates from ``w``; ``w`` without a step.
-
-        Rows are shrunk to so many times the reach.
-        """
-        if steps == 0:
-            return w
-        metric, mean = self._metric, MallowsMean(threshold, longer * self._metric.reach)
-        length, _ = self._pace(mean, steps)
-        total, skipped = np.zeros_like(w), steps // 3
-        for t, batch in enumerate(self._curator.rounds(Everyone(), steps)):
-            g = batch.gradient(self.loss, w, mean).release(self._law)
-            w = metric.step(self._domain, w, g.reshape(w.shape), length)
-            total += w if t >= skipped else 0.0
-        lasting, added = self._averaged(threshold, longer, steps, _contracts(self.loss))
-        self._noise = np.hypot(lasting * self._noise, added)
-        return total / (steps - skipped)
-
-    @property
-    def noise(self) -> Doubles:
-        """(d,) standard deviation of what noise adds to the slopes of the last averages."""
-        return self._metric.deviations(self._noise, self._curator.problem.d)
-
-    def widened(
-        self, w: Doubles, threshold: float, steps: int, sizes: Sizes,
-        pays: Callable[[Doubles, Doubles, float], bool],
-    ) -> Doubles:  # fmt: skip
-        """From ``w`` on with wider thresholds and longer rows, as far as they show more than noise.
-
-        Blocks of principal directions of a move are shortened by what their length owes to noise;
-        but for the last move, if the whole of it ``pays`` at its threshold.
-        """
-        if steps == 0:
-            return w
-        d, n, metric = self._curator.problem.d, self._curator.problem.n, self._metric
-        steps //= RUNGS
-        widest = max(threshold, self.balanced(sizes, steps))
-        for wide, longer in np.geomspace((threshold, 1.0), (widest, LONGER), RUNGS + 1)[1:]:
-            before, bold = self._noise, self.run(w, wide, steps, longer)
-            noise = self._variances(wide, longer, steps) + sizes.mean_square(wide) / n
-            seen, bolder = metric.coordinates(bold - w, d), self._noise
-            shares = _shares(seen, noise, self._block(d))
-            w = np.vstack([w[:d] + metric.slopes(shares * seen, d), bold[d:]])
-            self._noise = _mixed(before, bolder, shares.mean(axis=1))
-        if pays(bold, w, widest):
-            w, self._noise = bold, bolder
-        return w
-
-    def balanced(self, sizes: Sizes, steps: int) -> float:
-        """The threshold at which so many steps add as much noise to a direction as it misses."""
-        return sizes.balanced(math.sqrt(float(self._variances(1.0, 1.0, steps).mean())))
-
-    def _block(self, d: int) -> int:
-        """Directions that are judged together: all where slopes may not move one by one."""
-        domain = self._domain.domain if isinstance(self._domain, Slopes) else self._domain
-        return BLOCK if isinstance(domain, Unconstrained | L2) else d + 1
-
-    def _variances(self, threshold: float, longer: float, steps: int) -> Doubles:
-        """What noise adds to an average of iterates, along the principal directions."""
-        return self._averaged(threshold, longer, steps, 1.0)[1] ** 2
-
-    def _averaged(
-        self, threshold: float, longer: float, steps: int, curved: float
-    ) -> tuple[Doubles, Doubles]:
-        """What an average of iterates keeps of the start's noise, and deviations of its own.
-
-        Along the principal directions, where the loss has this part of the curvature assumed.
-        """
-        metric, mean = self._metric, MallowsMean(threshold, longer * self._metric.reach)
-        length, std = self._pace(mean, steps)
-        contraction = curved * length * bend(self.loss, self._unit) * metric.rates
-        rates, each = np.unique(np.minimum(1.0, contraction), return_inverse=True)
-        skipped = steps // 3
-        left = np.array([_left(float(rate), steps, skipped) for rate in rates])[each]
-        start = np.mean((1 - rates[:, None]) ** (np.arange(skipped, steps) + 1), axis=1)[each]
-        return start, np.asarray(length * std * left / np.sqrt(metric.values))
-
-    def _pace(self, mean: MallowsMean, steps: int) -> tuple[float, float]:
-        """How long so many steps may be, as curvature and noise allow; and the noise of each."""
-        problem = self._curator.problem
-        std = self._law.event(problem.gradient(mean)).std
-        first = 1 / bend(self.loss, self._unit)
-        walk = std * math.sqrt(steps * problem.outputs) * self._metric.spread
-        return (min(first, self._most / walk) if walk > 0 else first), std
-
-
-def _contracts(loss: Loss) -> float:
-    """Part of the curvature assumed that is counted on in the noise that is stated."""
-    return CONTRACTS if isinstance(loss, SquaredLoss | HuberLoss) else 0.0
-
-
-def _mixed(before: Doubles, after: Doubles, shares: Doubles) -> Doubles:
-    """Noise of a fit that went these shares of the way from one to the next."""
-    return np.asarray((1 - shares) * before + shares * after)
-
-
-def _left(rate: float, steps: int, skipped: int) -> float:
-    """Deviation of an average of iterates whose noise of deviation 1 contracts at this rate."""
-    times = np.arange(steps)
-    gaps = times[skipped:] - times[:, None]
-    left = np.where(gaps >= 0, (1 - min(1.0, rate)) ** np.maximum(gaps, 0), 0.0).mean(axis=1)
-    return float(np.linalg.norm(left))
-
-
-def _shares(seen: Doubles, variances: Doubles, size: int) -> Doubles:
-    """(rows, 1) how much of a move (rows, 1) in blocks of this size noise does not explain.
-
-    James and Stein 1961, block by block (Cai 1999).
-    """
-    shares = np.zeros_like(seen)
-    for first in range(0, len(seen), size):
-        block = slice(first, first + size)
-        square = float(np.sum(seen[block] ** 2))
-        noise = DOUBT * float(np.sum(variances[block]))
-        shares[block] = max(0.0, 1 - noise / square) if square > 0 else 0.0
-    return shares
