@@ -80,6 +80,24 @@ def test_a_small_budget_finds_the_target_first():
     assert (mus[0] + mus[1]) / (50 * (2 / 1e6) ** 2) == pytest.approx(24.0, rel=1e-6)
 
 
+@pytest.mark.parametrize("squares", [True, False])
+def test_a_constant_costs_what_all_stages_would_where_it_takes_over(squares):
+    """Else the search for the noise that a budget pays for would meet a step."""
+    problem, algorithm = Problem(n=10_000, d=3, intercept=True), ScaledDescent(squares=squares)
+
+    def has_slopes(multiplier):
+        return any(r.events[0].question == "moments" for r in algorithm.plan(multiplier, problem))
+
+    few, many = 1.0, 1e6
+    assert has_slopes(few)
+    assert not has_slopes(many)
+    while many / few > 1 + 1e-9:
+        middle = math.sqrt(few * many)
+        few, many = (middle, many) if has_slopes(middle) else (few, middle)
+    stages, constant = (sum(spent(algorithm.plan(m, problem))) for m in (few, many))
+    assert stages == pytest.approx(constant, rel=1e-6 if squares else 2e-3)
+
+
 def test_a_large_budget_goes_to_the_steps():
     problem = Problem(n=1_000_000, d=3, intercept=True)
     plan = ScaledDescent(squares=True).plan(4.0, problem)

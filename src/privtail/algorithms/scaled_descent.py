@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -137,23 +138,21 @@ class ScaledDescent:
         """The eight stages."""
         if self._alone(multiplier, problem):
             return self._constant.plan(self._whole(multiplier), problem)
-        scales, first = self._scales(multiplier, problem), self.steps // 5
-        descent = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
         begin, end = self._levels(multiplier, problem)
+        short, usual, wide = self._phases(multiplier, problem)
+        descent = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
         plan = compose(
-            self._looks.plan(scales, problem),
+            self._looks.plan(self._scales(multiplier, problem), problem),
             self._screened(multiplier, problem),
             begin.plan(problem) if self._numbers(problem) else (),
             self._frequencies(multiplier, problem).plan(problem) if self._labels else (),
             Metric.plan(self._price(2 * self.moment_share, multiplier), problem),
-            (Round(events=(descent,), times=first),),
+            (Round(events=(descent,), times=short),),
             Sizes.plan(self._sizes(multiplier, problem), problem),
-            (Round(events=(descent,), times=self.steps - first),),
-            self._bold.plan(CASUAL * self._comparison(multiplier), problem)
-            if self._phases(multiplier, problem)[2]
-            else (),
+            (Round(events=(descent,), times=usual + wide),),
+            self._bold.plan(CASUAL * self._comparison(multiplier), problem) if wide else (),
             end.plan(problem) if self._least(problem) else (),
-            Comparison(targets=self.targets).plan(self._comparison(multiplier), problem),
+            self._sure.plan(self._comparison(multiplier), problem),
         )
         return tuple(r for r in plan if r.times)
 
@@ -171,26 +170,15 @@ class ScaledDescent:
         if self._alone(multiplier, problem):
             return self._constant.run(curator, loss, self._whole(multiplier), start)
         standard = self._standard(curator, loss, multiplier)  # 1
-        given, loss, unit = loss, standard.loss(loss), standard.unit
-        domain = domain.scaled(1 / standard.scales)
-        w = begin = standard.start(problem, start)
-        first, last = self._levels(multiplier, problem)
-        if self._numbers(problem):  # 2
-            w = begin = settled(curator, loss, standard, first, start)
-        rare = 1.0
-        if self._labels:
-            often = self._frequencies(multiplier, problem).run(curator)
-            begin, rare = of_labels(often, loss, problem), rarity(often)
-            w = begin if start is None else w
-
+        given, loss = loss, standard.loss(loss)
+        w, begin, rare = self._begun(curator, loss, standard, multiplier, start)  # 2
+        metric = self._metric(curator, standard, multiplier)  # 3
         descent = AveragedDescent(
-            curator, loss, domain, self._metric(curator, standard, multiplier),  # 3
-            GaussianNoise(multiplier), unit, self.most_noise,
+            curator, loss, domain.scaled(1 / standard.scales), metric, GaussianNoise(multiplier),
+            standard.unit, self.most_noise,
         )  # fmt: skip
-        threshold = self._expected(loss, unit, multiplier, problem)
-        if self._labels:
-            threshold = min(threshold, sharpest(loss, begin[problem.d :])[0])
         short, usual, wide = self._phases(multiplier, problem)
+        threshold = self._expected(loss, standard.unit, begin, multiplier, problem)
         w = descent.run(w, threshold, short)  # 4
         sizes = Sizes.bought(curator, self._sizes(multiplier, problem), loss, w)  # 5
         if isinstance(given, RelativeHuberLoss):
@@ -202,29 +190,23 @@ class ScaledDescent:
             threshold = min(loss.lipschitz, max(threshold, descent.balanced(sizes, usual)))
         w = descent.run(w, threshold, usual)
         if wide:  # 6
-            w = descent.widened(
-                w, threshold, wide, sizes,
-                lambda whole, sure, widest: self._bold.run(
-                    curator, loss, whole, sure, standard.deviation,
-                    CASUAL * self._comparison(multiplier), widest,
-                ),
-            )  # fmt: skip
+            pays = partial(self._pays, curator, loss, standard, multiplier)
+            w = descent.widened(w, threshold, wide, sizes, pays)
         if self._least(problem):  # 7
-            w = last.run(curator, loss, w, sizes.widest(last.deviation(problem), unit), doubt=1.0)
-
+            _, end = self._levels(multiplier, problem)
+            widest = sizes.widest(end.deviation(problem), standard.unit)
+            w = end.run(curator, loss, w, widest, doubt=1.0)
         known = self._numbers(problem) or self._labels or start is not None or not standard.seen
         constant = without_slopes(begin if known else w, problem)
-        better = Comparison(targets=self.targets).run(  # 8
-            curator, loss, w, constant,
-            standard.deviation if wide else unit,
+        better = self._sure.run(  # 8
+            curator, loss, w, constant, standard.deviation if wide else standard.unit,
             self._comparison(multiplier), math.sqrt(sizes.mean_square()) if wide else 0.0,
         )  # fmt: skip
         doubts = standard.doubts(better)
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
-            unit=unit, scales=standard.scales,
-            noise=np.zeros(problem.d) if doubts else descent.noise / unit,
-            notes=doubts,
+            unit=standard.unit, scales=standard.scales,
+            noise=np.zeros(problem.d) if doubts else descent.noise / standard.unit, notes=doubts,
             threshold=loss.threshold if isinstance(loss, HuberLoss) else None,
         )  # fmt: skip
 
@@ -269,6 +251,10 @@ class ScaledDescent:
 
     def _sizes(self, multiplier: float, problem: Problem) -> GaussianNoise:
         return no_finer(self._price(2 * self.size_share, multiplier).multiplier, problem, RAREST)
+
+    @property
+    def _sure(self) -> Comparison:
+        return Comparison(targets=self.targets)
 
     @property
     def _bold(self) -> Comparison:
@@ -331,6 +317,24 @@ class ScaledDescent:
             )
         return Standard.of(found, curator)
 
+    def _begun(
+        self, curator: Curator, loss: Loss, standard: Standard, multiplier: float,
+        start: ArrayLike | None,
+    ) -> tuple[Doubles, Doubles, float]:  # fmt: skip
+        """Where the descent starts, the constant if it is known, and the `rarity` of labels."""
+        problem = curator.problem
+        if self._labels:
+            often = self._frequencies(multiplier, problem).run(curator)
+            constant = of_labels(often, loss, problem)
+            w = constant if start is None else standard.start(problem, start)
+            return w, constant, rarity(often)
+        if self._numbers(problem):
+            level, _ = self._levels(multiplier, problem)
+            w = settled(curator, loss, standard, level, start)
+        else:
+            w = standard.start(problem, start)
+        return w, w, 1.0
+
     def _metric(self, curator: Curator, standard: Standard, multiplier: float) -> Metric:
         intercept = np.ones(int(curator.problem.intercept), dtype=np.bool_)
         active = np.append(standard.scales < BEYOND, intercept)
@@ -346,13 +350,18 @@ class ScaledDescent:
         relative = multiplier * problem.max_rows * math.sqrt(coordinates) / problem.n
         return min(MOST_CLIPPED, max(1 - self.level, 4 * relative)) * rare
 
-    def _expected(self, loss: Loss, unit: float, multiplier: float, problem: Problem) -> float:
-        """The threshold for Gaussian residuals of the target's scale."""
+    def _expected(
+        self, loss: Loss, unit: float, begin: Doubles, multiplier: float, problem: Problem
+    ) -> float:
+        """The threshold for Gaussian residuals of the target's scale; for labels at a constant."""
+        most = loss.lipschitz
+        if self._labels:
+            most = min(most, sharpest(loss, begin[problem.d :])[0])
         bend = loss.curvature if 0 < loss.curvature < STEEPEST else math.inf
         if loss.lipschitz < math.inf and (bend == math.inf or loss.targets in LABELS):
-            return loss.lipschitz
+            return most
         usual = unit * float(ndtri(1 - self._clipped(multiplier, problem) / 2))
-        return min(loss.lipschitz, usual * (bend if bend < math.inf else 1.0))
+        return min(most, usual * (bend if bend < math.inf else 1.0))
 
     def _seen(self, sizes: Sizes, loss: Loss, clipped: float) -> float:
         """The threshold that clips as many of the records with a derivative as it should."""
@@ -360,3 +369,11 @@ class ScaledDescent:
             return loss.lipschitz  # a kink: how often either side occurs says nothing
         heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
         return heaviest * sizes.quantile(1 - clipped)
+
+    def _pays(
+        self, curator: Curator, loss: Loss, standard: Standard, multiplier: float,
+        whole: Doubles, sure: Doubles, widest: float,
+    ) -> bool:  # fmt: skip
+        """Whether the mean loss gains from the whole of a move, beyond what is sure of it."""
+        noise = CASUAL * self._comparison(multiplier)
+        return self._bold.run(curator, loss, whole, sure, standard.deviation, noise, widest)
