@@ -67,27 +67,23 @@ def fit(
     """
     from privtail.cli.picture import draw_fit, require_drawable
     from privtail.cli.task import Task
-    from privtail.model import Model, require_writable
+    from privtail.model import Model
 
     budget, account = promise.budget, promise.account
     if str(out) == "-":
         raise InvalidInput("A model goes into a file: --out model.json. Its statement is printed.")
-    for file, other in ((out, plot), (plot, out)):
-        output.require_apart(file, other, data, promise.ledger, declared.schema)
-    require_writable(out, overwrite=output.force)
+    output.require_free(out, plot, data, promise.ledger, declared.schema)
+    output.require_free(plot, data, promise.ledger, declared.schema)
     if plot is not None:
-        require_drawable(plot, overwrite=output.force)
+        require_drawable(plot)
     with working(f"opening {data}"):
         task = Task.of(data, declared, choice, persons, scratch)
         estimator = task.estimator(
             choice,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            neighbours=budget.neighbours,
-            noise=chance.noise,
-            random_state=chance.seed,
             ledger=account,
             max_rows=persons.max_rows,
+            **promise.arguments,
+            **chance.arguments,
         )
         plan = estimator.plan(task.table.n, *task.sizes)
     say(f"{task}\n{promised(budget, chance.noise)}\n{plan}\n{task.reading(plan)}")

@@ -54,13 +54,11 @@ def mean(
         --out means.json
     """
     from privtail.mean import private_mean
-    from privtail.model import require_writable, written_whole
+    from privtail.model import written_whole
     from privtail.trusted.tables import TableFile
 
     budget, account = promise.budget, promise.account
-    output.require_apart(out, data, promise.ledger)
-    if out is not None:
-        require_writable(out, overwrite=output.force)
+    output.require_free(out, data, promise.ledger)
     with working(f"opening {data}"):
         names = TableFile(data).names
         rest = [name for name in names if name not in column]
@@ -78,13 +76,10 @@ def mean(
     with counting(f"taking the mean, ε = {budget.epsilon:g}"):
         estimate = private_mean(
             table,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
             method=method,
-            neighbours=budget.neighbours,
-            noise=chance.noise,
-            random_state=chance.seed,
             ledger=account,
+            **promise.arguments,
+            **chance.arguments,
             **persons.of(data),
         )
     found = {

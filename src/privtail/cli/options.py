@@ -60,6 +60,11 @@ class Promise:
         return Budget(self.epsilon, self.delta, self.neighbours)
 
     @property
+    def arguments(self) -> dict[str, Any]:
+        """The budget, as an estimator takes it."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "neighbours": self.neighbours}
+
+    @property
     def account(self) -> Ledger | None:
         """The ledger, if one was named; raises InvalidInput if it cannot be used."""
         return None if self.ledger is None else opened_ledger(self.ledger)
@@ -81,6 +86,11 @@ class Chance:
             help="Repeats public choices and simulated noise, never exact.",
         ),
     ] = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The same, as an estimator takes it."""
+        return {"noise": self.noise, "random_state": self.seed}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,10 +136,18 @@ class Output:
 
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False
 
-    def require_apart(self, file: Path | None, *others: Path | None) -> None:
-        """Refuse to write over what the same command reads or writes, even with --force."""
-        if file is not None and file.resolve() in [o.resolve() for o in others if o is not None]:
+    def require_free(self, file: Path | None, *others: Path | None) -> None:
+        """Refuse a file that cannot be written, or exists; one that the command uses, by force too.
+
+        None is no file.
+        """
+        from privtail.model import require_writable
+
+        if file is None:
+            return
+        if file.resolve() in [other.resolve() for other in others if other is not None]:
             raise InvalidInput(f"This command uses {file} already. Write to another name.")
+        require_writable(file, overwrite=self.force)
 
 
 def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:

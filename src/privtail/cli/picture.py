@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.model import require_writable, written_whole
+from privtail.model import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -175,20 +175,19 @@ class ErrorCurve:
         axes.spines[["top", "right"]].set_visible(False)
 
 
-def require_drawable(path: Path, *, overwrite: bool) -> None:
-    """Refuse a picture that could not be written, before work is done for it.
+def require_drawable(path: Path) -> None:
+    """Refuse a picture that could not be drawn, before work is done for it.
 
     Raises
     ------
     InvalidInput
-        If its name does not say a known format, it cannot be written, or Matplotlib is missing.
+        If its name does not say a known format, or Matplotlib is missing.
     """
     if _format(path) not in FORMATS:
         known = ", ".join(f".{one}" for one in FORMATS)
         raise InvalidInput(f"The name of a picture ends in one of {known}; {path} does not.")
     if importlib.util.find_spec("matplotlib") is None:
         raise InvalidInput("Pictures need Matplotlib: pip install 'privtail[plot]'")
-    require_writable(path, overwrite=overwrite)
 
 
 def draw_fit(path: Path, estimator: Any, model: Model, *, overwrite: bool) -> None:

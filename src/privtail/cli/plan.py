@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -54,15 +54,10 @@ def plan(
     from privtail.cli.task import Task
 
     budget, account = promise.budget, promise.account
-    output.require_apart(plot, data, promise.ledger, declared.schema)
+    output.require_free(plot, data, promise.ledger, declared.schema)
     if plot is not None:
-        require_drawable(plot, overwrite=output.force)
-    parameters: dict[str, Any] = {
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        "neighbours": budget.neighbours,
-        "max_rows": persons.max_rows,
-    }
+        require_drawable(plot)
+    parameters = {"max_rows": persons.max_rows, **promise.arguments}
     reading = None
     if data is not None:
         with working(f"opening {data}"):

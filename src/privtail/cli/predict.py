@@ -42,14 +42,12 @@ def predict(
       privtail predict late.json loans.parquet
     """
     from privtail import load
-    from privtail.model import require_writable, written_whole
+    from privtail.model import written_whole
     from privtail.trusted.tables import TableFile, column_blocks
 
     if out == Path("-"):
         out = None
-    output.require_apart(out, model, data)
-    if out is not None:
-        require_writable(out, overwrite=output.force)
+    output.require_free(out, model, data)
     fitted = load(model)
     numbers = [column.name for column in fitted.columns if column.categories is None]
     categories = {c.name: c.categories for c in fitted.columns if c.categories is not None}
