@@ -38,16 +38,6 @@ def root() -> Path:
     return ROOT
 
 
-@pytest.fixture(scope="session")
-def data_dir() -> Path:
-    """Return the folder of the real data sets, which are not part of the repository."""
-    named = os.environ.get("PRIVTAIL_DATA")
-    folder = Path(named) if named else ROOT.parent / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip(f"no real data: {folder} is missing; PRIVTAIL_DATA=FOLDER names another")
-    return folder
-
-
 @pytest.fixture
 def rng() -> np.random.Generator:
     """Return a generator that starts at the same place in every test."""

@@ -409,10 +409,10 @@ class PrivateLinearModel(PrivateEstimator):
         Each holds, with probability about ``level`` or more, the slope to which the same releases
         would have led without noise. A step on a convex loss brings two paths no further apart;
         of squares, also of Huber's, one on features in their own metric brings them nearer, by at
-        least `CONTRACTS` of the curvature unless nearly all residuals are clipped. That is
-        cautious: ``benchmarks/intervals.py`` shows how much wider it is than the noise it saw.
-        It is made of released numbers alone and costs nothing. Sampling error, clipping and the
-        noise of bought scales are not in it: it is no interval for the slope of a population.
+        least a fifth of the curvature unless nearly all residuals are clipped. That is cautious:
+        ``benchmarks/intervals.py`` shows how much wider it is than the noise it saw. It is made of
+        released numbers alone and costs nothing. Sampling error, clipping and the noise of bought
+        scales are not in it: it is no interval for the slope of a population.
 
         Raises
         ------
@@ -538,18 +538,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
 
 _OUTSIDE = ("invalid='raise': the refusal of non-finite rows is outside the guarantee.",)
-
-
-def _refuse(unknown: Mapping[str, Any]) -> None:
-    """Arguments of ``fit`` that are not for us."""
-    if "sample_weight" in unknown:
-        raise InvalidInput(
-            "sample_weight is refused: a weight decides how far one row may move the model, so "
-            "weights that depend on records would break the promise. Use class_weight, or "
-            "leave rows out."
-        )
-    if unknown:
-        raise TypeError(f"fit() got an unexpected argument {next(iter(unknown))!r}.")
 
 
 def _shown(done: int, planned: int) -> None:
