@@ -18,30 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.comparison.baselines import gaussian_mu
+from benchmarks.comparison.baselines import Bounds, adassp, of_sklearn
+from benchmarks.comparison.problems import Problem, Sample
 from privtail.linear_model import DPLinearRegression
 
 Doubles = NDArray[np.float64]
 DELTA = 1e-6
 
 
-def adassp(
-    X: Doubles, y: Doubles, norm: float, largest: float, epsilon: float, rng: np.random.Generator
-) -> Doubles:
-    """Slopes and intercept; rows (x, 1) are at most ``norm`` long, targets at most ``largest``."""
-    A = np.hstack([X, np.ones((len(X), 1))])
-    A *= np.minimum(1.0, norm / np.linalg.norm(A, axis=1))[:, None]
-    y = np.clip(y, -largest, largest)
-    sigma, p = math.sqrt(2) / gaussian_mu(epsilon, DELTA), A.shape[1]
-    square, cross = math.sqrt(2) * norm**2 * sigma, 2 * norm * largest * sigma
-    G = rng.normal(size=(p, p))
-    moments = A.T @ A + square * (G + G.T) / 2
-    least = float(np.linalg.eigvalsh(moments)[0])
-    ridge = max(0.0, math.sqrt(p * math.log(2 * p * p / 0.05)) * square - max(0.0, least))
-    return np.linalg.solve(moments + ridge * np.eye(p), A.T @ y + cross * rng.normal(size=p))
-
-
-def problem(design: str, n: int, d: int, seed: int) -> tuple[Doubles, Doubles, Doubles]:
+def records(design: str, n: int, d: int, seed: int) -> tuple[Doubles, Doubles, Doubles]:
     """Features, target, slopes; unit noise, and slopes of length sqrt(d)/2."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) if design == "gaussian" else rng.uniform(-1, 1, (n, d))
@@ -62,23 +47,26 @@ def main() -> None:
             for d in (5, 20):
                 if n > asked.rows:
                     continue
-                X, y, w = problem(design, n, d, 0)
-                test, target, _ = problem(design, 20_000, d, 1)
-                norm = float(np.quantile(np.linalg.norm(X, axis=1), 0.999))
-                largest = float(np.quantile(np.abs(y), 0.999))
+                X, y, w = records(design, n, d, 0)
+                test, target, _ = records(design, 20_000, d, 1)
+                sample = Sample(X=X, y=y, X_test=test, y_test=target)
+                problem = Problem(
+                    name=design, group="laws", draw=lambda _, s=sample: s, n=n, d=d, delta=DELTA
+                )
+                row = float(np.quantile(np.linalg.norm(X, axis=1), 0.999))
+                bounds = Bounds(np.ones(d), row, float(np.quantile(np.abs(y), 0.999)))
                 A = np.hstack([X, np.ones((n, 1))])
                 best = np.linalg.lstsq(A, y, rcond=None)[0]
                 scale = float(X.std())
                 for epsilon in (0.1, 0.5, 1.0, 3.0):
                     rows: dict[str, list[tuple[float, float]]] = {"ada": [], "ours": []}
                     for seed in range(asked.seeds):
-                        rng = np.random.default_rng(seed)
-                        found = adassp(X, y, math.hypot(norm, 1), largest, epsilon, rng)
+                        found = adassp(problem, sample, epsilon, seed, bounds)
                         model: Any = DPLinearRegression(
                             epsilon=epsilon, delta=DELTA, noise="simulated", random_state=seed
                         ).fit(X, y)
                         for name, v in (
-                            ("ada", found), ("ours", np.append(model.coef_, model.intercept_))
+                            ("ada", found.w[:, 0]), ("ours", of_sklearn(model).w[:, 0])
                         ):  # fmt: skip
                             wrong = test @ v[:d] + v[d] - target
                             error = scale * float(np.linalg.norm(v[:d] - w))

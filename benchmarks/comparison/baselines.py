@@ -154,19 +154,22 @@ def oracle(sample: Sample, share: float) -> Bounds:
 
 
 def adassp(problem: Problem, sample: Sample, epsilon: float, seed: int, bounds: Bounds) -> Line:
-    """AdaSSP (Wang 2018), its three releases joint Gaussian noise with a third of mu^2 each."""
-    rng, mu = np.random.default_rng(seed), gaussian_mu(epsilon, problem.delta) / math.sqrt(3)
+    """AdaSSP (Wang 2018) with two releases for its three: joint Gaussian noise, half of mu^2 each.
+
+    The least eigenvalue is that of the noisy second moments, whose noise is symmetric, as their
+    sensitivity allows: half the variance off the diagonal.
+    """
+    rng, mu = np.random.default_rng(seed), gaussian_mu(epsilon, problem.delta) / math.sqrt(2)
     Z = np.column_stack([sample.X / bounds.features, np.ones(len(sample.y))])
     reach = math.hypot(bounds.row, 1.0)
     Z *= np.minimum(1, reach / np.maximum(np.linalg.norm(Z, axis=1), 1e-300))[:, None]
     y = np.clip(sample.y, -bounds.target, bounds.target)
-    p = Z.shape[1]
-    upper = np.triu(rng.standard_normal((p, p)))
-    second = Z.T @ Z + math.sqrt(2) * reach**2 / mu * (upper + np.triu(upper, 1).T)
+    p, std = Z.shape[1], math.sqrt(2) * reach**2 / mu
+    noise = rng.standard_normal((p, p))
+    second = Z.T @ Z + std * (noise + noise.T) / 2
     first = Z.T @ y + 2 * reach * bounds.target / mu * rng.standard_normal(p)
-    smallest = np.linalg.eigvalsh(Z.T @ Z)[0] + reach**2 / mu * (rng.standard_normal() - 1.65)
-    noise = math.sqrt(2) * reach**2 / mu * math.sqrt(p * math.log(2 * p**2 / 0.05))
-    ridge = max(0.0, noise - max(smallest, 0.0))
+    smallest = max(float(np.linalg.eigvalsh(second)[0]), 0.0)
+    ridge = max(0.0, std * math.sqrt(p * math.log(2 * p**2 / 0.05)) - smallest)
     w = np.linalg.lstsq(second + ridge * np.eye(p), first, rcond=None)[0]
     return Line(np.append(w[:-1] / bounds.features, w[-1])[:, None])
 
