@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.algorithms.metric import proximal_point, symmetric
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result
 from privtail.algorithms.standardized import Standard
@@ -111,10 +112,7 @@ def _metric(curator: Curator, radius: float, multiplier: float) -> Doubles:
     """Second moments (rows, rows) of the standardized features, and a little on the diagonal."""
     rows = curator.problem.rows
     triangle = curator.everyone().moments(radius).release(GaussianNoise(multiplier))
-    metric = np.zeros((rows, rows))
-    metric[np.triu_indices(rows)] = triangle / math.sqrt(2)
-    metric += metric.T
-    metric[np.diag_indices(rows)] /= math.sqrt(2)
+    metric = symmetric(triangle, rows)
     return np.asarray(metric + 1e-4 * (float(np.trace(metric)) / rows or 1.0) * np.eye(rows))
 
 
@@ -158,21 +156,11 @@ class _Path:
         newton = self.ahead - np.linalg.solve(self.metric, g) / self._bend
         slow = float(np.max(np.abs(self.domain.prox(self.ahead - rate * g, rate) - self.ahead)))
         fast = float(np.max(np.abs(self.domain.prox(newton, rate) - newton)))
-        v = u = newton if fast <= slow else self.ahead
-        momentum = 1.0
-        for _ in range(60):
-            slope = g + self._bend * (self.metric @ (u - self.ahead))
-            new = self.domain.prox(u - rate * slope, rate)
-            step = new - v
-            if np.sum((u - new) * step) > 0:
-                momentum = 1.0
-            near = 1e-7 * np.max(np.abs(new - self.ahead)) + 1e-15 * self._unit
-            if np.max(np.abs(new - u)) <= near:
-                return new
-            following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-            v, u = new, new + (momentum - 1) / following * step
-            momentum = following
-        return v
+        return proximal_point(
+            self.domain, lambda u: g + self._bend * (self.metric @ (u - self.ahead)),
+            newton if fast <= slow else self.ahead, rate, away=self.ahead,
+            least=1e-15 * self._unit,
+        )  # fmt: skip
 
     def _inner(self, a: Doubles, b: Doubles) -> float:
         return float(np.sum(a * (self.metric @ b)))

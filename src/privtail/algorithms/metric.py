@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -144,22 +145,45 @@ class Metric:
         """Argmin over v of <g, v> + |v - w|^2 / (2 length) in the metric + domain(v)."""
         newton = w - length * _times(self.inverse, g)
         rate = length / self.largest
-        v = u = domain.prox(newton, rate)
+        v = domain.prox(newton, rate)
         if self.matrix.ndim == 1 or np.array_equal(v, newton):
             return v
-        momentum = 1.0
-        for _ in range(60):
-            slope = self.matrix @ (u - newton) / length
-            new = domain.prox(u - rate * slope, rate)
-            step = new - v
-            if np.sum((u - new) * step) > 0:
-                momentum = 1.0
-            if np.max(np.abs(new - u)) <= 1e-7 * np.max(np.abs(new - w)):
-                return new
-            following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-            v, u = new, new + (momentum - 1) / following * step
-            momentum = following
-        return v
+        return proximal_point(
+            domain, lambda u: self.matrix @ (u - newton) / length, v, rate, away=w
+        )
+
+
+def proximal_point(
+    domain: Domain, slope: Callable[[Doubles], Doubles], start: Doubles, rate: float, *,
+    away: Doubles, least: float = 0.0,
+) -> Doubles:  # fmt: skip
+    """Argmin of a quadratic with this ``slope`` + domain(v), by sixty accelerated steps at most.
+
+    FISTA (Beck and Teboulle 2009) with the restart of O'Donoghue and Candes 2015. It ends with a
+    step of 1e-7 of the way from ``away``, or of ``least`` more.
+    """
+    v = u = start
+    momentum = 1.0
+    for _ in range(60):
+        new = domain.prox(u - rate * slope(u), rate)
+        step = new - v
+        if np.sum((u - new) * step) > 0:
+            momentum = 1.0
+        if np.max(np.abs(new - u)) <= 1e-7 * np.max(np.abs(new - away)) + least:
+            return new
+        following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+        v, u = new, new + (momentum - 1) / following * step
+        momentum = following
+    return v
+
+
+def symmetric(triangle: Doubles, rows: int) -> Doubles:
+    """The symmetric matrix of an upper triangle with off-diagonals times sqrt 2."""
+    matrix = np.zeros((rows, rows))
+    matrix[np.triu_indices(rows)] = triangle / math.sqrt(2)
+    matrix += matrix.T
+    matrix[np.diag_indices(rows)] /= math.sqrt(2)
+    return matrix
 
 
 def _times(matrix: Doubles, w: Doubles) -> Doubles:
@@ -173,15 +197,6 @@ def _seen(
     """Principal values (the largest first) and directions, and the spectral norm of the noise."""
     triangle = curator.everyone().moments(radius).release(noise)
     std = noise.event(curator.problem.moments(radius)).std
-    found = _square(triangle, curator.problem.rows)[np.ix_(active, active)]
+    found = symmetric(triangle, curator.problem.rows)[np.ix_(active, active)]
     values, vectors = np.linalg.eigh(found)
     return values[::-1].copy(), vectors[:, ::-1], math.sqrt(2 * len(values)) * std
-
-
-def _square(triangle: Doubles, rows: int) -> Doubles:
-    """The symmetric matrix of an upper triangle with off-diagonals times sqrt 2."""
-    matrix = np.zeros((rows, rows))
-    matrix[np.triu_indices(rows)] = triangle / math.sqrt(2)
-    matrix += matrix.T
-    matrix[np.diag_indices(rows)] /= math.sqrt(2)
-    return matrix
