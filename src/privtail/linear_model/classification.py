@@ -80,7 +80,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         """
         declared = self._declared()
         curator = self._curate(
-            X, y, groups, unknown, outputs=_outputs(declared or (0, 1)), classes=declared or ()
+            X,
+            y,
+            groups,
+            unknown,
+            outputs=outputs_of(len(declared or (0, 1))),
+            classes=declared or (),
         )
         plan = self._open(curator)
         algorithm, domain = self._algorithm(), self._domain(curator.problem.n)
@@ -88,7 +93,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             if declared is None:
                 declared = self._bought(curator)
                 curator.declare(declared)
-                curator.reshape(_outputs(declared))
+                curator.reshape(outputs_of(len(declared)))
             self._count(curator)
             weights = self._weights(curator, declared, plan.multiplier)
             loss = _loss(len(declared), weights)
@@ -115,9 +120,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     def _declared(self) -> list[Any] | None:
         """The declared labels; checks them and the weights."""
-        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
-            raise InvalidInput('class_weight must be None, "balanced" or a mapping of labels.')
-        if not (self.class_weight is None or isinstance(self.class_weight, str | Mapping)):
+        given = self.class_weight
+        balanced = isinstance(given, str) and given == "balanced"
+        if not (given is None or balanced or isinstance(given, Mapping)):
             raise InvalidInput('class_weight must be None, "balanced" or a mapping of labels.')
         if self.classes is None:
             return None
@@ -145,7 +150,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         first: Plan = ()
         cushion = 1.0
         count = MOST_CLASSES if declared is None else len(declared)
-        problem = replace(problem, outputs=1 if count == 2 else count)
+        problem = replace(problem, outputs=outputs_of(count))
         if declared is None:
             labels = self._labels(problem).event()
             first, cushion = (Round(events=(labels,)),), CUSHION
@@ -253,8 +258,9 @@ def _as_classes(labels: Sequence[Any]) -> NDArray[Any]:
     return np.array(labels, dtype=object if len(kinds) > 1 else None)
 
 
-def _outputs(classes: Sequence[Any]) -> int:
-    return 1 if len(classes) == 2 else len(classes)
+def outputs_of(classes: int) -> int:
+    """Scores of a model of so many classes: one for two."""
+    return 1 if classes == 2 else classes
 
 
 def _loss(classes: int, weights: tuple[float, ...] | None) -> Loss:

@@ -19,6 +19,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.algorithms.accelerated_descent import AcceleratedDescent
+from privtail.algorithms.count_descent import CountDescent
 from privtail.algorithms.names import named
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.result import Result
@@ -26,9 +27,9 @@ from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, require
 from privtail.errors import InvalidInput, require_whole
 from privtail.linear_model.planning import FitPlan
-from privtail.losses import AnyLoss, SquaredLoss, Targets
+from privtail.losses import AnyLoss, PoissonLoss, SquaredLoss, Targets
 from privtail.mean import interval
-from privtail.model import LARGEST_LOG, Link
+from privtail.model import LARGEST_LOG, Link, expected_counts
 from privtail.progress import watching
 from privtail.statement import Statement, state
 from privtail.trusted.accountants import calibrate
@@ -509,7 +510,13 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         self._loss()
 
     def _default(self) -> Algorithm:
-        return ScaledDescent(squares=isinstance(self._loss(), SquaredLoss))
+        squares = isinstance(self._loss(), SquaredLoss)
+        return ScaledDescent(targets=self._target_kind, squares=squares)
+
+    def _algorithm(self) -> Algorithm:
+        algorithm = super()._algorithm()
+        counts = isinstance(self._loss(), PoissonLoss) and isinstance(self.algorithm, str)
+        return CountDescent(inner=algorithm) if counts else algorithm
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
         """Fit on X (n, d) and y (n,); charges the ledger once.
@@ -533,8 +540,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             self.highest_ = min(result.highest, LARGEST_LOG)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predictions (rows,) for X (rows, d)."""
-        return self._margins(X)[:, 0]
+        """Predictions (rows,) for X (rows, d): margins, or of counts what is expected."""
+        margins = self._margins(X)[:, 0]
+        return expected_counts(margins, self.highest_) if self.link == "log" else margins
 
 
 _OUTSIDE = ("invalid='raise': the refusal of non-finite rows is outside the guarantee.",)

@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from privtail.algorithms.count_descent import CountDescent
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateRegressor, require_number
 from privtail.losses import AnyLoss, PoissonLoss, Targets, loss_by_name
-from privtail.model import GENERALIZED, Link, expected_counts
+from privtail.model import GENERALIZED, Link
 
 
 @dataclass(eq=False, repr=False)
@@ -54,17 +50,6 @@ class DPPoissonRegressor(PrivateRegressor):
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
-
-    def _default(self) -> Algorithm:
-        return ScaledDescent(targets="count")
-
-    def _algorithm(self) -> Algorithm:
-        algorithm = super()._algorithm()
-        return CountDescent(inner=algorithm) if isinstance(self.algorithm, str) else algorithm
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Expected counts (rows,) for X (rows, d)."""
-        return expected_counts(self._margins(X)[:, 0], self.highest_)
 
 
 @dataclass(eq=False, repr=False)
@@ -115,13 +100,3 @@ class DPGeneralizedLinearEstimator(PrivateRegressor):
 
     def _default(self) -> Algorithm:
         return ScaledDescent(targets=self._target_kind)
-
-    def _algorithm(self) -> Algorithm:
-        algorithm = super()._algorithm()
-        counts = isinstance(self._loss(), PoissonLoss) and isinstance(self.algorithm, str)
-        return CountDescent(inner=algorithm) if counts else algorithm
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Margins (rows,) for X (rows, d); exponentials of these for counts."""
-        margins = self._margins(X)[:, 0]
-        return margins if self.link == "identity" else expected_counts(margins, self.highest_)

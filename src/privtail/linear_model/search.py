@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
 from privtail.errors import InvalidInput, UnsupportedAccounting
+from privtail.linear_model.classification import outputs_of
 from privtail.linear_model.fitting import (
     PrivateEstimator,
     PrivateLinearModel,
@@ -279,7 +280,7 @@ def _labels(estimator: PrivateLinearModel) -> Sequence[Any] | None:
 def _score(estimator: PrivateLinearModel, labels: Sequence[Any] | None) -> Loss:
     """What a held-out record is charged to a candidate."""
     if labels is not None:
-        return WrongLabel(outputs=1 if len(labels) == 2 else len(labels))
+        return WrongLabel(outputs=outputs_of(len(labels)))
     loss: Any = estimator.objective() if isinstance(estimator, PrivateRegressor) else None
     if isinstance(loss, GeneralLoss) or loss is None or loss.targets != "real":
         raise InvalidInput(
