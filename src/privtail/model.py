@@ -135,6 +135,16 @@ class Model:
         """Names of the coefficients, such as ``age`` and ``education=Masters``."""
         return tuple(feature for column in self.columns for feature in column.features)
 
+    @property
+    def numeric(self) -> list[str]:
+        """Names of the columns of numbers."""
+        return [column.name for column in self.columns if column.categories is None]
+
+    @property
+    def categories(self) -> dict[str, tuple[Label, ...]]:
+        """Declared categories of the others, by name."""
+        return {c.name: c.categories for c in self.columns if c.categories is not None}
+
     # ---------------------------------------------------------------- use
 
     def predict(self, data: Any) -> NDArray[Any]:
@@ -192,7 +202,7 @@ class Model:
             )
         yield from feature_blocks(
             {column.name: data[column.name] for column in self.columns},
-            {c.name: c.categories for c in self.columns if c.categories is not None},
+            self.categories,
         )
 
     # ---------------------------------------------------------------- written

@@ -64,7 +64,7 @@ class Comparison:
             delta=fitted.statement.delta,
             train=(rows, y),
             test=(test_rows, y_test),
-            categories={c.name: c.categories for c in fitted.columns if c.categories is not None},
+            categories=fitted.categories,
             open_accuracy=float(without.score(X_test, y_test)),
             majority=float(np.mean(y_test == labels[counts.argmax()])),
         )
@@ -154,8 +154,7 @@ class Comparison:
 
 def _columns(model: Model, path: Path) -> tuple[Columns, NDArray[Any]]:
     """Feature columns and labels of a table."""
-    numbers = [column.name for column in model.columns if column.categories is None]
-    labels = {c.name: c.categories for c in model.columns if c.categories is not None}
-    columns = TableFile(path).columns(numbers, {**labels, model.target: model.classes}, numbers)
+    labels = {**model.categories, model.target: model.classes}
+    columns = TableFile(path).columns(model.numeric, labels, model.numeric)
     target = columns.pop(model.target)
     return {column.name: columns[column.name] for column in model.columns}, target.astype(str)

@@ -49,12 +49,10 @@ def predict(
         out = None
     output.require_free(out, model, data)
     fitted = load(model)
-    numbers = [column.name for column in fitted.columns if column.categories is None]
-    categories = {c.name: c.categories for c in fitted.columns if c.categories is not None}
     needed = [column.name for column in fitted.columns]
     TableFile(data).require(needed, f"needed by {model}")
-    table = TableFile(data, numeric=numbers, categories=categories)
-    blocks = column_blocks(table, numbers, categories)
+    table = TableFile(data, numeric=fitted.numeric, categories=fitted.categories)
+    blocks = column_blocks(table, fitted.numeric, fitted.categories)
     if out is None:
         for text in _pages(fitted, blocks):
             show(text.rstrip("\n"))
