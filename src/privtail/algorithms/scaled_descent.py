@@ -138,20 +138,19 @@ class ScaledDescent:
         """The eight stages."""
         if self._alone(multiplier, problem):
             return self._constant.plan(self._whole(multiplier), problem)
-        begin, end = self._levels(multiplier, problem)
         short, usual, wide = self._phases(multiplier, problem)
         descent = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
         plan = compose(
             self._looks.plan(self._scales(multiplier, problem), problem),
             self._screened(multiplier, problem),
-            begin.plan(problem) if self._numbers(problem) else (),
+            self._level(multiplier, problem).plan(problem) if self._numbers(problem) else (),
             self._frequencies(multiplier, problem).plan(problem) if self._labels else (),
             Metric.plan(self._price(2 * self.moment_share, multiplier), problem),
             (Round(events=(descent,), times=short),),
             Sizes.plan(self._sizes(multiplier, problem), problem),
             (Round(events=(descent,), times=usual + wide),),
             self._bold.plan(CASUAL * self._comparison(multiplier), problem) if wide else (),
-            end.plan(problem) if self._least(problem) else (),
+            self._end(multiplier).plan(problem) if self._least(problem) else (),
             self._sure.plan(self._comparison(multiplier), problem),
         )
         return tuple(r for r in plan if r.times)
@@ -193,7 +192,7 @@ class ScaledDescent:
             pays = partial(self._pays, curator, loss, standard, multiplier)
             w = descent.widened(w, threshold, wide, sizes, pays)
         if self._least(problem):  # 7
-            _, end = self._levels(multiplier, problem)
+            end = self._end(multiplier)
             widest = sizes.widest(end.deviation(problem), standard.unit)
             w = end.run(curator, loss, w, widest, doubt=1.0)
         known = self._numbers(problem) or self._labels or start is not None or not standard.seen
@@ -239,15 +238,18 @@ class ScaledDescent:
     def _constant(self) -> Constant:
         return Constant(squares=self.squares)
 
-    def _levels(self, multiplier: float, problem: Problem) -> tuple[Level, Level]:
-        """Of the constant: the usual share, or more where that would not do; and of the end."""
+    def _level(self, multiplier: float, problem: Problem) -> Level:
+        """Of the constant: the usual share, or more where that would not do."""
         usual, least = (
-            self._price(share, multiplier) for share in (self.level_share, LARGEST_LEVEL)
+            self._price(share, multiplier).multiplier for share in (self.level_share, LARGEST_LEVEL)
         )
-        sharp = problem.n / problem.max_rows / SHARP
-        first = max(least.multiplier, min(usual.multiplier, sharp))
+        noise = max(least, min(usual, problem.n / problem.max_rows / SHARP))
         times = 1 if self.squares else MOVES
-        return Level(GaussianNoise(first * math.sqrt(times)), times), Level(usual)
+        return Level(GaussianNoise(noise * math.sqrt(times)), times)
+
+    def _end(self, multiplier: float) -> Level:
+        """Of the residuals."""
+        return Level(self._price(self.level_share, multiplier))
 
     def _sizes(self, multiplier: float, problem: Problem) -> GaussianNoise:
         return no_finer(self._price(2 * self.size_share, multiplier).multiplier, problem, RAREST)
@@ -329,8 +331,7 @@ class ScaledDescent:
             w = constant if start is None else standard.start(problem, start)
             return w, constant, rarity(often)
         if self._numbers(problem):
-            level, _ = self._levels(multiplier, problem)
-            w = settled(curator, loss, standard, level, start)
+            w = settled(curator, loss, standard, self._level(multiplier, problem), start)
         else:
             w = standard.start(problem, start)
         return w, w, 1.0

@@ -49,6 +49,7 @@ class Standard:
     level : centre of the target; 0 for labels, or without an intercept.
     seen : whether the target's histogram rose above its noise; without it any move is noise.
     resolved : whether it told the target's scale, and not only a cell that holds it.
+    deviation : root mean square of the target around its centre, as far as it was seen.
     """
 
     scales: Doubles
