@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from privtail.algorithms import NAMES
+from privtail.algorithms import NAMES, LaplacePeeling, OneShotPeeling, SparsePeeling
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 from privtail.statement import verify
 from privtail.trusted.ledger import Ledger
+from privtail.trusted.means import TruncatedMean
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
 LARGE = {"sample-and-aggregate"}
@@ -62,6 +63,16 @@ def test_noise_that_follows_the_data_has_no_public_size(table):
     assert "noise error  not public" in str(model.plan_)
     assert "× S" in str(model.privacy_)
     assert "correctly rounded" in " ".join(str(model.privacy_).split())
+
+
+@pytest.mark.parametrize("sparsity", [1, 2])
+@pytest.mark.parametrize("printed", [True, False])
+def test_a_step_that_selects_and_measures_is_one_step(table, sparsity, printed):
+    X, y, _ = table
+    peeling = (LaplacePeeling if printed else OneShotPeeling)(sparsity=sparsity)
+    algorithm = SparsePeeling(mean=TruncatedMean(2.0), steps=4, step_size=0.5, peeling=peeling)
+    model = DPLinearRegression(algorithm=algorithm, fit_intercept=False, **SIMULATED).fit(X, y)
+    assert model.plan_.steps == model.n_iter_ == 4
 
 
 @pytest.mark.parametrize("name", ["clipped-spgd", "catoni-descent"])

@@ -112,18 +112,22 @@ class FitPlan:
                 "model. More records, a larger epsilon or fewer features would help."
             )
 
-    def _asked(self, *questions: str) -> Iterator[tuple[Round, Event]]:
-        """Releases of these questions: no selections, and no numbers where there are vectors.
+    def _asked(self, *questions: str) -> list[tuple[Round, Event]]:
+        """Releases of these questions, the last of each round.
 
-        Numbers alone, and nothing selected, are a constant's.
+        No selections, and no numbers, where there are vectors. Numbers alone, and nothing selected,
+        are a constant's.
         """
-        asked = [(r, e) for r in self.releases for e in r.events if e.question in questions]
-        vectors = [(r, e) for r, e in asked if e.law != "noisy_max" and e.coordinates > 1]
+        asked = [
+            (i, e) for i, r in enumerate(self.releases) for e in r.events if e.question in questions
+        ]
+        vectors = [(i, e) for i, e in asked if e.law != "noisy_max" and e.coordinates > 1]
         constant = self.problem.rows > 1 and all(
             e.question == "gradient" and e.law != "noisy_max" and e.coordinates == 1
             for _, e in asked
         )
-        return iter(vectors or ([] if constant else asked))
+        last = dict(vectors or ([] if constant else asked))
+        return [(self.releases[i], e) for i, e in last.items()]
 
     # ---------------------------------------------------------------- shown
 
