@@ -81,9 +81,11 @@ def exponent(theta: float) -> float:
     return (theta - 1) / theta
 
 
+PUBLISHED = Published(name=SEARCH, build=search, printed=printed, keeps_path=False)
+DEFAULT = Auto(make=auto)
 METHODS = (
-    Published(name=SEARCH, build=search, printed=printed, keeps_path=False),
-    Auto(make=auto),
+    PUBLISHED,
+    DEFAULT,
     Reference(name=NONE, solve=lambda task, setting: np.zeros(task.d)),
 )
 CHOICES = (
@@ -127,6 +129,14 @@ def rate(theta: float, data: Any, sentence: str) -> Claim:
 BY_N = (NORM[1.25], NORM[1.5], NORM[2.0], COORDINATES[1.5], COORDINATES[2.0], NORM_STUDENT,
         NORM_LOGNORMAL)  # fmt: skip
 
+FULL_BY_N = Grid(
+    fixed={"d": 2, "points": 10_000},
+    points=(1e3, 3e3, 1e4, 3e4, 1e5),
+    epsilons=(0.2, 1.0),
+    repetitions=20,
+    varied=3,
+)
+
 ERROR_N = Study(
     name="wang2022-n",
     item="theorems 1 and 2",
@@ -138,13 +148,7 @@ ERROR_N = Study(
     quick=Grid(
         fixed={"d": 2}, points=(1e3, 3e3, 1e4, 3e4), epsilons=(0.2,), repetitions=10, varied=3
     ),
-    full=Grid(
-        fixed={"d": 2, "points": 10_000},
-        points=(1e3, 3e3, 1e4, 3e4, 1e5),
-        epsilons=(0.2, 1.0),
-        repetitions=20,
-        varied=3,
-    ),
+    full=FULL_BY_N,
     guides={
         **{NORM[t].name: -exponent(t) for t in NORM},
         **{COORDINATES[t].name: -exponent(t) for t in COORDINATES},
@@ -226,24 +230,18 @@ ERROR_THETA = Study(
     name="wang2022-theta",
     item="theorem 2",
     title="ℓ1 regression, d = 2, n = 10,000: what a wrong θ costs",
-    axis=Axis(name="n", label="records n", log=True),
+    axis=RECORDS,
     metrics=(RISK,),
     data=(COORDINATES[1.5],),
     methods=(
-        Published(name=SEARCH, build=search, printed=printed, keeps_path=False),
+        PUBLISHED,
         Published(name="ι as printed", build=other_scale, keeps_path=False),
-        Auto(make=auto),
+        DEFAULT,
     ),
     quick=Grid(
         fixed={"d": 2}, points=(1e3, 3e3, 1e4, 3e4), epsilons=(0.2,), repetitions=10, varied=0
     ),
-    full=Grid(
-        fixed={"d": 2, "points": 10_000},
-        points=(1e3, 3e3, 1e4, 3e4, 1e5),
-        epsilons=(0.2, 1.0),
-        repetitions=20,
-        varied=3,
-    ),
+    full=FULL_BY_N,
     delta=lambda n: 0.0,
     choices=WITH_POINTS,
     claims=(
