@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from privtail.data import ADULT, adult_schema
-from privtail.data.catalogue import BESIDE, CATALOGUE
+from privtail.data.catalogue import BESIDE, CATALOGUE, folder
 from privtail.linear_model import (
     DPHuberRegressor,
     DPLADRegressor,
@@ -183,7 +182,7 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=", ".join(TABLES))
     parser.add_argument("--epsilon", type=float, nargs="+", default=[2.0])
     parser.add_argument("--seeds", type=int, default=9)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("PRIVTAIL_DATA", BESIDE)))
+    parser.add_argument("--data", type=Path, default=folder() or Path(BESIDE))
     asked = parser.parse_args()
     if unknown := set(asked.tables) - set(TABLES):
         parser.error(f"unknown table {min(unknown)!r}; there are {', '.join(TABLES)}")
