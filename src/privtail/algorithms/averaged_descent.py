@@ -63,7 +63,13 @@ class _Phase:
 
 
 class AveragedDescent:
-    """Proximal steps in a metric, from noisy gradients.
+    """Proximal steps in a metric, from noisy gradients of rows and residuals that are clipped.
+
+    Parameters
+    ----------
+    metric : of the steps; rows are shrunk to its reach.
+    law : the noise of every gradient.
+    unit : scale of the target; noise alone walks at most ``most_noise`` of them.
 
     Attributes
     ----------
