@@ -244,7 +244,7 @@ METHODS: tuple[Method, ...] = (
         fit=_best([_with_bounds("diffprivlib", s) for s in SHARES]),
     ),
     Method(
-        name="JAX-Privacy, best", kind="oracle", peer="jax_privacy", runs=1,
+        name="JAX-Privacy, best", kind="oracle", peer="jax_privacy", runs=3, patience=1.0,
         fit=_best([_jax_privacy(c, r) for c in (1.0, 10.0, 100.0) for r in (0.05, 0.5)]),
     ),
     Method(name="constant", kind="not private", fit=_reference(baselines.constant)),
