@@ -39,7 +39,7 @@ help:
 	@echo 'make lint        the first three of these alone'
 	@echo 'make audits      every published algorithm: what an audit finds of its epsilon, in five minutes'
 	@echo 'make bench       speed and memory, beside the plain gradient and the limits we set ourselves'
-	@echo 'make peers       environments of diffprivlib, Opacus and DP-EBM, for the next'
+	@echo 'make peers       environments of diffprivlib, Opacus, JAX-Privacy and DP-EBM, for the next'
 	@echo 'make accuracy    the table: defaults, published algorithms, peers, baselines; what is'
 	@echo '                 missing is computed. make accuracy QUICK=1: a small one of its own'
 	@echo 'make reproduce   the experiments of the papers in small, and the report on their claims'
@@ -94,7 +94,7 @@ PRIVTAIL_PEERS ?= $(or $(TMPDIR),/tmp)/privtail-peers
 export PRIVTAIL_PEERS
 
 peers: $(READY)
-	@for name in diffprivlib opacus interpret; do \
+	@for name in diffprivlib opacus jax_privacy interpret; do \
 	  echo "installing benchmarks/peers/$$name.txt in $(PRIVTAIL_PEERS)/$$name"; \
 	  "$(PY)" -m venv "$(PRIVTAIL_PEERS)/$$name" && \
 	  "$(PRIVTAIL_PEERS)/$$name/bin/python" -m pip install --quiet \

@@ -104,7 +104,7 @@ FINE = 2.0**20
 
 
 @cache
-def sgd_noise(epsilon: float, delta: float, steps: int = SGD_STEPS) -> float:
+def sgd_noise(epsilon: float, delta: float, steps: int = SGD_STEPS, rate: float = RATE) -> float:
     """Noise of a clipped sum over Poisson batches, in clipping norms, under replace-one."""
 
     def plan(multiplier: float) -> Plan:
@@ -112,7 +112,7 @@ def sgd_noise(epsilon: float, delta: float, steps: int = SGD_STEPS) -> float:
             law="gaussian", scale=multiplier * FINE, radius=FINE, diameter=2 * FINE, coordinates=1,
             unit=1 / FINE, question="",
         )  # fmt: skip
-        return (Round(events=(event,), times=steps, sampling=PoissonBatches(RATE)),)
+        return (Round(events=(event,), times=steps, sampling=PoissonBatches(rate)),)
 
     return calibrate(plan, Budget(epsilon, delta))
 

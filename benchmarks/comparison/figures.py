@@ -44,6 +44,7 @@ LOOKS = {
     "privtail, ten slopes": Look("#56B4E9", "s"),
     PUBLISHED: Look("#D55E00", "^"),
     "Opacus": Look("#009E73", "D"),
+    "JAX-Privacy": Look("#332288", "*"),
     "diffprivlib": Look("#CC79A7", "v"),
     "DP-EBM": Look("#8C564B", "P"),
     "clipped descent": Look("#E69F00", "X"),

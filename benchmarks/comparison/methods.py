@@ -121,6 +121,14 @@ def _opacus(problem: Problem, sample: Sample, epsilon: float, seed: int) -> Fitt
     return _asked("opacus", problem, sample, epsilon, seed, given)
 
 
+def _jax_privacy(clip: float, rate: float) -> Fit:
+    def fit(problem: Problem, sample: Sample, epsilon: float, seed: int) -> Fitted:
+        given = {"clip": clip, "rate": rate}
+        return _asked("jax_privacy", problem, sample, epsilon, seed, given)
+
+    return fit
+
+
 def _asked(
     name: str, problem: Problem, sample: Sample, epsilon: float, seed: int, given: dict[str, Any]
 ) -> Fitted:
@@ -210,6 +218,10 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(name="Opacus", kind="peer", fit=_opacus, peer="opacus", runs=3),
     Method(
+        name="JAX-Privacy", kind="peer", fit=_jax_privacy(1.0, 0.5), peer="jax_privacy", runs=3,
+        patience=1.0,
+    ),
+    Method(
         name="DP-EBM", kind="peer", fit=_peer("interpret"), peer="interpret", runs=3,
         fits=lambda p: p.classes < 3 and few(p),
     ),
@@ -230,6 +242,10 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="diffprivlib, best bounds", kind="oracle", peer="diffprivlib", runs=3,
         fit=_best([_with_bounds("diffprivlib", s) for s in SHARES]),
+    ),
+    Method(
+        name="JAX-Privacy, best", kind="oracle", peer="jax_privacy", runs=3, patience=1.0,
+        fit=_best([_jax_privacy(c, r) for c in (1.0, 10.0, 100.0) for r in (0.05, 0.5)]),
     ),
     Method(name="constant", kind="not private", fit=_reference(baselines.constant)),
     Method(

@@ -17,6 +17,10 @@ import numpy as np
 from benchmarks.comparison.problems import Doubles, Problem, Sample
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "peers"
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+}  # fmt: skip
 
 
 def environments() -> Path:
@@ -57,7 +61,7 @@ def _plain(x: Doubles) -> list[float]:
 
 @cache
 def _process(name: str) -> subprocess.Popen[str]:
-    limited = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    limited = {**os.environ, **ONE_THREAD}
     limited.pop("PYTHONPATH", None)
     process = subprocess.Popen(
         [_python(name), SCRIPTS / f"fit_{name}.py"], text=True, env=limited,

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.linalg import toeplitz
 from scipy.special import ndtr
 
 from benchmarks.comparison import baselines, figures, methods, page, peers, report, runner
@@ -288,7 +289,7 @@ def test_every_made_part_of_the_page_is_what_the_results_say() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["diffprivlib", "Opacus", "DP-EBM"])
+@pytest.mark.parametrize("name", ["diffprivlib", "Opacus", "JAX-Privacy", "DP-EBM"])
 @pytest.mark.parametrize("classes", [0, 2])
 def test_peers_answer(name: str, classes: int) -> None:
     method = next(m for m in methods.METHODS if m.name == name)
@@ -300,6 +301,23 @@ def test_peers_answer(name: str, classes: int) -> None:
     assert found.seconds > 0
     if classes:
         assert set(found.predicted) <= {0.0, 1.0}
+
+
+@pytest.mark.slow
+def test_noise_of_jax_privacy_is_that_of_replaced_records() -> None:
+    # As above, slopes walk by noise alone. In every fourth step a record is in the batch with
+    # probability .04; a step's noise is what solving with these four bands makes of white noise.
+    if missing := methods.missing(next(m for m in methods.METHODS if m.name == "JAX-Privacy")):
+        pytest.skip(missing)
+    n, d, steps, bands = 1_000, 4_000, 500, [0.60990065, 0.5003691, 0.45685387, 0.4110187]
+    records = Sample(X=np.zeros((n, d)), y=np.zeros(n), X_test=np.zeros((1, d)), y_test=np.zeros(1))
+    problem = easy(d=d, n=n)
+    answer = peers.ask("jax_privacy", problem, records, epsilon=0.7, seed=1, clip=3.0, rate=0.25)
+    white = baselines.sgd_noise(0.7, problem.delta, steps // 4, 0.04)
+    mixed = toeplitz(bands + [0.0] * (steps - 4), np.zeros(steps))
+    walked = np.linalg.norm(np.linalg.solve(mixed.T, np.ones(steps)))
+    expected = 0.25 * 3.0 * white * walked / (0.01 * n)
+    assert np.std(np.array(answer["w"])[:-1]) == pytest.approx(expected, rel=0.055)
 
 
 @pytest.mark.slow
