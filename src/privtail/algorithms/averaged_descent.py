@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.algorithms.level import bend
+from privtail.algorithms.level import bend, kinked
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.sizes import Sizes
 from privtail.domains import L2, Domain, Slopes, Unconstrained
@@ -47,19 +47,28 @@ class _Phase:
     Attributes
     ----------
     mean : how rows and residuals are clipped.
-    steps, length : how many, and how long each is.
+    steps, length : how many, and how long the first is.
     std : noise of a gradient.
+    shrinking : whether steps become shorter, to nothing: at a kink steps of one length go to and
+        fro for ever.
     """
 
     mean: MallowsMean
     steps: int
     length: float
     std: float
+    shrinking: bool
 
     @property
     def skipped(self) -> int:
-        """Iterates that do not enter the average."""
-        return self.steps // 3
+        """Iterates that do not enter the average: a third, or all but the last tenth."""
+        return self.steps - max(1, self.steps // 10) if self.shrinking else self.steps // 3
+
+    @property
+    def lengths(self) -> Doubles:
+        """(steps,) of all steps (shrinking: Zamani and Glineur 2023)."""
+        steps = np.arange(self.steps)
+        return self.length * (1 - steps / self.steps if self.shrinking else np.ones(self.steps))
 
 
 class AveragedDescent:
@@ -85,7 +94,7 @@ class AveragedDescent:
         self._noise = np.zeros(len(metric.values))
 
     def run(self, w: Doubles, threshold: float, steps: int) -> Doubles:
-        """Average of the later two thirds of the iterates from ``w``; ``w`` without a step."""
+        """Average of the last iterates from ``w``; ``w`` without a step."""
         return self._run(w, self._phase(threshold, 1.0, steps)) if steps else w
 
     @property
@@ -128,13 +137,14 @@ class AveragedDescent:
         std = self._law.event(problem.gradient(mean)).std
         first = 1 / bend(self.loss, self._unit)
         walk = std * math.sqrt(steps * problem.outputs) * self._metric.spread
-        return _Phase(mean, steps, min(first, self._most / walk) if walk > 0 else first, std)
+        length = min(first, self._most / walk) if walk > 0 else first
+        return _Phase(mean, steps, length, std, kinked(self.loss))
 
     def _run(self, w: Doubles, phase: _Phase) -> Doubles:
-        total = np.zeros_like(w)
+        total, lengths = np.zeros_like(w), phase.lengths
         for t, batch in enumerate(self._curator.rounds(Everyone(), phase.steps)):
             g = batch.gradient(self.loss, w, phase.mean).release(self._law)
-            w = self._metric.step(self._domain, w, g.reshape(w.shape), phase.length)
+            w = self._metric.step(self._domain, w, g.reshape(w.shape), float(lengths[t]))
             total += w if t >= phase.skipped else 0.0
         lasting, added = self._averaged(phase, _contracts(self.loss))
         self._noise = np.hypot(lasting * self._noise, added)
@@ -154,7 +164,7 @@ class AveragedDescent:
         left = np.array([_left(float(rate), phase) for rate in rates])[each]
         kept = np.arange(phase.skipped, phase.steps) + 1
         start = np.mean((1 - rates[:, None]) ** kept, axis=1)[each]
-        return start, np.asarray(phase.length * phase.std * left / np.sqrt(self._metric.values))
+        return start, np.asarray(phase.std * left / np.sqrt(self._metric.values))
 
     def _block(self, d: int) -> int:
         """Directions that are judged together: all where slopes may not move one by one."""
@@ -173,11 +183,11 @@ def _mixed(before: Doubles, after: Doubles, shares: Doubles) -> Doubles:
 
 
 def _left(rate: float, phase: _Phase) -> float:
-    """Deviation of an average of iterates whose noise of deviation 1 contracts at this rate."""
+    """Length of what an average keeps of the steps where a step contracts at this rate."""
     times = np.arange(phase.steps)
     gaps = times[phase.skipped :] - times[:, None]
     left = np.where(gaps >= 0, (1 - min(1.0, rate)) ** np.maximum(gaps, 0), 0.0).mean(axis=1)
-    return float(np.linalg.norm(left))
+    return float(np.linalg.norm(phase.lengths * left))
 
 
 def _shares(seen: Doubles, variances: Doubles, size: int) -> Doubles:

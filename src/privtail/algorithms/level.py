@@ -72,3 +72,8 @@ def bend(loss: Loss, unit: float) -> float:
     """Curvature of a loss; of one with a kink, over moves of the target's scale."""
     bend = loss.curvature if loss.curvature < STEEPEST else loss.lipschitz / unit
     return bend if 0 < bend < math.inf else 1.0
+
+
+def kinked(loss: Loss) -> bool:
+    """Whether derivatives jump, so that no step is short enough for its curvature."""
+    return loss.lipschitz < STEEPEST <= loss.curvature

@@ -15,13 +15,13 @@ from privtail.algorithms.averaged_descent import RUNGS, AveragedDescent
 from privtail.algorithms.comparison import Comparison, no_finer
 from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
-from privtail.algorithms.level import STEEPEST, Level
+from privtail.algorithms.level import STEEPEST, Level, kinked
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.quantile_scales import BEYOND, RARE, QuantileScales
 from privtail.algorithms.result import Result
 from privtail.algorithms.screening import Screening
 from privtail.algorithms.sizes import Sizes
-from privtail.algorithms.standardized import Standard, without_slopes
+from privtail.algorithms.standardized import Standard, tempered, without_slopes
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import (
@@ -71,8 +71,9 @@ UNCLAMPED = 4.0
 class ScaledDescent:
     """Full-batch proximal descent that needs to know nothing about the data.
 
-    1. Centre and scale every feature (and a numeric target) by private quantiles. With
-       ``sparsity``, keep the features that the target goes with (`Screening`).
+    1. Centre and scale every feature (and a numeric target) by private quantiles; beside a numeric
+       target, features of heavier tails by more (`tempered`). With ``sparsity``, keep the features
+       that the target goes with (`Screening`).
     2. For numbers: the mean of the target, or what else is the best constant (`Level`); how often
        labels occur (`Frequencies`).
     3. Buy second moments of the features: the `Metric` of the steps.
@@ -96,7 +97,8 @@ class ScaledDescent:
     Not from a paper. A step is a Newton step for a bound of the Hessian (Boehning and Lindsay
     1988) with the gradients of Mallows (1975): residuals clipped at the threshold, rows shrunk to
     their typical length (with budget to spare, to a longer one). Skewed noise moves their intercept
-    alone, which stage 7 mends. The later two thirds of the iterates of a stage are averaged.
+    alone, which stage 7 mends. The later two thirds of the iterates of a stage are averaged; of a
+    loss with a kink the last tenth, after steps that shrink to nothing.
 
     Parameters
     ----------
@@ -317,7 +319,7 @@ class ScaledDescent:
             found = Screening(sparsity=self.sparsity).run(
                 curator, loss, found, *self._screening(multiplier, curator.problem)
             )
-        return Standard.of(found, curator)
+        return Standard.of(tempered(found) if self.targets == "real" else found, curator)
 
     def _begun(
         self, curator: Curator, loss: Loss, standard: Standard, multiplier: float,
@@ -366,7 +368,7 @@ class ScaledDescent:
 
     def _seen(self, sizes: Sizes, loss: Loss, clipped: float) -> float:
         """The threshold that clips as many of the records with a derivative as it should."""
-        if loss.lipschitz < STEEPEST <= loss.curvature:
+        if kinked(loss):
             return loss.lipschitz  # a kink: how often either side occurs says nothing
         heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
         return heaviest * sizes.quantile(1 - clipped)

@@ -38,6 +38,10 @@ NO_GAIN = (
 )
 
 
+HEAVIER = 1.5
+"""A feature whose tails reach so many times farther than is usual counts in larger units."""
+
+
 @dataclass(frozen=True)
 class Standard:
     """A public linear change of features and of the unit of a numeric target.
@@ -184,6 +188,24 @@ class Standardized:
     @staticmethod
     def _frequencies(multiplier: float, problem: Problem) -> Frequencies:
         return Frequencies.priced(multiplier / 2, multiplier / 2, problem)
+
+
+def tempered(found: Scales) -> Scales:
+    """Scales of features and a target, larger where tails are heavier than what they explain.
+
+    How far tails reach is the root mean square over the spread between quartiles. What the bulk of
+    the records says of such a feature need not hold for the few that decide its least squares,
+    unless the target is as heavy, or most features are. In units that grow with the square of the
+    reach these few decide: where x^2 has its mass, x is of the size E x^2 / E|x|.
+    """
+    known = found.scales < BEYOND
+    reach = np.divide(found.deviations, found.scales, out=np.zeros_like(found.scales), where=known)
+    features = known[:-1]
+    if not features.any():
+        return found
+    usual = HEAVIER * max(float(np.median(reach[:-1][features])), float(reach[-1]))
+    times = np.append(np.maximum(1.0, reach[:-1] / usual) ** 2, 1.0)
+    return replace(found, scales=found.scales * times)
 
 
 def without_slopes(w: Doubles, problem: Problem) -> Doubles:
