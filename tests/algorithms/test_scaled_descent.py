@@ -262,7 +262,7 @@ def test_residuals_that_depend_on_features_call_for_least_squares():
 
 
 def test_a_feature_of_heavier_tails_than_the_target_is_fitted_where_its_squares_are():
-    """Its slope in the bulk would lead far away where it is large: to 2.7 times the constant or more."""
+    """Its slope in the bulk would lead far away where it is large: to 2.7 times the constant."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 5))
     X[:, 0] = np.exp(2 * rng.normal(size=20_000))

@@ -189,6 +189,17 @@ def test_any_loss_with_any_penalty(table):
     )
     assert private.fit(X, y).score(X, y) > 0.2
 
+def test_squares_are_the_same_model_under_either_name():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5_000, 3))
+    y = X[:, 0] + rng.lognormal(0, 1.5, 5_000)
+    seeded = {"epsilon": 1, "noise": "simulated", "random_state": 0}
+    named = DPGeneralizedLinearEstimator("squared", **seeded).fit(X, y)
+    own = DPLinearRegression(**seeded).fit(X, y)
+    assert named.coef_.tolist() == own.coef_.tolist()
+    assert named.intercept_ == own.intercept_
+
+
 
 # --- privately ----------------------------------------------------------------------------------
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from privtail.algorithms.protocol import Algorithm
-from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateRegressor, require_number
@@ -97,6 +95,3 @@ class DPGeneralizedLinearEstimator(PrivateRegressor):
     @property
     def _target_kind(self) -> Targets:  # type: ignore[override]
         return self._loss().targets
-
-    def _default(self) -> Algorithm:
-        return ScaledDescent(targets=self._target_kind)
