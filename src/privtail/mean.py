@@ -35,8 +35,26 @@ Method = Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"
 METHODS: tuple[Method, ...] = get_args(Method)
 GROUPS = 15
 """Groups of ``"ksu"``, if there are that many records."""
-SCALE_SHARE = 0.15
-"""Part of the squared Gaussian-DP parameter that buys centre and scale."""
+SCALE_SHARE, LARGEST_SHARE = 0.15, 0.5
+"""Parts of the squared Gaussian-DP parameter that buy centre and scale: usually, and at most.
+
+More than usual goes there where less would not find a column that lies far from zero.
+"""
+
+UNSEEN = (
+    "{count} of {d} columns did not rise above the noise of histograms of their own: their means "
+    "say little, and may be off by more than the noise that is stated."
+)
+UNSURE = (
+    "The noise is so large that a column far from zero may be looked for in the wrong place: then "
+    "its mean is off by more than the noise that is stated."
+)
+
+LOOKS = QuantileScales(narrow=True, pooling=6)
+"""What finds the columns: a mean clipped to a cell that holds nearly all loses little.
+
+If it loses a part p of the records, the mean is off by sqrt(p) deviations at most.
+"""
 
 
 def interval(value: Any, std: Any, level: float) -> NDArray[np.float64]:
@@ -129,8 +147,10 @@ def private_mean(
 ) -> MeanEstimate:
     """Differentially private mean of columns that may be unbounded.
 
-    Called with a budget alone it buys centre and scale of every column from a private histogram,
-    so nobody must know a bound or a moment.
+    Called with a budget alone it buys centre and scale of every column from private histograms, so
+    nobody must know a bound or a moment. Usually they cost 15 % of the squared Gaussian-DP
+    parameter; up to half of it where less would not find a column that lies far from zero. The
+    statement's notes say when columns may not have been found.
 
     Parameters
     ----------
@@ -210,9 +230,10 @@ def mean_of(
     fit = _Mean(method, threshold, _centre(centre, threshold, curator), groups, smoothing)
     multiplier = curator.calibrate(lambda m: fit.plan(m, curator.problem))
     value, std, deviations, reliable = fit.run(curator, multiplier)
+    notes = fit.doubts(multiplier, curator.problem, reliable)
     known = reliable & (groups == 1) & (curator.problem.max_rows == 1)
     sampling = np.where(known, deviations / math.sqrt(curator.problem.n), math.nan)
-    return MeanEstimate(value, std, sampling, reliable, state(curator))
+    return MeanEstimate(value, std, sampling, reliable, state(curator, notes))
 
 
 def truncation_threshold(
@@ -309,7 +330,7 @@ class _Mean:
             last = (Round(events=(GaussianNoise(multiplier).event(answer),)),)
         if self.threshold is not None:
             return last
-        return compose(QuantileScales().plan(self._scales(multiplier), problem), last)
+        return compose(LOOKS.plan(self._scales(multiplier, problem), problem), last)
 
     def run(
         self, curator: Curator, multiplier: float
@@ -320,7 +341,7 @@ class _Mean:
             scales, centres, deviations = np.ones(d), self.centre, np.full(d, math.nan)
             reliable, threshold = np.ones(d, dtype=np.bool_), self.threshold
         else:
-            found = QuantileScales().run(curator, self._scales(multiplier))
+            found = LOOKS.run(curator, self._scales(multiplier, curator.problem))
             deviations = found.deviations
             if curator.sparse:
                 found = _around_zero(found)
@@ -337,6 +358,17 @@ class _Mean:
         std = noise.event(answer.sensitivity).std
         z = answer.release(noise)
         return centres + scales * z, std * scales, deviations, reliable
+
+    def doubts(
+        self, multiplier: float, problem: Problem, reliable: NDArray[np.bool_]
+    ) -> tuple[str, ...]:
+        """What the statement should say of the columns that may not have been found."""
+        if self.threshold is not None:
+            return ()
+        hidden, scales = int(np.sum(~reliable)), self._scales(multiplier, problem)
+        unsure = scales > LOOKS.clear(scales, problem) * (1 + 1e-9)
+        unseen = UNSEEN.format(count=hidden, d=problem.d)
+        return (unseen,) * (hidden > 0) + (UNSURE,) * unsure
 
     def _stage(self) -> CoinPress | MedianOfNoisyMeans | None:
         """What finds the mean in the coarse range, where it is more than one release."""
@@ -357,8 +389,13 @@ class _Mean:
             return found.deviations * wide, 1.0
         return found.deviations if self.method == "coinpress" else found.tails, 1.0
 
-    def _scales(self, multiplier: float) -> float:
-        return multiplier * math.sqrt((1 - SCALE_SHARE) / (2 * SCALE_SHARE))
+    def _scales(self, multiplier: float, problem: Problem) -> float:
+        """Noise of one release that pays for centres and scales."""
+        usual, least = (
+            multiplier * math.sqrt((1 - share) / (2 * share))
+            for share in (SCALE_SHARE, LARGEST_SHARE)
+        )
+        return max(least, min(usual, LOOKS.clear(least, problem)))
 
     def _mean(self, threshold: float) -> RobustMean:
         if self.method == "clipped":

@@ -67,3 +67,20 @@ def test_an_exponent_far_from_one_must_stand_out_more():
     ]
     assert np.max(np.abs(found)) < 2.0**20
     assert np.median(np.abs(found)) == 0.0
+
+
+def test_a_place_that_the_budget_cannot_tell_is_said_to_be_so():
+    """n times the Gaussian-DP parameter is 8.8, which is 19 nats at most.
+
+    To tell one of the powers of two, and there one of 3e5 places, takes 19 with all of the budget
+    in one release that leaves nothing for a mean.
+    """
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(320, 2)), 2.1e6 + 4 * rng.normal(size=320)
+    for seed in range(20):
+        model = DPLADRegressor(epsilon=0.1, **{**SIMULATED, "random_state": seed}).fit(X, y)
+        notes = " ".join(model.privacy_.notes)
+        assert "subtract it" in notes
+        assert ("does not rise" in notes) != ("in the wrong place" in notes)
+        near = DPLADRegressor(epsilon=0.1, **{**SIMULATED, "random_state": seed})
+        assert abs(near.fit(X, y - 2.1e6).intercept_) < 40

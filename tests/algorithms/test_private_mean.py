@@ -254,11 +254,11 @@ def test_error_is_noise_sampling_and_bias(method, law, epsilon):
 @every_method
 def test_the_stated_noise_is_the_noise(method, watched):
     """What is released is centre + scale x noisy mean: the noise of a column follows its scale."""
-    sizes = np.logspace(-2, 2, 8)
-    x = np.random.default_rng(3).normal(size=(20_000, 8)) * sizes
+    sizes = np.logspace(-2, 2, 32)
+    x = np.random.default_rng(3).normal(size=(20_000, 32)) * sizes
     found = private_mean(x, epsilon=1.0, method=method, threshold=5.0, **SIMULATED)
     unit = {"ksu": 5 * math.sqrt(math.pi / 2 / (14 + math.pi / 2)), "coinpress": 5}.get(method, 1)
-    assert found.noise_std == pytest.approx(np.full(8, unit * watched.stds[-1]))
+    assert found.noise_std == pytest.approx(np.full(32, unit * watched.stds[-1]))
     found = private_mean(x, epsilon=5.0, method=method, **SIMULATED)
     assert found.reliable.all()
     assert np.ptp(np.log(found.noise_std / sizes)) < math.log(8)
@@ -299,6 +299,43 @@ def test_far_from_zero_the_error_is_relative(method, shift):
     found = private_mean(x, epsilon=1.0, method=method, **SIMULATED)
     assert abs(float(found) - shift) < 4 * found.noise_std
     assert found.noise_std < 0.01 * abs(shift)
+
+
+NARROW = {
+    "years of birth": lambda rng, n, d: np.round(rng.normal(1965, 15, (n, d))),
+    "1e4 +- 1": lambda rng, n, d: rng.normal(1e4, 1, (n, d)),
+    "units": lambda rng, n, d: (1 + rng.normal(size=(n, d))) * 10.0 ** rng.uniform(-6, 6, d),
+}
+
+
+@pytest.mark.parametrize("law", NARROW)
+@pytest.mark.parametrize(("n", "d"), [(1_000, 3), (2_000, 20)])
+def test_columns_far_from_zero_have_means(law, n, d):
+    """Of 360 such tables none held a mean that was off by a deviation."""
+    rng = np.random.default_rng(11)
+    off = []
+    for seed in range(60 // d):
+        x = NARROW[law](rng, n, d)
+        found = private_mean(x, epsilon=0.5, noise="simulated", random_state=seed)
+        off.append(np.abs(found.value - x.mean(axis=0)) / x.std(axis=0))
+        assert found.reliable.all()
+        assert found.privacy_.notes == ()
+    assert np.sum(np.array(off) > 1.0) < 4
+
+
+def test_a_mean_that_was_not_found_is_said_to_be_so():
+    """n times the Gaussian-DP parameter is 5.5: found or not, it is never off silently."""
+    rng = np.random.default_rng(12)
+    silent = 0
+    for seed in range(40):
+        x = 1e4 + rng.normal(size=(200, 2))
+        found = private_mean(x, epsilon=0.1, noise="simulated", random_state=seed)
+        notes = " ".join(found.privacy_.notes)
+        assert ("did not rise" in notes) == (not found.reliable.all())
+        silent += bool(np.abs(found.value - 1e4).max() > 5) and not notes
+    assert silent == 0
+    sure = private_mean(x, epsilon=0.1, threshold=2.0, centre=1e4, **SIMULATED)
+    assert sure.privacy_.notes == ()
 
 
 # --- shapes, containers, promises --------------------------------------------------------------

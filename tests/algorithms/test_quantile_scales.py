@@ -79,10 +79,14 @@ def test_every_constant_has_a_positive_scale(value):
 def test_pooling_costs_one_vote_and_begins_when_noise_is_a_twelfth():
     scales = QuantileScales()
     problem = Problem(n=1000, d=100)
-    assert not scales.pooled(7.4, problem)
-    assert scales.pooled(7.6, problem)
-    for multiplier, votes in ((7.4, 100), (7.6, 1)):
-        event = scales.plan(multiplier, problem)[0].events[0]
+    assert not scales.pooled(8.2, problem)
+    assert scales.pooled(8.4, problem)
+    assert not scales.pooled(1e3, Problem(n=1000, d=1))
+    for multiplier, votes in ((8.2, 100), (8.4, 1)):
+        (looks,) = scales.plan(multiplier, problem)
+        (event,) = looks.events
+        assert looks.times == 4
+        assert event.std == pytest.approx(2 * multiplier * math.sqrt(votes))
         step = 2.0**problem.bits
         assert event.diameter == pytest.approx(math.sqrt(2 * votes) * step)
         assert event.radius == pytest.approx(math.sqrt(votes) * step)
@@ -92,7 +96,7 @@ def test_pooling_costs_one_vote_and_begins_when_noise_is_a_twelfth():
 def test_pooled_columns_share_one_scale():
     counts = np.zeros((1, 259))
     counts[0, 190:200] = 300.0
-    found = described(counts, 1.0, 3_000, EDGES, sharing=3)
+    found = described(counts, 1.0, 3_000, EDGES).shared(3)
     assert len(found.scales) == 3
     assert not found.reliable.any()
     assert len(set(found.centres)) == len(set(found.scales)) == 1
@@ -197,3 +201,57 @@ def test_where_most_columns_differ_each_keeps_its_own_description():
     X = (1 + rng.normal(size=(10_000, 40))) * 10.0 ** rng.uniform(-6, 6, 40)
     estimate = private_mean(X, epsilon=0.5, noise="simulated", random_state=0)
     assert (np.abs(estimate.value - X.mean(axis=0)) < 0.2 * X.std(axis=0)).all()
+
+
+def looked_at(X, *, std, seed=0, **options):
+    """What is found under noise ``std`` in a count of one look."""
+    looks, problem = QuantileScales(**options), Problem(n=len(X), d=X.shape[1])
+    multiplier = std / math.sqrt((1 + looks.zooms) * problem.d)
+    plan = looks.plan(multiplier, problem)
+    assert plan[0].events[0].std == pytest.approx(std)
+    curator = Curator(X, budget=Budget(9.0, 1e-6), noise="simulated", random_state=seed)
+    curator.open(plan)
+    return looks.run(curator, multiplier)
+
+
+FAR = {
+    "years": lambda rng, n: np.round(rng.normal(1965, 15, n)),
+    "times": lambda rng, n: rng.normal(1.7e9, 3e5, n),
+    "far": lambda rng, n: rng.normal(-1e4, 1.0, n),
+}
+
+
+@pytest.mark.parametrize("law", FAR)
+@pytest.mark.parametrize("columns", [1, 30])
+def test_features_far_from_zero_are_found_under_noise(law, columns):
+    """A look has noise n/12, as the target's; each of them fills one power of two."""
+    rng = np.random.default_rng(3)
+    X = np.column_stack([FAR[law](rng, 2_000) for _ in range(columns)])
+    X *= 10.0 ** rng.uniform(-3, 3, columns)
+    for seed in range(30 // columns):
+        found = looked_at(X, std=2_000 / 12, seed=seed, narrow=True)
+        off = np.abs(found.centres - np.median(X, axis=0)) / X.std(axis=0)
+        assert found.reliable.all()
+        assert np.mean(off > 4) < 0.1
+        assert np.mean(found.scales > 10 * X.std(axis=0)) < 0.1
+
+
+def test_a_mean_is_clipped_to_a_needle_and_a_feature_is_not_scaled_by_it():
+    """A tenth of the records lie elsewhere, unseen: a mean loses sqrt(.1) deviations at most."""
+    rng = np.random.default_rng(4)
+    X = np.where(rng.random((1_000, 1)) < 0.9, 7.3, 7.0 + rng.random((1_000, 1)))
+    wide, narrow = (looked_at(X, std=80.0, narrow=n) for n in (False, True))
+    assert wide.scales > X.std()
+    assert narrow.tails < X.std() / 10
+    assert np.abs(narrow.centres - X.mean()) < math.sqrt(0.1) * X.std()
+
+
+def test_looks_at_features_that_need_not_go_closer_add_up():
+    """One look has noise n/10 in a cell, and the column fills many: four see it as one of n/20."""
+    X = np.random.default_rng(5).standard_t(2.5, (2_000, 1))
+    tails = [
+        np.median([looked_at(X, std=std, zooms=zooms, seed=s).tails for s in range(20)])
+        for std, zooms in ((200.0, 3), (200.0, 0), (100.0, 0))
+    ]
+    assert tails[0] == pytest.approx(tails[2], rel=0.2)
+    assert tails[1] < 0.5 * tails[0]

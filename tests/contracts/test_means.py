@@ -538,10 +538,13 @@ def test_moments_attain_their_bound() -> None:
 EDGES = [-HUGE, -1.0, 0.0, TINY, 1.0, 1e200]
 
 
+@pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("columns", [[0], [0, 3], [4, -1, 2], list(range(D))])
 @pytest.mark.parametrize("storage", STORAGES)
-def test_histogram(storage: str, columns: list[int], pooled: bool) -> None:
+def test_histogram(storage: str, columns: list[int], pooled: bool, own: bool) -> None:
+    """Of common edges, or of each column's own: they cost the same."""
+    edges = np.outer(1.0 + np.arange(len(columns)) / 8, EDGES) if own else EDGES
     worst, worst_emptied = np.zeros(3), np.zeros(3)
     rows = [*adversarial_rows(D), (np.full(D, -5.0), -5.0), (np.full(D, 5.0), 5.0)]
     for t in range(len(rows)):
@@ -549,7 +552,7 @@ def test_histogram(storage: str, columns: list[int], pooled: bool) -> None:
         X, y = X0.copy(), Y0.copy()
         X[row], y[row] = rows[-1]
         sets = neighbours(X, y, row, *rows[t], storage)
-        full, other, empty = (batch(*s).histogram(columns, EDGES, pooled) for s in sets)
+        full, other, empty = (batch(*s).histogram(columns, edges, pooled) for s in sets)
         r = ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
         worst = np.maximum(worst, r)
         if -1 in columns:
@@ -558,6 +561,14 @@ def test_histogram(storage: str, columns: list[int], pooled: bool) -> None:
     assert worst.min() >= 0.999
     if -1 in columns:
         assert worst_emptied.min() >= 0.999
+
+
+def test_every_column_is_counted_between_its_own_edges() -> None:
+    edges = np.array([[-1.0, 0.0, 1.0], [2.0, 3.0, 4.0]])
+    both = integers(batch(X0, Y0).histogram([3, 0], edges))
+    first = integers(batch(X0, Y0).histogram([3], edges[0]))
+    second = integers(batch(X0, Y0).histogram([0], edges[1]))
+    assert list(both) == [*first, *second]
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -597,6 +608,7 @@ def everything(b: Batch) -> list[list[int]]:
         b.moments(1.7, target=True),
         b.histogram([0, 1, -1], EDGES),
         b.histogram([0, 1, -1], EDGES, pooled=True),
+        b.histogram([0, -1], [[0.0, 1.0], [-1e308, 1e-320]]),
         b.derivative_norms(SquaredLoss(), w, [0.1, 1.0, 10.0, 1e200]),
     ]
     return [integers(answer) for answer in answers]

@@ -965,7 +965,10 @@ def test_threads_is_a_positive_number_everywhere(monkeypatch: pytest.MonkeyPatch
     assert batch_module.threads() >= 1
 
 
-@pytest.mark.parametrize("edges", [[], [1.0, 1.0], [2.0, 1.0], [[1.0]], [math.nan, 1.0]])
+@pytest.mark.parametrize(
+    "edges",
+    [[], 1.0, [1.0, 1.0], [2.0, 1.0], [math.nan, 1.0], [[1.0, 1.0]], [[1.0], [2.0]], [[[1.0]]]],
+)
 def test_edges_ascend(edges: Any) -> None:
     with pytest.raises(InvalidInput, match="edges"):
         curate((one(),)).everyone().histogram([0], edges)

@@ -190,6 +190,7 @@ QUESTIONS: dict[str, Question] = {
     "moments with target": lambda b: b.moments(1e-3, target=True),
     "histogram": lambda b: b.histogram([0, 2, -1], EDGES),
     "histogram of one": lambda b: b.histogram([1], EDGES),
+    "histogram of own edges": lambda b: b.histogram([0, -1], [EDGES, 0.75 * np.array(EDGES)]),
     "pooled histogram": lambda b: b.histogram([0, 1, -1], EDGES, pooled=True),
     "derivative norms": lambda b: b.derivative_norms(Wild(), W, 2.0 ** np.arange(-20, 20)),
     "invalid rows": lambda b: b.invalid_rows(),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.level import Level, bend
-from privtail.algorithms.quantile_scales import QuantileScales
+from privtail.algorithms.quantile_scales import SHARP, QuantileScales, Scales
 from privtail.algorithms.result import Result
 from privtail.algorithms.standardized import NO_LEVEL, Standard
 from privtail.losses import Loss
@@ -32,6 +32,15 @@ UNEVEN = 0.1
 NO_SLOPES = (
     "The budget carries a constant and no more: all of it went to the target, and all slopes are "
     "zero."
+)
+
+NARROWED = (
+    "Of the target's place the budget told no more than a range of width {width:.2g} that holds "
+    "most of it: the constant may be off by as much."
+)
+UNSURE = "The noise is so large that the target may have been looked for in the wrong place."
+SUBTRACT = (
+    "A target far from zero takes more budget: where a typical value is public, subtract it first."
 )
 
 
@@ -58,7 +67,9 @@ class Constant:
     """Spends all on the place of the target (`QuantileScales`), then on a mean there (`Level`).
 
     A target is found where half of the records stand out from the noise of a cell: nothing else
-    that a small budget may buy is worth as much.
+    that a small budget may buy is worth as much. What no budget of this size can find is said: a
+    Gaussian release of counts tells at most (n mu / max_rows)^2 / 4 nats of a place, and one of K
+    places, each as likely as any other, takes log K.
 
     Parameters
     ----------
@@ -89,8 +100,22 @@ class Constant:
         w = settled(curator, standard.loss(loss), standard, level, start)
         return Result(
             standard.raw(w, curator.problem), 0, multiplier, unit=standard.unit,
-            noise=np.zeros(d), notes=(NO_SLOPES if standard.seen else NO_LEVEL,),
+            noise=np.zeros(d), notes=self._notes(standard, found, looks, curator.problem),
         )  # fmt: skip
+
+    @staticmethod
+    def _notes(
+        standard: Standard, found: Scales, looks: float, problem: Problem
+    ) -> tuple[str, ...]:
+        """What the statement says of the place, and what to do where it is not sure."""
+        if not standard.seen:
+            return NO_LEVEL, SUBTRACT
+        width = 2 * float(found.window()[1][problem.d])
+        place = QuantileScales(target=True)
+        std = place.plan(looks, problem, 0)[0].events[0].std
+        doubts = (NARROWED.format(width=width),) * (not standard.resolved)
+        doubts += (UNSURE,) * (std > 2 * problem.n / SHARP)
+        return NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts)
 
     def _prices(self, multiplier: float) -> tuple[float, Level]:
         """Noise of one release that pays for all looks, and that of the means."""

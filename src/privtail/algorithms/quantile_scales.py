@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from privtail.algorithms.comparison import ENOUGH
 from privtail.losses import Targets
-from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -26,9 +25,6 @@ EDGES = np.concatenate([-_POWERS[::-1], _POWERS])
 
 _ZERO = len(_POWERS)
 
-WINDOW = np.linspace(-2.0, 2.0, 65)
-"""Public edges of a closer look: the cells that held the middle half are its half."""
-
 
 def _window(cells: int) -> Doubles:
     """So many edges from -2 to 2, and beyond them powers of sqrt 2: as many as `EDGES`."""
@@ -37,22 +33,19 @@ def _window(cells: int) -> Doubles:
 
 
 COARSE, FINE = _window(66), _window(130)
-"""The same for the target, so that any look may follow any other; and where noise is small."""
+"""Public edges of a closer look: the cells that held the middle half are from -1 to 1.
+
+They are as many as those of the first look, so that any look may follow any other.
+"""
 
 FINE_FROM = 30
-"""Looks at the target are through the finer window where a cell's noise is n over this, or less."""
+"""Looks are through the finer window where a cell's noise is n over this, or less."""
 
 TARGET_SHARE = 0.6
 """Part of the budget that goes to the target, whose scale and level matter most."""
 
-ZOOM_SHARE = 0.2
-"""Part of the features' budget that all closer looks take together; the target's are equal."""
-
-POOLED = 12
-"""Noise of a cell above n over this: features share one histogram."""
-
 SHARP = 12
-"""A target whose counts have noise n over this is found wherever it lies."""
+"""A column whose counts have noise n over this is found wherever it lies."""
 
 RARE = 400
 """Features may be zero for nearly all records: counts of them may be as fine as n over this."""
@@ -64,13 +57,19 @@ Of 400 histograms of noise alone one or two have such a run.
 """
 
 LIKELY = 2.6
-"""The same for one cell near 1. Priors 1/k^2 of exponents k and 1/l of lengths l say the rest."""
+"""The same for one cell near 1. Priors 1/k^2 of exponents k and 1/l of lengths l say the rest.
+
+Of d columns the prior of the farthest exponents is lower by 1/d, that of those near 1 as it was.
+"""
 
 INSIDE = 3.7
-"""The same for cells of a closer look at the target, which is known to lie there."""
+"""The same for cells of a closer look at a column, which is known to lie there."""
+
+UNSHOWN = 3.0
+"""How many deviations a column reaches that was looked at closer: its tails are below the noise."""
 
 HELD = 2 / 3
-"""A look at the target goes closer to where this part of the records showed, or more."""
+"""A look goes closer to where this part of the records showed, or more."""
 
 _MAGNITUDES = ("scales", "deviations", "tails")
 
@@ -101,6 +100,7 @@ class Scales:
         not, the centre is 0 and the rest is that of all columns pooled (1 if nothing was seen).
         A column whose histogram does not differ from those of most others is described by theirs.
     resolved : (columns,) whether the quantiles of the spread lie at least two cells apart.
+    shown : (columns,) part of the records in cells above the noise.
     """
 
     centres: Doubles
@@ -111,6 +111,7 @@ class Scales:
     highs: Doubles
     reliable: NDArray[np.bool_]
     resolved: NDArray[np.bool_]
+    shown: Doubles
 
     @property
     def zeros(self) -> NDArray[np.bool_]:
@@ -124,30 +125,44 @@ class Scales:
         halves = np.maximum(self.highs - middles, middles - self.lows)
         return middles, np.minimum(np.where(halves > 0, halves, 1.0), BEYOND)
 
+    def shared(self, columns: int) -> Self:
+        """So many columns that one description is of: which of them it fits is not known."""
+        places = (np.where(self.resolved, x, self.centres) for x in (self.lows, self.highs))
+        lows, highs = (np.repeat(x, columns) for x in places)
+        one, known = np.ones(columns), np.ones(columns, dtype=np.bool_)
+        centres, scales, deviations, tails = (
+            np.repeat(getattr(self, name), columns) for name in ("centres", *_MAGNITUDES)
+        )
+        return type(self)(centres, scales, deviations, tails, lows, highs, ~known, known, one)
+
 
 @dataclass(frozen=True, kw_only=True)
 class QuantileScales:
     """Median and spread of every column, bought with histograms over public edges.
 
     No bound is needed (ALGORITHMS 0b.11). The first look uses signed powers of two, the same for
-    any data; indicators of declared categories need none (centre 0, scale 1/2). Columns that it
-    does not resolve (they lie far from zero, inside one power of two) get ``zooms`` closer looks,
-    each of which cuts the cells that hold the middle half into 32. A feature that stays unresolved
-    (it is nearly constant) keeps the spread of the first look. ``target`` includes the target
-    column, with a part of the budget of its own; looks at it that need not go closer, or did not
-    see it yet, are through the same window again, and their counts are added. Where the noise of a
-    feature's cell exceeds n/12, every record votes for one feature only, and all features share one
-    scale. ``enough``: the first look at features needs no less noise than n over this; other counts
-    no less than n/100.
+    any data; indicators of declared categories need none (centre 0, scale 1/2). ``zooms`` more
+    looks of the same price follow. Columns that are seen and not resolved (they lie far from zero,
+    inside one power of two) are looked at through a window around the cells that hold their middle
+    half, which it cuts into 32, or into 64 where noise is small. A column that need not go closer,
+    or did not show enough, is looked at through the same window again, and its counts are added. A
+    feature that stays unresolved (it is nearly constant) keeps the spread among the powers of two.
+    ``target`` includes the target column, with a part of the budget of its own. Where all looks
+    together have noise above n over ``pooling`` in a feature's cell, every record votes for one
+    feature only, and all features share one window and one scale. ``enough``: all looks together
+    need no less noise in a feature's cell than n over this; one at the target no less than n/100.
+    ``narrow``: also a needle is described by the cell that holds it, for what is clipped there.
 
-    **Privacy.** Per look one Gaussian release of d histograms (l2 sensitivity sqrt(2 d) under
-    replace-one) and one of the target's; together they cost what one release of noise
-    ``multiplier`` costs, or less.
+    **Privacy.** Edges are made of what earlier looks released. Per look one Gaussian release of d
+    histograms (l2 sensitivity sqrt(2 d) under replace-one) and one of the target's; together they
+    cost what one release of noise ``multiplier`` costs, or less.
     """
 
     target: bool = False
     zooms: int = 3
     enough: int = 100_000
+    pooling: float = 12
+    narrow: bool = False
 
     @classmethod
     def of(cls, targets: Targets, enough: int = 100_000) -> Self:
@@ -161,19 +176,24 @@ class QuantileScales:
         part = TARGET_SHARE if problem.measured else 1.0
         return problem.n / problem.max_rows / SHARP * math.sqrt(part / (1 + self.zooms))
 
+    def clear(self, least: float, problem: Problem) -> float:
+        """The largest noise multiplier at which every look at features is `SHARP`.
+
+        Of one vote, where the ``least`` multiplier that the looks may have carries no more.
+        """
+        share = (1 - TARGET_SHARE * self.target) / (1 + self.zooms)
+        votes = 1 if self.pooled(least, problem) else max(1, len(problem.measured))
+        return problem.n / problem.max_rows / SHARP * math.sqrt(share / votes)
+
     def pooled(self, multiplier: float, problem: Problem) -> bool:
         """Whether one vote per record is all that the budget can carry."""
-        return self._looks(multiplier, problem, len(problem.measured))[0].pooled
+        return self._look(multiplier, problem, len(problem.measured)).pooled
 
     def plan(self, multiplier: float, problem: Problem, features: int | None = None) -> Plan:
-        """The first look, then the closer ones, at so many features (all by default)."""
+        """The looks, at so many features (all by default)."""
         count = len(problem.measured) if features is None else features
-        first, closer = self._looks(multiplier, problem, count)
-        look = Round(events=first.events(problem, len(EDGES)))
-        zoom = Round(events=closer.events(problem, len(WINDOW)), times=self.zooms)
-        if zoom.events == look.events:
-            look, zoom = replace(look, times=1 + self.zooms), replace(zoom, times=0)
-        return tuple(r for r in (look, zoom) if r.events and r.times)
+        events = self._look(multiplier, problem, count).events(problem)
+        return (Round(events=events, times=1 + self.zooms),) if events else ()
 
     def run(
         self, curator: Curator, multiplier: float, features: tuple[int, ...] | None = None
@@ -182,51 +202,44 @@ class QuantileScales:
 
         ``features`` are the columns to look at; by default those that nobody has declared.
         """
-        d = curator.problem.d
-        columns = curator.problem.measured if features is None else features
-        first, closer = self._looks(multiplier, curator.problem, len(columns))
-        if not first.votes and not self.target:
-            return _declared(d)
-        batch, sight = curator.everyone(), _Sight(first.target_std)
-        found = coarse = first.at(batch, columns, EDGES)
-        if self.target:
-            sight.add(batch, first.last())
-        for batch in curator.rounds(Everyone(), self.zooms if closer.votes or self.target else 0):
-            middles, halves = found.window(curator.sparse)
-            curator.transform(1 / halves, -middles / halves)
-            found = _sharpened(found, closer.at(batch, columns, WINDOW), middles, halves)
+        problem = curator.problem
+        columns = problem.measured if features is None else features
+        look = self._look(multiplier, problem, len(columns))
+        found = _declared(problem.d)
+        if not look.votes and not self.target:
+            return found
+        count = 1 if look.pooled else len(columns)
+        sight = _Sight(count, look.std, problem.n, fixed=curator.sparse, many=len(columns) > 1)
+        aim = _Sight(1, look.target_std, problem.n)
+        curator.transform(np.ones(problem.d))
+        for batch in curator.rounds(Everyone(), 1 + self.zooms):
+            if look.votes:
+                edges = sight.edges[0] if look.pooled else sight.edges
+                answer = batch.histogram(columns, edges, look.pooled)
+                sight.add(answer.release(look.features()))
             if self.target:
-                sight.add(batch, closer.last())
-        curator.transform(np.ones(d))
-        kept = {
-            name: np.where(found.resolved, getattr(found, name), getattr(coarse, name))
-            for name in _MAGNITUDES
-        }
-        found = replace(found, **kept)
-        return _joined(found, sight.found) if self.target else found
+                aim.add(batch.histogram((-1,), aim.edges).release(look.last()))
+        if look.votes:
+            seen = sight.with_tails(sight.found if self.narrow else sight.with_needles())
+            _put(found, list(columns), seen.shared(len(columns)) if look.pooled else seen)
+        return _joined(found, aim.found) if self.target else found
 
-    def _looks(self, multiplier: float, problem: Problem, columns: int) -> tuple[_Look, _Look]:
-        """First and closer look at so many columns.
-
-        A feature that a closer look can help fills few of its cells, so that look may be noisier.
-        """
-        n, m = problem.n, problem.max_rows
+    def _look(self, multiplier: float, problem: Problem, columns: int) -> _Look:
+        """Any one of the looks at so many columns."""
+        n, m, times = problem.n, problem.max_rows, math.sqrt(1 + self.zooms)
         part = TARGET_SHARE if columns and self.target else float(self.target)
 
-        def std(votes: int, share: float, enough: int = ENOUGH) -> float:
+        def std(votes: int, share: float, least: float) -> float:
+            """Of a count of all looks together."""
             if votes == 0 or share == 0 or multiplier == 0:
                 return 0.0
-            return max(multiplier * m * math.sqrt(votes / share), n / enough)
+            return max(multiplier * m * math.sqrt(votes / share), least)
 
-        target = std(int(self.target), part / (1 + self.zooms))
-        zooms = ZOOM_SHARE if self.zooms else 0.0
-        first = std(columns, (1 - part) * (1 - zooms), self.enough)
-        if first > n / POOLED:
-            pooled = _Look(m, columns, 1, std(1, 1 - part), self.target, target, pooled=True)
-            return pooled, replace(pooled, votes=0)
-        closer = std(columns, (1 - part) * zooms / max(1, self.zooms))
-        one = _Look(m, columns, columns, first, self.target, target)
-        return one, replace(one, std=closer)
+        target = times * std(int(self.target), part, n / ENOUGH / times)
+        one = std(columns, 1 - part, n / self.enough)
+        pooled = columns > 1 and one > n / self.pooling
+        one = std(1, 1 - part, n / self.enough) if pooled else one
+        return _Look(m, columns, 1 if pooled else columns, times * one, self.target, target, pooled)
 
 
 @dataclass(frozen=True)
@@ -243,7 +256,7 @@ class _Look:
     std: float
     target: bool
     target_std: float
-    pooled: bool = False
+    pooled: bool
 
     def features(self) -> GaussianNoise:
         """Noise of the features' histogram, relative to its l2 radius."""
@@ -253,88 +266,138 @@ class _Look:
         """Noise of the target's histogram."""
         return GaussianNoise(self.target_std / self.rows)
 
-    def events(self, problem: Problem, edges: int) -> tuple[Event, ...]:
+    def events(self, problem: Problem) -> tuple[Event, ...]:
         """The releases of one look."""
         events = []
         if self.votes:
-            answer = problem.histogram(self.columns, edges, self.pooled)
+            answer = problem.histogram(self.columns, len(EDGES), self.pooled)
             events.append(self.features().event(answer))
         if self.target:
             events.append(self.last().event(problem.histogram(1, len(EDGES))))
         return tuple(events)
 
-    def at(self, batch: Batch, columns: tuple[int, ...], edges: Doubles) -> Scales:
-        """Release and describe the features, in units of ``edges``."""
-        n, found = batch.problem.n, _declared(batch.problem.d)
-        if self.votes:
-            counts = batch.histogram(columns, edges, self.pooled).release(self.features())
-            counts = counts.reshape(-1, len(edges) + 1)
-            seen = described(counts, self.std, n, edges, len(columns) if self.pooled else 1)
-            for field in fields(Scales):
-                getattr(found, field.name)[list(columns)] = getattr(seen, field.name)
-        return found
-
 
 class _Sight:
-    """What is known of the target after some looks, each with noise ``std`` in a count."""
+    """What is known of columns after some looks, each with noise ``std`` in a count.
 
-    def __init__(self, std: float) -> None:
-        self._std, self._looks = std, 0
-        self._edges, self._middle, self._half = EDGES, np.zeros(1), np.ones(1)
-        self._counts = np.zeros(len(EDGES) + 1)
-        self.found = self._coarser = described(self._counts[None, :], 1.0, 1, EDGES)
+    ``fixed``: windows are around zero. ``many``: these are some of many columns, of which one may
+    show by chance where it is not: what shows less than `HELD` of it is not followed.
 
-    def add(self, batch: Batch, law: GaussianNoise) -> None:
-        """Look again; closer next time, if that shows where it is and not its spread."""
-        edges = EDGES if self._edges is EDGES else self._middle + self._half * self._edges
-        self._counts = self._counts + batch.histogram((-1,), edges).release(law)
+    Attributes
+    ----------
+    found : what all looks together say.
+    edges : (columns, edges) that the next look goes through.
+    """
+
+    def __init__(
+        self, columns: int, std: float, n: int, *, fixed: bool = False, many: bool = False
+    ) -> None:
+        self._std, self._n, self._fixed, self._many = std, n, fixed, many
+        self._window = FINE if std <= n / FINE_FROM else COARSE
+        self._middles, self._halves = np.zeros(columns), np.ones(columns)
+        self._closer, self._hidden = (np.zeros(columns, dtype=np.bool_) for _ in range(2))
+        self._looks, self._counts = np.zeros(columns), np.zeros((columns, len(EDGES) + 1))
+        self.edges = np.tile(EDGES, (columns, 1))
+        self.found, self._first, self._coarser = (_declared(columns) for _ in range(3))
+
+    def with_needles(self) -> Scales:
+        """``found``, where a needle, which no look resolves, has its size among the powers of two.
+
+        A column that shows no more when it is looked at closer is no needle: it fills its window.
+        """
+        needles = ~self.found.resolved & ~self._hidden
+        sizes = {
+            name: np.where(needles, getattr(self._first, name), getattr(self.found, name))
+            for name in _MAGNITUDES
+        }
+        return replace(self.found, **sizes)
+
+    def with_tails(self, found: Scales) -> Scales:
+        """``found``, where tails that narrow cells cannot show are those of a Gaussian, or more."""
+        deviations = np.maximum(found.deviations, self._closer * found.scales)
+        tails = np.maximum(found.tails, self._closer * UNSHOWN * found.scales)
+        return replace(found, deviations=deviations, tails=tails)
+
+    def add(self, counts: Doubles) -> None:
+        """Look again; closer next time, if that shows where a column is and not its spread."""
+        self._counts += counts.reshape(self._counts.shape)
         self._looks += 1
-        mean, std = self._counts[None, :] / self._looks, self._std / math.sqrt(self._looks)
-        seen = described(mean, std, batch.problem.n, self._edges)
-        if self._edges is EDGES:
-            self.found = seen
-        else:
-            self.found = _sharpened(self._coarser, seen, self._middle, self._half, self._edges[-1])
-        closer = seen.reliable & ~self.found.resolved & (self.found.centres != 0)
-        shown = above_noise(mean[0], std, batch.problem.n, self._edges).sum()
-        if closer.all() and shown >= HELD * batch.problem.n:
-            self._coarser, (self._middle, self._half) = self.found, self.found.window()
-            fine = self._std <= batch.problem.n / FINE_FROM
-            self._edges, self._looks = FINE if fine else COARSE, 0
-            self._counts = np.zeros_like(self._counts)
+        means, stds = self._counts / self._looks[:, None], self._std / np.sqrt(self._looks)
+        first, closer = np.flatnonzero(~self._closer), np.flatnonzero(self._closer)
+        seen = _declared(len(self._looks))
+        if len(first):
+            _put(seen, first, described(means[first], stds[first[0]], self._n, EDGES))
+            _put(self._first, first, _take(seen, first))
+        for group in self._groups(closer):
+            _put(seen, group, described(means[group], stds[group[0]], self._n, self._window))
+        if self._many:
+            seen.reliable[closer] &= seen.shown[closer] >= HELD
+        sharper = _sharpened(
+            self._coarser, seen, self._middles, self._halves, float(self._window[-1])
+        )
+        self.found = _take(seen, slice(None))
+        _put(self.found, closer, _take(sharper, closer))
+        self._hidden = self._closer & ~seen.reliable
+        go = seen.reliable & ~self.found.resolved & (self.found.centres != 0)
+        largest = math.sqrt(2 * math.log(self._counts.size))
+        held = np.maximum(HELD, largest * stds / self._n)
+        self._approach(np.flatnonzero(go & (seen.shown >= held)))
+
+    def _groups(self, columns: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+        """These columns, in groups that are seen through one window."""
+        groups: dict[tuple[float, ...], list[int]] = {}
+        for j in columns:
+            key = float(self._middles[j]), float(self._halves[j]), float(self._looks[j])
+            groups.setdefault(key, []).append(int(j))
+        return [np.array(group) for group in groups.values()]
+
+    def _approach(self, columns: NDArray[np.intp]) -> None:
+        """Begin to look at these through windows around what was found of them."""
+        _put(self._coarser, columns, _take(self.found, columns))
+        middles, halves = self.found.window(self._fixed)
+        self._middles[columns], self._halves[columns] = middles[columns], halves[columns]
+        self.edges[columns] = (
+            self._middles[columns, None] + self._halves[columns, None] * self._window
+        )
+        self._closer[columns] = True
+        self._looks[columns], self._counts[columns] = 0, 0.0
+
+
+def _put(into: Scales, columns: Any, values: Scales) -> None:
+    for field in fields(Scales):
+        getattr(into, field.name)[columns] = getattr(values, field.name)
+
+
+def _take(scales: Scales, columns: Any) -> Scales:
+    return Scales(*(getattr(scales, field.name)[columns].copy() for field in fields(Scales)))
 
 
 def _declared(d: int) -> Scales:
     """What is public of d indicators."""
     half, one, known = np.full(d, 0.5), np.ones(d), np.ones(d, dtype=np.bool_)
-    return Scales(np.zeros(d), half, half.copy(), one, -one, one.copy(), known, known.copy())
+    return Scales(
+        np.zeros(d), half, half.copy(), one, -one, one.copy(), known, known.copy(), one.copy()
+    )
 
 
-def described(counts: Doubles, std: float, n: int, edges: Doubles, sharing: int = 1) -> Scales:
-    """Describe columns from noisy counts (columns, cells) of standard deviation ``std``.
-
-    Or so many columns that are ``sharing`` one row of counts.
-    """
+def described(counts: Doubles, std: float, n: int, edges: Doubles) -> Scales:
+    """Describe columns from noisy counts (columns, cells) of standard deviation ``std``."""
     columns = len(counts)
     together = _describe(counts.sum(axis=0), std * math.sqrt(columns), n * columns, edges)
-    centre = together[0] if together and sharing > 1 else 0.0
-    places = (-1.0, 1.0)
-    if together and sharing > 1:
-        places = together[4:6] if together[6] else (centre, centre)
-    fallback = (centre, *together[1:4], *places, True) if together else _UNSEEN
-    found = [_describe(row, std, n, edges) for row in counts] if sharing == 1 else sharing * [None]
-    if together and sharing == 1 and edges is EDGES:
-        alike = _alike(counts, std)
+    fallback = (0.0, *together[1:4], -1.0, 1.0, True, 0.0) if together else _UNSEEN
+    found = [_describe(row, std, n, edges, columns) for row in counts]
+    if together:
+        alike = _alike(counts, std, edges)
         k = int(alike.sum())
         they = _describe(counts[alike].sum(axis=0), std * math.sqrt(k), n * k, edges) if k else None
         found = [they or one if same else one for same, one in zip(alike, found, strict=True)]
     table = np.array([one or fallback for one in found], dtype=np.float64).T.copy()
     reliable = np.array([one is not None and one[1] < BEYOND for one in found])
-    centres, scales, deviations, tails, lows, highs, resolved = table
-    return Scales(centres, scales, deviations, tails, lows, highs, reliable, resolved > 0)
+    centres, scales, deviations, tails, lows, highs, resolved, shown = table
+    return Scales(centres, scales, deviations, tails, lows, highs, reliable, resolved > 0, shown)
 
 
-def _alike(counts: Doubles, std: float) -> NDArray[np.bool_]:
+def _alike(counts: Doubles, std: float, edges: Doubles) -> NDArray[np.bool_]:
     """Columns whose counts do not stand out from those of the others, where most do not.
 
     What they show together says more of these than their own noise. Where that is hardly more than
@@ -346,13 +409,16 @@ def _alike(counts: Doubles, std: float) -> NDArray[np.bool_]:
     others, noise = (counts.sum(axis=0) - counts) / rest, std * math.sqrt(1 + 1 / rest)
     alike = np.array(
         [
-            not (_signal(left, noise, EDGES).any() or _run(left, noise, 0, EDGES).any())
+            not (
+                _signal(left, noise, edges).any() or _run(left, noise, 0, edges, len(counts)).any()
+            )
             for left in counts - others
         ]
     )
     usual = counts[alike].sum(axis=0)
-    usual[_ZERO] = 0.0
-    shown = _signal(usual, std * math.sqrt(alike.sum()), EDGES).sum()
+    if edges is EDGES:
+        usual[_ZERO] = 0.0
+    shown = _signal(usual, std * math.sqrt(alike.sum()), edges).sum()
     some = 2 * alike.sum() >= len(alike) and shown > LIKELY * std * alike.sum()
     return alike if some else np.zeros_like(alike)
 
@@ -363,7 +429,7 @@ def _joined(a: Scales, b: Scales) -> Scales:
 
 
 def _sharpened(
-    found: Scales, closer: Scales, middles: Doubles, halves: Doubles, end: float = WINDOW[-1]
+    found: Scales, closer: Scales, middles: Doubles, halves: Doubles, end: float
 ) -> Scales:
     """What is known after a closer look, given in units of ``halves`` around ``middles``.
 
@@ -383,28 +449,28 @@ def _sharpened(
     return Scales(
         places("centres"), sizes("scales", better), sizes("deviations", inside),
         sizes("tails", inside), places("lows"), places("highs"), found.reliable,
-        found.resolved | (better & closer.resolved),
+        found.resolved | (better & closer.resolved), np.where(better, closer.shown, found.shown),
     )  # fmt: skip
 
 
-_Description = tuple[float, float, float, float, float, float, bool]
-_UNSEEN: _Description = (0.0, 1.0, 1.0, 1.0, -1.0, 1.0, True)
+_Description = tuple[float, float, float, float, float, float, bool, float]
+_UNSEEN: _Description = (0.0, 1.0, 1.0, 1.0, -1.0, 1.0, True, 0.0)
 
 
-def _describe(counts: Doubles, std: float, n: int, edges: Doubles) -> _Description | None:
-    """Centre, spread, deviation, tail, low, high, resolved; None if too little shows."""
-    kept = above_noise(counts, std, n, edges)
+def _describe(
+    counts: Doubles, std: float, n: int, edges: Doubles, columns: int = 1
+) -> _Description | None:
+    """Centre, spread, deviation, tail, low, high, resolved, shown; None if too little shows."""
+    kept = above_noise(counts, std, n, edges, columns)
     if edges is EDGES and kept[_ZERO] == kept.sum() > 0:
         rest = counts.copy()
         rest[_ZERO] = 0.0
-        kept = kept + _run(rest, std, 0, edges)
-    if edges is WINDOW and kept.max() >= n - 2 * std:
-        kept = np.where(kept == kept.max(), kept, 0.0)  # what one cell may hold alone, it does
+        kept = kept + _run(rest, std, 0, edges, columns)
     total = kept.sum()
     if total <= 0:
         return None
     if 2 * max(kept[0], kept[-1]) > total:
-        return 0.0, BEYOND, BEYOND, BEYOND, -1.0, 1.0, True  # most lies beyond the edges
+        return 0.0, BEYOND, BEYOND, BEYOND, -1.0, 1.0, True, 0.0  # most lies beyond the edges
     cells = np.flatnonzero(kept)
     middles = np.array([_inside(int(cell), 0.5, edges) for cell in cells])
     _, centre = _quantile(kept, 0.5, edges)
@@ -422,16 +488,22 @@ def _describe(counts: Doubles, std: float, n: int, edges: Doubles) -> _Descripti
         if resolved:
             break
     spread = spread or deviation or tail
-    return centre, spread, deviation or tail, tail, float(low), float(high), resolved
+    low, high = float(low), float(high)
+    held = counts[cells[0] : cells[-1] + 1].sum() if _closer(edges) else total
+    return centre, spread, deviation or tail, tail, low, high, resolved, float(held) / n
 
 
-def above_noise(counts: Doubles, std: float, n: int, edges: Doubles) -> Doubles:
+def _closer(edges: Doubles) -> bool:
+    return edges is COARSE or edges is FINE
+
+
+def above_noise(counts: Doubles, std: float, n: int, edges: Doubles, columns: int = 1) -> Doubles:
     """Counts in cells that stand out from noise of deviation ``std``; 0 elsewhere.
 
     If less than half of n shows cell by cell, the run of cells that stands out most as a whole.
     """
     kept = _signal(counts, std, edges)
-    return kept if 2 * kept.sum() >= n else _run(counts, std, n, edges)
+    return kept if 2 * kept.sum() >= n else _run(counts, std, n, edges, columns)
 
 
 def _signal(counts: Doubles, std: float, edges: Doubles) -> Doubles:
@@ -449,7 +521,7 @@ def _signal(counts: Doubles, std: float, edges: Doubles) -> Doubles:
     return np.where(likely & np.isin(runs, runs[counts > 6 * std]), counts, 0.0)
 
 
-def _run(counts: Doubles, std: float, n: int, edges: Doubles) -> Doubles:
+def _run(counts: Doubles, std: float, n: int, edges: Doubles, columns: int = 1) -> Doubles:
     """Counts in the run of bounded cells that stands out most from the noise; 0 elsewhere.
 
     Among the powers of two a run lies on one side of zero, or on both (then it is one of
@@ -460,7 +532,7 @@ def _run(counts: Doubles, std: float, n: int, edges: Doubles) -> Doubles:
     if std == 0:
         return nothing
     inner = np.arange(1, len(counts) - 1)
-    closer = edges is COARSE or edges is FINE
+    closer = _closer(edges)
     if closer:
         inner = inner[(edges[:-1] >= -2) & (edges[1:] <= 2)]
     sides = [inner[:, None]]
@@ -469,7 +541,8 @@ def _run(counts: Doubles, std: float, n: int, edges: Doubles) -> Doubles:
         below = len(counts) - 1 - above
         sides = [above[:, None], below[:, None], np.column_stack([above, below])]
     best, chosen = 0.0, inner[:0]
-    needed = _needed(len(sides[0]), None if edges is EDGES else INSIDE if closer else SURE)
+    sure = None if edges is EDGES else INSIDE if closer else SURE
+    needed = _needed(len(sides[0]), sure, columns)
     for cells in sides:
         height, first, last = _most_significant(
             counts[cells].sum(axis=1), std * math.sqrt(cells.shape[1]), n, needed
@@ -480,18 +553,20 @@ def _run(counts: Doubles, std: float, n: int, edges: Doubles) -> Doubles:
     return nothing
 
 
-def _needed(cells: int, sure: float | None) -> Doubles:
+def _needed(cells: int, sure: float | None, columns: int = 1) -> Doubles:
     """Squared deviations that a run must stand out, by its begin and end.
 
-    ``sure`` of them wherever it is, or, among powers of two, as many as their prior says.
+    ``sure`` of them wherever it is, or, among powers of two, as many as their prior says. Of many
+    ``columns`` one shows more by chance: in a window anywhere, among the powers far from 1.
     """
     ends = np.arange(cells + 1)
     if sure is not None:
-        return np.full((cells + 1, cells + 1), sure**2)
+        return np.full((cells + 1, cells + 1), sure**2 + 2 * math.log(columns))
     exponents = np.abs(ends - cells // 2)
     farthest = np.maximum(exponents[:, None], exponents[None, :])
     lengths = np.maximum(ends[None, :] - ends[:, None], 1)
-    return np.asarray(LIKELY**2 + 4 * np.log(1 + farthest) + 2 * np.log(lengths))
+    power = 2 + math.log(columns) / math.log(1 + cells // 2)
+    return np.asarray(LIKELY**2 + 2 * power * np.log(1 + farthest) + 2 * np.log(lengths))
 
 
 def _most_significant(

@@ -191,12 +191,14 @@ class Batch:
         """Counts of mapped column values between public edges; column -1 is the (raw) target.
 
         Cell 0 lies below the first edge, cell e at or above edge e - 1. Flattened (columns,
-        edges + 1). With ``pooled`` each record votes for one column, chosen by its id, and the
-        columns are added, (edges + 1,). Rows with a non-finite number count nowhere. Sensitivity:
-        `Problem.histogram`.
+        edges + 1). ``edges`` (edges,) are those of all columns, (columns, edges) one row for each.
+        With ``pooled`` each record votes for one column, chosen by its id, and the columns are
+        added, (edges + 1,). Rows with a non-finite number count nowhere. Sensitivity:
+        `Problem.histogram`, whatever the edges: a record fills one cell per column.
         """
-        cuts = _ascending(edges)
-        answer = self.problem.histogram(len(columns), len(cuts), pooled)
+        table = _rows(edges, len(columns))
+        cuts = [_ascending(row) for row in table]
+        answer = self.problem.histogram(len(columns), table.shape[1], pooled)
         voters = self._curator.blocks(len(columns)) if pooled else None
 
         def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
@@ -207,9 +209,9 @@ class Batch:
             for c, column in enumerate(columns):
                 counted = valid if voters is None else valid & (labels == c)
                 values = (y if column == -1 else z[:, column])[counted]
-                sums[0, c, :] += _counts(values, cuts)
+                sums[0, c, :] += _counts(values, cuts[c])
 
-        shape = (len(columns), len(cuts) + 1)
+        shape = (len(columns), table.shape[1] + 1)
         counts = self._sweep(block, 1, shape, -1 in columns, voters)
         counts = counts.sum(axis=1) if pooled else counts.reshape(1, -1)
         return self._answer(counts[0] << self._bits, answer)
@@ -669,6 +671,16 @@ def _add(sums: Doubles, labels: Integers, entries: Doubles) -> None:
         sums[0] += entries.sum(axis=0)
     else:
         np.add.at(sums, labels, entries)
+
+
+def _rows(edges: ArrayLike, columns: int) -> Doubles:
+    """A copy of the edges of every column, (columns, edges), from its own row or the common one."""
+    array = np.array(edges, dtype=np.float64)
+    if array.ndim == 1:
+        return np.tile(array, (columns, 1))
+    if array.ndim != 2 or len(array) != columns:
+        raise InvalidInput(f"edges need one row, or one for each of the {columns} columns.")
+    return array
 
 
 def _ascending(edges: ArrayLike) -> Doubles:
