@@ -189,6 +189,7 @@ def test_any_loss_with_any_penalty(table):
     )
     assert private.fit(X, y).score(X, y) > 0.2
 
+
 def test_squares_are_the_same_model_under_either_name():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5_000, 3))
@@ -198,7 +199,6 @@ def test_squares_are_the_same_model_under_either_name():
     own = DPLinearRegression(**seeded).fit(X, y)
     assert named.coef_.tolist() == own.coef_.tolist()
     assert named.intercept_ == own.intercept_
-
 
 
 # --- privately ----------------------------------------------------------------------------------

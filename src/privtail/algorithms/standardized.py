@@ -42,6 +42,10 @@ HEAVIER = 1.5
 """A feature whose tails reach so many times farther than is usual counts in larger units."""
 
 
+FARTHEST = 5.0
+"""The farthest value that showed counts for a deviation so many times shorter."""
+
+
 @dataclass(frozen=True)
 class Standard:
     """A public linear change of features and of the unit of a numeric target.
@@ -193,13 +197,15 @@ class Standardized:
 def tempered(found: Scales) -> Scales:
     """Scales of features and a target, larger where tails are heavier than what they explain.
 
-    How far tails reach is the root mean square over the spread between quartiles. What the bulk of
-    the records says of such a feature need not hold for the few that decide its least squares,
-    unless the target is as heavy, or most features are. In units that grow with the square of the
-    reach these few decide: where x^2 has its mass, x is of the size E x^2 / E|x|.
+    How far tails reach is the root mean square, or a fifth of the farthest value that showed, over
+    the spread between quartiles. What the bulk of the records says of such a feature need not hold
+    for the few that decide its least squares, unless the target is as heavy, or most features are.
+    In units that grow with the square of the reach these few decide: where x^2 has its mass, x is
+    of the size E x^2 / E|x|.
     """
     known = found.scales < BEYOND
-    reach = np.divide(found.deviations, found.scales, out=np.zeros_like(found.scales), where=known)
+    far = np.maximum(found.deviations, found.tails / FARTHEST)
+    reach = np.divide(far, found.scales, out=np.zeros_like(far), where=known)
     features = known[:-1]
     if not features.any():
         return found
