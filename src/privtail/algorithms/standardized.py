@@ -199,9 +199,9 @@ def tempered(found: Scales) -> Scales:
 
     How far tails reach is the root mean square, or a fifth of the farthest value that showed, over
     the spread between quartiles. What the bulk of the records says of such a feature need not hold
-    for the few that decide its least squares, unless the target is as heavy, or most features are.
-    In units that grow with the square of the reach these few decide: where x^2 has its mass, x is
-    of the size E x^2 / E|x|.
+    for the few that decide its least squares, unless the target is as heavy, or three quarters of
+    the features are. In units that grow with the square of the reach these few decide: where x^2
+    has its mass, x is of the size E x^2 / E|x|.
     """
     known = found.scales < BEYOND
     far = np.maximum(found.deviations, found.tails / FARTHEST)
@@ -209,7 +209,8 @@ def tempered(found: Scales) -> Scales:
     features = known[:-1]
     if not features.any():
         return found
-    usual = HEAVIER * max(float(np.median(reach[:-1][features])), float(reach[-1]))
+    most = float(np.quantile(reach[:-1][features], 0.25, method="lower"))
+    usual = HEAVIER * max(most, float(reach[-1]))
     times = np.append(np.maximum(1.0, reach[:-1] / usual) ** 2, 1.0)
     return replace(found, scales=found.scales * times)
 
