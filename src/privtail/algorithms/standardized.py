@@ -203,7 +203,7 @@ def tempered(found: Scales) -> Scales:
     the features are. In units that grow with the square of the reach these few decide: where x^2
     has its mass, x is of the size E x^2 / E|x|.
     """
-    known = found.scales < BEYOND
+    known = found.reliable & (found.scales < BEYOND)
     far = np.maximum(found.deviations, found.tails / FARTHEST)
     reach = np.divide(far, found.scales, out=np.zeros_like(far), where=known)
     features = known[:-1]
