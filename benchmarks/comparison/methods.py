@@ -209,16 +209,16 @@ METHODS: tuple[Method, ...] = (
     *(
         Method(
             name=n, kind="paper", fit=_estimator("DPLinearRegression", algorithm=n),
-            runs=1 if n == AGGREGATE else 3, fits=few if n == AGGREGATE else anything,
+            runs=1 if n == AGGREGATE else 9, fits=few if n == AGGREGATE else anything,
         )
         for n in NAMES
     ),
     Method(
         name="diffprivlib", kind="peer", fit=_peer("diffprivlib"), peer="diffprivlib",
     ),
-    Method(name="Opacus", kind="peer", fit=_opacus, peer="opacus", runs=3),
+    Method(name="Opacus", kind="peer", fit=_opacus, peer="opacus"),
     Method(
-        name="JAX-Privacy", kind="peer", fit=_jax_privacy(1.0, 0.5), peer="jax_privacy", runs=3,
+        name="JAX-Privacy", kind="peer", fit=_jax_privacy(1.0, 0.5), peer="jax_privacy",
         patience=1.0,
     ),
     Method(
@@ -226,7 +226,7 @@ METHODS: tuple[Method, ...] = (
         fits=lambda p: p.classes < 3 and few(p),
     ),
     Method(name="clipped descent", kind="by hand", fit=_descent(1.0, 1.0)),
-    Method(name="clipped SGD", kind="by hand", fit=_line(baselines.clipped_sgd), runs=3),
+    Method(name="clipped SGD", kind="by hand", fit=_line(baselines.clipped_sgd)),
     Method(
         name="AdaSSP", kind="by hand", fit=_line(baselines.adassp, _guessed), fits=numbers,
     ),

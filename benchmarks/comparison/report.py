@@ -16,6 +16,12 @@ from benchmarks.comparison.problems import problems
 CLOSE = 1.05
 """First, or within five per cent."""
 
+GAIN = 0.99
+"""A fit without privacy bounds the others where its error is below this part of the constant's."""
+
+BOUNDS = ("least squares", "logistic")
+"""What the constant and the others are held against."""
+
 KINDS = {m.name: m.kind for m in METHODS}
 ORDER = [m.name for m in METHODS]
 VALUES = ["error", "mae", "against_mean", "coefficient", "seconds"]
@@ -27,15 +33,16 @@ def medians(folder: Path) -> pd.DataFrame:
     """Medians over repetitions: one row per problem, budget and method; runs says of how many.
 
     A fit that was refused is worse than any other; ``refused`` says where the median one was.
-    Methods were run on different numbers of repetitions, whose data differ: an error counts in
-    parts of the constant's error on the same repetition, times what that is typically.
+    Methods were run on different numbers of repetitions, whose data differ: an error counts by its
+    place between those of the fit without privacy and of the constant on the same repetition, and
+    beyond the constant in parts of that.
     """
     frames = [runner.read(name, folder).assign(method=name) for name in ORDER]
     rows = pd.concat([f.astype({"problem": str}) for f in frames if len(f)], ignore_index=True)
     rows["epsilon"] = rows["epsilon"].astype(float).round(3)
     rows["refused"] = rows["error"].isna()
     rows["error"] = rows["error"].astype(float).fillna(math.inf)
-    rows["error"] *= _typical(rows)
+    rows["error"] = _placed(rows)
     order = [p.name for p in problems()]
     place = rows["problem"].map({name: i for i, name in enumerate(order)})
     rows = rows.assign(place=place.fillna(len(order))).sort_values("place", kind="stable")
@@ -49,14 +56,22 @@ def medians(folder: Path) -> pd.DataFrame:
     return found.assign(kind=found["method"].map(KINDS))
 
 
-def _typical(rows: pd.DataFrame) -> pd.Series:
-    """For every row the constant's median error over its error on the row's own repetition."""
-    fixed = rows[rows["method"] == "constant"].set_index(["problem", "repetition"])["error"]
-    own = pd.Series(
-        fixed.reindex(pd.MultiIndex.from_frame(rows[["problem", "repetition"]])).to_numpy(),
-        index=rows.index,
-    )
-    return (rows["problem"].map(fixed.groupby("problem").median()) / own).fillna(1.0)
+def _placed(rows: pd.DataFrame) -> pd.Series:
+    """Every error as if the fit without privacy and the constant had their typical ones."""
+    kept = rows[rows["method"].isin((*BOUNDS, "constant"))]
+    bound = np.where(kept["method"] == "constant", "constant", "bound")
+    fixed = kept.pivot_table("error", ["problem", "repetition"], bound)
+    fixed = fixed.reindex(columns=["constant", "bound"]).dropna(subset="constant")
+    fixed["bound"] = fixed["bound"].where(fixed["bound"] < GAIN * fixed["constant"])
+    both = fixed.dropna().groupby("problem").median()
+    typical = both.reindex(fixed.index.unique("problem")).fillna(fixed.groupby("problem").median())
+    own = fixed.reindex(pd.MultiIndex.from_frame(rows[["problem", "repetition"]]))
+    error, constant, best = rows["error"].to_numpy(), *own[["constant", "bound"]].to_numpy().T
+    usual, least = typical.reindex(rows["problem"])[["constant", "bound"]].to_numpy().T
+    closed = (constant - error) / (constant - best)
+    parts = np.where(np.isnan(constant), error, error * usual / constant)
+    between = (error <= constant) & np.isfinite(closed) & np.isfinite(least)
+    return pd.Series(np.where(between, usual - closed * (usual - least), parts), index=rows.index)
 
 
 def reference(problem: pd.DataFrame) -> float:

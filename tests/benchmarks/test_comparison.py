@@ -223,6 +223,23 @@ def made_up(tmp_path: Path) -> pd.DataFrame:
     )
 
 
+def test_an_error_counts_by_its_place_between_the_references_of_its_own_data(
+    tmp_path: Path,
+) -> None:
+    """The second repetition is twice as hard as the first, the third beyond any fit."""
+    found = results(
+        tmp_path,
+        privtail={"heavy": (7.0, 14.0, 30.0)},
+        Opacus={"heavy": 5.5},
+        constant={"heavy": (10.0, 20.0, 15.0)},
+        least_squares={"heavy": (4.0, 8.0, 14.99)},
+    ).set_index("method")["error"]
+    halfway = (15 + 6) / 2
+    assert found["privtail"] == pytest.approx(halfway)  # the third counts as twice the constant
+    assert found["Opacus"] == pytest.approx(15 - 9 * 3 / 4)
+    assert (found["constant"], found["least squares"]) == (15.0, 6.0)
+
+
 def test_standings_rank_what_may_be_ranked(made_up: pd.DataFrame) -> None:
     table = report.standings(made_up).set_index("problem")
     assert dict(table["rank"]) == {"won": 1, "near": 2, "lost": 3}
