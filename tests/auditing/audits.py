@@ -488,7 +488,8 @@ FITS: dict[str, Fit] = {
     "auto": Fit(
         algorithm=ScaledDescent(
             steps=2, scale_share=0.01, moment_share=0.01, size_share=0.01, comparison_share=0.01
-        )
+        ),
+        part=0.04,
     ),
     "auto, few features": Fit(
         algorithm=ShortDescent(
