@@ -489,7 +489,7 @@ FITS: dict[str, Fit] = {
         algorithm=ScaledDescent(
             steps=2, scale_share=0.01, moment_share=0.01, size_share=0.01, comparison_share=0.01
         ),
-        part=0.04,
+        draws=2,
     ),
     "auto, few features": Fit(
         algorithm=ShortDescent(
