@@ -516,7 +516,7 @@ def _wrong(event: Event) -> Iterable[str]:
         yield "radius and unit must be positive"
     elif not 1 - _TOLERANCE <= event.diameter / event.radius <= 2 + _TOLERANCE:
         yield f"diameter {event.diameter!r} must be one to two times radius {event.radius!r}"
-    fails = event.law in ("labels", "smooth_gaussian")
+    fails = event.law in ("gaussian_labels", "smooth_gaussian")
     if event.delta >= 1 or (event.scale and (event.delta > 0) != fails):
         yield f"delta {event.delta!r} does not fit the law {event.law!r}"
     if event.law not in SMOOTH and event.smoothness:

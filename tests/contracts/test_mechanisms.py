@@ -376,68 +376,12 @@ def test_no_more_picks_than_scores() -> None:
 # Labels
 
 
-def tail(k: int, b: float) -> float:
-    """P(L >= k) of the discrete Laplace, k >= 1."""
-    return math.exp(-k / b) / (1 + math.exp(-1 / b))
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 8.0])
-@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, "boundary"])
-def test_a_label_of_one_record_passes_with_probability_at_most_delta(
-    epsilon: float, delta: float | str
-) -> None:
-    """Exact, by bisecting the count that passes without noise; also just below an integer."""
-    if isinstance(delta, str):
-        delta = 0.5 * math.exp(-20 * epsilon / 2) * (1 + 1e-12)
-    mechanism = StabilityHistogram(epsilon, delta)
-
-    class Silent(SimulatedSampler):
-        def laplace(self, values: Any, scale: float) -> Any:
-            assert scale == 2 / epsilon
-            return values
-
-    low, high = 0, 10**6
-    while high - low > 1:
-        middle = (low + high) // 2
-        passed = mechanism.release({"a": middle}, Silent(0))
-        low, high = (low, middle) if passed else (middle, high)
-    # A label held once needs noise of at least high - 1.
-    assert tail(high - 1, 2 / epsilon) <= delta * (1 + 1e-9)
-    # And the threshold is not wastefully high: one less would fail.
-    assert tail(high - 3, 2 / epsilon) > delta
-
-
-@SAMPLERS
-def test_rare_labels_pass_as_often_as_allowed(sampler: Any) -> None:
-    """At delta = 0.05: a binomial bound at ALPHA, and not never."""
-    mechanism = StabilityHistogram(1.0, 0.05)
-    counts = {f"label{i:04}": 1 for i in range(4000)}
-    passed = len(mechanism.release(counts, sampler))
-    assert stats.binomtest(passed, 4000, 0.05, alternative="greater").pvalue > ALPHA
-    assert passed > 40
-
-
-def test_frequent_labels_are_found_sorted() -> None:
-    mechanism = StabilityHistogram(1.0, 1e-6)
-    counts = {"b": 500, "a": 400, "rare": 2}
-    assert mechanism.release(counts, ExactSampler()) == ["a", "b"]  # fails below 1e-40
-    assert mechanism.release({}, ExactSampler()) == []
-
-
-def test_labels_are_billed_the_same_whatever_is_found() -> None:
-    event = StabilityHistogram(0.5, 1e-7).event()
-    assert (event.law, event.scale, event.radius, event.diameter) == ("labels", 4.0, 1.0, 2.0)
-    assert event.delta == 1e-7
-    with pytest.raises(InvalidInput, match="classes"):
-        StabilityHistogram(1.0, 0.0)
-    with pytest.raises(InvalidInput):
-        StabilityHistogram(0.0, 1e-6)
-
-
-def buy(y: Any, epsilon: float = math.inf) -> list[Any]:
+def buy(y: Any) -> list[Any]:
+    """All labels that occur: without noise."""
     curator = Curator(np.zeros((len(y), 1)), y, budget=Budget(math.inf), classes=(), random_state=0)
-    curator.open((Round(events=(StabilityHistogram(epsilon, 1e-6).event(),)),))
-    return curator.everyone().labels(epsilon, 1e-6)
+    mechanism = StabilityHistogram(0.0, 1e-6)
+    curator.open((Round(events=(mechanism.event(curator.problem.labels()),)),))
+    return curator.everyone().labels(mechanism)
 
 
 @pytest.mark.parametrize(

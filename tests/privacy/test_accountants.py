@@ -56,8 +56,8 @@ def noisy_max(b: float, picks: int = 1, one_signed: bool = False) -> Event:
     )  # fmt: skip
 
 
-def labels(b: float, delta: float) -> Event:
-    return Event(law="labels", scale=b, radius=1, diameter=2, coordinates=5, delta=delta)
+def labels(z: float, delta: float) -> Event:
+    return replace(gaussian(z, 2), law="gaussian_labels", delta=delta)
 
 
 def plan(*events: Event, times: int = 1, rate: float | None = None, parts: int = 0) -> Plan:
@@ -332,13 +332,41 @@ def test_pure_laplace_is_exact_rational_arithmetic() -> None:
 
 
 def test_labels_pay_their_delta_once_per_release() -> None:
-    answer = cost((*plan(labels(2.0, 1e-7)), *plan(gaussian(10.0))), "zero_out")
-    assert answer.epsilon(1e-8) == math.inf
-    assert answer.epsilon(1e-6) <= 0.5 + GaussianDP(0.1).epsilon(0.9e-6) + 1e-9
+    answer = cost((*plan(labels(20.0, 1e-7)), *plan(gaussian(10.0))), "zero_out")
+    assert answer.epsilon(1e-8) == answer.epsilon(1e-7) == math.inf
+    both = GaussianDP(math.hypot(0.05, 0.1))
+    assert answer.epsilon(1e-6) == pytest.approx(both.epsilon(0.9e-6), rel=1e-6)
+    assert answer.delta(0.3) == pytest.approx(both.delta(0.3) + 1e-7, rel=1e-6)
     assert answer.slack == pytest.approx(1e-7)
-    twice = cost(plan(labels(2.0, 1e-7), times=2), "zero_out")
+    assert answer.mu == pytest.approx(both.mu)
+    twice = cost(plan(labels(20.0, 1e-7), times=2), "zero_out")
     assert twice.epsilon(1.9e-7) == math.inf
-    assert twice.epsilon(2e-7) == 1.0
+    root = GaussianDP(0.05 * math.sqrt(2))
+    assert twice.epsilon(3e-7) == pytest.approx(root.epsilon(1e-7), rel=1e-6)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "others",
+    [
+        plan(noisy_max(9.0, picks=3)),
+        (*plan(gaussian(5.0)), *plan(noisy_max(9.0))),
+        (*plan(gaussian(5.0)), *plan(laplace(9.0))),
+        plan(gaussian(2.0), times=20, rate=0.05),
+        (*plan(gaussian(5.0)), *plan(laplace(9.0), rate=0.1)),
+    ],
+    ids=["selections", "bounded range", "mixture", "batches", "batches of laplace"],
+)
+def test_labels_cost_what_a_gaussian_and_their_delta_cost(others: Plan, neighbours: str) -> None:
+    """In every theorem: the same as with plain Gaussian noise, at what they leave of delta."""
+    found, plain = plan(labels(20.0, 1e-8)), plan(gaussian(20.0, 2))
+    answer, same = (cost((*first, *others), neighbours) for first in (found, plain))
+    assert answer.slack == pytest.approx(same.slack + 1e-8)
+    assert (answer.mu, answer.rho) == (same.mu, same.rho)
+    for delta in (1e-6, 1e-4):
+        assert answer.epsilon(delta) == pytest.approx(same.epsilon(delta - 1e-8), rel=1e-6)
+    assert answer.delta(1.0) == pytest.approx(same.delta(1.0) + 1e-8, rel=1e-6)
+    assert answer.epsilon(1e-8) == math.inf
 
 
 def test_mixture_is_the_smallest_of_its_theorems() -> None:
@@ -446,9 +474,8 @@ def test_batches_of_other_laws_are_amplified(neighbours: str) -> None:
     base = 2.0 if neighbours == "replace_one" else 1.0
     answer = cost(plan(laplace(1.0), rate=0.1), neighbours)
     assert answer.epsilon(0) == pytest.approx(math.log1p(0.1 * math.expm1(base)), rel=1e-12)
-    named = cost(plan(labels(2.0, 1e-6), rate=0.1), "zero_out")
-    assert named.epsilon(0.99e-7) == math.inf
-    assert named.epsilon(1.001e-7) == pytest.approx(math.log1p(0.1 * math.expm1(0.5)))
+    with pytest.raises(UnsupportedAccounting, match="Labels"):
+        cost(plan(labels(2.0, 1e-6), rate=0.1), neighbours)
 
 
 def test_a_batch_with_two_kinds_of_noise_has_no_theorem() -> None:
@@ -623,7 +650,7 @@ def test_calibration_says_why_it_cannot() -> None:
     for rate in (None, 0.1):
         with pytest.raises(BudgetExceeded, match="label discovery"):
             calibrate(
-                lambda m, rate=rate: (*plan(labels(1.0, 1e-7)), *plan(gaussian(m), rate=rate)),
+                lambda m, rate=rate: (*plan(labels(9.0, 1e-7)), *plan(gaussian(m), rate=rate)),
                 Budget(0.5, 1e-6),
             )
         with pytest.raises(BudgetExceeded, match="No amount of noise"):
@@ -719,10 +746,13 @@ def test_filters_add_what_they_should() -> None:
     assert added.mu >= joint.mu * (1 - 1e-15)
     assert added.epsilon(1e-6) == pytest.approx(joint.epsilon(1e-6), rel=1e-9)
     mixed = [*costs, cost(plan(labels(5.0, 1e-8)), "zero_out")]
-    total = compose_costs(mixed, "zcdp")
-    assert total.rho == pytest.approx(sum(c.rho for c in mixed))
-    assert total.slack == pytest.approx(1e-8)
-    assert total.epsilon(1e-8) == math.inf
+    for method in ("zcdp", "gdp"):
+        total = compose_costs(mixed, method)  # type: ignore[arg-type]
+        assert total.rho == pytest.approx(sum(c.rho for c in mixed))
+        assert total.slack == pytest.approx(1e-8)
+        assert total.epsilon(1e-8) == math.inf
+    assert total.mu == pytest.approx(math.hypot(added.mu, 1 / 5))
+    assert total.delta(1.0) == pytest.approx(GaussianDP(total.mu).delta(1.0) + 1e-8, rel=1e-6)
     assert compose_costs([], "gdp").epsilon(0) == compose_costs([], "basic").epsilon(0) == 0
 
 

@@ -62,6 +62,7 @@ from privtail.losses import (
 from privtail.mean import METHODS, private_mean
 from privtail.trusted import batch as batch_module
 from privtail.trusted.accountants import cost
+from privtail.trusted.accounting import GaussianDP
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator, Opening
 from privtail.trusted.events import Event, Plan, Round, plan_from_json
@@ -77,6 +78,7 @@ from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler
 from privtail.trusted.mechanisms.selection import NoisyMax
+from privtail.trusted.problem import Problem
 from privtail.trusted.records import Dense, Sparse, Table
 from privtail.trusted.records.targets import Labels, Numbers
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
@@ -155,7 +157,7 @@ WRONG: dict[str, Any] = {
     "another question": lambda b: b.histogram([0], [0.0]).release(NOISE),
     "more coordinates": lambda b: b.means(MEAN).dot(np.eye(4, 3, dtype=np.int64)).release(NOISE),
     "no noise": lambda b: release(b, GaussianNoise(0.0)),
-    "labels": lambda b: Batch.labels(b, 1.0, 1e-6),
+    "labels": lambda b: Batch.labels(b, StabilityHistogram(5.0, 1e-6)),
 }
 
 
@@ -440,16 +442,18 @@ def test_blocks_have_equal_sizes_and_are_dealt_once() -> None:
 
 def test_labels_are_bought_and_then_declared() -> None:
     y = np.array(["a"] * 300 + ["b"] * 300 + ["rare"])
-    mechanism = StabilityHistogram(1.0, 1e-7)
+    mechanism = StabilityHistogram(9.0, 1e-7)
     x = np.ones((len(y), 2))
-    curator = curate((Round(events=(mechanism.event(),)), one()), x, y, classes=())
+    event = mechanism.event(Problem(n=len(y), d=2).labels())
+    curator = curate((Round(events=(event,)), one()), x, y, classes=())
     batch = curator.everyone()
-    with pytest.raises(NotPlanned):
-        batch.labels(2.0, 1e-7)
-    found = batch.labels(1.0, 1e-7)
+    for cheaper in (StabilityHistogram(8.0, 1e-7), StabilityHistogram(9.0, 2e-7)):
+        with pytest.raises(NotPlanned):
+            batch.labels(cheaper)
+    found = batch.labels(mechanism)
     assert found == ["a", "b"]  # fails below 1e-40
     with pytest.raises(NotPlanned):
-        batch.labels(1.0, 1e-7)
+        batch.labels(mechanism)
     second = curator.everyone()
     with pytest.raises(InvalidInput, match="Declare"):
         second.gradient(LogisticLoss(), np.zeros((2, 1)), MEAN)
@@ -478,13 +482,13 @@ def test_bought_labels_work_with_every_algorithm(algorithm: Any, labels: int) ->
 
 def test_labels_are_charged_when_nothing_is_found() -> None:
     till = Till()
-    mechanism = StabilityHistogram(1.0, 1e-6)
-    curator = curate(
-        (Round(events=(mechanism.event(),)),), y=np.array([None] * N), classes=(), ledger=till
-    )
-    assert curator.everyone().labels(1.0, 1e-6) == []
-    assert till.bills[0]["epsilon"] == pytest.approx(1.0, rel=1e-6)
-    assert till.bills[0]["delta"] == 1e-6
+    mechanism = StabilityHistogram(9.0, 1e-7)
+    event = mechanism.event(Problem(n=N, d=D).labels())
+    curator = curate((Round(events=(event,)),), y=np.array([None] * N), classes=(), ledger=till)
+    assert curator.everyone().labels(mechanism) == []
+    delta = till.bills[0]["delta"]
+    spent = GaussianDP(math.sqrt(2) / 9).epsilon(delta - 1e-7)
+    assert till.bills[0]["epsilon"] == pytest.approx(spent, rel=1e-6)
 
 
 # Callbacks of a user

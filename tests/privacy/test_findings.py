@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar
 
-import mpmath
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -51,7 +50,6 @@ from privtail.trusted.means import (
     Interval,
     SmoothedCatoniMean,
 )
-from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.problem import Problem
@@ -234,22 +232,6 @@ def test_no_cell_of_a_csv_decides_how_other_labels_are_written(last: str, tmp_pa
     assert frequent == ["0", "1"]
     assert column.dtype == object
     assert "" not in labels.counts()
-
-
-def test_the_label_threshold_is_that_of_the_discrete_laplace() -> None:
-    """The continuous law fails up to twice as often as delta; one step more is too cautious."""
-    with mpmath.workdps(60):
-        for epsilon in (0.01, 0.1, 0.3, 1.0, 2.0, 4.0, 10.0, 50.0):
-            q = mpmath.exp(-1 / mpmath.mpf(StabilityHistogram(epsilon, 0.1).scale))
-            tails = [q**k / (1 + q) for k in (1, 2, 5, 20, 60, 500)]
-            ends = [float(tail * factor) for tail in tails for factor in (1, 1 - 1e-9, 1 + 1e-9)]
-            ends += [float(q**k / 2) for k in (1, 2, 7, 33)]
-            ends += [math.nextafter(end, side) for end in ends[::3] for side in (0.0, 1.0)]
-            ends += [0.4, 0.05, 1e-3, 1e-5, 1e-6, 1e-7, 1e-12, 1e-30]
-            for delta in (end for end in ends if 1e-300 < end < 0.5):
-                k = StabilityHistogram(epsilon, delta).threshold - 1
-                assert q**k / (1 + q) <= delta, (epsilon, delta)
-                assert k <= 1 or q ** (k - 2) / (1 + q) > delta, (epsilon, delta)
 
 
 ODD = [

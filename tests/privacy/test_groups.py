@@ -554,32 +554,6 @@ def test_a_ledger_of_rows_does_not_pay_for_persons() -> None:
 # Labels
 
 
-@pytest.mark.parametrize("max_rows", [1, 2, 7])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
-def test_no_label_of_one_person_passes_too_often(epsilon: float, max_rows: int) -> None:
-    """Whatever the m rows hold: the exact tail of the discrete Laplace law, summed."""
-    delta = 1e-5
-    mechanism = StabilityHistogram(epsilon, delta, max_rows)
-
-    def passes(count: int, of: StabilityHistogram) -> float:
-        k, b = of.threshold - count, mechanism.scale
-        return math.exp(-k / b) / (1 + math.exp(-1 / b))
-
-    def worst(of: StabilityHistogram) -> float:
-        splits = [[max_rows - j + 1, *[1] * (j - 1)] for j in range(1, max_rows + 1)]
-        return max(math.fsum(passes(c, of) for c in split) for split in splits)
-
-    assert worst(mechanism) <= delta
-    assert worst(mechanism) > delta * math.exp(-2 - epsilon) / max_rows**2
-    if max_rows > 1:
-        assert worst(StabilityHistogram(epsilon, delta)) > delta  # the twin: one row's threshold
-    event = mechanism.event()
-    for neighbours in ("replace_one", "zero_out"):
-        bill = cost((Round(events=(event,)),), neighbours)  # type: ignore[arg-type]
-        assert bill.epsilon(delta) <= epsilon * (1 + 1e-9)
-    assert (event.radius, event.diameter) == (max_rows, 2 * max_rows)
-
-
 def counted(y: Any, groups: Any, max_rows: int) -> dict[Any, int]:
     b = curate(np.ones((len(y), 1)), y, groups, max_rows, classes=())
     targets: Any = b._curator._targets
@@ -616,14 +590,14 @@ def test_labels_are_bought_for_persons() -> None:
         np.ones((800, 2)), y, groups=groups, max_rows=4, classes=(), budget=Budget(3.0, 1e-4),
         random_state=0,
     )  # fmt: skip
-    mechanism = StabilityHistogram(2.0, 1e-7, 4)
-    curator.open((Round(events=(mechanism.event(),)),))
+    mechanism = StabilityHistogram(5.0, 1e-7)
+    curator.open((Round(events=(mechanism.event(curator.problem.labels()),)),))
     b = curator.everyone()
     with pytest.raises(NotPlanned):
-        b.labels(2.0, 1e-6)
-    assert b.labels(2.0, 1e-7) == ["a", "b"]  # one person's 200 rows count four times
+        b.labels(StabilityHistogram(5.0, 1e-6))
+    assert b.labels(mechanism) == ["a", "b"]  # one person's 200 rows count four times
     with pytest.raises(InvalidInput, match="Everyone"):
-        curate(np.ones((800, 2)), y, groups, 4, PoissonBatches(0.5), classes=()).labels(2.0, 1e-7)
+        curate(np.ones((800, 2)), y, groups, 4, PoissonBatches(0.5), classes=()).labels(mechanism)
 
 
 def test_a_plan_for_rows_pays_for_persons_with_the_noise_of_persons_only() -> None:
@@ -666,8 +640,6 @@ def test_refusals(groups: Any, max_rows: Any, match: str) -> None:
 def test_a_problem_wants_whole_rows(max_rows: Any) -> None:
     with pytest.raises(InvalidInput, match="max_rows"):
         Problem(n=3, d=1, max_rows=max_rows)
-    with pytest.raises(InvalidInput, match="max_rows"):
-        StabilityHistogram(1.0, 1e-6, max_rows)
 
 
 def test_ids_are_read_after_the_charge_and_shown_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,15 +204,17 @@ def test_a_plan_without_the_theorem_is_refused(composition, missing):
 
 def test_slack_has_a_limit_of_its_own():
     labels = Event(
-        law="labels", scale=20.0, radius=1.0, diameter=2.0, coordinates=2, delta=0.4 * 1e-8
-    )
+        law="gaussian_labels", scale=2.0**36, radius=2.0**30, diameter=2.0**30, coordinates=2,
+        delta=0.4 * 1e-8,
+    )  # fmt: skip
     plan = plan_to_json((Round(events=(labels,)),))
-    ledger = Ledger(epsilon=1.0, delta=1e-6, composition="zcdp")
-    for _ in range(2):
-        reserve(ledger, rho=1e-4, plan=plan)
-    with pytest.raises(BudgetExceeded, match="Declare the labels"):
-        reserve(ledger, rho=1e-4, plan=plan)
-    reserve(ledger, rho=1e-4)
+    for composition in ("zcdp", "gdp"):
+        ledger = Ledger(epsilon=1.0, delta=1e-6, composition=composition)
+        for _ in range(2):
+            reserve(ledger, mu=1e-2, rho=1e-4, plan=plan)
+        with pytest.raises(BudgetExceeded, match="Declare the labels"):
+            reserve(ledger, mu=1e-2, rho=1e-4, plan=plan)
+        reserve(ledger, mu=1e-2, rho=1e-4)
 
 
 @pytest.mark.parametrize("scale", [1.0, 100.0, 2.0**12])

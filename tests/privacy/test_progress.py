@@ -67,11 +67,11 @@ def test_a_round_is_done_when_its_last_release_was_made_or_it_is_closed() -> Non
 
 def test_buying_labels_is_a_round() -> None:
     seen: list[tuple[int, int]] = []
-    mechanism = StabilityHistogram(1.0, 1e-7)
+    mechanism = StabilityHistogram(5.0, 1e-7)
     curator = Curator(X, Y, budget=Budget(5.0, 1e-6), classes=())
-    curator.open((Round(events=(mechanism.event(),)),))
+    curator.open((Round(events=(mechanism.event(curator.problem.labels()),)),))
     with progress.watching(lambda *numbers: seen.append(numbers)):
-        curator.everyone().labels(1.0, 1e-7)
+        curator.everyone().labels(mechanism)
     assert seen == [(1, 1)]
 
 

@@ -32,6 +32,7 @@ from privtail.trusted.events import Event, Round
 from privtail.trusted.ledger import Allowance
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
+from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 from privtail.trusted.search import BestTrial, Found, TrialSearch, best_of
 
@@ -97,7 +98,7 @@ def test_searches_compose_with_what_stands_beside_them() -> None:
     search = Round(events=(BestTrial(multiplier=5.0, trials=10).event(),))
     step = 2.0**30
     gaussian = Event(law="gaussian", scale=10 * step, radius=step, diameter=step, coordinates=3)
-    labels = StabilityHistogram(0.1, 1e-8).event()
+    labels = StabilityHistogram(20.0, 1e-8).event(Problem(n=1000, d=1).labels())
     alone = cost((search,), "replace_one").epsilon(1e-5)
     beside = cost((Round(events=(gaussian,)), search), "replace_one").epsilon(1e-5)
     twice = cost((search, search), "replace_one").epsilon(1e-5)

@@ -34,7 +34,7 @@ class Declared:
         typer.Option(
             metavar="A,B",
             show_default=False,
-            help="Labels of the target. Undeclared, they cost a tenth of the budget.",
+            help="Labels of the target. Undeclared, they cost a part of the budget.",
         ),
     ] = None
     categories: Annotated[

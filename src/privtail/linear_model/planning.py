@@ -14,6 +14,7 @@ from privtail.statement import hanging
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import SMOOTH, Event, Plan, Round
+from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.problem import Problem
 
 
@@ -94,10 +95,10 @@ class FitPlan:
                 "row. Choose delta well below 1/n."
             )
         for _, event in self._asked("labels"):
-            found = math.ceil(event.radius + event.scale * math.log(event.radius / event.delta / 2))
-            if n < 2 * found:
+            enough = self._enough(event)
+            if n < 2 * enough:
                 yield NoiseWarning(
-                    f"A label is found if about {found:,} rows hold it, and of n = {n:,} rows not "
+                    f"A label is found if about {enough:,} rows hold it, and of n = {n:,} rows not "
                     "even two labels can have so many each. Declare the classes."
                 )
         if self.noise_error == math.inf:
@@ -111,6 +112,11 @@ class FitPlan:
                 "scales per feature scale, which is more than any signal. Expect the constant "
                 "model. More records, a larger epsilon or fewer features would help."
             )
+
+    def _enough(self, labels: Event) -> int:
+        """How many rows must hold a label for it to be found."""
+        mechanism = StabilityHistogram(labels.scale / labels.radius, labels.delta)
+        return mechanism.enough(self.problem.labels())
 
     def _asked(self, *questions: str) -> list[tuple[Round, Event]]:
         """Releases of these questions, the last of each round.
@@ -139,11 +145,12 @@ class FitPlan:
 
     def to_text(self) -> str:
         """A page for people."""
-        p, mu = self.problem, self.cost.mu
+        p, mu, slack = self.problem, self.cost.mu, self.cost.slack
+        but_for = f" but for {slack:.3g}" if slack else ""
         spent = f"ε = {self.epsilon:.6g} at δ = {self.budget.delta:g}"
         lines = [
             f"{self.label} on n = {p.n:,} rows, d = {p.d:,} features: nothing was read",
-            f"cost         {spent}" + ("" if mu is None else f"; μ = {mu:.6g}"),
+            f"cost         {spent}" + ("" if mu is None else f"; μ = {mu:.6g}{but_for}"),
             f"neighbours   {self.budget.neighbours}",
             f"multiplier   {self.multiplier:.6g}",
             f"noise error  {self._error()}",
@@ -158,6 +165,8 @@ class FitPlan:
                     f"  {e.question:<15} {r.times:>6,} x {e.coordinates:,} numbers, "
                     f"{noise if e.scale else 'no noise'}"
                 )
+                if e.question == "labels":
+                    lines.append(f"{'':<18}a label is found if {self._enough(e):,} rows hold it")
         return "\n".join([*lines, *(hanging("warning      ", text) for text in self.warnings)])
 
     def _error(self) -> str:

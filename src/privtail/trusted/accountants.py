@@ -1,15 +1,15 @@
 """What a plan costs, and how much noise a budget asks for.
 
-A plan is read once into a `Bill`: Gaussians seen by everyone, bounded losses (Laplace, noisy max,
-labels, smooth Gaussian), concentrated ones (Laplace log-normal), Poisson batches. Each theorem that
-covers the bill becomes a curve, and a `Cost` answers with the smallest of them. Events hold (law,
-scale, radius, diameter); only the bill divides.
+A plan is read once into a `Bill`: Gaussians seen by everyone (labels that are found too), bounded
+losses (Laplace, noisy max, smooth Gaussian), concentrated ones (Laplace log-normal), Poisson
+batches. Each theorem that covers the bill becomes a curve, and a `Cost` answers with the smallest
+of them. Events hold (law, scale, radius, diameter); only the bill divides.
 
 ============================================  ==================================================
 releases                                      theorems
 ============================================  ==================================================
 Gaussians; everyone or disjoint parts         exact Gaussian DP (zCDP on a coarse grid)
-Laplace, noisy max, labels, smooth Gaussian   pure epsilon (and their delta), zCDP
+Laplace, noisy max, smooth Gaussian           pure epsilon (and their delta), zCDP
 both                                          zCDP; Gaussian DP + basic composition
 noisy max alike, alone or beside Gaussians    the above; bounded range + Gaussian DP
 Laplace log-normal, with any of the above     zCDP
@@ -19,6 +19,8 @@ Poisson batch with both                       none known: UnsupportedAccounting
 Poisson batches and Laplace log-normal        none known: UnsupportedAccounting
 best of a secret number of trials, and the    RDP (not beside Poisson batches)
 above
+labels that are found, with any of the above  that of a Gaussian in their place, but for their
+                                              delta
 ============================================  ==================================================
 """
 
@@ -26,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -36,6 +38,7 @@ from privtail.trusted.accounting.curves import (
     ULP,
     ApproximateDP,
     Basic,
+    ButFor,
     Curve,
     GaussianDP,
     Grid,
@@ -74,7 +77,7 @@ class Cost:
     curves : the theorems, each a valid bound on its own.
     mu, rho : exact Gaussian-DP and zCDP parameters, or None where the theorem does not apply (no
         mu on a coarse grid).
-    slack : probability that must be added to delta beside ``rho`` (label discovery).
+    slack : probability that must be added to delta beside ``mu`` or ``rho`` (label discovery).
     grid : distance of the integer noise from continuous noise, for composing ``mu``.
 
     Formal guarantee
@@ -167,8 +170,9 @@ def cost(plan: Plan, neighbours: Neighbours) -> Cost:
 
     Formal guarantee
     ----------------
-    Gaussians compose to mu = sqrt(sum (sensitivity / scale)^2) (exact; see `GaussianDP`). Discrete
-    Laplace and label counts are epsilon = sensitivity / scale, hence epsilon tanh(epsilon / 2)-zCDP
+    Gaussians compose to mu = sqrt(sum (sensitivity / scale)^2) (exact; see `GaussianDP`). Labels
+    that are found are a Gaussian release but for their delta (`StabilityHistogram`, `ButFor`).
+    Discrete Laplace noise is epsilon = sensitivity / scale, hence epsilon tanh(epsilon / 2)-zCDP
     (attained by randomised response). A Gumbel noisy max whose score changes lie in an interval of
     length G is an exponential mechanism of bounded range eta = G / scale (Durfee and Rogers 2019;
     Dong, Durfee, Rogers 2020), hence eta-DP and eta^2/8-zCDP (Cesar and Rogers 2021; Hoeffding's
@@ -183,9 +187,12 @@ def cost(plan: Plan, neighbours: Neighbours) -> Cost:
     bill = read(plan, neighbours)
     if bill.noiseless:
         return Cost((NoPrivacy(),))
-    if not bill.batches:
-        return _whole_cost(bill)
-    return _batch_cost(bill)
+    found = _batch_cost(bill) if bill.batches else _whole_cost(bill)
+    if not bill.failing:
+        return found
+    failing = rounded_up(bill.failing)
+    curves = tuple(_but_for(curve, failing) for curve in found.curves)
+    return replace(found, curves=curves, slack=up(found.slack + failing))
 
 
 def calibrate(make_plan: Callable[[float], Plan], budget: Budget) -> float:
@@ -235,8 +242,11 @@ def calibrate(make_plan: Callable[[float], Plan], budget: Budget) -> float:
             "The plan does not get cheaper with more noise: its cost is not a decreasing function "
             "of the multiplier. Use the multiplier as a common factor on every noise scale."
         )
-    best = final.best(budget.delta)
-    if isinstance(best, OnGrid) and not best.negligible(budget.delta):
+    best, delta = final.best(budget.delta), budget.delta
+    if isinstance(best, ButFor):
+        delta -= best.slack
+        best = best.curve
+    if isinstance(best, OnGrid) and not best.negligible(delta):
         raise _coarse(final.grid)
     return multiplier
 
@@ -291,7 +301,7 @@ def _whole_cost(bill: Bill) -> Cost:
     if not bill.spends:
         return Cost((pure,), mu=0.0, rho=0.0)
     if bill.searches:
-        return Cost((_searched(bill, slack),), slack=slack)
+        return Cost((_but_for(_searched(bill), slack),), slack=slack)
     if bill.concentrated:
         return _assemble(None, bill.rho, slack, Grid())
     selected = _selected(bill)
@@ -312,12 +322,12 @@ def _selected(bill: Bill) -> tuple[Curve, ...]:
     return (OnGrid(curve, bill.grid),) if bill.grid.fine else ()
 
 
-def _searched(bill: Bill, slack: float) -> Searched:
+def _searched(bill: Bill) -> Searched:
     surcharges = [(*search_surcharge(rho, trials), times) for rho, trials, times in bill.searches]
     shift = up(math.fsum(shift * times for shift, _, times in surcharges))
     logarithm = math.fsum(math.log(factor) * times for _, factor, times in surcharges)
     factor = math.exp(logarithm) * (1 + 1e-12) if logarithm < 700 else math.inf
-    return Searched(bill.rho, shift, factor, slack)
+    return Searched(bill.rho, shift, factor)
 
 
 def _batch_cost(bill: Bill) -> Cost:
@@ -340,7 +350,8 @@ def _batch_cost(bill: Bill) -> Cost:
         curves.append(ApproximateDP(loss, failing))
     elif bill.neighbours == "zero_out" and bill.bounded and len(sampled) == len(bill.batches):
         slack = rounded_up(bill.pure.slack)
-        curves.append(OnGrid(Renyi(tuple(sampled), bill.rho, slack), bill.grid))
+        renyi = OnGrid(Renyi(tuple(sampled), bill.rho), bill.grid)
+        curves.append(_but_for(renyi, slack))
     return Cost(tuple(curves), grid=bill.grid)
 
 
@@ -350,10 +361,14 @@ def _assemble(
     """A cost with the curves that mu and rho give. Exact Gaussian DP is never above zCDP."""
     curves = list(known)
     if mu is not None and grid.fine:
-        curves.append(OnGrid(GaussianDP(mu), grid))
+        curves.append(_but_for(OnGrid(GaussianDP(mu), grid), slack))
     elif rho is not None:
-        curves.append(ZeroConcentratedDP(rho, slack))
+        curves.append(_but_for(ZeroConcentratedDP(rho), slack))
     return Cost(tuple(curves), mu if grid.fine else None, rho, slack, grid)
+
+
+def _but_for(curve: Curve, slack: float) -> Curve:
+    return ButFor(curve, slack) if slack else curve
 
 
 # --- searching a multiplier -----------------------------------------------------------------------
@@ -367,6 +382,7 @@ def _guess(plan: Plan, budget: Budget) -> float:
     """A fast approximation of `_epsilon` for Poisson plans: a start, never an answer."""
     bill = read(plan, budget.neighbours)
     slack = sum(g.delta * g.times for g in bill.groups if isinstance(g, BoundedLoss))
+    slack += float(bill.failing)
     if not bill.grid.draws and budget.delta <= 2 * slack + 1e-11:
         return _epsilon(plan, budget)
     mu = gaussian_guess(bill.groups, budget.neighbours)
@@ -436,7 +452,7 @@ def _out_of_reach(floor: float, budget: Budget) -> BudgetExceeded:
     return BudgetExceeded(
         f"No amount of noise meets epsilon={budget.epsilon:g}, delta={budget.delta:g}: with almost "
         f"infinite noise the plan still costs epsilon={floor:.4g}. Likely causes: an event of "
-        "fixed cost (label discovery: lower its epsilon and its delta, or declare the labels), or "
+        "fixed cost (label discovery: raise its noise, lower its delta, or declare the labels), or "
         "a delta too small to certify. Raise the budget or drop that event."
     )
 

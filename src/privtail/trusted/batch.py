@@ -250,23 +250,26 @@ class Batch:
         count = self._sweep(block, 1, (1,), target)
         return self._answer(count.reshape(-1) << self._bits, self.problem.invalid_rows())
 
-    def labels(self, epsilon: float, delta: float) -> list[Any]:
+    def labels(self, mechanism: StabilityHistogram) -> list[Any]:
         """The labels that occur often enough, sorted; charged even when there is none.
 
-        `StabilityHistogram` has the proof, for one row and for a person with several.
+        `StabilityHistogram` has the proof, for one row and for a person with several. Sensitivity:
+        `Problem.labels`.
         """
+        if type(mechanism) is not StabilityHistogram:
+            raise IncompatibleParts("Labels are released by StabilityHistogram only.")
         targets = self._curator._targets
         if not isinstance(targets, Labels):
             raise InvalidInput("labels() needs a target of labels.")
         self._require_everyone("labels")
-        mechanism = StabilityHistogram(epsilon, delta, self.problem.max_rows)
-        sampler = self._opening.charge(mechanism.event())
+        counted = self.problem.labels()
+        sampler = self._opening.charge(mechanism.event(counted))
         counts: Counter[Any] = Counter()
         for window in self._curator._windows(targets):
             part = window.open()[1]
             if isinstance(part, Labels):
                 counts.update(part.counts(_moved(_within(self._ids, window), window.start)))
-        found = targets.restored(mechanism.release(counts, sampler))
+        found = targets.restored(mechanism.release(counts, counted, sampler))
         self._opening.released()
         return found
 

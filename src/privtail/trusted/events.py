@@ -22,10 +22,12 @@ def read_once(owner: Any, *names: str, kind: Callable[[Any], Any]) -> None:
 
 
 Law = Literal[
-    "gaussian", "laplace", "noisy_max", "laplace_max", "labels", "laplace_lognormal",
+    "gaussian", "laplace", "noisy_max", "laplace_max", "gaussian_labels", "laplace_lognormal",
     "smooth_gaussian", "best_trial",
 ]  # fmt: skip
 LAWS: tuple[Law, ...] = get_args(Law)
+GAUSSIAN: tuple[Law, ...] = ("gaussian", "gaussian_labels")
+"""Laws of discrete Gaussian noise."""
 SMOOTH: tuple[Law, ...] = ("laplace_lognormal", "smooth_gaussian")
 """Laws whose noise follows a smooth sensitivity, which is private."""
 
@@ -39,8 +41,8 @@ class Event:
     law : ``gaussian`` (discrete Gaussian of parameter ``scale`` on every coordinate),
         ``laplace`` (discrete Laplace), ``noisy_max`` (the ``picks`` largest of the scores plus
         Gumbel noise), ``laplace_max`` (the largest of the scores plus discrete Laplace noise),
-        ``labels`` (a stability histogram: discrete Laplace, then a threshold that fails with
-        probability ``delta``); with noise in proportion to a smooth sensitivity
+        ``gaussian_labels`` (a stability histogram: discrete Gaussian noise, then a threshold that
+        fails with probability ``delta``); with noise in proportion to a smooth sensitivity
         ``laplace_lognormal`` (X e^(``spread`` Y), X Laplace, Y normal; every coordinate has a
         sensitivity of its own) and ``smooth_gaussian`` (one sensitivity for the whole vector,
         whose loss is bounded but for probability ``delta``); ``best_trial`` (the best of a secret
@@ -49,13 +51,14 @@ class Event:
     scale : noise parameter in grid units: s (Gaussian), b (Laplace, Gumbel). 0 means no noise. In
         units of the smooth sensitivity where there is one.
     radius, diameter : sensitivity in grid units under ``zero_out`` and ``replace_one``, in the
-        norm of the law: l2 (gaussian), l1 (laplace, labels), l-infinity (noisy_max, laplace_max);
+        norm of the law: l2 (gaussian, gaussian_labels), l1 (laplace), l-infinity (noisy_max,
+        laplace_max);
         where it is smooth, the rows of one unit of privacy.
-    coordinates : number of noise draws.
+    coordinates : number of noise draws; of labels, those on counts that one person can move.
     picks : how many indices a noisy max releases.
     one_signed : every record's contribution to every score has one sign, so under ``zero_out``
         all scores move the same way (the range of a score change is ``radius``, not twice it).
-    delta : failure probability of ``labels`` and ``smooth_gaussian``.
+    delta : failure probability of ``gaussian_labels`` and ``smooth_gaussian``.
     smoothness : log of the largest factor by which one record moves a smooth sensitivity.
     spread : standard deviation of the logarithm of ``laplace_lognormal`` noise.
     trials : mean of the geometric number of trials of ``best_trial``; 1 for everything else.
@@ -91,6 +94,7 @@ class Event:
         """Standard deviation of the noise of one coordinate, in the units of ``scale``."""
         of_unit_scale = {
             "gaussian": 1.0,
+            "gaussian_labels": 1.0,
             "smooth_gaussian": 1.0,
             "best_trial": 1.0,
             "noisy_max": math.pi / math.sqrt(6),

@@ -156,6 +156,14 @@ class Problem:
             question="histogram",
         )
 
+    def labels(self) -> Sensitivity:
+        """Counts of the labels that one person can move: at most two for each row that counts.
+
+        A row adds one to the count of its label. Exchanging it moves two counts by one.
+        """
+        counts = self.histogram(1, 2 * self.max_rows - 1)
+        return replace(counts, one_signed=False, question="labels")
+
     def derivative_norms(self, edges: int) -> Sensitivity:
         """Counts of norms of derivatives in ``edges`` + 1 cells."""
         return replace(self.histogram(1, edges), question="derivative norms")

@@ -3,6 +3,7 @@
 from privtail.trusted.accounting.curves import (
     ApproximateDP,
     Basic,
+    ButFor,
     Curve,
     GaussianDP,
     Grid,
@@ -16,6 +17,7 @@ __all__ = [
     "ApproximateDP",
     "Basic",
     "BoundedLoss",
+    "ButFor",
     "Curve",
     "GaussianDP",
     "Grid",

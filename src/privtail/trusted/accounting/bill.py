@@ -12,7 +12,7 @@ from privtail.trusted.accounting.curves import ULP, ApproximateDP, Grid, decimal
 from privtail.trusted.accounting.loss import BoundedLoss, SampledGaussian
 from privtail.trusted.accounting.smooth import lognormal_rho, smooth_gaussian_loss
 from privtail.trusted.budget import NEIGHBOURS, Neighbours
-from privtail.trusted.events import LAWS, SMOOTH, Event, Plan, Round
+from privtail.trusted.events import GAUSSIAN, LAWS, SMOOTH, Event, Plan, Round
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
 # A weaker release is billed as this ratio of sensitivity to noise: dearer than it is.
@@ -30,6 +30,7 @@ class Bill:
     concentrated : rho of the releases of which nothing else is known.
     searches : (rho of a trial, mean number of trials, times) of searches among trials.
     bounded : (epsilon, rho, delta, times) of the other laws, outside the Poisson batches.
+    failing : probability that a label shows which only one of two neighbours holds.
     ranges : (range of the loss, picks) of those among them that are selections by Gumbel noise.
     batches : one entry per round of Poisson batches.
     grid : of all Gaussian draws.
@@ -40,6 +41,7 @@ class Bill:
     mu_squares: list[float] = field(default_factory=list)
     concentrated: list[float] = field(default_factory=list)
     searches: list[tuple[float, int, int]] = field(default_factory=list)
+    failing: Fraction = Fraction(0)
     bounded: list[tuple[Fraction, float, float, int]] = field(default_factory=list)
     ranges: list[tuple[float, int]] = field(default_factory=list)
     batches: list[SampledGaussian | BoundedLoss] = field(default_factory=list)
@@ -120,7 +122,7 @@ def read(plan: Plan, neighbours: Neighbours) -> Bill:
             bill.noiseless = True
             return bill
         for event in events:
-            if event.law == "gaussian" and event.coordinates:
+            if event.law in GAUSSIAN and event.coordinates:
                 draws = event.coordinates * times
                 bill.grid += Grid(draws, up(draws / event.scale / event.scale), event.scale)
         if isinstance(r.sampling, PoissonBatches) and sampled:
@@ -158,9 +160,10 @@ def _loss(event: Event, neighbours: Neighbours) -> Fraction:
 
 def _add_whole(bill: Bill, events: Iterable[Event], times: int) -> None:
     for event in events:
-        if event.law == "gaussian":
+        if event.law in GAUSSIAN:
             mu = _sensitivity(event, bill.neighbours) / event.scale
             bill.mu_squares.append(up(mu * mu * times))
+            bill.failing += decimal(event.delta) * times
             continue
         if event.law == "laplace_lognormal":
             bill.concentrated.append(up(lognormal_rho(event) * event.coordinates * times))
@@ -195,6 +198,11 @@ def _batch(
             "Noise in proportion to a smooth sensitivity has no theorem in a Poisson batch. Give "
             "it a Round of its own with Everyone()."
         )
+    if any(e.law == "gaussian_labels" for e in events):
+        raise UnsupportedAccounting(
+            "Labels that are found have no theorem in a Poisson batch. Give them a Round of their "
+            "own with Everyone()."
+        )
     if any(e.law == "best_trial" for e in events):
         raise UnsupportedAccounting(
             "A search among trials has no theorem in a Poisson batch. Give it a Round of its own "
@@ -205,8 +213,8 @@ def _batch(
     if gaussians and others:
         raise UnsupportedAccounting(
             "One Poisson batch releases Gaussian noise and another law, and no theorem is known to "
-            "us for that. Give the selection, Laplace or label releases a Round of their own: a "
-            "second batch, or Everyone()."
+            "us for that. Give the selection or Laplace releases a Round of their own: a second "
+            "batch, or Everyone()."
         )
     if gaussians:
         reach = [

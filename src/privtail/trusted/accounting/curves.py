@@ -201,7 +201,7 @@ class GaussianDP:
 
 @dataclass(frozen=True)
 class ZeroConcentratedDP:
-    """rho-zCDP, except for an event of probability at most ``slack``.
+    """Zero-concentrated differential privacy of parameter ``rho``.
 
     Formal guarantee
     ----------------
@@ -213,14 +213,13 @@ class ZeroConcentratedDP:
     """
 
     rho: float
-    slack: float = 0.0
     theorem: str = field(default="zCDP", init=False)
 
     def epsilon(self, delta: float) -> float:
         """The conversion at the best order found, rounded up."""
-        if self.rho == 0 and delta >= self.slack:
+        if self.rho == 0:
             return 0.0
-        remaining = (delta - self.slack) * (1 - 2 * ULP)
+        remaining = delta * (1 - 2 * ULP)
         if remaining <= 0 or math.isinf(self.rho):
             return math.inf
         if remaining >= 1:
@@ -244,7 +243,7 @@ class ZeroConcentratedDP:
     def delta(self, epsilon: float) -> float:
         """The conversion at the best order found, rounded up."""
         if self.rho == 0:
-            return self.slack
+            return 0.0
         if math.isinf(self.rho):
             return 1.0
 
@@ -260,7 +259,42 @@ class ZeroConcentratedDP:
 
         centre = math.log(max(epsilon / self.rho - 1, 1e-3) / 2)
         log_delta = min(0.0, _smallest(at, centre - 10, centre + 10))
-        return min(1.0, self.slack + math.exp(log_delta) * (1 + 4 * ULP))
+        return math.exp(log_delta) * (1 + 4 * ULP) if log_delta < 0 else 1.0
+
+
+@dataclass(frozen=True)
+class ButFor:
+    """A theorem about all that is released, but for an accident of probability ``slack``.
+
+    Formal guarantee
+    ----------------
+    Let P and Q be the laws of all releases on two neighbours, and P' and Q' laws that ``curve``
+    compares. Let P reach every outcome h, without an accident, with probability w(h) P'(h), where
+    w(h) >= 1 - s; likewise Q and Q'. This is so, s the slack, if each release, whatever was said
+    before, meets an accident with probability at most s_i, independently of what it says otherwise,
+    and the s_i sum to at most s along every path. For any set S, with N the other outcomes, P(N) >=
+    (1 - s) P'(N), so P(S) <= s + (1 - s) P'(S); and Q(S) >= (1 - s) Q'(S). Hence P(S) <= s +
+    (1 - s)(e^epsilon Q'(S) + delta) <= e^epsilon Q(S) + delta + s: the slack adds to delta, once,
+    whatever the theorem and whatever is chosen after an accident.
+    """
+
+    curve: Curve
+    slack: float
+
+    @property
+    def theorem(self) -> str:
+        """That of the curve."""
+        return f"{self.curve.theorem} but for {self.slack:.3g}"
+
+    def epsilon(self, delta: float) -> float:
+        """That of the curve, at what the slack leaves of delta."""
+        if delta < self.slack:
+            return math.inf
+        return self.curve.epsilon((delta - self.slack) * (1 - 4 * ULP))
+
+    def delta(self, epsilon: float) -> float:
+        """That of the curve, and the slack."""
+        return min(1.0, up(self.curve.delta(epsilon) + self.slack))
 
 
 @dataclass(frozen=True)
@@ -384,8 +418,7 @@ class Searched:
     """The best of a secret number of trials, and rho-zCDP releases beside them.
 
     ``shift`` and ``factor`` are those of `search_surcharge`, added and multiplied over all
-    searches; ``rho`` is that of one trial of each, plus everything else. ``slack`` is the
-    probability that the rest fails.
+    searches; ``rho`` is that of one trial of each, plus everything else.
 
     Formal guarantee
     ----------------
@@ -398,15 +431,12 @@ class Searched:
     rho: float
     shift: float
     factor: float
-    slack: float = 0.0
     theorem: str = field(default="best of a secret number of trials (RDP)", init=False)
 
     def epsilon(self, delta: float) -> float:
         """The conversion at the best order found, rounded up."""
-        remaining = (delta - self.slack) * (1 - 4 * ULP)
-        if remaining <= 0:
-            return math.inf
-        return up(self.shift + ZeroConcentratedDP(self.rho).epsilon(remaining / up(self.factor)))
+        below = delta * (1 - 4 * ULP)
+        return up(self.shift + ZeroConcentratedDP(self.rho).epsilon(below / up(self.factor)))
 
     def delta(self, epsilon: float) -> float:
         """The conversion at the best order found, rounded up."""
@@ -414,7 +444,7 @@ class Searched:
         if below <= 0 or math.isinf(self.factor):
             return 1.0
         raised = up(self.factor) * ZeroConcentratedDP(self.rho).delta(below)
-        return min(1.0, up(self.slack + raised))
+        return min(1.0, up(raised))
 
 
 def search_surcharge(rho: float, trials: int) -> tuple[float, float]:

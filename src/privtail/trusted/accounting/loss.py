@@ -142,13 +142,11 @@ class Renyi:
     Formal guarantee
     ----------------
     Mironov, Talwar, Zhang 2019 for the sampled Gaussian at every order; Renyi divergences add;
-    conversion by Canonne, Kamath, Steinke 2020. ``slack`` is the probability that the remainder
-    fails, added once.
+    conversion by Canonne, Kamath, Steinke 2020.
     """
 
     groups: tuple[SampledGaussian, ...]
     rho: float
-    slack: float
     theorem: str = field(default="RDP", init=False)
 
     @functools.cached_property
@@ -169,11 +167,11 @@ class Renyi:
 
     def epsilon(self, delta: float) -> float:
         """The smallest over the orders, rounded up."""
-        if delta <= self.slack:
+        if delta <= 0:
             return math.inf
-        return float(self._accountant.get_epsilon((delta - self.slack) * (1 - 1e-12))) * (1 + 1e-9)
+        return float(self._accountant.get_epsilon(delta * (1 - 1e-12))) * (1 + 1e-9)
 
     def delta(self, epsilon: float) -> float:
         """The smallest over the orders, rounded up."""
         raw = float(self._accountant.get_delta(epsilon))
-        return min(1.0, self.slack + raw * (1 + 1e-9))
+        return min(1.0, raw * (1 + 1e-9))

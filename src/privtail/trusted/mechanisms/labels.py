@@ -4,83 +4,103 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from operator import index
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri_exp
 
-from privtail.errors import InvalidInput, require_whole
+from privtail.errors import InvalidInput
 from privtail.trusted.events import Event, read_once
+from privtail.trusted.mechanisms.noise import GaussianNoise, require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
+from privtail.trusted.sensitive import Sensitivity
+
+FOUND = 1.645
+"""Deviations of noise above the threshold at which a label is found 19 times in 20."""
 
 
 @dataclass(frozen=True)
 class StabilityHistogram:
-    """Releases the labels whose noisy count reaches m + k, k about (2m/epsilon) log(m/delta).
+    """Releases the labels whose noisy count is far above what one person can add.
+
+    Counts of the labels that occur get discrete Gaussian noise of std = ``multiplier`` x l2 radius,
+    and those that reach a threshold are released.
 
     Parameters
     ----------
-    epsilon, delta : what the release costs.
-    max_rows : m, rows of one person that are counted; 1 protects a row.
+    multiplier : noise, in units of what one person adds; 0 releases every label that occurs.
+    delta : probability that a label shows which only one of two neighbours holds.
 
     Formal guarantee
     ----------------
-    (epsilon, delta)-DP under both neighbour relations (Bun, Nissim and Stemmer 2016; ALGORITHMS
-    0b.10): discrete Laplace noise of b = 2m/epsilon on counts whose l1 sensitivity is 2m under
-    replace-one. Labels that only one of two neighbours holds belong to the changed person: there
-    are at most m, each with a count of at most m, so that one of them passes with probability at
-    most m P(L >= k) = m exp(-k/b) / (1 + exp(-1/b)) <= delta, which defines k.
+    A threshold on noisy counts (Bun, Nissim and Stemmer 2016); with Gaussian noise Gopi et al. 2020
+    and Wilkins et al. 2024. Fix two neighbours; they differ in m rows of one person. Let C be
+    the labels that both hold, and consider the releases that would be made of C alone. Exchanging
+    one row moves two counts by one, so m rows move the counts of C by at most m sqrt 2 in l2 and at
+    most 2m of them; emptying them by at most m. What is released of C is post-processing of these
+    counts with their noise: it costs what `GaussianNoise` costs on 2m coordinates, in whatever
+    theorem the other releases use, before and after.
 
-    Let a, a' <= delta be these probabilities on the two sides, S a set of answers and t <= 1 the
-    smaller of 1 and e^epsilon times the probability of S, on the other side, from the labels that
-    both hold. One side is in S with probability at most a + (1 - a) t <= t + delta (1 - t), and
-    e^epsilon times the other's probability, plus delta, is at least (1 - a') t + delta, which is
-    no less.
+    A label outside C is the person's own. There are at most m, each with a count of at most m, and
+    it shows with probability at most P(Z >= threshold - m) <= delta / m (`rare`): that any does is
+    an accident of probability at most delta. The noise of every label is drawn apart, so this is
+    independent of what is released of C and of all that went before; and where no own label shows,
+    the neighbour releases what it would release of C. So the law of all that the fit releases, also
+    of what is chosen after seeing the labels, is within `ButFor` of one in which this release was
+    Gaussian: its delta is added once to that of everything else together.
     """
 
-    epsilon: float
+    multiplier: float
     delta: float
-    max_rows: int = 1
 
     def __post_init__(self) -> None:
-        read_once(self, "epsilon", "delta", kind=float)
-        if not (self.epsilon > 0 and 0 < self.delta < 1):
+        require_multiplier(self)
+        read_once(self, "delta", kind=float)
+        if not 0 < self.delta < 1:
             raise InvalidInput(
-                "Buying the labels needs epsilon > 0 and delta in (0, 1). "
-                "With delta=0 declare them: classes=[...]."
+                "Buying the labels needs delta in (0, 1). With delta=0 declare them: classes=[...]."
             )
-        require_whole("max_rows", self.max_rows, 1)
-        read_once(self, "max_rows", kind=index)
 
-    @property
-    def scale(self) -> float:
-        """b; 0 without privacy."""
-        return 2.0 * self.max_rows / self.epsilon if math.isfinite(self.epsilon) else 0.0
+    def event(self, counted: Sensitivity) -> Event:
+        """The bill, the same whatever is found; ``counted`` is `Problem.labels`."""
+        noise = GaussianNoise(self.multiplier).event(counted)
+        return replace(noise, law="gaussian_labels", delta=self.delta)
 
-    @property
-    def threshold(self) -> int:
-        """The smallest noisy count that is released, rounded up."""
-        if self.scale == 0:
+    def threshold(self, counted: Sensitivity) -> int:
+        """The smallest noisy count that is released, on the grid."""
+        scale = self.multiplier * counted.radius.l2
+        if scale == 0:
             return 1
-        tail = math.log(self.max_rows / self.delta) - math.log1p(math.exp(-1 / self.scale))
-        return self.max_rows + max(0, math.ceil(self.scale * tail * (1 + 1e-12) + 1e-9))
+        rows = counted.radius.l1 * counted.unit
+        return math.ceil(counted.radius.linf) + rare(scale, math.log(self.delta) - math.log(rows))
 
-    def event(self) -> Event:
-        """The bill, the same whatever is found."""
-        return Event(
-            law="labels",
-            scale=self.scale,
-            radius=float(self.max_rows),
-            diameter=2.0 * self.max_rows,
-            coordinates=1,
-            delta=self.delta,
-            question="labels",
-        )
+    def enough(self, counted: Sensitivity) -> int:
+        """How many rows must hold a label for it to be found 19 times in 20."""
+        noise = FOUND * self.multiplier * counted.radius.l2
+        return math.ceil((self.threshold(counted) + noise) * counted.unit)
 
-    def release(self, counts: Mapping[Any, int], sampler: Sampler) -> list[Any]:
+    def release(
+        self, counts: Mapping[Any, int], counted: Sensitivity, sampler: Sampler
+    ) -> list[Any]:
         """Sorted labels whose noisy count passes."""
         names = sorted(counts, key=lambda label: (str(type(label)), label))
-        exact = np.array([counts[name] for name in names], dtype=np.int64)
-        noisy = sampler.laplace(exact, self.scale) if self.scale and names else exact
-        return [name for name, n in zip(names, noisy, strict=True) if n >= self.threshold]
+        exact = np.array([counts[name] for name in names], dtype=np.int64) * int(1 / counted.unit)
+        scale, threshold = self.multiplier * counted.radius.l2, self.threshold(counted)
+        noisy = sampler.gaussian(exact, scale) if scale and names else exact
+        return [name for name, n in zip(names, noisy, strict=True) if n >= threshold]
+
+
+def rare(scale: float, log_probability: float) -> int:
+    """A k that a discrete Gaussian Z of parameter ``scale`` reaches at most so often.
+
+    Formal guarantee
+    ----------------
+    P(Z >= k) <= P(N >= k - 1) for k >= 1, N normal of deviation s, the scale (Canonne, Kamath and
+    Steinke 2020): the mass of Z at j is exp(-j^2 / 2 s^2) over a sum that is at
+    least s sqrt(2 pi), by Poisson's summation formula, all of whose terms are positive; and
+    exp(-x^2 / 2 s^2) falls for x >= 0, so its sum over j >= k is at most its integral from k - 1.
+    The normal quantile is raised by 1e-9, of which its rounding takes a thousandth.
+    """
+    quantile = max(0.0, -float(ndtri_exp(log_probability))) + 1e-9
+    return 1 + math.ceil(scale * quantile)
