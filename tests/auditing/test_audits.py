@@ -16,6 +16,7 @@ import pytest
 from audits import BOTH, FITS, HUGE, Draws, Fit, audit, audited, lower_bound
 
 from privtail.algorithms import TABLE
+from privtail.losses import AbsoluteLoss
 from privtail.mean import METHODS
 from privtail.trusted import kernels
 from privtail.trusted.accountants import Cost, cost
@@ -32,7 +33,7 @@ from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.problem import Problem
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.sampling import PoissonBatches
-from privtail.trusted.search import BestTrial, Found, best_of
+from privtail.trusted.search import BestTrial, Found, Score, TrialSearch, best_of
 from privtail.trusted.sensitive import Norms, Sensitivity
 
 BUDGET = Budget(1.5, 0.05)
@@ -253,6 +254,82 @@ class Counted(SimulatedSampler):
 def test_a_number_of_trials_that_is_no_secret_is_caught() -> None:
     """Seeded; billed as a geometric number of two."""
     assert audit(search_releases(4_000, 100, Counted(1)), search_bill(2)).caught
+
+
+# A search that protects persons: five of twelve rows are one person's
+
+ROWS = 5
+HELD_OUT, TRAINING = 1, 0
+"""Public seeds that deal this person to the one part, or to the other."""
+
+
+def person_releases(count: int, seed: int, near: Neighbours) -> Draws:
+    """The score where the person is held out, else the released mean of the fit."""
+    sampler, n = SimulatedSampler(7), 12
+    mechanism, mean = BestTrial(multiplier=1.0, trials=2), ClampedMean(1.0)
+    budget, groups = Budget(1e6, 1e-3, near), np.maximum(np.arange(n), ROWS - 1).astype(object)
+
+    def released(value: float) -> float:
+        X, y, ids = np.zeros((n, 1)), np.zeros(n), groups.copy()
+        X[:ROWS] = y[:ROWS] = value
+        if near == "zero_out" and value == 0:
+            ids[:ROWS] = None
+        whole = Curator(
+            X, y, budget=budget, noise="simulated", random_state=seed, groups=ids, max_rows=ROWS
+        )
+        whole._sampler = sampler
+
+        def fit(which: int, part: Any, allowance: Any, chance: int) -> tuple[float, Any]:
+            own = Curator(
+                part.X, budget=budget, ledger=allowance, noise="simulated", random_state=chance,
+                groups=part.groups, max_rows=ROWS,
+            )  # fmt: skip
+            answer = own.problem.means(mean)
+            moves = answer.diameter if near == "replace_one" else answer.radius
+            noise = GaussianNoise(moves.l2 / answer.radius.l2 * (1 + 1e-9))
+            own.open((Round(events=(noise.event(answer),)),))
+            return float(own.everyone().means(mean).release(noise)[0]), np.zeros((2, 1))
+
+        search = TrialSearch(whole, X, y, n // 2, noise="simulated")
+        whole.open((Round(events=(mechanism.event(),)),))
+        found = search.run(mechanism, 1, fit, Score(AbsoluteLoss(), 1.0))
+        if value:
+            assert (0 in search._held_out.groups.positions) == (seed == HELD_OUT)
+        return found.loss if seed == HELD_OUT else found.model
+
+    far = -1.0 if near == "replace_one" and seed == TRAINING else 0.0
+    one, other = (np.array([released(v) for _ in range(count)]) for v in (1.0, far))
+    return one, other
+
+
+def person_bill(near: Neighbours) -> Cost:
+    event = BestTrial(multiplier=1.0, trials=2).event()
+    return cost((Round(events=(event,)),), near)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("near", ["replace_one", "zero_out"])
+@pytest.mark.parametrize("seed", [HELD_OUT, TRAINING])
+def test_a_search_costs_a_person_what_it_says(seed: int, near: Neighbours) -> None:
+    """Seeded. A trial is mu = 1 for a person of five rows, in either part."""
+    verdict = audit(person_releases(1_500, seed, near), person_bill(near))
+    assert not verdict.caught, verdict
+    assert verdict.share > 0.1, verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [HELD_OUT, TRAINING])
+def test_a_search_that_takes_a_person_for_a_row_is_caught(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seeded: the noise of one row, for five that change."""
+
+    def answer(self: Problem, **others: Any) -> Sensitivity:
+        return Sensitivity(**others)
+
+    monkeypatch.setattr(Problem, "_answer", answer)
+    draws = person_releases(1_500, seed, "replace_one")
+    assert audit(draws, person_bill("replace_one")).caught
 
 
 # Fits from end to end, in simulation on the identical path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import warnings
 from typing import Any
 
@@ -13,16 +14,28 @@ import pyarrow as pa
 import pytest
 from dp_accounting import GaussianDpEvent, NeighboringRelation, dp_event, rdp
 from scipy import sparse, stats
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from privtail import Ledger, PrivateSearchCV, progress
-from privtail.errors import BudgetExceeded, DeltaWarning, InvalidInput, UnsupportedAccounting
+from privtail import Ledger, PrivateSearchCV, open_table, progress
+from privtail.domains import L2
+from privtail.errors import (
+    BudgetExceeded,
+    DeltaWarning,
+    InvalidInput,
+    NotPlanned,
+    NotReleased,
+    UnsupportedAccounting,
+)
 from privtail.linear_model import (
+    DPGeneralizedLinearEstimator,
     DPHuberRegressor,
     DPLinearRegression,
     DPLogisticRegression,
+    DPPoissonRegressor,
     DPRidge,
 )
-from privtail.losses import AbsoluteLoss
+from privtail.losses import AbsoluteLoss, CustomLoss, PoissonLoss
 from privtail.statement import Statement, verify
 from privtail.trusted.accountants import calibrate, cost
 from privtail.trusted.accounting.curves import GaussianDP
@@ -30,11 +43,14 @@ from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round
 from privtail.trusted.ledger import Allowance
+from privtail.trusted.means import BoundedMean, ClampedMean
 from privtail.trusted.mechanisms.labels import StabilityHistogram
+from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
 from privtail.trusted.problem import Problem
+from privtail.trusted.records.persons import Persons
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
-from privtail.trusted.search import BestTrial, Found, TrialSearch, best_of
+from privtail.trusted.search import BestTrial, Found, Score, TrialSearch, best_of
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
 
@@ -166,7 +182,13 @@ def test_an_allowance_pays_once_for_what_it_may() -> None:
 
 
 def searched(
-    y: np.ndarray, seed: int, *, multiplier: float = 1.0, trials: int = 10, fit: Any = None
+    y: np.ndarray,
+    seed: int,
+    *,
+    multiplier: float = 1.0,
+    trials: int = 10,
+    fit: Any = None,
+    score: Any = None,
 ) -> Any:
     """One search on (n, 1) records of zeros and targets y, with candidates 0 and 1 as models."""
 
@@ -182,7 +204,7 @@ def searched(
     curator = Curator(X, y, budget=budget, noise="simulated", random_state=seed)
     search = TrialSearch(curator, X, y, len(y) // 2, noise="simulated")
     curator.open((Round(events=(mechanism.event(),)),))
-    return search.run(mechanism, 2, fit or constant, AbsoluteLoss(), 4.0)
+    return search.run(mechanism, 2, fit or constant, score or Score(AbsoluteLoss(), 4.0))
 
 
 HOSTILE = [1e308, -1e308, math.nan, math.inf, -math.inf, 5e-324, -0.0, 0.0, 1.0]
@@ -202,6 +224,29 @@ def test_a_hostile_record_moves_a_score_by_no_more_than_its_share(value: float) 
         assert 0 <= min(found) <= max(found) <= 4.0
 
 
+def test_a_hostile_count_moves_a_score_by_what_both_sides_of_its_clamp_allow() -> None:
+    """Twice what is billed for a loss that is not negative; so much is reached."""
+    score = Score(PoissonLoss(), 4.0, np.array([[0.0], [-2.0]]))
+    moved = []
+    for seed in range(6):
+        losses = []
+        for value in (*HOSTILE, 100.0, -7.0):
+            y = np.zeros(6)
+            y[-1] = value
+            found = searched(y, seed, multiplier=0.0, trials=1, score=score)
+            losses.append(found.loss)
+            assert -4.0 <= found.loss <= 4.0
+        moved.append(max(losses) - min(losses))
+    assert max(moved) <= 2 * 4.0 / 3
+    assert max(moved) > 4.0 / 3
+    mechanism, curator = (
+        BestTrial(multiplier=5.0, trials=3),
+        Curator(np.zeros((6, 1)), np.zeros(6), budget=Budget(1.0, 1e-3)),
+    )
+    search = TrialSearch(curator, np.zeros((6, 1)), np.zeros(6), 3, noise="exact")
+    assert search.noise(mechanism, score) == pytest.approx(5.0 * 2 * 4.0 / 3)
+
+
 def test_better_candidates_win_and_the_noise_is_as_stated() -> None:
     y = np.ones(200)
     mechanism = BestTrial(multiplier=5.0, trials=20)
@@ -209,7 +254,7 @@ def test_better_candidates_win_and_the_noise_is_as_stated() -> None:
     assert np.mean(wins) > 0.8
     curator = Curator(np.zeros((200, 1)), y, budget=Budget(1.0, 1e-3))
     search = TrialSearch(curator, np.zeros((200, 1)), y, 100, noise="exact")
-    assert search.noise(mechanism, 4.0) == pytest.approx(5.0 * 4.0 / 100)
+    assert search.noise(mechanism, Score(AbsoluteLoss(), 4.0)) == pytest.approx(5.0 * 4.0 / 100)
     assert search.problem.n == search.problem.expected == 100
     losses = [searched(np.zeros(200), seed, multiplier=5.0, trials=1).loss for seed in range(400)]
     assert np.std(losses) == pytest.approx(math.hypot(0.2, 0.5), rel=0.1)
@@ -252,7 +297,7 @@ def test_parts_are_disjoint_and_public() -> None:
         X = y[:, None]
         curator = Curator(X, y, budget=Budget(1.0, 1e-3), random_state=3)
         search = TrialSearch(curator, X, y, 4, noise="exact")
-        train, held = search._training, search._held_out
+        train, held = search._part(search._first), search._part(search._last)
         assert len(train.y) == 6
         assert len(held.y) == 4
         assert sorted([*train.y, *held.y]) == list(y)
@@ -261,9 +306,134 @@ def test_parts_are_disjoint_and_public() -> None:
     assert list(parts[0]) == list(parts[1])
     with pytest.raises(InvalidInput, match="held out"):
         TrialSearch(curator, X, y, 10)
-    persons = Curator(X, y, budget=Budget(1.0, 1e-3), groups=np.arange(10), max_rows=1)
-    with pytest.raises(InvalidInput, match="not persons"):
-        TrialSearch(persons, X, y, 4)
+
+
+def test_a_model_that_is_no_number_loses() -> None:
+    def broken(which: int, part: Any, allowance: Allowance, seed: int) -> tuple[int, Any]:
+        allowance.reserve(
+            label="", epsilon=0.0, delta=0.0, neighbours="replace_one", plan=[], rho=0.0
+        )
+        return which, np.array([[0.0], [math.nan]])
+
+    assert searched(np.ones(20), 0, multiplier=0.0, trials=1, fit=broken).loss == 4.0
+
+
+# --- persons with several rows --------------------------------------------------------------------
+
+COUNTED = 2
+WHOSE = np.array([3, 3, 3, 3, 5, 5, 7, 8, 9, 9, 9, 1], dtype=object)
+
+
+def of_persons(
+    y: np.ndarray, groups: np.ndarray, seed: int, near: Any = "replace_one", fit: Any = None
+) -> tuple[TrialSearch, Any]:
+    """One trial without noise: the mean of y in the training part, the loss of 0 in the other."""
+    budget, X = Budget(math.inf, 1e-3, near), y[:, None].copy()
+
+    def mean(which: int, part: Any, allowance: Allowance, chance: int) -> tuple[Any, Any]:
+        own = Curator(
+            part.X, budget=budget, ledger=allowance, random_state=chance, groups=part.groups,
+            max_rows=COUNTED,
+        )  # fmt: skip
+        own.open((Round(events=(GaussianNoise(0.0).event(own.problem.means(RANGE)),)),))
+        return own.everyone().means(RANGE).release(GaussianNoise(0.0))[0], np.zeros((2, 1))
+
+    curator = Curator(X, y, budget=budget, random_state=seed, groups=groups, max_rows=COUNTED)
+    search = TrialSearch(curator, X, y, len(y) // 3, noise="exact")
+    mechanism = BestTrial(multiplier=0.0, trials=1)
+    curator.open((Round(events=(mechanism.event(),)),))
+    return search, search.run(mechanism, 1, fit or mean, Score(AbsoluteLoss(), 4.0))
+
+
+RANGE = ClampedMean(4.0)
+
+
+def torn(y: np.ndarray, groups: np.ndarray, seed: int, value: float) -> set[str]:
+    """Which releases move when person 3 brings other rows, checked against what is billed."""
+    other = np.where(groups == 3, value, y)
+    ids = np.where(groups == 3, 4, groups)
+    (search, one), (_, two) = of_persons(y, groups, seed), of_persons(other, ids, seed)
+    problem = search.problem
+    assert abs(one.model - two.model) <= problem.means(RANGE).diameter.linf * (
+        problem.means(RANGE).unit
+    )
+    assert abs(one.loss - two.loss) <= COUNTED * 4.0 / (len(y) // 3)
+    return {name for name in ("model", "loss") if getattr(one, name) != getattr(two, name)}
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_all_rows_of_a_person_are_in_one_part(value: float) -> None:
+    found = [torn(np.full(12, 2.0), WHOSE, seed, value) for seed in range(12)]
+    assert max(map(len, found)) == 1
+    assert {"model"} in found
+    assert {"loss"} in found
+
+
+def test_persons_dealt_row_by_row_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    seats = Persons.seats
+
+    def by_rows(self: Persons, priority: Any, max_rows: int) -> Any:
+        positions, _ = seats(self, priority, max_rows)
+        return positions, positions
+
+    monkeypatch.setattr(Persons, "seats", by_rows)
+    found = [torn(np.full(12, 2.0), WHOSE, seed, 4.0) for seed in range(12)]
+    assert {"model", "loss"} in found
+
+
+def test_who_is_there_moves_nobody_else() -> None:
+    """Under zero-out neither parts, sizes nor noise tell that a person is absent."""
+    y, gone = np.arange(12.0), WHOSE.copy()
+    gone[WHOSE == 3] = None
+    for seed in range(12):
+        with_her, without = (of_persons(y, ids, seed, "zero_out")[0] for ids in (WHOSE, gone))
+        assert with_her.problem == without.problem
+        assert with_her.problem.n == 8
+        assert with_her.problem.most == 12
+        mechanism, one = BestTrial(multiplier=3.0, trials=5), Score(AbsoluteLoss(), 1.0)
+        assert with_her.noise(mechanism, one) == without.noise(mechanism, one)
+        assert with_her.noise(mechanism, one) >= COUNTED * 3.0 / 4
+        places = []
+        for part in ("_training", "_held_out"):
+            full, rest = (getattr(s, part).groups for s in (with_her, without))
+            assert [p for p in full.positions if WHOSE[p] != 3] == list(rest.positions)
+            assert (full.n, full.rows) == (rest.n, rest.rows)
+            places += list(full.positions)
+        counted = {i: sum(WHOSE[p] == i for p in places) for i in set(WHOSE)}
+        assert counted == {i: min(COUNTED, sum(i == WHOSE)) for i in counted}
+
+
+def test_grids_have_room_for_a_part_that_holds_everybody() -> None:
+    part, whole = Problem(n=10, d=1, most=2**40), Problem(n=2**40, d=1)
+    assert part.bits == whole.bits < Problem(n=10, d=1).bits
+    answer = part.scores(1, BoundedMean(1.0))
+    assert answer.magnitude == whole.scores(1, BoundedMean(1.0)).magnitude
+    assert answer.unit == pytest.approx(2.0**-part.bits / 10)
+    assert Problem(n=10, d=1).most == 10
+
+
+def test_a_trial_holds_the_persons_that_were_dealt_to_it_and_no_others() -> None:
+    y = np.ones(12)
+    wrong: list[tuple[dict[str, Any], type[Exception]]] = [
+        ({"groups": WHOSE, "max_rows": COUNTED}, NotPlanned),
+        ({}, NotPlanned),
+        ({"max_rows": 1}, InvalidInput),
+        ({"X": y[:5, None]}, InvalidInput),
+    ]
+    for changes, error in wrong:
+
+        def fit(which: int, part: Any, allowance: Allowance, chance: int) -> tuple[Any, Any]:
+            options = {"groups": part.groups, "max_rows": COUNTED, "X": part.X}
+            options = {**options, **changes} if changes else {"X": part.X}  # noqa: B023
+            Curator(**options, budget=Budget(math.inf, 1e-3), ledger=allowance)
+            raise AssertionError
+
+        with pytest.raises(error):
+            of_persons(y, WHOSE, 0, fit=fit)
+    search, _ = of_persons(y, WHOSE, 0)
+    assert "positions" not in repr(search._training)
+    with pytest.raises(NotReleased):
+        pickle.dumps(search._training)
 
 
 # --- the estimator --------------------------------------------------------------------------------
@@ -370,8 +540,6 @@ def test_without_privacy_it_still_searches(line: Any) -> None:
 def test_what_cannot_be_searched_is_refused_for_free(line: Any) -> None:
     from sklearn.linear_model import Ridge
 
-    from privtail.linear_model import DPPoissonRegressor
-
     X, y = line
     ledger = Ledger(epsilon=1.0, delta=1e-5)
     odd: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
@@ -384,8 +552,21 @@ def test_what_cannot_be_searched_is_refused_for_free(line: Any) -> None:
         (DPRidge(), GRID, {"held_out": 1.0}, InvalidInput, "held_out"),
         (DPRidge(), GRID, {"delta": 0.0}, UnsupportedAccounting, "search"),
         (DPRidge(algorithm="clipped-spgd"), GRID, {}, UnsupportedAccounting, "full batches"),
-        (DPPoissonRegressor(), GRID, {}, InvalidInput, "not counts"),
+        (
+            DPGeneralizedLinearEstimator(loss="sigmoid"),
+            {"domain": [None]},
+            {},
+            InvalidInput,
+            "DPLogisticRegression",
+        ),
         (DPLogisticRegression(), {"C": [1.0]}, {}, InvalidInput, "declare"),
+        (
+            DPGeneralizedLinearEstimator(),
+            {"loss": ["squared", "poisson"]},
+            {},
+            InvalidInput,
+            "Search them apart",
+        ),
     ]
     for model, grid, options, kind, match in odd:
         with pytest.raises(kind, match=match):
@@ -395,6 +576,175 @@ def test_what_cannot_be_searched_is_refused_for_free(line: Any) -> None:
         search.fit(X)
     with pytest.raises(InvalidInput, match="sample_weight"):
         search.fit(X, y, sample_weight=y)
-    with pytest.raises(InvalidInput, match="not persons"):
-        search.set_params(max_rows=1).fit(X, y, groups=np.arange(len(y)))
+    with pytest.raises(InvalidInput, match="groups needs max_rows"):
+        search.fit(X, y, groups=np.arange(len(y)))
+    with pytest.raises(InvalidInput, match="n_samples = 1"):
+        search.fit(X[:1], y[:1])
+    trimmed = PrivateSearchCV(DPRidge(algorithm="trimmed-descent"), GRID, ledger=ledger, max_rows=2)
+    with pytest.raises(InvalidInput, match="leave groups out"):
+        trimmed.fit(X, y, groups=np.arange(len(y)))
     assert ledger.entries() == ()
+
+
+def test_persons_are_charged_once_and_what_was_planned(line: Any) -> None:
+    X, y = line
+    groups = np.arange(len(y)) // 2
+    ledger = Ledger(epsilon=3.0, delta=1e-5)
+    search = PrivateSearchCV(
+        DPRidge(), GRID, trials=3, epsilon=2.5, ledger=ledger, random_state=0, max_rows=2
+    ).fit(X, y, groups)
+    (entry,) = ledger.entries()
+    assert entry.unit == "person"
+    assert entry.epsilon == search.privacy_.spent
+    assert 2.4 < entry.epsilon <= 2.5
+    assert "one person, with at most 2 rows" in search.privacy_.unit
+    assert verify(search.privacy_.to_json())
+    assert search.best_estimator_.max_rows == 2
+    assert search.best_estimator_.plan_.problem.max_rows == 2
+    rows = PrivateSearchCV(DPRidge(), GRID, trials=3, epsilon=2.5, random_state=0).fit(X, y)
+    assert search.score_noise_std_ == pytest.approx(2 * rows.score_noise_std_, rel=0.6)
+    with pytest.raises(UnsupportedAccounting, match="one person"):
+        PrivateSearchCV(DPRidge(), GRID, epsilon=0.1, ledger=ledger).fit(X, y)
+    labels = PrivateSearchCV(
+        DPLogisticRegression(classes=[False, True]), {"C": [1.0, 2.0]}, max_rows=2, **SIMULATED
+    ).fit(X, y > 0, groups=groups.astype(str))
+    assert list(labels.classes_) == [False, True]
+
+
+@pytest.mark.parametrize(("mean", "whose"), [(0.2, None), (3.0, None), (3.0, 2)])
+def test_counts_are_scored_against_a_constant(mean: float, whose: int | None) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3_000, 2))
+    y = rng.poisson(mean * np.exp(X @ [0.8, 0.0]))
+    groups = None if whose is None else np.arange(len(y)) // whose
+    grid = {"alpha": [1e-3, 1e5]}
+    for model in (DPPoissonRegressor(), DPGeneralizedLinearEstimator(loss="poisson")):
+        values = grid if hasattr(model, "alpha") else {"domain": [L2(alpha=a) for a in (1e-3, 1e5)]}
+        search = PrivateSearchCV(
+            model, values, trials=6, epsilon=20.0, max_rows=whose, **SIMULATED
+        ).fit(X, y, groups)
+        assert search.best_estimator_.coef_[0] > 0.3
+        assert 0.05 < search.best_score_ < 3 * mean
+        assert 0 < search.score_noise_std_ < 0.1
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "arrow"])
+def test_a_file_is_searched_like_its_frame(line: Any, tmp_path: Any, kind: str) -> None:
+    X, y = (part[:200] for part in line)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["kind"], frame["whose"], frame["y"] = np.where(y > 0, "u", "v"), np.arange(200) // 3, y
+    path = tmp_path / f"table.{kind}"
+    if kind == "parquet":
+        frame.to_parquet(path, row_group_size=30)
+    elif kind == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_feather(path)
+    features = frame[[*"abcd", "kind"]]
+    model = DPRidge(categories={"kind": ["u", "v"]})
+    for scratch in (None, tmp_path):
+        table = open_table(path, drop=["whose"], scratch=scratch)
+        here = PrivateSearchCV(model, GRID, trials=1, **SIMULATED).fit(table, "y")
+        there = PrivateSearchCV(model, GRID, trials=1, **SIMULATED).fit(features, y)
+        assert here.best_score_ == there.best_score_
+        assert list(here.best_estimator_.coef_) == list(there.best_estimator_.coef_)
+        assert here.predict(table) == pytest.approx(there.predict(features))
+        assert here.best_estimator_.categories == model.categories
+        table = open_table(path, categories=model.categories, scratch=scratch)
+        search = PrivateSearchCV(DPRidge(), GRID, trials=1, max_rows=2, epsilon=5.0, **SIMULATED)
+        persons = search.fit(table, "y", "whose")
+        same = PrivateSearchCV(
+            model, GRID, trials=1, max_rows=2, epsilon=5.0, **SIMULATED
+        ).fit(features, y, frame["whose"])  # fmt: skip
+        assert persons.best_score_ == same.best_score_
+        assert list(persons.feature_names_in_) == [*"abcd", "kind"]
+        counted = PrivateSearchCV(model, GRID, trials=1, **SIMULATED).fit(
+            open_table(path, drop=["whose", "y"], scratch=scratch), y
+        )
+        assert counted.n_features_in_ == 5
+
+
+def test_a_part_of_a_file_is_some_of_its_rows(tmp_path: Any) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("a,y\n" + "".join(f"{i},{10 * i}\n" for i in range(50)))
+    whole = open_table(path)
+    some = np.array([3, 4, 40])
+    part = whole.part(some)
+    assert (whole.n, part.n, part.declaring({}).n) == (50, 3, 3)
+    rows = [batch.columns[0].to_pylist() for batch in part.batches(["y"], ())]
+    assert rows == [[30, 40, 400]]
+    path.write_text("a,y\n1,2\n")
+    with pytest.raises(InvalidInput, match="written to"):
+        list(part.batches(["y"], ()))
+
+
+def test_columns_without_names_and_objects_are_read(line: Any) -> None:
+    X, y = (part[:200] for part in line)
+    frame = pd.DataFrame(X)
+    search = PrivateSearchCV(DPRidge(), GRID, trials=2, **SIMULATED).fit(frame, y)
+    assert not hasattr(search, "feature_names_in_")
+    assert search.predict(frame).shape == y.shape
+    search.set_params(invalid="raise").fit(X.astype(object), y)
+
+
+def test_what_a_loss_asks_to_be_believed_is_in_the_statement(line: Any) -> None:
+    X, y = (part[:200] for part in line)
+    own = CustomLoss(value=lambda m, y: abs(m - y), derivative=lambda m, y: 1.0 if m > y else -1.0)
+    grid = {"loss": [own]}
+    search = PrivateSearchCV(DPGeneralizedLinearEstimator(), grid, trials=1, **SIMULATED).fit(X, y)
+    assert any("are pure" in sentence for sentence in search.privacy_.assumptions)
+    assert set(search.best_estimator_.privacy_.notes) == set(search.privacy_.notes)
+
+
+def test_a_search_that_is_stopped_has_paid(line: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, calls = Ledger(epsilon=2.0, delta=1e-5), []
+
+    def fit(self: Any, *records: Any) -> None:
+        calls.append(1)
+        raise KeyboardInterrupt
+
+    search = PrivateSearchCV(DPRidge(), GRID, epsilon=1.5, ledger=ledger)
+    with monkeypatch.context() as patched:
+        patched.setattr(DPRidge, "fit", fit)
+        with pytest.raises(KeyboardInterrupt):
+            search.fit(*line)
+    assert [e.label for e in ledger.entries()] == ["PrivateSearchCV"]
+    assert calls == [1]
+    assert not hasattr(search, "best_estimator_")
+    with pytest.raises(BudgetExceeded):
+        search.fit(*line)
+
+
+def test_copies_pickles_and_grids(line: Any) -> None:
+    X, y = (part[:300] for part in line)
+    grids = [{"alpha": [1.0]}, {"alpha": [2.0], "fit_intercept": [False]}]
+    search = PrivateSearchCV(DPRidge(), grids, trials=3, **SIMULATED).fit(X, y)
+    assert search.best_params_ in (
+        {"alpha": 1.0},
+        {"alpha": 2.0, "fit_intercept": False},
+    )
+    again = pickle.loads(pickle.dumps(search))  # noqa: S301
+    assert list(again.predict(X)) == list(search.predict(X))
+    assert clone(search).fit(X, y).best_score_ == search.best_score_
+    for trials in (10**7, 10**30):
+        with pytest.raises(InvalidInput, match="at most"):
+            BestTrial(multiplier=1.0, trials=trials)
+    for grid in ({"alpha": []}, {"alpha": 1.0}, "alpha", {"algorithm": "auto"}):
+        with pytest.raises(InvalidInput, match="param_grid"):
+            PrivateSearchCV(DPRidge(), grid, **SIMULATED).fit(X, y)
+
+
+def checks() -> Any:
+    search = PrivateSearchCV(
+        DPRidge(), {"alpha": [1e-3, 1e-2]}, trials=2, epsilon=1e6, delta=1e-3, invalid="raise",
+        **SIMULATED,
+    )  # fmt: skip
+    for estimator, check in estimator_checks_generator(search):
+        yield pytest.param(estimator, check, id=check.func.__name__)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # checks fit tiny tables and warn of what they do to them
+@pytest.mark.parametrize(("estimator", "check"), list(checks()))
+def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
+    check(estimator)

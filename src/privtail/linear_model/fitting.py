@@ -103,6 +103,19 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                     "generator would change with every fit."
                 )
 
+    def _require_target(self, y: Any) -> None:
+        if y is None:
+            raise InvalidInput(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: "
+                "fit(X, y)."
+            )
+        if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected: use y.ravel().",
+                DataConversionWarning,
+                stacklevel=4,
+            )
+
     def _remembered(
         self, X: Any, y: Any, categories: Mapping[str, Sequence[Any]] | None = None
     ) -> Any:
@@ -122,8 +135,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             if len(set(columns)) != len(columns):
                 raise InvalidInput("Column names must be distinct.")
             validate_data(self, X, skip_check_array=True)
-            if hasattr(X, "iloc") and columns and not any(isinstance(c, str) for c in columns):
-                X = X.rename(columns=str)
         if getattr(self, "n_features_in_", None) == 0:
             raise InvalidInput(
                 f"Found array with 0 feature(s) (shape={(len(X), 0)}) while a minimum of 1 is "
@@ -350,17 +361,7 @@ class PrivateLinearModel(PrivateEstimator):
     ) -> Curator:  # fmt: skip
         """Check what is not the data, then hand over the records."""
         self._refuse(unknown)
-        if y is None:
-            raise InvalidInput(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: "
-                "fit(X, y)."
-            )
-        if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
-            warnings.warn(
-                "A column-vector y was passed when a 1d array was expected: use y.ravel().",
-                DataConversionWarning,
-                stacklevel=3,
-            )
+        self._require_target(y)
         return self._entrusted(
             X, y, groups, self.categories,
             intercept=self.fit_intercept, outputs=outputs, classes=classes,

@@ -26,15 +26,17 @@ from privtail.linear_model.fitting import (
     require_number,
 )
 from privtail.linear_model.planning import FitPlan
-from privtail.losses import GeneralLoss, Loss, RelativeHuberLoss, WrongLabel
+from privtail.losses import GeneralLoss, Loss, PoissonLoss, RelativeHuberLoss, WrongLabel
 from privtail.statement import Statement, state
 from privtail.trusted.accountants import calibrate
 from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
+from privtail.trusted.callbacks import assumptions
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.ledger import Allowance
 from privtail.trusted.problem import Problem
-from privtail.trusted.search import BestTrial, Found, Part, TrialSearch
-from privtail.trusted.tables import TableFile
+from privtail.trusted.refusals import as_plain_numbers
+from privtail.trusted.search import BestTrial, Found, Part, Score, TrialSearch
+from privtail.trusted.tables import TableFile, person_ids
 
 Doubles = NDArray[np.float64]
 
@@ -65,8 +67,8 @@ def _classifies(search: Any) -> bool:
 class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     """Choose hyper-parameters privately: the choice, and every fit that led to it, is paid for.
 
-    A public quarter of the records is held out. A trial draws a candidate, fits it to the others
-    and releases its noisy mean loss on those held out. The number of trials is geometric and
+    A quarter of the records is held out by public chance. A trial draws a candidate, fits it to the
+    others and releases its noisy mean loss on those held out. The number of trials is geometric and
     secret, and only the best trial is shown: so all trials together cost about as much as two or
     three of them, however many there were (Liu and Talwar 2019; Papernot and Steinke 2022). There
     is no ``cv_results_``, and the ledger has one entry. The running time tells the number of
@@ -77,11 +79,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     estimator : an estimator of this module; its own budget, noise and ledger are not used.
     param_grid : parameter -> values to try, or a list of such mappings. They are public: choosing
         them by looking at the records is outside the promise.
-    trials : mean number of trials; 1 is one random candidate. More trials find better ones and
-        leave less budget for each.
+    trials : mean number of trials, a million at most; 1 is one random candidate. More trials find
+        better ones and leave less budget for each.
     held_out : part of the records that scores, in (0, 1).
-    epsilon, delta, neighbours, invalid, noise, random_state, ledger : of the whole search.
-        ``max_rows`` is refused.
+    epsilon, delta, neighbours, invalid, noise, random_state, ledger, max_rows : of the whole
+        search; those of ``estimator`` are not used. With ``groups`` a person is protected: all rows
+        of a person are held out, or none is.
 
     Attributes
     ----------
@@ -90,7 +93,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     best_params_ : its parameters.
     best_score_ : its released score: the share of right labels; of numbers minus the mean loss of
         ``estimator``, each record's clamped at that of an error of 3 scales of the target, which
-        are bought. Noisy, and too good on average, since it is the best of several.
+        are bought; of counts how much less their Poisson loss is than that of a constant, which is
+        bought too. With ``groups`` a row that does not count adds no loss. Noisy, and too good on
+        average, since it is the best of several.
     score_noise_std_ : standard deviation of the noise in a score.
     trial_epsilon_ : what one trial costs, at ``delta``.
     n_features_in_, feature_names_in_, classes_ : as in the estimators.
@@ -110,7 +115,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     >>> grid = {"alpha": [1.0, 1e6]}
     >>> search = PrivateSearchCV(DPRidge(), grid, noise="simulated", random_state=0).fit(X, y)
     >>> search.best_params_, len(search.privacy_.plan)
-    ({'alpha': 1.0}, 3)
+    ({'alpha': 1.0}, 2)
     """
 
     estimator: Any
@@ -119,17 +124,23 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     held_out: float = 0.25
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
-        """Search on X (n, d) and y (n,); charges the ledger once."""
+        """Search on X (n, d) and y (n,); charges the ledger once.
+
+        ``groups`` (n,) says whose row it is: then a person is protected, of whom ``max_rows`` rows
+        count. For X from `privtail.open_table`, y and groups may name columns; every trial reads
+        the file as a fit does.
+        """
         self._refuse(unknown)
         candidates, labels = self._candidates(), _labels(self.estimator)
         loss = _score(self.estimator, labels)
-        if y is None:
-            raise InvalidInput(
-                "PrivateSearchCV requires y to be passed, but the target y is None: fit(X, y)."
-            )
-        if isinstance(X, TableFile):
-            raise InvalidInput("A search reads rows of arrays or data frames, not of a file.")
+        self._require_target(y)
         categories = self.estimator.categories
+        if isinstance(X, TableFile):
+            if isinstance(groups, str):
+                X, groups = X.without(groups), person_ids(X.path, groups)
+            X, categories = X.declaring(categories or {}), None
+        if self.invalid == "raise":
+            X, y = as_plain_numbers(X), as_plain_numbers(y) if labels is None else y
         curator = self._entrusted(
             X, y, groups, categories, intercept=True, outputs=loss.outputs, classes=labels
         )
@@ -148,29 +159,35 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         plans = [self._planned(model, search.problem, mechanism.rho) for model, _ in candidates]
         plans[0].warn()
         curator.open(plan(mechanism.multiplier))
-        bound = 1.0
+        score = Score(loss, 1.0)
         if labels is None:
-            loss, bound = _clamped(loss, looks.run(curator, LOOKS * mechanism.multiplier, ()))
+            scales = looks.run(curator, LOOKS * mechanism.multiplier, ())
+            score = _clamped(loss, scales, curator.problem.rows)
 
         def fit(which: int, part: Part, allowance: Allowance, seed: int) -> tuple[Any, Doubles]:
-            model = clone(candidates[which][0]).set_params(ledger=allowance)
+            model = clone(candidates[which][0]).set_params(ledger=allowance, categories=categories)
             if self.noise == "simulated":
                 model.set_params(random_state=seed)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model.fit(part.X, part.y)
+                model.fit(part.X, part.y, part.groups)
             return model, np.vstack([np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_)])
 
-        found = search.run(mechanism, len(candidates), fit, loss, bound)
+        found = search.run(mechanism, len(candidates), fit, score)
+        for model, _ in candidates:
+            if isinstance(model, PrivateRegressor):
+                curator.assume(assumptions(model.objective()))
         self._keep(found, candidates[found.candidate][1], labels)
-        self.score_noise_std_ = search.noise(mechanism, bound)
+        self.score_noise_std_ = search.noise(mechanism, score)
         self.trial_epsilon_ = max(p.epsilon for p in plans)
-        self.privacy_: Statement = state(curator, (FOUND,))
+        self.privacy_: Statement = state(curator, (FOUND, *found.model.privacy_.notes))
         self.best_estimator_.privacy_ = self.privacy_
         return self
 
     def _keep(self, found: Found, params: dict[str, Any], labels: Any) -> None:
-        self.best_estimator_ = found.model.set_params(ledger=None, random_state=self.random_state)
+        self.best_estimator_ = found.model.set_params(
+            ledger=None, random_state=self.random_state, categories=self.estimator.categories
+        )
         self.best_params_ = params
         self.best_score_ = -found.loss if labels is None else 1 - found.loss
         if labels is not None:
@@ -186,7 +203,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         if not self.param_grid:
             raise InvalidInput('param_grid needs values to try: {"alpha": [0.1, 1.0, 10.0]}.')
         found = []
-        for params in ParameterGrid(self.param_grid):
+        try:
+            grid = ParameterGrid(self.param_grid)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"param_grid maps parameters to lists of values. {error}") from None
+        for params in grid:
             for name in sorted(BUDGETED & set(params)):
                 raise InvalidInput(
                     f"{name} is not searched: it is the search's own, or decides what is released."
@@ -194,7 +215,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             model = clone(self.estimator).set_params(
                 **params, delta=self.delta, neighbours=self.neighbours, noise=self.noise,
                 random_state=self.random_state, ledger=None, invalid="zero", verbose=0,
-                max_rows=None,
+                max_rows=self.max_rows,
             )  # fmt: skip
             found.append((model, params))
         return found
@@ -209,7 +230,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         """The plan of one trial; sets the largest epsilon at which it costs no more than rho."""
         problem = replace(problem, intercept=model.fit_intercept)
         if isinstance(model, PrivateRegressor):
-            model.objective()
+            kind, asked = model.objective().targets, self.estimator.objective().targets
+            if kind != asked:
+                raise InvalidInput(
+                    f"A candidate's loss is for targets of the kind {kind!r}, and the estimator's, "
+                    f"which scores it, for {asked!r}. Search them apart."
+                )
         if math.isinf(rho):
             model.set_params(epsilon=math.inf)
             return model.planned(problem)
@@ -282,18 +308,29 @@ def _score(estimator: PrivateLinearModel, labels: Sequence[Any] | None) -> Loss:
     if labels is not None:
         return WrongLabel(outputs=outputs_of(len(labels)))
     loss: Any = estimator.objective() if isinstance(estimator, PrivateRegressor) else None
-    if isinstance(loss, GeneralLoss) or loss is None or loss.targets != "real":
+    if isinstance(loss, GeneralLoss) or not (
+        isinstance(loss, PoissonLoss) or getattr(loss, "targets", "") == "real"
+    ):
         raise InvalidInput(
-            "PrivateSearchCV scores numbers by a loss of their margin, and labels; not counts."
+            "PrivateSearchCV scores numbers and counts by a loss of their margin, and labels: use "
+            "a loss such as HuberLoss(threshold=2.0) or PoissonLoss(), or DPLogisticRegression."
         )
     return loss  # type: ignore[no-any-return]
 
 
-def _clamped(loss: Loss, found: Scales) -> tuple[Loss, float]:
-    """The loss in units of the target, and its value at an error of `REACH` bought scales."""
+def _clamped(loss: Loss, found: Scales, rows: int) -> Score:
+    """The loss in units of the target, clamped at its value at an error of `REACH` bought scales.
+
+    Of counts, against a constant of a bought size: their loss has no smallest value.
+    """
     unit = float(found.scales[-1])
     unit = unit if unit < BEYOND else 1.0
+    if isinstance(loss, PoissonLoss):
+        size = max(float(found.centres[-1]), unit)
+        base = np.zeros((rows, 1))
+        base[-1] = math.log(size)
+        return Score(loss, max(REACH, (REACH * unit) ** 2 / (2 * size)), base)
     loss = loss.at(unit) if isinstance(loss, RelativeHuberLoss) else loss
     reach = np.array([[REACH * unit], [-REACH * unit]])
     bound = float(np.max(loss.values(reach, np.zeros(2))))
-    return loss, bound if 0 < bound < math.inf else 1.0
+    return Score(loss, bound if 0 < bound < math.inf else 1.0)

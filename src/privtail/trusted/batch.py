@@ -466,7 +466,8 @@ class Batch:
                 yield part[:, :d], part[:, d] if target else None
 
     def _require_everyone(self, what: str) -> None:
-        if self._ids is not self._curator._kept:
+        whole = self.problem.most == self.problem.n
+        if self._ids is not self._curator._kept or not whole:
             raise InvalidInput(f"Ask for {what} in a round of Everyone: no theorem covers others.")
 
     def _finite(self, loss: AnyLoss, w: Doubles, mean: RobustMean) -> RobustMean:

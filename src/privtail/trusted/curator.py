@@ -55,7 +55,7 @@ from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler, Simulate
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import Stream, Targets, Window, opened
-from privtail.trusted.records.persons import Persons
+from privtail.trusted.records.persons import Persons, Seats
 from privtail.trusted.records.targets import Labels, Numbers
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
 
@@ -83,7 +83,8 @@ class Curator:
     classes : declared labels, in order; None for a numeric target; ``()`` for labels still to buy.
     categories : column -> declared categories, for data frames and mappings.
     groups : (n,) person ids, numbers or text: the promise is then for one person with all rows,
-        not for one row. A missing id belongs to nobody, and its row never counts.
+        not for one row. A missing id belongs to nobody, and its row never counts. Or the `Seats` of
+        some persons, of which there are a public number as divisor.
     max_rows : how many rows of one person count, with ``groups``. Noise grows with it.
     label : what the ledger and the statement call this fit.
 
@@ -115,9 +116,15 @@ class Curator:
             raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
         self._records, self._targets = opened(X, y, classes, categories)
         n, d = self._records.n, self._records.d
-        self._persons = _persons(groups, max_rows, n)
+        seats = groups if isinstance(groups, Seats) else None
+        if isinstance(ledger, Allowance):
+            ledger.require(seats)
+        if seats is not None and (seats.rows, seats.max_rows) != (n, max_rows):
+            raise InvalidInput("Seats go with the rows and the max_rows that they are of.")
+        self._persons = _persons(groups, max_rows, n) if seats is None else None
         self._problem = Problem(
-            n=n,
+            n=n if seats is None else seats.n,
+            most=n,
             d=d,
             outputs=outputs,
             intercept=intercept,
@@ -135,8 +142,8 @@ class Curator:
         self._public = np.random.default_rng(public)
         self._deals: dict[int, NDArray[np.int64]] = {}
         self._parts: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._kept: Ids = slice(0, n)
-        self._leaders: Ids = slice(0, n)
+        self._kept: Ids = slice(0, n) if seats is None else seats.positions
+        self._leaders: Ids = slice(0, n) if seats is None else seats.leaders
         self._lock = threading.Lock()
         self._plan: Plan | None = None
         self._epsilon = 0.0
@@ -301,7 +308,7 @@ class Curator:
         """The public deal of the n ids into ``count`` blocks of equal size, (n,), read-only."""
         require_whole("count", count, 1)
         if count not in self._deals:
-            n = self.problem.n
+            n = self._records.n
             deal = np.zeros(n, np.int64) if count == 1 else self._public.permutation(n)
             if count > 1:
                 deal %= count
@@ -349,7 +356,7 @@ class Curator:
 
     def _seen(self, sampling: Sampling, used: int) -> Ids:
         """Ids of a round's next batch. One planned Round of parts is one deal."""
-        n = self.problem.n
+        n = self._records.n
         if self._persons is not None:
             order = self._public.permutation(n)
             self._kept, self._leaders = self._persons.seats(order, self.problem.max_rows)

@@ -40,7 +40,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
+from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned, UnsupportedAccounting
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.entries import (
     SLACK_SHARE,
@@ -347,12 +347,19 @@ class Allowance:
 
     Formal guarantee
     ----------------
-    Admits at most one plan, of at most ``rho`` in zCDP without slack, for one row and the
-    neighbours of the search; a trial without an admitted plan fails.
+    Admits at most one plan, of at most ``rho`` in zCDP without slack, for the neighbours of the
+    search and its unit: one row, or one person of those with ``seats``, the only ones that a
+    curator may then hold. A trial without an admitted plan fails.
     """
 
-    def __init__(self, rho: float, neighbours: Neighbours) -> None:
+    def __init__(self, rho: float, neighbours: Neighbours, seats: Any = None) -> None:
         self._rho, self._neighbours, self._spent = rho, neighbours, False
+        self._seats = seats
+
+    def require(self, seats: Any) -> None:
+        """Refuse records that are not dealt to this trial."""
+        if seats is not self._seats:
+            raise NotPlanned("A trial of this search fits the persons that were dealt to it.")
 
     def reserve(
         self, *, label: str, epsilon: float, delta: float, neighbours: Neighbours,
@@ -362,12 +369,16 @@ class Allowance:
         """Admit the plan of the trial, or raise BudgetExceeded."""
         fails = any(event["delta"] for r in plan for event in r["events"])
         dear = math.isfinite(self._rho) and (rho is None or fails or not rho <= self._rho)
-        if dear or self._spent or neighbours != self._neighbours or unit != "row":
+        if dear or self._spent or neighbours != self._neighbours or unit != self._unit:
             raise BudgetExceeded(
                 f"{label} asks for more than a trial of this search may spend. Candidates need "
                 "full batches and declared classes."
             )
         self._spent = True
+
+    @property
+    def _unit(self) -> Unit:
+        return "row" if self._seats is None else "person"
 
     @property
     def spent(self) -> bool:

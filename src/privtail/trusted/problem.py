@@ -16,7 +16,7 @@ it holds for sums, for medians of block sums whichever blocks the m rows were de
 second moments, for histograms, and for pooled ones, in which a position votes for its own column.
 Where the emptying of a record moves all coordinates in one direction, so does every step, and so do
 m of them: one-signed answers stay one-signed. Largest magnitudes do not grow: there are still n
-positions.
+positions (``most`` of a part).
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class Problem:
     indicators : columns that are 0 or 1 by declaration, because they encode a category.
     max_rows : how many rows of one person count; 1 protects a row. Every sensitivity is
         ``max_rows`` times that of one row.
+    most : how many rows may count at most, where that is more than n: of persons dealt into parts,
+        the rows of a part are n on average, and may be all. Grids and magnitudes have room for it.
     """
 
     n: int
@@ -60,6 +62,7 @@ class Problem:
     expected: float = 0.0
     indicators: tuple[int, ...] = ()
     max_rows: int = 1
+    most: int = 0
 
     def __post_init__(self) -> None:
         if self.n < 1 or self.d < 1 or self.outputs < 1:
@@ -70,6 +73,8 @@ class Problem:
         require_whole("max_rows", self.max_rows, 1)
         if self.expected == 0.0:
             object.__setattr__(self, "expected", float(self.n))
+        if self.most < self.n:
+            object.__setattr__(self, "most", self.n)
 
     def sampled(self, sampling: Sampling) -> Problem:
         """The problem as one batch of ``sampling`` sees it."""
@@ -83,8 +88,8 @@ class Problem:
 
     @property
     def bits(self) -> int:
-        """Grid bits b: a range spans 2^b steps, and n of them stay below 2^61."""
-        return min(34, 60 - max(1, self.n - 1).bit_length())
+        """Grid bits b: a range spans 2^b steps, and ``most`` of them stay below 2^61."""
+        return min(34, 60 - max(1, self.most - 1).bit_length())
 
     @property
     def measured(self) -> tuple[int, ...]:
@@ -133,7 +138,7 @@ class Problem:
             unit=radius * radius / R / self.expected,
             radius=Norms(math.inf, R, R),
             diameter=Norms(math.inf, math.nextafter(math.sqrt(2) * R, math.inf), math.inf),
-            magnitude=self.n * 2**self.bits,
+            magnitude=self.most * 2**self.bits,
             question="moments",
         )
 
@@ -151,7 +156,7 @@ class Problem:
             unit=2.0**-self.bits,
             radius=Norms(votes * step, math.inf, step),
             diameter=Norms(2 * votes * step, diagonal, step),
-            magnitude=self.n * 2**self.bits,
+            magnitude=self.most * 2**self.bits,
             one_signed=True,
             question="histogram",
         )
@@ -181,7 +186,7 @@ class Problem:
             unit=2.0**-self.bits,
             radius=one,
             diameter=one,
-            magnitude=self.n * 2**self.bits,
+            magnitude=self.most * 2**self.bits,
             one_signed=True,
             question="invalid rows",
         )
@@ -209,6 +214,6 @@ class Problem:
             unit=contribution.radius * 2.0**-self.bits * mean.blocks / middle / self.expected,
             radius=radius,
             diameter=diameter,
-            magnitude=self.n * largest * middle,
+            magnitude=self.most * largest * middle,
             question=question,
         )

@@ -4,14 +4,27 @@ Formal guarantee
 ----------------
 The records are dealt once, by position and public chance, into a training part and a held-out part
 of public sizes. A trial draws a candidate with private uniform chance, fits it to the training
-part, and releases one noisy mean of losses on the held-out part. Its outcome is (candidate, model,
-score). A record is in one part only.
-If it is in the training part, the score is computed from the released model and from records that
+part, and releases one noisy mean of losses, or of how far they differ from a public point's, on
+the held-out part. Its outcome is (candidate, model, score). A record is in one part only. If it is
+in the training part, the score is computed from the released model and from records that
 do not change; if it is held out, the model is. So a trial costs what the dearer of the two costs,
 and both cost at most rho in zCDP: `Allowance` admits one plan of at most rho and fails otherwise,
 and the score's noise is at least the sensitivity of the mean times 1/sqrt(2 rho). The candidate is
 drawn without records, and what is true of every candidate is true of the draw, which is part of the
 outcome.
+
+One person, several rows. Positions are dealt as above, and the first position of a person, in the
+public order of `Curator`, takes all rows of the person along. So a person is in one part only, and
+the argument above holds with "person" for "record", if neighbours differ in the rows of one person
+and every other person stays in the same part with the same rows that count: `Persons.seats` decides
+both from that person's own positions and public chance. Under replace-one the exchanged person has
+the same positions, hence the same part; under zero-out the emptied person leaves a part and nobody
+moves. How many rows fall into a part is no public number then (it tells under zero-out whether
+somebody is there), so nothing depends on it: both parts keep all n positions, those of others
+without a seat, and the public size that they would have as rows is the divisor. At most
+``max_rows`` of the held-out contributions to a score change, so it moves by at most ``max_rows``
+times as far as for one, which is what `Problem.scores` and `Problem.improvement` say and the noise
+follows; a fit is charged for ``max_rows`` rows of the training part in the same way.
 
 The number of trials is geometric, drawn with the sampler's private chance and told to nobody. What
 leaves is the outcome with the largest score, and nothing of the others: `search_surcharge` proves
@@ -31,21 +44,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from privtail.errors import InvalidInput, NotPlanned, require_whole
 from privtail.losses import Loss
 from privtail.progress import watching
+from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round
 from privtail.trusted.ledger import Allowance
-from privtail.trusted.means import BoundedMean
+from privtail.trusted.means import BoundedMean, ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise, require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.problem import Problem
 from privtail.trusted.records.arrays import taken
+from privtail.trusted.records.files import TableFile
+from privtail.trusted.records.persons import Seats
 from privtail.trusted.sensitive import Sensitivity
+
+MOST = 10**6
+"""Trials that a search may have on average: it would have no end."""
 
 LARGEST = 1e9
 """Epsilon of the budget of a score; its allowance is what binds."""
@@ -71,6 +90,8 @@ class BestTrial:
     def __post_init__(self) -> None:
         require_multiplier(self)
         require_whole("trials", self.trials, 1)
+        if self.trials > MOST:
+            raise InvalidInput(f"trials may be {MOST:,} at most, got {self.trials}: they all run.")
 
     @property
     def rho(self) -> float:
@@ -92,10 +113,15 @@ class BestTrial:
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the records, in containers of the user's kind."""
+    """Some of the records, in containers of the user's kind.
+
+    ``groups`` is None where rows are protected. Else X and y are those of everybody, and it holds
+    the persons of the part, for ``fit(X, y, groups)``.
+    """
 
     X: Any
     y: Any
+    groups: Seats | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +131,33 @@ class Found:
     candidate: int
     model: Any
     loss: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a held-out record says of a model w: its loss, clamped to [0, ``bound``].
+
+    With ``base``, a public point of the shape of w, how much larger the loss is than there, clamped
+    to both sides; for losses that have no smallest value. `Problem` has the sensitivity of either.
+    """
+
+    loss: Loss
+    bound: float
+    base: ArrayLike | None = None
+
+    def answer(self, problem: Problem) -> Sensitivity:
+        """How sensitive the mean is."""
+        if self.base is None:
+            return problem.scores(1, BoundedMean(self.bound))
+        return problem.improvement(ClampedMean(self.bound))
+
+    def release(self, batch: Batch, w: ArrayLike, noise: GaussianNoise) -> float:
+        """The noisy mean."""
+        if self.base is None:
+            mean = BoundedMean(self.bound)
+            return float(batch.scores(self.loss, [w], mean).release(noise)[0])
+        clamped = ClampedMean(self.bound)
+        return -float(batch.improvement(self.loss, w, self.base, clamped).release(noise)[0])
 
 
 Fit = Callable[[int, Part, Allowance, int], tuple[Any, ArrayLike]]
@@ -117,59 +170,73 @@ class TrialSearch:
     Parameters
     ----------
     curator : holds all records, and the plan that pays for the search.
-    X, y : its records, in the user's containers.
+    X, y : its records, in the user's containers; of a file y may name a column.
     held_out : how many records are held out, the same for all data.
     options : of the `Curator` of the held-out part: noise, classes, categories.
 
     Raises
     ------
     InvalidInput
-        If the records are not rows of their own (``groups``), or cannot be dealt.
+        If the records cannot be dealt.
     """
 
     def __init__(self, curator: Curator, X: Any, y: Any, held_out: int, **options: Any) -> None:
         n = curator.problem.n
-        if curator.unit != ROW:
+        if n < 2:
             raise InvalidInput(
-                "A search protects rows, not persons: how the rows of persons fall into two parts "
-                "would tell who is in the table. Leave groups and max_rows out."
+                "A search fits some records and scores others; there is n_samples = 1. Bring more."
             )
         require_whole("held_out", held_out, 1)
         if held_out >= n:
             raise InvalidInput(f"Of {n} records, {held_out} cannot be held out.")
         order = curator._public.permutation(n)
-        last, first = np.sort(order[:held_out]), np.sort(order[held_out:])
         self._curator, self._options, self._count = curator, options, held_out
-        self._training = Part(taken(X, first), taken(y, first))
-        self._held_out = Part(taken(X, last), taken(y, last))
+        self._X, self._y = X, y
+        self._last, self._first = np.sort(order[:held_out]), np.sort(order[held_out:])
 
     @property
     def problem(self) -> Problem:
         """The public sizes of the training part."""
-        n = self._curator.problem.n - self._count
-        return replace(self._curator.problem, n=n, expected=float(n))
+        return self._sized(self._curator.problem.n - self._count)
 
-    def noise(self, mechanism: BestTrial, bound: float) -> float:
-        """Standard deviation of the noise in a mean loss that is clamped to [0, bound]."""
-        problem = replace(self._curator.problem, n=self._count, expected=float(self._count))
-        answer = problem.scores(1, BoundedMean(bound))
+    def _sized(self, n: int) -> Problem:
+        """The public sizes of a part of n records, or of persons with n of the positions."""
+        whole = self._curator.problem
+        most = n if self._curator.unit == ROW else whole.n
+        return replace(whole, n=n, expected=float(n), most=most)
+
+    def _part(self, ids: NDArray[np.int64]) -> Part:
+        """The records at these positions, or the persons whose first position is one of them."""
+        curator = self._curator
+        if curator.unit == ROW:
+            return Part(_rows(self._X, ids), _rows(self._y, ids))
+        every = np.arange(curator.problem.n)
+        positions, leaders = every[curator._kept], every[curator._leaders]
+        dealt = np.isin(leaders, ids)
+        seats = Seats(
+            n=len(ids), rows=len(every), max_rows=curator.problem.max_rows,
+            positions=positions[dealt], leaders=leaders[dealt],
+        )  # fmt: skip
+        return Part(self._X, self._y, seats)
+
+    def noise(self, mechanism: BestTrial, score: Score) -> float:
+        """Standard deviation of the noise in a score."""
+        answer = score.answer(self._sized(self._count))
         return _noise(mechanism, answer).event(answer).std
 
-    def run(
-        self, mechanism: BestTrial, candidates: int, fit: Fit, loss: Loss, bound: float
-    ) -> Found:
+    def run(self, mechanism: BestTrial, candidates: int, fit: Fit, score: Score) -> Found:
         """Draw, fit and score trials; return the best. The next planned event pays for all.
 
-        ``loss`` is clamped to [0, ``bound``] for every held-out record; w is (d + 1, K), the
-        intercept last.
+        w is (d + 1, K), the intercept last.
         """
         if type(mechanism) is not BestTrial:
             raise NotPlanned("A search is released by BestTrial only.")
         opening = self._curator.everyone()._opening
         sampler = opening.charge(mechanism.event())
+        self._training, self._held_out = self._part(self._first), self._part(self._last)
         with watching(_unseen):
             best = best_of(
-                lambda: self._trial(sampler, mechanism, candidates, fit, loss, bound),
+                lambda: self._trial(sampler, mechanism, candidates, fit, score),
                 mechanism.trials,
                 sampler,
             )
@@ -177,32 +244,34 @@ class TrialSearch:
         return best
 
     def _trial(
-        self, sampler: Sampler, mechanism: BestTrial, candidates: int, fit: Fit, loss: Loss,
-        bound: float,
-    ) -> Found:  # fmt: skip
+        self, sampler: Sampler, mechanism: BestTrial, candidates: int, fit: Fit, score: Score
+    ) -> Found:
         candidate, seed = sampler.below(candidates), sampler.below(2**32)
-        allowance = Allowance(mechanism.rho, self._curator.budget.neighbours)
+        allowance = self._allowance(mechanism, self._training)
         model, w = fit(candidate, self._training, allowance, seed)
         if not allowance.spent:
             raise NotPlanned("A trial has spent nothing: its fit is not on the allowance.")
-        return Found(candidate, model, self._loss(mechanism, loss, w, bound, seed))
+        return Found(candidate, model, self._loss(mechanism, score, w, seed))
 
-    def _loss(
-        self, mechanism: BestTrial, loss: Loss, w: ArrayLike, bound: float, seed: int
-    ) -> float:
-        """The released mean loss of w on the held-out part."""
-        neighbours, mean = self._curator.budget.neighbours, BoundedMean(bound)
-        allowance = Allowance(mechanism.rho, neighbours)
+    def _allowance(self, mechanism: BestTrial, part: Part) -> Allowance:
+        return Allowance(mechanism.rho, self._curator.budget.neighbours, part.groups)
+
+    def _loss(self, mechanism: BestTrial, score: Score, w: ArrayLike, seed: int) -> float:
+        """The released mean loss of w on the held-out part; the worst of a w that is no number."""
+        if not np.isfinite(w).all():
+            return score.bound
+        neighbours, part = self._curator.budget.neighbours, self._held_out
         epsilon = LARGEST if mechanism.multiplier else math.inf
         judge = Curator(
-            self._held_out.X, self._held_out.y, intercept=True, outputs=loss.outputs,
+            part.X, part.y, intercept=True, outputs=score.loss.outputs, groups=part.groups,
+            max_rows=None if part.groups is None else part.groups.max_rows,
             budget=Budget(epsilon, self._curator.budget.delta, neighbours),
-            ledger=allowance, random_state=seed, **self._options,
+            ledger=self._allowance(mechanism, part), random_state=seed, **self._options,
         )  # fmt: skip
-        answer = judge.problem.scores(1, mean)
+        answer = score.answer(judge.problem)
         noise = _noise(mechanism, answer)
         judge.open((Round(events=(noise.event(answer),)),))
-        return float(judge.everyone().scores(loss, [w], mean).release(noise)[0])
+        return score.release(judge.everyone(), w, noise)
 
 
 def best_of(trial: Callable[[], Found], trials: int, sampler: Sampler) -> Found:
@@ -218,6 +287,13 @@ def _noise(mechanism: BestTrial, answer: Sensitivity) -> GaussianNoise:
     """Noise of a score, a hair above what rho asks for under either relation of neighbours."""
     ratio = answer.diameter.l2 / answer.radius.l2 * (1 + 1e-12)
     return GaussianNoise(mechanism.multiplier * ratio)
+
+
+def _rows(values: Any, ids: NDArray[np.int64]) -> Any:
+    """The rows at these positions; the name of a column of a file as it is."""
+    if isinstance(values, TableFile):
+        return values.part(ids)
+    return values if isinstance(values, str) else taken(values, ids)
 
 
 def _unseen(done: int, planned: int) -> None:

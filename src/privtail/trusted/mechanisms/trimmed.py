@@ -87,6 +87,11 @@ class TrimmedMean:
 
     def event(self, problem: Problem, size: int) -> Event:
         """The bill of ``size`` trimmed means."""
+        if problem.most > problem.n:
+            raise InvalidInput(
+                "A trimmed mean needs the exact number of records, and of a part of the persons of "
+                "a table nobody knows it. Choose another algorithm, or leave groups out."
+            )
         if 2 * self.trim >= problem.n:
             raise InvalidInput(
                 f"Trimming {self.trim} of {problem.n} records at both ends leaves none. "

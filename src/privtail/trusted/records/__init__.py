@@ -78,11 +78,11 @@ def _from_file(
 
 
 def _named(frame: Any, names: list[Any]) -> dict[str, Any]:
-    if not all(isinstance(name, str) for name in names):
+    if len({isinstance(name, str) for name in names}) > 1:
         raise InvalidInput("Column names must be strings: use frame.rename(columns=str).")
     if len(set(names)) != len(names):
         raise InvalidInput("Column names must be distinct.")
-    return {name: frame[name] for name in names}
+    return {str(name): frame[name] for name in names}
 
 
 def as_records(X: Any, categories: Mapping[str, Sequence[Any]] | None = None) -> Records:

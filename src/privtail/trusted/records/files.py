@@ -107,6 +107,7 @@ class TableFile:
         self.categories = {name: self.typed(name, listed) for name, listed in declared.items()}
         self.scratch = None if scratch is None else Path(scratch)
         self._copies: dict[Any, Any] = {}
+        self._part: NDArray[np.bool_] | None = None
 
     def declaring(self, categories: Declarations) -> TableFile:
         """The same file with more categories."""
@@ -119,10 +120,20 @@ class TableFile:
         self.require([name], "of persons")
         return self._with(self.categories, self._drop | {name})
 
+    def part(self, ids: NDArray[np.int64]) -> TableFile:
+        """The rows of these (distinct) positions, in their order, as a file of their own."""
+        some = self._with(self.categories, self._drop)
+        some._format, some._written = self._format, self._written
+        some._part = np.zeros(self.n, np.bool_)
+        some._part[ids] = True
+        return some
+
     def _with(self, categories: Declarations, drop: Collection[str]) -> TableFile:
-        return TableFile(
+        other = TableFile(
             self.path, categories=categories, numeric=self._numeric, drop=drop, scratch=self.scratch
         )
+        other._part = self._part
+        return other
 
     def copy(self, key: Any, make: Callable[[Path], Any]) -> Any:
         """The scratch copy of this use of the file, made once."""
@@ -251,7 +262,7 @@ class TableFile:
             If there are none, or the file is damaged.
         """
         self.require_rows()
-        return self._format.n
+        return self._format.n if self._part is None else int(np.count_nonzero(self._part))
 
     def require_rows(self) -> None:
         """Refuse a file that is damaged or has no rows."""
@@ -320,14 +331,19 @@ class TableFile:
         InvalidInput
             If the file is damaged, or was written to since it was opened.
         """
+        import pyarrow as pa
+
         seen = 0
         self._refuse_changed(self._stat() != self._written)
         with self._refusing():
             for batch in self._format.batches(names, labels):
-                seen += batch.num_rows
-                self._refuse_changed(seen > self.n)
-                yield batch
-        self._refuse_changed(seen != self.n or self._stat() != self._written)
+                start, seen = seen, seen + batch.num_rows
+                self._refuse_changed(seen > self._format.n)
+                if self._part is None:
+                    yield batch
+                elif self._part[start:seen].any():
+                    yield batch.filter(pa.array(self._part[start:seen]))
+        self._refuse_changed(seen != self._format.n or self._stat() != self._written)
 
     def numbers(self, name: str, column: Any) -> NDArray[np.float64]:
         """Cells of a batch as doubles; NaN for what is not a number."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -53,6 +54,37 @@ class Persons:
         positions, leaders = order[counted], order[first[counted]]
         ascending = np.argsort(positions)
         return positions[ascending], leaders[ascending]
+
+    def __reduce__(self) -> NoReturn:
+        raise NotReleased("Private records cannot be pickled.")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Seats:
+    """Some persons of a table, with those of their rows that count: one part of a deal.
+
+    Attributes
+    ----------
+    n : public size of the part, a divisor: its share of ``rows``, whatever rows fall into it.
+    rows : how many positions the table has.
+    max_rows : how many rows of a person count.
+    positions, leaders : as `Persons.seats` gives them, for the persons of the part alone.
+
+    Formal guarantee
+    ----------------
+    A person is in the part if the first of the person's positions was dealt to it, by public
+    chance. So all rows of a person that count are in one part, and where one person's are, and
+    whether they are, moves nobody else: the guarantee of `Persons.seats` holds of the part.
+    """
+
+    n: int
+    rows: int
+    max_rows: int
+    positions: Integers
+    leaders: Integers
+
+    def __repr__(self) -> str:
+        return f"Seats(n={self.n}, rows={self.rows}, max_rows={self.max_rows})"
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private records cannot be pickled.")
