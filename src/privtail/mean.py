@@ -12,7 +12,8 @@ from scipy.special import ndtri
 
 from privtail.algorithms.coin_press import CoinPress
 from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
-from privtail.algorithms.quantile_scales import QuantileScales, Scales
+from privtail.algorithms.quantile_scales import QuantileScales
+from privtail.algorithms.scales import Scales
 from privtail.errors import InvalidInput
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Budget, Neighbours

@@ -7,11 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from privtail.algorithms.quantile_scales import EDGES, QuantileScales, described
+from privtail.algorithms.histogram import POWERS, described
+from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.mean import private_mean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.problem import Problem
+
+EDGES = POWERS.edges
 
 
 def describe(X, y=None, *, epsilon=1.0, target=False, seed=0):
@@ -96,7 +99,7 @@ def test_pooling_costs_one_vote_and_begins_when_noise_is_a_twelfth():
 def test_pooled_columns_share_one_scale():
     counts = np.zeros((1, 259))
     counts[0, 190:200] = 300.0
-    found = described(counts, 1.0, 3_000, EDGES).shared(3)
+    found = described(counts, POWERS, 1.0, 3_000).shared(3)
     assert len(found.scales) == 3
     assert not found.reliable.any()
     assert len(set(found.centres)) == len(set(found.scales)) == 1
@@ -109,7 +112,7 @@ def test_no_noisy_histogram_raises(noise):
     rng = np.random.default_rng(0)
     for _ in range(50):
         counts = rng.normal(0, 1, (4, 259)) * noise + rng.poisson(3, (4, 259))
-        found = described(counts, max(noise, 0.0), 1000, EDGES)
+        found = described(counts, POWERS, max(noise, 0.0), 1000)
         assert (found.scales > 0).all()
         assert np.isfinite(found.centres).all()
 

@@ -16,7 +16,7 @@ from privtail.algorithms import ScaledDescent
 from privtail.algorithms.averaged_descent import _shares
 from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.count_descent import CountDescent
-from privtail.algorithms.quantile_scales import BEYOND, Scales
+from privtail.algorithms.scales import BEYOND, Scales
 from privtail.algorithms.standardized import tempered
 from privtail.data import ADULT, adult_schema
 from privtail.domains import L1, L2, L2Ball, Unconstrained

@@ -569,6 +569,8 @@ def test_every_column_is_counted_between_its_own_edges() -> None:
     first = integers(batch(X0, Y0).histogram([3], edges[0]))
     second = integers(batch(X0, Y0).histogram([0], edges[1]))
     assert list(both) == [*first, *second]
+    common = (batch(X0, Y0).histogram([3, 0], e) for e in (edges[0], edges[[0, 0]]))
+    assert len({tuple(integers(counts)) for counts in common}) == 1
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from privtail import Ledger, PrivateSearchCV
-from privtail.algorithms.quantile_scales import BEYOND
 from privtail.algorithms.result import Result
+from privtail.algorithms.scales import BEYOND
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPSparseClassifier, DPSparseRegressor
 from privtail.linear_model.sparse import thinned

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.level import Level, bend
-from privtail.algorithms.quantile_scales import SHARP, QuantileScales, Scales
+from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result
+from privtail.algorithms.scales import Scales
 from privtail.algorithms.standardized import NO_LEVEL, Standard
 from privtail.losses import Loss
 from privtail.trusted.curator import Curator
@@ -19,6 +20,12 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
+
+PLACE = QuantileScales(target=True)
+"""The looks at the target, where nothing else is looked at."""
+
+BLUNT = 2.0
+"""Looks whose noise is so many times that of sharp ones may show a target where it is not."""
 
 MOVES = 3
 """Of a constant that is not a mean: each takes it most of the way that is left."""
@@ -86,14 +93,14 @@ class Constant:
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The looks, then the means."""
         looks, level = self._prices(multiplier)
-        return compose(QuantileScales(target=True).plan(looks, problem, 0), level.plan(problem))
+        return compose(PLACE.plan(looks, problem, 0), level.plan(problem))
 
     def run(
         self, curator: Curator, loss: Loss, multiplier: float, start: ArrayLike | None = None
     ) -> Result:
         """A model whose slopes are zero, unless ``start`` has others."""
         looks, level = self._prices(multiplier)
-        found = QuantileScales(target=True).run(curator, looks, ())
+        found = PLACE.run(curator, looks, ())
         d = curator.problem.d
         found = replace(found, scales=np.append(np.ones(d), found.scales[d:]))
         standard = Standard.of(found, curator)
@@ -111,10 +118,8 @@ class Constant:
         if not standard.seen:
             return NO_LEVEL, SUBTRACT
         width = 2 * float(found.window()[1][problem.d])
-        place = QuantileScales(target=True)
-        std = place.plan(looks, problem, 0)[0].events[0].std
         doubts = (NARROWED.format(width=width),) * (not standard.resolved)
-        doubts += (UNSURE,) * (std > 2 * problem.n / SHARP)
+        doubts += (UNSURE,) * (looks > BLUNT * PLACE.sharp(problem, 0))
         return NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts)
 
     def _prices(self, multiplier: float) -> tuple[float, Level]:

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.algorithms.histogram import Cells, Histogram
 from privtail.algorithms.level import Level
 from privtail.algorithms.protocol import Algorithm
-from privtail.algorithms.quantile_scales import above_noise
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, Multiple, require
 from privtail.errors import IncompatibleParts
@@ -84,7 +84,7 @@ class CountDescent:
         problem, law = curator.problem, self._counting(multiplier, curator.problem)
         released = curator.everyone().histogram((-1,), EDGES).release(law)
         std = law.event(problem.histogram(1, len(EDGES))).std
-        counts = above_noise(released, std, problem.n, EDGES)
+        counts = Histogram(released, Cells(EDGES), std).above_noise(problem.n)
         level = self._level(multiplier, problem)
         clip = _clip(counts, level.deviation(problem))
         mean, top = _described(counts, std, problem.n, clip)

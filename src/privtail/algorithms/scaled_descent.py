@@ -17,8 +17,9 @@ from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
 from privtail.algorithms.level import STEEPEST, Level, kinked
 from privtail.algorithms.metric import Metric
-from privtail.algorithms.quantile_scales import BEYOND, RARE, QuantileScales
+from privtail.algorithms.quantile_scales import RARE, QuantileScales
 from privtail.algorithms.result import Result
+from privtail.algorithms.scales import BEYOND
 from privtail.algorithms.screening import Screening
 from privtail.algorithms.sizes import Sizes
 from privtail.algorithms.standardized import Standard, tempered, without_slopes

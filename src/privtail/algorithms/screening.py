@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privtail.algorithms.quantile_scales import BEYOND, RARE, QuantileScales, Scales
+from privtail.algorithms.quantile_scales import RARE, QuantileScales
+from privtail.algorithms.scales import BEYOND, Scales
 from privtail.algorithms.standardized import Standard
 from privtail.losses import AbsoluteLoss, Loss
 from privtail.trusted.curator import Curator
@@ -61,8 +62,7 @@ class Screening:
             rest = np.setdiff1d(np.arange(d), top)[: self.sparsity - len(top)]
             columns = tuple(int(j) for j in np.concatenate([top, rest]))
             own = QuantileScales(enough=RARE).run(curator, scales, columns)
-            for field in fields(Scales):
-                getattr(found, field.name)[top] = getattr(own, field.name)[top]
+            found.put(top, own.take(top))
         kept = np.full_like(found.scales, BEYOND)
         kept[top], kept[d:] = found.scales[top], found.scales[d:]
         return replace(found, scales=kept)

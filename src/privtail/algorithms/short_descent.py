@@ -14,8 +14,9 @@ from privtail.algorithms.frequencies import Frequencies, of_labels, sharp, sharp
 from privtail.algorithms.level import Level
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.protocol import Algorithm
-from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
+from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result
+from privtail.algorithms.scales import BEYOND, Scales
 from privtail.algorithms.screening import Screening
 from privtail.algorithms.standardized import Standard, without_slopes
 from privtail.domains import Domain, require

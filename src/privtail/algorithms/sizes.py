@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.algorithms.quantile_scales import above_noise
+from privtail.algorithms.histogram import Cells, Histogram
 from privtail.losses import Loss, WeightedLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
@@ -51,7 +51,7 @@ class Sizes:
         plain = loss.loss if isinstance(loss, WeightedLoss) else loss
         counts = curator.everyone().derivative_norms(plain, w, EDGES).release(noise)
         std = _event(noise, curator.problem).std
-        return cls(above_noise(counts, std, curator.problem.n, EDGES))
+        return cls(Histogram(counts, Cells(EDGES), std).above_noise(curator.problem.n))
 
     @property
     def parts(self) -> Doubles:

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.frequencies import Frequencies, of_labels
 from privtail.algorithms.protocol import Algorithm
-from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
+from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result, starting_point
+from privtail.algorithms.scales import BEYOND, Scales
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import LABELS, AnyLoss, GeneralLoss, Loss, RelativeHuberLoss, Targets
@@ -37,10 +38,8 @@ NO_GAIN = (
     "private constant."
 )
 
-
 HEAVIER = 1.5
 """A feature whose tails reach so many times farther than is usual counts in larger units."""
-
 
 FARTHEST = 5.0
 """The farthest value that showed counts for a deviation so many times shorter."""

@@ -17,6 +17,7 @@ from privtail.cli.schema import Declared
 from privtail.errors import InvalidInput, PrivacyWarning
 
 if TYPE_CHECKING:
+    from privtail.model import Model
     from privtail.trusted.events import Round
 
 
@@ -74,8 +75,7 @@ def fit(
         raise InvalidInput("A model goes into a file: --out model.json. Its statement is printed.")
     output.require_free(out, plot, data, promise.ledger, declared.schema)
     output.require_free(plot, data, promise.ledger, declared.schema)
-    if plot is not None:
-        require_drawable(plot)
+    require_drawable(plot)
     with working(f"opening {data}"):
         task = Task.of(data, declared, choice, persons, scratch)
         estimator = task.estimator(
@@ -92,12 +92,7 @@ def fit(
         estimator.fit(task.table, task.target, groups=persons.of(data).get("groups"))
 
     fitted = Model.of(estimator, target=task.target, columns=task.columns)
-    try:
-        fitted.save(out, overwrite=output.force)
-    except InvalidInput:
-        say("The budget is spent and the file failed, so the model follows on standard output.")
-        show(fitted.to_text())
-        raise
+    _save(fitted, out, overwrite=output.force)
     show(str(fitted.statement))
     if choice.count_invalid:
         show(f"\n{estimator.n_invalid_:,} ± {_noise(plan):.2g} rows counted as zero")
@@ -105,6 +100,16 @@ def fit(
     if plot is not None:
         draw_fit(plot, estimator, fitted, overwrite=output.force)
         say(f"wrote {plot}")
+
+
+def _save(fitted: Model, out: Path, *, overwrite: bool) -> None:
+    """Write the model; what a spent budget bought is shown where that fails."""
+    try:
+        fitted.save(out, overwrite=overwrite)
+    except InvalidInput:
+        say("The budget is spent and the file failed, so the model follows on standard output.")
+        show(fitted.to_text())
+        raise
 
 
 def _noise(plan: Iterable[Round]) -> float:

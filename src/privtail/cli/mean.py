@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from privtail.cli.console import counting, say, show, working
 from privtail.cli.options import Chance, Data, Output, Persons, Promise, advice, counted, promised
+
+if TYPE_CHECKING:
+    from privtail.statement import Statement
+    from privtail.trusted.tables import TableFile
 
 
 def mean(
@@ -54,20 +59,13 @@ def mean(
         --out means.json
     """
     from privtail.mean import private_mean
-    from privtail.model import written_whole
-    from privtail.trusted.tables import TableFile
 
     budget, account = promise.budget, promise.account
     output.require_free(out, data, promise.ledger)
     with working(f"opening {data}"):
-        names = TableFile(data).names
-        rest = [name for name in names if name not in column]
-        table = TableFile(data, numeric=numeric or (), drop=rest)
-        table.require(column, "to take the mean of")
-        for name in column:
-            table.require_numeric(name)
+        table = _opened(data, column, numeric or ())
         rows = table.n
-    columns = [name for name in names if name in column]
+    columns = [name for name in table.names if name in column]
     said = promised(budget, chance.noise)
     say(f"{data}: {counted(rows, 'row')}; mean of {', '.join(columns)}: {said}")
     warning = advice(budget, rows)
@@ -82,19 +80,37 @@ def mean(
             **chance.arguments,
             **persons.of(data),
         )
-    found = {
+    facts = zip(columns, estimate.value, estimate.noise_std, estimate.reliable, strict=True)
+    means = {
         name: {"mean": float(value), "noise_std": float(std), "reliable": bool(reliable)}
-        for name, value, std, reliable in zip(
-            columns, estimate.value, estimate.noise_std, estimate.reliable, strict=True
-        )
+        for name, value, std, reliable in facts
     }
-    for name, one in found.items():
+    for name, one in means.items():
         doubt = "" if one["reliable"] else "  (not reliable: its scale is below the noise)"
         show(f"{name} = {one['mean']:.6g} ± {one['noise_std']:.2g}{doubt}")
     show(f"± is one standard deviation of the privacy noise\n\n{estimate.privacy_}")
     if out is not None:
-        content = {"format": "privtail-mean", "version": 1, "means": found}
-        content["statement"] = estimate.privacy_.to_json()
-        with written_whole(out, overwrite=output.force) as file:
-            file.write(json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
+        _save(means, estimate.privacy_, out, overwrite=output.force)
         say(f"\nwrote {out}")
+
+
+def _opened(data: Path, columns: Collection[str], numeric: Collection[str]) -> TableFile:
+    """The file with these columns alone, which hold numbers; raises InvalidInput."""
+    from privtail.trusted.tables import TableFile
+
+    others = [name for name in TableFile(data).names if name not in columns]
+    table = TableFile(data, numeric=numeric, drop=others)
+    table.require(columns, "to take the mean of")
+    for name in columns:
+        table.require_numeric(name)
+    return table
+
+
+def _save(means: dict[str, Any], statement: Statement, out: Path, *, overwrite: bool) -> None:
+    """Write means and their statement, as JSON."""
+    from privtail.model import written_whole
+
+    content = {"format": "privtail-mean", "version": 1, "means": means}
+    content["statement"] = statement.to_json()
+    with written_whole(out, overwrite=overwrite) as file:
+        file.write(json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")

@@ -175,14 +175,16 @@ class ErrorCurve:
         axes.spines[["top", "right"]].set_visible(False)
 
 
-def require_drawable(path: Path) -> None:
-    """Refuse a picture that could not be drawn, before work is done for it.
+def require_drawable(path: Path | None) -> None:
+    """Refuse a picture that could not be drawn, before work is done for it; None is no picture.
 
     Raises
     ------
     InvalidInput
         If its name does not say a known format, or Matplotlib is missing.
     """
+    if path is None:
+        return
     if _format(path) not in FORMATS:
         known = ", ".join(f".{one}" for one in FORMATS)
         raise InvalidInput(f"The name of a picture ends in one of {known}; {path} does not.")

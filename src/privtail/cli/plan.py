@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -55,37 +55,39 @@ def plan(
 
     budget, account = promise.budget, promise.account
     output.require_free(plot, data, promise.ledger, declared.schema)
-    if plot is not None:
-        require_drawable(plot)
+    require_drawable(plot)
     parameters = {"max_rows": persons.max_rows, **promise.arguments}
-    reading = None
-    if data is not None:
+    if data is None:
+        estimator, sizes = _by_sizes(rows, features, declared, choice, parameters)
+        found = estimator.plan(*sizes)
+        show(str(found))
+    else:
         with working(f"opening {data}"):
             task = Task.of(data, declared, choice, persons)
             estimator = task.estimator(choice, **parameters)
             sizes = (rows or task.table.n, *task.sizes)
             found = estimator.plan(*sizes)
-        show(str(task))
-        reading = task.reading(found)
-    elif rows is None or features is None or choice.model is None:
-        raise InvalidInput(
-            "Name a table, or say how large it is: privtail plan --rows 100000 --features 20 "
-            "--model linear --epsilon 1"
-        )
-    else:
-        labels = declared.facts().classes
-        classes = {} if labels is None else {"classes": labels}
-        estimator = choice.estimator(choice.model, **classes, **parameters)
-        sizes = (rows, features, 0)
-        found = estimator.plan(*sizes)
-    show(str(found))
-    if reading is not None:
-        show(reading)
+        show(f"{task}\n{found}\n{task.reading(found)}")
     if account is not None:
         show(_fits(found.epsilon, budget.delta, account.remaining))
     if plot is not None:
         draw_plan(plot, estimator, sizes, overwrite=output.force)
         say(f"wrote {plot}")
+
+
+def _by_sizes(
+    rows: int | None, features: int | None, declared: Declared, choice: Choice,
+    parameters: dict[str, Any],
+) -> tuple[Any, tuple[int, int, int]]:  # fmt: skip
+    """The estimator for a table that is not there, and how large that is; raises InvalidInput."""
+    if rows is None or features is None or choice.model is None:
+        raise InvalidInput(
+            "Name a table, or say how large it is: privtail plan --rows 100000 --features 20 "
+            "--model linear --epsilon 1"
+        )
+    labels = declared.facts().classes
+    classes = {} if labels is None else {"classes": labels}
+    return choice.estimator(choice.model, **classes, **parameters), (rows, features, 0)
 
 
 def _fits(epsilon: float, delta: float, left: tuple[float, float]) -> str:

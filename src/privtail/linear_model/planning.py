@@ -54,6 +54,8 @@ class FitPlan:
     @property
     def steps(self) -> int:
         """Gradients that will be released."""
+        if self._constant:
+            return 0
         return sum(r.times for r, _ in self._asked("gradient", "trimmed means"))
 
     @property
@@ -66,13 +68,15 @@ class FitPlan:
         Infinite where the budget carries a constant alone, and no slopes are fitted. NaN where no
         gradient is released as a sum: noise that follows a smooth sensitivity has a private size.
         """
-        gradients = [(r, e) for r, e in self._asked("gradient") if r.times]
         if self.multiplier == 0:
             return 0.0
+        gradients = self._asked("gradient")
         if not gradients:
-            asked = any(e.question == "gradient" for r in self.releases for e in r.events)
-            return math.inf if asked else math.nan
-        r, event = gradients[-1]
+            return math.nan
+        steps = [(r, e) for r, e in gradients if r.times]
+        if self._constant or not steps:
+            return math.inf
+        r, event = steps[-1]
         return event.std * self.typical * math.sqrt(2 / r.times)
 
     @property
@@ -121,19 +125,20 @@ class FitPlan:
     def _asked(self, *questions: str) -> list[tuple[Round, Event]]:
         """Releases of these questions, the last of each round.
 
-        No selections, and no numbers, where there are vectors. Numbers alone, and nothing selected,
-        are a constant's.
+        No selections, and no numbers, where there are vectors.
         """
         asked = [
             (i, e) for i, r in enumerate(self.releases) for e in r.events if e.question in questions
         ]
         vectors = [(i, e) for i, e in asked if e.law != "noisy_max" and e.coordinates > 1]
-        constant = self.problem.rows > 1 and all(
-            e.question == "gradient" and e.law != "noisy_max" and e.coordinates == 1
-            for _, e in asked
-        )
-        last = dict(vectors or ([] if constant else asked))
-        return [(self.releases[i], e) for i, e in last.items()]
+        return [(self.releases[i], e) for i, e in dict(vectors or asked).items()]
+
+    @property
+    def _constant(self) -> bool:
+        """Whether gradients move the intercept alone: numbers beside slopes, and none selected."""
+        gradients = [e for r in self.releases for e in r.events if e.question == "gradient"]
+        numbers = all(e.law != "noisy_max" and e.coordinates == 1 for e in gradients)
+        return bool(gradients) and numbers and self.problem.rows > 1
 
     # ---------------------------------------------------------------- shown
 

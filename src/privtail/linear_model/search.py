@@ -16,7 +16,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from privtail.algorithms.quantile_scales import BEYOND, QuantileScales, Scales
+from privtail.algorithms.quantile_scales import QuantileScales
+from privtail.algorithms.scales import BEYOND, Scales
 from privtail.errors import InvalidInput, UnsupportedAccounting
 from privtail.linear_model.classification import outputs_of
 from privtail.linear_model.fitting import (

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.algorithms.protocol import Algorithm
-from privtail.algorithms.quantile_scales import BEYOND
 from privtail.algorithms.result import Result
+from privtail.algorithms.scales import BEYOND
 from privtail.algorithms.short_descent import ShortDescent
 from privtail.errors import InvalidInput, require_whole
 from privtail.linear_model.classification import PrivateClassifier

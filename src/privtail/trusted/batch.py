@@ -196,9 +196,8 @@ class Batch:
         added, (edges + 1,). Rows with a non-finite number count nowhere. Sensitivity:
         `Problem.histogram`, whatever the edges: a record fills one cell per column.
         """
-        table = _rows(edges, len(columns))
-        cuts = [_ascending(row) for row in table]
-        answer = self.problem.histogram(len(columns), table.shape[1], pooled)
+        cuts = _ascending(edges, len(columns))
+        answer = self.problem.histogram(len(columns), cuts.shape[1], pooled)
         voters = self._curator.blocks(len(columns)) if pooled else None
 
         def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
@@ -211,7 +210,7 @@ class Batch:
                 values = (y if column == -1 else z[:, column])[counted]
                 sums[0, c, :] += _counts(values, cuts[c])
 
-        shape = (len(columns), table.shape[1] + 1)
+        shape = (len(columns), cuts.shape[1] + 1)
         counts = self._sweep(block, 1, shape, -1 in columns, voters)
         counts = counts.sum(axis=1) if pooled else counts.reshape(1, -1)
         return self._answer(counts[0] << self._bits, answer)
@@ -221,7 +220,7 @@ class Batch:
 
         Each record fills one cell between public edges. Sensitivity: `Problem.derivative_norms`.
         """
-        w, cuts = self._parameters(w), _ascending(edges)
+        w, cuts = self._parameters(w), _ascending(edges, 1)[0]
         self._curator.assume(callbacks.assumptions(loss))
 
         def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
@@ -677,21 +676,14 @@ def _add(sums: Doubles, labels: Integers, entries: Doubles) -> None:
         np.add.at(sums, labels, entries)
 
 
-def _rows(edges: ArrayLike, columns: int) -> Doubles:
-    """A copy of the edges of every column, (columns, edges), from its own row or the common one."""
-    array = np.array(edges, dtype=np.float64)
-    if array.ndim == 1:
-        return np.tile(array, (columns, 1))
-    if array.ndim != 2 or len(array) != columns:
+def _ascending(edges: ArrayLike, columns: int) -> Doubles:
+    """A copy of the edges of every column, (columns, edges): the common ones, or its own row."""
+    cuts = np.array(edges, dtype=np.float64)
+    if cuts.ndim != 1 and cuts.shape[:-1] != (columns,):
         raise InvalidInput(f"edges need one row, or one for each of the {columns} columns.")
-    return array
-
-
-def _ascending(edges: ArrayLike) -> Doubles:
-    cuts = np.asarray(edges, dtype=np.float64)
-    if cuts.ndim != 1 or cuts.size == 0 or not (np.diff(cuts) > 0).all():
-        raise InvalidInput("edges must be a one-dimensional, strictly ascending list of numbers.")
-    return cuts
+    if cuts.size == 0 or not (np.diff(cuts) > 0).all():
+        raise InvalidInput("edges must be strictly ascending lists of numbers.")
+    return np.broadcast_to(cuts, (columns, cuts.shape[-1]))
 
 
 def _counts(values: Doubles, cuts: Doubles) -> Integers:

@@ -1,0 +1,273 @@
+"""What a noisy histogram shows of a column."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.algorithms.scales import BEYOND, SMALLEST, Scales
+
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+SURE = 4.5
+"""How many deviations above zero a run of cells must stand to be believed.
+
+Of 400 histograms of noise alone one or two have such a run.
+"""
+
+LIKELY = 2.6
+"""The same for one cell near 1. Priors 1/k^2 of exponents k and 1/l of lengths l say the rest.
+
+Of d columns the prior of the farthest exponents is lower by 1/d, that of those near 1 as it was.
+"""
+
+INSIDE = 3.7
+"""The same for cells of a closer look at a column, which is known to lie there."""
+
+SPREADS = (
+    ((0.25, 0.75), 1.349),
+    ((0.1, 0.9), 2.563),
+    ((0.03, 0.97), 3.762),
+    ((0.01, 0.99), 4.653),
+)
+"""Pairs of quantile levels and their distance in standard deviations of a Gaussian."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells between public edges; the first and the last are unbounded.
+
+    Attributes
+    ----------
+    edges : (cells - 1,), ascending.
+    zero : the cell around zero between signed powers of two; None for other edges.
+    closer : whether these are for a closer look at a column, which is known to lie in [-2, 2].
+    """
+
+    edges: Doubles
+    zero: int | None = None
+    closer: bool = False
+
+    def bounds(self, cell: int) -> tuple[float, float]:
+        """Ends of a cell; an unbounded one is represented by its edge."""
+        low, high = max(cell - 1, 0), min(cell, len(self.edges) - 1)
+        return float(self.edges[low]), float(self.edges[high])
+
+    def point(self, cell: int, fraction: float) -> float:
+        """A point of a cell; that around zero is represented by 0."""
+        low, high = self.bounds(cell)
+        return 0.0 if cell == self.zero else low + fraction * (high - low)
+
+    def quantile(self, counts: Doubles, level: float) -> tuple[int, float]:
+        """Cell and value of a quantile, interpolated linearly inside the cell."""
+        cumulative = np.cumsum(counts)
+        target = level * cumulative[-1]
+        cell = int(np.searchsorted(cumulative, target, side="left"))
+        below = cumulative[cell - 1] if cell else 0.0
+        return cell, self.point(cell, float((target - below) / counts[cell]))
+
+    def spread(self, counts: Doubles) -> tuple[float, bool]:
+        """Standard deviation by the innermost quantiles two cells apart, and whether there are any.
+
+        Else by the first pair that is not one point.
+        """
+        spread = 0.0
+        for levels, deviations in SPREADS:
+            (i, a), (j, b) = (self.quantile(counts, level) for level in levels)
+            resolved = j - i >= 2 and i > 0 and j < len(self.edges)
+            if resolved or spread == 0:
+                spread = (b - a) / deviations
+            if resolved:
+                return spread, True
+        return spread, False
+
+    def without_zeros(self, counts: Doubles) -> Doubles:
+        """These counts, with 0 in the cell around zero if there is one."""
+        return np.where(np.arange(len(counts)) == self.zero, 0.0, counts)
+
+    @functools.cached_property
+    def sides(self) -> tuple[Integers, ...]:
+        """Where a run of bounded cells may lie, (cells, parts) each.
+
+        Among powers of two on one side of zero, or on both (then it is one of magnitudes).
+        """
+        inner = np.arange(1, len(self.edges))
+        if self.closer:
+            inner = inner[(self.edges[:-1] >= -2) & (self.edges[1:] <= 2)]
+        if self.zero is None:
+            return (inner[:, None],)
+        above = inner[inner > self.zero]
+        below = len(self.edges) - above
+        return above[:, None], below[:, None], np.column_stack([above, below])
+
+    def needed(self, columns: int) -> Doubles | float:
+        """Squared deviations that a run must stand out; of powers of two by its begin and end.
+
+        Of many ``columns`` one shows more by chance: in a window anywhere, among powers far from 1.
+        """
+        if self.zero is None:
+            return float((INSIDE if self.closer else SURE) ** 2 + 2 * math.log(columns))
+        return _prior(len(self.sides[0]), columns)
+
+
+@functools.lru_cache(maxsize=4)
+def _prior(cells: int, columns: int) -> Doubles:
+    """What a prior that has seen no data needs: far from 1, and long, runs must stand out more."""
+    ends = np.arange(cells + 1)
+    exponents = np.abs(ends - cells // 2)
+    farthest = np.maximum(exponents[:, None], exponents[None, :])
+    lengths = np.maximum(ends[None, :] - ends[:, None], 1)
+    power = 2 + math.log(columns) / math.log(1 + cells // 2)
+    return np.asarray(LIKELY**2 + 2 * power * np.log(1 + farthest) + 2 * np.log(lengths))
+
+
+_SIZES = SMALLEST * 2.0 ** np.arange(129)
+POWERS = Cells(np.concatenate([-_SIZES[::-1], _SIZES]), zero=len(_SIZES))
+"""Those of the first look: minus and plus 2^-64 ... 2^64."""
+
+
+def _window(cells: int) -> Cells:
+    """So many edges from -2 to 2, and beyond them powers of sqrt 2: as many as in `POWERS`."""
+    beyond = 2.0 ** (1 + np.arange(1, (len(POWERS.edges) - cells) // 2 + 1) / 2)
+    edges = np.concatenate([-beyond[::-1], np.linspace(-2.0, 2.0, cells), beyond])
+    return Cells(edges, closer=True)
+
+
+COARSE, FINE = _window(66), _window(130)
+"""Those of a closer look: the cells that held the middle half are from -1 to 1.
+
+They are as many as those of the first look, so that any look may follow any other.
+"""
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts (cells,) of a column's values, each with noise of deviation ``std``.
+
+    It is one of so many ``columns``, of which one shows more by chance.
+    """
+
+    counts: Doubles
+    cells: Cells
+    std: float
+    columns: int = 1
+
+    def described(self, n: int) -> Scales | None:
+        """Where ``n`` records lie and how far they spread; None if too little shows."""
+        cells, kept = self.cells, self.above_noise(n)
+        if kept.any() and not cells.without_zeros(kept).any():
+            rest = replace(self, counts=cells.without_zeros(self.counts))
+            kept = kept + rest.surest_run()
+        total = kept.sum()
+        if total <= 0:
+            return None
+        if 2 * max(kept[0], kept[-1]) > total:  # most lies beyond the edges
+            return Scales.of_one(0.0, BEYOND, BEYOND, BEYOND, -1.0, 1.0, False, True, 0.0)
+        seen = np.flatnonzero(kept).tolist()
+        first, last = seen[0], seen[-1]
+        (i, _), (_, centre), (j, _) = (cells.quantile(kept, level) for level in (0.25, 0.5, 0.75))
+        middles = np.array([cells.point(cell, 0.5) for cell in seen])
+        deviation = math.sqrt(float(kept[seen] / total @ (middles - centre) ** 2))
+        spread, resolved = cells.spread(kept)
+        ends = cells.point(first, 0.0), cells.point(last, 1.0)
+        tail = max(abs(end - centre) for end in ends) or 1.0
+        held = self.counts[first : last + 1].sum() if cells.closer else total
+        return Scales.of_one(
+            centre, spread or deviation or tail, deviation or tail, tail,
+            cells.bounds(i)[0], cells.bounds(j)[1], True, resolved, float(held) / n,
+        )  # fmt: skip
+
+    def above_noise(self, n: int) -> Doubles:
+        """Counts in cells that stand out from the noise; 0 elsewhere.
+
+        If less than half of ``n`` shows cell by cell, the run that stands out most as a whole.
+        """
+        kept = self.sure_cells()
+        return kept if 2 * kept.sum() >= n else self.surest_run(n / 4)
+
+    def sure_cells(self) -> Doubles:
+        """Counts in runs of likely cells (2.5 deviations) that hold a sure one (6); 0 elsewhere.
+
+        Zero is no neighbour of 2^-64: its cell among the powers of two is a run of its own.
+        """
+        counts, zero = self.counts, self.cells.zero
+        if self.std == 0:
+            return counts
+        likely = counts > 2.5 * self.std
+        runs: Integers = np.cumsum(~likely)
+        if zero is not None:
+            runs[zero] += len(counts)
+            runs[zero + 1 :] += 2 * len(counts)
+        return np.where(likely & np.isin(runs, runs[counts > 6 * self.std]), counts, 0.0)
+
+    def surest_run(self, least: float = 0.0) -> Doubles:
+        """Counts in the run of bounded cells that stands out most from the noise; 0 elsewhere.
+
+        All are 0 if no run that holds ``least`` records is sure.
+        """
+        nothing = np.zeros_like(self.counts)
+        if self.std == 0:
+            return nothing
+        best, chosen, needed = 0.0, self.cells.sides[0][:0], self.cells.needed(self.columns)
+        for side in self.cells.sides:
+            std = self.std * math.sqrt(side.shape[1])
+            height, run = _most_significant(self.counts[side].sum(axis=1), std, least, needed)
+            if height > best:
+                best, chosen = height, side[run]
+        nothing[chosen] = np.maximum(self.counts[chosen], 0.0)
+        return nothing
+
+
+def _most_significant(
+    counts: Doubles, std: float, least: float, needed: Doubles | float
+) -> tuple[float, slice]:
+    """Squared height beyond what is needed of the surest run of ``least`` records, and the run."""
+    sums = np.concatenate([[0.0], np.cumsum(counts)])
+    mass = sums[None, :] - sums[:, None]
+    lengths = np.arange(len(sums))[None, :] - np.arange(len(sums))[:, None]
+    possible = (lengths > 0) & (mass >= least) & (mass > 0)
+    heights = (mass / std) ** 2 / np.maximum(lengths, 1) - needed
+    heights = np.where(possible, heights, 0.0)
+    first, last = np.unravel_index(int(heights.argmax()), heights.shape)
+    return float(heights[first, last]), slice(int(first), int(last))
+
+
+def described(counts: Doubles, cells: Cells, std: float, n: int) -> Scales:
+    """Describe columns of ``n`` records from counts (columns, cells) with noise ``std``."""
+
+    def pooled(rows: Doubles) -> Scales | None:
+        k = len(rows)
+        return Histogram(rows.sum(axis=0), cells, std * math.sqrt(k)).described(n * k)
+
+    together, unseen = pooled(counts), Scales.unseen()
+    each = [Histogram(row, cells, std, len(counts)).described(n) for row in counts]
+    if together:
+        alike = _alike(counts, cells, std)
+        they = pooled(counts[alike])
+        each = [they or one if same else one for same, one in zip(alike, each, strict=True)]
+        sizes = {name: getattr(together, name) for name in ("scales", "deviations", "tails")}
+        unseen = replace(unseen, **sizes)
+    return Scales.joined([one or unseen for one in each])
+
+
+def _alike(counts: Doubles, cells: Cells, std: float) -> NDArray[np.bool_]:
+    """Columns whose counts do not stand out from those of the others, where most do not.
+
+    What they show together says more of these than their own noise. Where that is hardly more than
+    zeros, the rest of one column would drown in noise: each is left at what it shows.
+    """
+    rest = len(counts) - 1
+    if rest == 0 or std == 0:
+        return np.zeros(len(counts), dtype=np.bool_)
+    others, noise = (counts.sum(axis=0) - counts) / rest, std * math.sqrt(1 + 1 / rest)
+    left = [Histogram(row, cells, noise, len(counts)) for row in counts - others]
+    alike = np.array([not (h.sure_cells().any() or h.surest_run().any()) for h in left])
+    usual = cells.without_zeros(counts[alike].sum(axis=0))
+    shown = Histogram(usual, cells, std * math.sqrt(alike.sum())).sure_cells().sum()
+    some = 2 * alike.sum() >= len(alike) and shown > LIKELY * std * alike.sum()
+    return alike if some else np.zeros_like(alike)
