@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from privtail.algorithms.level import bend, kinked
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.sizes import Sizes
-from privtail.domains import L2, Domain, Slopes, Unconstrained
+from privtail.algorithms.thresholding import probabilities
+from privtail.domains import L1, L2, Domain, ElasticNet, Slopes, Unconstrained
 from privtail.losses import HuberLoss, Loss, SquaredLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.means import MallowsMean
@@ -39,6 +40,21 @@ CONTRACTS = 0.2
 It enters the stated noise alone. Other losses may be flat where the records are: 0.
 """
 
+APART = Unconstrained | L1 | L2 | ElasticNet
+"""Domains where any slope may become 0, whatever the others are."""
+
+FEWER = 0.5
+"""Features leave halfway if no more than this part of them stay."""
+
+SHORTEST = 6
+"""With fewer steps, no feature leaves halfway."""
+
+FLATTER = 2.0
+"""Gradients show a contraction that is too large by about so many parts of the steps.
+
+Iterates that noise moved and their own mean are compared; a path that begins far off, less so.
+"""
+
 
 @dataclass(frozen=True)
 class _Phase:
@@ -51,6 +67,7 @@ class _Phase:
     std : noise of a gradient.
     shrinking : whether steps become shorter, to nothing: at a kink steps of one length go to and
         fro for ever.
+    skipped : iterates that do not enter the average.
     """
 
     mean: MallowsMean
@@ -58,17 +75,46 @@ class _Phase:
     length: float
     std: float
     shrinking: bool
-
-    @property
-    def skipped(self) -> int:
-        """Iterates that do not enter the average: a third, or all but the last tenth."""
-        return self.steps - max(1, self.steps // 10) if self.shrinking else self.steps // 3
+    skipped: int
 
     @property
     def lengths(self) -> Doubles:
         """(steps,) of all steps (shrinking: Zamani and Glineur 2023)."""
         steps = np.arange(self.steps)
         return self.length * (1 - steps / self.steps if self.shrinking else np.ones(self.steps))
+
+
+class _Trail:
+    """A path from ``w``: where it is, the sum of its last iterates, what its gradients show.
+
+    Attributes
+    ----------
+    w, steps, total : the last iterate, how many there were, the sum of those that were not skipped.
+    """
+
+    def __init__(self, w: Doubles):
+        self.w, self.steps, self.total = w, 0, np.zeros_like(w)
+        self._first, self._away, self._gradient = w, np.zeros_like(w), np.zeros_like(w)
+        self._square = self._product = 0.0
+
+    def add(self, g: Doubles, w: Doubles, metric: Metric, skipped: int) -> None:
+        """With gradient ``g`` at the last iterate a step leads to ``w``."""
+        away = metric.times(self.w - self._first)
+        self._away, self._gradient = self._away + away, self._gradient + g
+        self._square += float(np.sum(away**2))
+        self._product += float(np.sum(away * g))
+        self.total += w if self.steps >= skipped else 0.0
+        self.w, self.steps = w, self.steps + 1
+
+    @property
+    def curvature(self) -> float:
+        """How many times that of the metric the gradients show.
+
+        The slope of a line by least squares: noise of a gradient is not in the point it is at.
+        """
+        square = self._square - float(np.sum(self._away**2)) / self.steps
+        product = self._product - float(np.sum(self._away * self._gradient)) / self.steps
+        return product / square if square > 0 else 0.0
 
 
 class AveragedDescent:
@@ -91,16 +137,48 @@ class AveragedDescent:
     ):  # fmt: skip
         self._curator, self.loss, self._domain, self._metric = curator, loss, domain, metric
         self._law, self._unit, self._most = law, unit, most_noise * unit
-        self._noise = np.zeros(len(metric.values))
+        self._noise, self._guess = np.zeros((2, len(metric.values)))
+        self._lost = np.zeros(curator.problem.d)
 
     def run(self, w: Doubles, threshold: float, steps: int) -> Doubles:
         """Average of the last iterates from ``w``; ``w`` without a step."""
         return self._run(w, self._phase(threshold, 1.0, steps)) if steps else w
 
+    def thinned(
+        self, w: Doubles, threshold: float, steps: int,
+        restrict: Callable[[NDArray[np.bool_]], None],
+    ) -> Doubles:  # fmt: skip
+        """`run`; then slopes shrink to the part of them that is likely no noise (`probabilities`).
+
+        Halfway, features leave whose slopes are likelier noise than not, if they are many and some
+        stay: rows of the others are shorter, and so is the noise of a gradient. ``restrict`` is
+        told which stay, (d,).
+        """
+        if not (steps and isinstance(self._slopes, APART)):
+            return self.run(w, threshold, steps)
+        phase, trail = self._phase(threshold, 1.0, steps), _Trail(w)
+        if steps >= SHORTEST and not phase.shrinking:
+            self._walk(trail, phase, steps // 2)
+            half = replace(phase, steps=trail.steps)
+            likely = self._likely(half, trail)
+            active = self._metric.active[: len(likely)]
+            kept = active & (likely.max(axis=1) > 0.5)
+            if 0 < kept.sum() <= FEWER * active.sum():
+                w = self._shrunk(self._end(half, trail), likely * kept[:, None])
+                restrict(kept)
+                self._restrict(kept)
+                phase, trail = self._phase(threshold, 1.0, steps - half.steps), _Trail(w)
+        self._walk(trail, phase, phase.steps - trail.steps)
+        likely = self._likely(phase, trail)
+        return self._shrunk(self._end(phase, trail), likely)
+
     @property
     def noise(self) -> Doubles:
-        """(d,) standard deviation of what noise adds to the slopes of the last averages."""
-        return self._metric.deviations(self._noise, self._curator.problem.d)
+        """(d,) standard deviation of what noise adds to the slopes of the last averages.
+
+        What slopes lost that were taken for noise is added: it may have been none.
+        """
+        return self._metric.deviations(self._noise, self._curator.problem.d) + self._lost
 
     def widened(
         self, w: Doubles, threshold: float, steps: int, sizes: Sizes,
@@ -138,38 +216,83 @@ class AveragedDescent:
         first = 1 / bend(self.loss, self._unit)
         walk = std * math.sqrt(steps * problem.outputs) * self._metric.spread
         length = min(first, self._most / walk) if walk > 0 else first
-        return _Phase(mean, steps, length, std, kinked(self.loss))
+        shrinking = kinked(self.loss)
+        skipped = steps - max(1, steps // 10) if shrinking else steps // 3
+        return _Phase(mean, steps, length, std, shrinking, skipped)
 
     def _run(self, w: Doubles, phase: _Phase) -> Doubles:
-        total, lengths = np.zeros_like(w), phase.lengths
-        for t, batch in enumerate(self._curator.rounds(Everyone(), phase.steps)):
-            g = batch.gradient(self.loss, w, phase.mean).release(self._law)
-            w = self._metric.step(self._domain, w, g.reshape(w.shape), float(lengths[t]))
-            total += w if t >= phase.skipped else 0.0
-        lasting, added = self._averaged(phase, _contracts(self.loss))
-        self._noise = np.hypot(lasting * self._noise, added)
-        return total / (phase.steps - phase.skipped)
+        trail = _Trail(w)
+        self._walk(trail, phase, phase.steps)
+        return self._end(phase, trail)
+
+    def _walk(self, trail: _Trail, phase: _Phase, steps: int) -> None:
+        """So many steps more."""
+        for batch in self._curator.rounds(Everyone(), steps):
+            w, length = trail.w, float(phase.lengths[trail.steps])
+            g = batch.gradient(self.loss, w, phase.mean).release(self._law).reshape(w.shape)
+            trail.add(g, self._metric.step(self._domain, w, g, length), self._metric, phase.skipped)
+
+    def _end(self, phase: _Phase, trail: _Trail) -> Doubles:
+        """The average of the last iterates; from now on its noise is that of the start."""
+        surely = self._contraction(phase, _contracts(self.loss))
+        self._noise = self._after(phase, self._noise, surely)
+        self._guess = self._after(phase, self._guess, self._shown(phase, trail))
+        return self._mean(phase, trail)
+
+    @staticmethod
+    def _mean(phase: _Phase, trail: _Trail) -> Doubles:
+        return trail.total / (trail.steps - phase.skipped)
+
+    def _shown(self, phase: _Phase, trail: _Trail) -> Doubles:
+        """By what part a step contracts, as far as the gradients tell."""
+        shown = phase.length * trail.curvature - FLATTER / phase.steps
+        return np.full_like(self._guess, max(0.0, shown))
+
+    def _likely(self, phase: _Phase, trail: _Trail) -> Doubles:
+        """(d, K) how likely the slopes of an average are more than noise."""
+        d = self._curator.problem.d
+        each = self._after(phase, self._guess, self._shown(phase, trail))
+        return probabilities(self._mean(phase, trail)[:d], self._metric.deviations(each, d))
+
+    def _shrunk(self, w: Doubles, likely: Doubles) -> Doubles:
+        """With these parts (d, K) of the slopes; the intercept moves with them."""
+        less = w[: len(likely)] * (likely - 1)
+        self._lost = self._lost + np.abs(less).max(axis=1)
+        return w + self._metric.joint(less, len(w))
+
+    def _restrict(self, kept: NDArray[np.bool_]) -> None:
+        """To these features (d,); the noise of the others stays what it was."""
+        self._lost = np.where(kept, self._lost, self.noise)
+        fewer = self._metric.restricted(np.append(kept, self._metric.active[len(kept) :]))
+        self._noise = self._metric.carried(self._noise, fewer)
+        self._guess = self._metric.carried(self._guess, fewer)
+        self._metric = fewer
 
     def _variances(self, phase: _Phase) -> Doubles:
         """What noise adds to an average of iterates, along the principal directions."""
-        return self._averaged(phase, 1.0)[1] ** 2
+        none = np.zeros_like(self._noise)
+        return self._after(phase, none, self._contraction(phase, 1.0)) ** 2
 
-    def _averaged(self, phase: _Phase, curved: float) -> tuple[Doubles, Doubles]:
-        """What an average of iterates keeps of the start's noise, and deviations of its own.
+    def _contraction(self, phase: _Phase, curved: float) -> Doubles:
+        """Of each principal direction by a step, where the loss has this part of the curvature."""
+        return curved * phase.length * bend(self.loss, self._unit) * self._metric.rates
 
-        Along the principal directions, where the loss has this part of the curvature assumed.
-        """
-        contraction = curved * phase.length * bend(self.loss, self._unit) * self._metric.rates
+    def _after(self, phase: _Phase, start: Doubles, contraction: Doubles) -> Doubles:
+        """Deviations of an average of iterates, given those of the start: principal directions."""
         rates, each = np.unique(np.minimum(1.0, contraction), return_inverse=True)
         left = np.array([_left(float(rate), phase) for rate in rates])[each]
         kept = np.arange(phase.skipped, phase.steps) + 1
-        start = np.mean((1 - rates[:, None]) ** kept, axis=1)[each]
-        return start, np.asarray(phase.std * left / np.sqrt(self._metric.values))
+        lasting = np.mean((1 - rates[:, None]) ** kept, axis=1)[each]
+        added = phase.std * left / np.sqrt(self._metric.values)
+        return np.asarray(np.hypot(lasting * start, added))
 
     def _block(self, d: int) -> int:
         """Directions that are judged together: all where slopes may not move one by one."""
-        domain = self._domain.domain if isinstance(self._domain, Slopes) else self._domain
-        return BLOCK if isinstance(domain, Unconstrained | L2) else d + 1
+        return BLOCK if isinstance(self._slopes, Unconstrained | L2) else d + 1
+
+    @property
+    def _slopes(self) -> Domain:
+        return self._domain.domain if isinstance(self._domain, Slopes) else self._domain
 
 
 def _contracts(loss: Loss) -> float:

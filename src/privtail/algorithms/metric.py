@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -45,6 +45,7 @@ class Metric:
     reach : longer rows are shrunk to this length.
     spread : length of what a unit of noise in every coordinate moves in a step of 1, seen in
         predictions.
+    moments, std : (rows, rows) what was released, and the noise of an entry; (0, 0) if nothing was.
     """
 
     matrix: Doubles
@@ -54,6 +55,8 @@ class Metric:
     hidden: float
     reach: float
     spread: float
+    moments: Doubles = field(default_factory=lambda: np.zeros((0, 0)))
+    std: float = 0.0
 
     @classmethod
     def plan(cls, noise: GaussianNoise, problem: Problem) -> Plan:
@@ -73,21 +76,19 @@ class Metric:
         rows, problem = int(active.sum()), curator.problem
         reach = math.sqrt(rows)
         if problem.rows > WIDEST:
-            flat = np.full(problem.rows, reach)
-            every = np.ones(problem.rows)
-            return cls(flat, active / reach, flat, every, math.inf, reach, 1.0)
+            return cls._alike(active)
         hidden = math.sqrt(2 * rows) * noise.event(problem.moments(2 * reach)).std
         reach *= min(LONGEST, max(1.0, math.sqrt(VISIBLE / hidden))) if hidden > 0 else LONGEST
-        values, vectors, spectral = _seen(curator, noise, active, 2 * reach)
-        trace = max(float(values.sum()), 0.0)
-        top = min(trace + math.sqrt(2) * spectral, 4 * reach**2)
-        unseen = values < 2 * spectral
-        values = np.maximum(values, 0.0) + spectral
-        if spectral > 1:
-            values[unseen] = np.minimum(values[unseen], reach)
-            top = min(top, max(reach, float(values.max())))
-        top = max(top, LEAST)
-        return cls._of(np.clip(values, LEAST * top, top), vectors, active, spectral, reach, trace)
+        triangle = curator.everyone().moments(2 * reach).release(noise)
+        std = noise.event(problem.moments(2 * reach)).std
+        return cls._of(symmetric(triangle, problem.rows), std, active, reach)
+
+    def restricted(self, active: NDArray[np.bool_]) -> Self:
+        """The same where fewer coordinates are active: their rows are shorter."""
+        if self.moments.size == 0:
+            return self._alike(active)
+        shorter = math.sqrt(active.sum() / len(self.values))
+        return self._of(self.moments, self.std, active, self.reach * shorter)
 
     @classmethod
     def flat(cls, active: NDArray[np.bool_]) -> Self:
@@ -97,24 +98,44 @@ class Metric:
         return cls(ones, active.astype(np.float64), ones, ones, math.inf, reach, reach)
 
     @classmethod
-    def _of(
-        cls, values: Doubles, vectors: Doubles, active: NDArray[np.bool_], hidden: float,
-        reach: float, trace: float,
-    ) -> Self:  # fmt: skip
-        """From the principal directions of the active coordinates; others count as the largest."""
+    def _alike(cls, active: NDArray[np.bool_]) -> Self:
+        """Without moments: all directions have the largest curvature there may be."""
+        rows, reach = len(active), math.sqrt(active.sum())
+        every = np.ones(rows)
+        return cls(np.full(rows, reach), active / reach, reach * every, every, math.inf, reach, 1.0)
+
+    @classmethod
+    def _of(cls, moments: Doubles, std: float, active: NDArray[np.bool_], reach: float) -> Self:
+        """From released moments; coordinates that are not active count as the largest."""
         rows, square = len(active), np.ix_(active, active)
+        seen, vectors = np.linalg.eigh(moments[square])
+        seen, vectors = seen[::-1].copy(), vectors[:, ::-1]
+        hidden = math.sqrt(2 * len(seen)) * std
+        trace = max(float(seen.sum()), 0.0)
+        top = min(trace + math.sqrt(2) * hidden, 4 * reach**2)
+        values = np.maximum(seen, 0.0) + hidden
+        if hidden > 1:
+            values[seen < 2 * hidden] = np.minimum(values[seen < 2 * hidden], reach)
+            top = min(top, max(reach, float(values.max())))
+        top = max(top, LEAST)
+        values = np.clip(values, LEAST * top, top)
         matrix, inverse = values.max() * np.eye(rows), np.zeros((rows, rows))
         matrix[square] = vectors * values @ vectors.T
         inverse[square] = vectors / values @ vectors.T
         spread = math.sqrt(max(1.0, trace / len(values)) * float(np.sum(1 / values**2)))
         every = np.zeros((rows, len(values)))
         every[active] = vectors
-        return cls(matrix, inverse, values, every, hidden, reach, spread)
+        return cls(matrix, inverse, values, every, hidden, reach, spread, moments, std)
 
     @property
     def largest(self) -> float:
         """The largest curvature."""
         return float(self.values.max())
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """(rows,) which coordinates move."""
+        return (self.inverse if self.inverse.ndim == 1 else np.diag(self.inverse)) > 0
 
     @property
     def rates(self) -> Doubles:
@@ -127,10 +148,21 @@ class Metric:
         Their squares add up to its length in the metric, with the best move of the intercept beside
         it.
         """
-        joint = np.vstack([move[:d], np.zeros_like(move[d:])])
-        if len(joint) > d and self.matrix.ndim == 2:
-            joint[d] = -self.matrix[d, :d] @ move[:d] / self.matrix[d, d]
-        return np.sqrt(self.values)[:, None] * _times(self.vectors.T, joint)
+        return np.sqrt(self.values)[:, None] * _times(
+            self.vectors.T, self.joint(move[:d], len(move))
+        )
+
+    def joint(self, move: Doubles, rows: int) -> Doubles:
+        """A move of the slopes (d, K) with the best one of the intercept, if ``rows`` are more."""
+        d = len(move)
+        beside = np.zeros((rows - d, move.shape[1]))
+        if rows > d and self.matrix.ndim == 2:
+            beside[0] = -self.matrix[d, :d] @ move / self.matrix[d, d]
+        return np.vstack([move, beside])
+
+    def times(self, w: Doubles) -> Doubles:
+        """The matrix times (rows, K)."""
+        return _times(self.matrix, w)
 
     def slopes(self, coordinates: Doubles, d: int) -> Doubles:
         """The slopes (d, K) that have these coordinates."""
@@ -140,6 +172,13 @@ class Metric:
         """(d,) of the slopes, given those (r,) of independent coordinates."""
         variances = _times(self.vectors**2, (coordinates**2 / self.values)[:, None])
         return np.sqrt(variances[:d, 0])
+
+    def carried(self, deviations: Doubles, onto: Self) -> Doubles:
+        """Deviations (r,) of independent coordinates, along the directions of another metric."""
+        if self.vectors.ndim == 1 or onto.vectors.ndim == 1:
+            return np.where(onto.inverse > 0, deviations * np.sqrt(onto.values / self.values), 0.0)
+        spread = onto.vectors.T @ self.vectors * (deviations / np.sqrt(self.values))
+        return np.asarray(np.sqrt(onto.values) * np.linalg.norm(spread, axis=1))
 
     def step(self, domain: Domain, w: Doubles, g: Doubles, length: float) -> Doubles:
         """Argmin over v of <g, v> + |v - w|^2 / (2 length) in the metric + domain(v)."""
@@ -189,14 +228,3 @@ def symmetric(triangle: Doubles, rows: int) -> Doubles:
 def _times(matrix: Doubles, w: Doubles) -> Doubles:
     """The matrix (or its diagonal) times (rows, K)."""
     return np.asarray(matrix[:, None] * w if matrix.ndim == 1 else matrix @ w)
-
-
-def _seen(
-    curator: Curator, noise: GaussianNoise, active: NDArray[np.bool_], radius: float
-) -> tuple[Doubles, Doubles, float]:
-    """Principal values (the largest first) and directions, and the spectral norm of the noise."""
-    triangle = curator.everyone().moments(radius).release(noise)
-    std = noise.event(curator.problem.moments(radius)).std
-    found = symmetric(triangle, curator.problem.rows)[np.ix_(active, active)]
-    values, vectors = np.linalg.eigh(found)
-    return values[::-1].copy(), vectors[:, ::-1], math.sqrt(2 * len(values)) * std

@@ -81,7 +81,9 @@ class ScaledDescent:
     4. A fifth of the steps, with a threshold for Gaussian residuals of the target's scale.
     5. Buy the sizes of the residuals (of derivatives): a quantile of them is the threshold of the
        steps that follow. It is ``level``, or lower where noise is large beside it; higher with a
-       rare label, and of counts up to where noise adds what clipping misses.
+       rare label, and of counts up to where noise adds what clipping misses. Halfway features
+       leave whose slopes are likely noise, if most are; at the end slopes are shrunk by how likely
+       they are noise (empirical Bayes; not where a domain ties them to each other).
     6. For squares, unless noise is large: three tenths of the steps with wider thresholds, up to
        where noise adds as much to a direction as clipping may miss, and with rows up to twice as
        long. If the mean loss does not gain from all of the move (`Comparison`), blocks of principal
@@ -190,7 +192,7 @@ class ScaledDescent:
         threshold = min(threshold, loss.lipschitz, self._seen(sizes, loss, clipped))
         if self.targets == "count":
             threshold = min(loss.lipschitz, max(threshold, descent.balanced(sizes, usual)))
-        w = descent.run(w, threshold, usual)
+        w = descent.thinned(w, threshold, usual, partial(standard.restrict, curator))
         if wide:  # 6
             pays = partial(self._pays, curator, loss, standard, multiplier)
             w = descent.widened(w, threshold, wide, sizes, pays)

@@ -117,7 +117,7 @@ class ShortDescent:
     Parameters
     ----------
     fine : the algorithm for less noise or more, and for no more features than ``sparsity``.
-    sparsity : how many features may be used; None for all, which is for two labels.
+    sparsity : how many features may be used; None for all, which is best for two labels.
     steps : gradient releases.
     targets, squares : as in `ScaledDescent`.
     scale_share, centre_share, level_share, selection_share, count_share, moment_share,
@@ -294,15 +294,15 @@ class ShortDescent:
         if self._labels and self._counting(multiplier) > BLUNT * sharp(problem):
             return False
         if self.sparsity is None:
-            return problem.outputs == 1 and self._walk(multiplier, problem) > FAR_WALK
+            return self._walk(multiplier, problem) > FAR_WALK
         large = noise * math.sqrt(self.sparsity) > CROWDED
         return problem.d > self.sparsity and large and self._finds(0, multiplier, problem)
 
     def _walk(self, multiplier: float, problem: Problem) -> float:
-        """How far noise alone walks on a path of one curvature, in margins of labels."""
+        """How far noise alone walks on a path of one curvature, in margins of one label."""
         reach = SHORT * math.sqrt(problem.rows)
         std = self._step(multiplier).event(problem.gradient(MallowsMean(0.5, reach))).std
-        walk = std * math.sqrt(problem.rows * problem.outputs / self.steps)
+        walk = std * math.sqrt(problem.rows / self.steps)
         return walk / SHORT / (LEFT * LogisticLoss.curvature)
 
     def _finds(self, zooms: int, multiplier: float, problem: Problem) -> bool:

@@ -85,6 +85,11 @@ class Standard:
             scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved, deviation
         )
 
+    def restrict(self, curator: Curator, kept: NDArray[np.bool_]) -> None:
+        """From now on other features than these (d,) count for nothing."""
+        scales = np.where(kept, self.scales, BEYOND)
+        curator.transform(1 / scales, np.where(kept, -self.centres / scales, 0.0))
+
     def loss(self, loss: Loss) -> Loss:
         """A loss that counts in target scales, in the target's units; others as they are."""
         return loss.at(self.unit) if isinstance(loss, RelativeHuberLoss) else loss

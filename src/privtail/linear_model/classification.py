@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
+from privtail.algorithms.few_or_all import FewOrAll
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.algorithms.short_descent import ShortDescent
@@ -112,10 +113,15 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     # ---------------------------------------------------------------- the parts of the model
 
     def _default(self) -> Algorithm:
-        fine = ScaledDescent(targets="class")
-        return ShortDescent(
+        fine, declared = self._fine(), self._declared()
+        short = ShortDescent(
             fine=fine, targets="class", scale_share=0.5, descent_share=1.3, comparison_share=0.2
         )
+        several = declared is not None and len(declared) > 2
+        return FewOrAll.of(fine, fine if several else short)
+
+    def _fine(self) -> ScaledDescent:
+        return ScaledDescent(targets="class")
 
     def _curvature(self) -> float:
         return 0.5

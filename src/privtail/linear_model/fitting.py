@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.algorithms.accelerated_descent import AcceleratedDescent
 from privtail.algorithms.count_descent import CountDescent
+from privtail.algorithms.few_or_all import FewOrAll
 from privtail.algorithms.names import named
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.result import Result
@@ -209,9 +210,9 @@ class PrivateLinearModel(PrivateEstimator):
 
     Parameters
     ----------
-    algorithm : ``"auto"`` (`ScaledDescent`, of labels under much noise `ShortDescent`; without
-        privacy `AcceleratedDescent`), a name of `privtail.algorithms.NAMES` (the published
-        algorithm on privately standardized features), or an object such as
+    algorithm : ``"auto"`` (`ScaledDescent`; under much noise `FewOrAll` and of labels
+        `ShortDescent`; without privacy `AcceleratedDescent`), a name of `privtail.algorithms.NAMES`
+        (the published algorithm on privately standardized features), or an object such as
         `CatoniDescent(steps=..., step_size=..., scale=..., smoothing=...)` in your units.
     fit_intercept : add an intercept, which is never penalised.
     verbose : 1 shows progress on stderr.
@@ -308,6 +309,10 @@ class PrivateLinearModel(PrivateEstimator):
     @abstractmethod
     def _default(self) -> Algorithm:
         """The algorithm called ``"auto"``, with privacy."""
+
+    @abstractmethod
+    def _fine(self) -> ScaledDescent:
+        """What it does with little noise."""
 
     _target_kind: ClassVar[Targets] = "real"
     """What the target holds; the scale of real numbers is bought."""
@@ -423,7 +428,14 @@ class PrivateLinearModel(PrivateEstimator):
             selected features, and where the model is a private constant.
         """
         check_is_fitted(self)
-        if np.isnan(self.coef_noise_std_).any():
+        unknown = np.isnan(self.coef_noise_std_)
+        if unknown.any() and not unknown.all():
+            raise InvalidInput(
+                "With so much noise for so many features, few were selected by noisy scores, and "
+                "no theory is known to us for intervals after that. coef_noise_std_ has the noise "
+                "of their slopes. More records or a larger epsilon keep all features."
+            )
+        if unknown.any():
             raise InvalidInput(
                 f"No theory is known to us for the noise in slopes of algorithm="
                 f"{self.algorithm!r}: there are intervals for algorithm='auto'."
@@ -511,6 +523,10 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         self._loss()
 
     def _default(self) -> Algorithm:
+        fine = self._fine()
+        return FewOrAll.of(fine, fine) if fine.targets == "real" else fine
+
+    def _fine(self) -> ScaledDescent:
         squares = isinstance(self._loss(), SquaredLoss)
         return ScaledDescent(targets=self._target_kind, squares=squares)
 

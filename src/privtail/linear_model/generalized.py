@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from privtail.algorithms.protocol import Algorithm
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateRegressor, require_number
@@ -91,6 +92,9 @@ class DPGeneralizedLinearEstimator(PrivateRegressor):
                 "domain must be one of privtail.domains, for example L1(alpha=0.1), or None."
             )
         return domain  # type: ignore[no-any-return]
+
+    def _default(self) -> Algorithm:
+        return self._fine() if self.domain is not None else super()._default()
 
     @property
     def _target_kind(self) -> Targets:  # type: ignore[override]

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.algorithms.few_or_all import selecting
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.result import Result
 from privtail.algorithms.scales import BEYOND
-from privtail.algorithms.short_descent import ShortDescent
 from privtail.errors import InvalidInput, require_whole
 from privtail.linear_model.classification import PrivateClassifier
 from privtail.linear_model.fitting import PrivateLinearModel, PrivateRegressor
@@ -33,12 +33,7 @@ class PrivateSparseModel(PrivateLinearModel):
     sparsity: int = 10
 
     def _default(self) -> Algorithm:
-        usual: Any = super()._default()  # type: ignore[safe-super]
-        fine: Any = usual.fine if isinstance(usual, ShortDescent) else usual
-        return ShortDescent(
-            sparsity=self.sparsity, targets=fine.targets, squares=fine.squares,
-            fine=replace(fine, sparsity=self.sparsity),
-        )  # fmt: skip
+        return selecting(self._fine(), self.sparsity)
 
     def _algorithm(self) -> Algorithm:
         require_whole("sparsity", self.sparsity, 1)

@@ -335,6 +335,7 @@ class TableFile:
 
         seen = 0
         self._refuse_changed(self._stat() != self._written)
+        self.require_rows()
         with self._refusing():
             for batch in self._format.batches(names, labels):
                 start, seen = seen, seen + batch.num_rows

@@ -1,0 +1,156 @@
+"""Slopes that are likely noise: how likely, and what the descent does with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privtail.algorithms.few_or_all import CROWDED, CROWDED_LABELS, MANY, FewOrAll
+from privtail.algorithms.metric import Metric
+from privtail.algorithms.scaled_descent import ScaledDescent
+from privtail.algorithms.thresholding import probabilities
+from privtail.domains import L1Ball
+from privtail.errors import InvalidInput
+from privtail.linear_model import (
+    DPGeneralizedLinearEstimator,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
+
+SIMULATED = {"noise": "simulated", "random_state": 0}
+
+
+def slopes(d, active, size, seed=0):
+    rng = np.random.default_rng(seed)
+    w = np.zeros((d, 1))
+    w[:active, 0] = size * rng.choice([-1, 1], active)
+    return w + rng.normal(size=(d, 1))
+
+
+def test_few_large_slopes_stay_and_the_others_leave():
+    likely = probabilities(slopes(200, 10, 6.0), np.ones(200))[:, 0]
+    assert likely[:10].min() > 0.9
+    assert np.mean(likely[10:] > 0.5) < 0.03
+
+
+def test_where_all_say_something_all_stay():
+    rng = np.random.default_rng(0)
+    likely = probabilities(rng.normal(0, 4, (200, 1)), np.ones(200))
+    assert likely.mean() > 0.9
+
+
+def test_without_noise_all_are_certain():
+    w = slopes(20, 5, 1.0)
+    assert (probabilities(w, np.zeros(20)) == 1).all()
+    assert (probabilities(np.zeros((3, 0)), np.ones(3)) == 1).all()
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-100, 1e100, 1e150])
+def test_units_change_nothing(factor):
+    w = slopes(50, 5, 6.0)
+    assert probabilities(w * factor, np.full(50, factor)) == pytest.approx(
+        probabilities(w, np.ones(50)), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-320, 1e160])
+def test_any_slopes_have_probabilities(value):
+    likely = probabilities(np.full((30, 2), value), np.ones(30))
+    assert (likely >= 0).all()
+    assert (likely <= 1).all()
+
+
+def test_a_restricted_metric_is_that_of_the_features_that_stay():
+    X = np.random.default_rng(0).normal(size=(5_000, 6))
+    X[:, 1] += X[:, 0]
+    curator = Curator(X, X[:, 0], budget=Budget(100, 1e-3), intercept=True, **SIMULATED)
+    noise = GaussianNoise(
+        curator.calibrate(lambda m: Metric.plan(GaussianNoise(m), curator.problem))
+    )
+    whole = Metric.bought(curator, noise, np.ones(7, dtype=np.bool_))
+    kept = np.array([True, True, False, False, False, False, True])
+    fewer = whole.restricted(kept)
+    assert fewer.reach == pytest.approx(whole.reach * np.sqrt(3 / 7))
+    assert (fewer.active == kept).all()
+    spread = fewer.vectors * fewer.values @ fewer.vectors.T
+    close = np.ix_(kept, kept)
+    assert spread[close] == pytest.approx(whole.moments[close], abs=4 * fewer.hidden)
+    same = whole.carried(np.ones(7), whole)
+    assert same == pytest.approx(np.ones(7))
+    slope = whole.deviations(np.ones(7), 6)
+    assert fewer.deviations(whole.carried(np.ones(7), fewer), 6)[[0, 1]] == pytest.approx(
+        slope[[0, 1]], rel=0.35
+    )
+
+
+def sparse_problem(n=4_000, d=80, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(3, (n, d))
+    return X, X[:, 0] - 2 * X[:, 1] + X[:, 2] + rng.standard_t(3, n)
+
+
+def test_features_leave_where_most_say_nothing():
+    X, y = sparse_problem(n=20_000)
+    model = DPLinearRegression(epsilon=1.0, delta=1e-6, **SIMULATED).fit(X, y)
+    left = model.coef_ == 0
+    assert not left[:3].any()
+    assert left[3:].mean() > 0.7
+    ends = model.conf_int()
+    assert (ends[:, 1] > ends[:, 0]).all()
+    without = np.array([1, -2, 1] + [0] * 77)
+    assert np.mean((ends[:, 0] <= without) & (without <= ends[:, 1])) > 0.9
+
+
+def test_no_feature_leaves_where_all_say_something():
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, (20_000, 60))
+    y = X @ rng.choice([-1, 1], 60) + rng.standard_t(3, 20_000)
+    model = DPLinearRegression(epsilon=1.0, delta=1e-6, **SIMULATED).fit(X, y)
+    assert (model.coef_ != 0).all()
+
+
+def test_a_domain_that_ties_slopes_keeps_all():
+    X, y = sparse_problem()
+    estimator = DPGeneralizedLinearEstimator(
+        domain=L1Ball(radius=10.0), epsilon=3.0, delta=1e-6, **SIMULATED
+    )
+    assert isinstance(estimator._default(), ScaledDescent)
+    assert np.mean(estimator.fit(X, y).coef_ == 0) < 0.9
+
+
+@pytest.mark.parametrize(("targets", "most"), [("real", CROWDED), ("class", CROWDED_LABELS)])
+def test_few_are_selected_where_noise_over_all_is_large(targets, most):
+    fine = ScaledDescent(targets=targets)
+    either = FewOrAll.of(fine, fine)
+    edge = most * 1_000 / np.sqrt(MANY)
+    for multiplier, d, chosen in (
+        (edge * 1.01, MANY, either.few),
+        (edge * 0.99, MANY, either.every),
+        (edge * 9.99, MANY - 1, either.every),
+    ):
+        problem = Problem(n=1_000, d=d, intercept=True)
+        assert either.plan(multiplier, problem) == chosen.plan(multiplier, problem)
+
+
+def test_intervals_are_refused_after_a_selection():
+    X, y = sparse_problem(n=2_000, d=100)
+    model = DPLinearRegression(epsilon=1.0, delta=1e-6, **SIMULATED).fit(X, y)
+    assert 0 < np.count_nonzero(model.coef_) <= 10
+    assert (np.isnan(model.coef_noise_std_) == (model.coef_ == 0)).all()
+    with pytest.raises(InvalidInput, match="few were selected"):
+        model.conf_int()
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
+@pytest.mark.parametrize(("n", "d"), [(1_000, 49), (3_000, 60), (3_000, 300)])
+@pytest.mark.parametrize("classes", [None, [0, 1]])
+def test_fits_spend_what_was_planned_also_for_bought_labels(n, d, epsilon, classes):
+    X, y = sparse_problem(n, d)
+    estimator = DPLogisticRegression(classes=classes, epsilon=epsilon, **SIMULATED)
+    fitted = estimator.fit(X, y > 0) if classes is None else estimator.fit(X, (y > 0).astype(int))
+    assert len(fitted.privacy_.plan) == len(fitted.plan_.releases)
+    assert fitted.coef_.shape == (1, d)
