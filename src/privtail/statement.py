@@ -161,13 +161,18 @@ class Statement:
 
     @property
     def mu(self) -> float | None:
-        """Gaussian-DP parameter of the plan, if it has one."""
+        """Gaussian-DP parameter of the plan, if it has one; it holds but for ``slack``."""
         return self.cost.mu
 
     @property
     def rho(self) -> float | None:
-        """Parameter of zCDP of the plan, if it has one."""
+        """Parameter of zCDP of the plan, if it has one; it holds but for ``slack``."""
         return self.cost.rho
+
+    @property
+    def slack(self) -> float:
+        """Probability to add to delta where ``mu`` or ``rho`` is composed (label discovery)."""
+        return self.cost.slack
 
     @property
     def accountant(self) -> str:
@@ -224,6 +229,7 @@ class Statement:
     def recomputed(self) -> dict[str, Any]:
         """What the file says of its own cost."""
         numbers = {"epsilon": self.spent, "mu": self.mu, "rho": self.rho}
+        numbers |= {"slack": self.slack} if self.slack else {}
         return {k: _to_number(v) for k, v in numbers.items()} | {"accountant": self.accountant}
 
     @classmethod
@@ -264,7 +270,12 @@ class Statement:
             "zero_out": f"{self.unit}: emptied or filled (add or remove), n known",
         }[self.neighbours]
         parameters = [("μ", self.mu), ("ρ", self.rho)]
-        known = [f"{name} = {_rounded(value)}" for name, value in parameters if value is not None]
+        but_for = f" but for {_rounded(self.slack)}" if self.slack else ""
+        known = [
+            f"{name} = {_rounded(value)}{but_for}"
+            for name, value in parameters
+            if value is not None
+        ]
         spent = f"ε = {_rounded(self.spent)} at δ = {_shown(self.delta)}"
         if self.noise == "simulated":
             would = _rounded(self.cost.epsilon(self.delta))
@@ -478,7 +489,8 @@ def _lies(statement: Statement, content: Mapping[str, Any], recomputed: float) -
         problems.append(f"The headline was edited; it must read {statement.headline!r}.")
     written = content.get("spent")
     for name, value in statement.recomputed().items():
-        said = written.get(name, math.nan) if isinstance(written, Mapping) else math.nan
+        unsaid = None if name == "slack" else math.nan  # version 1 once had none
+        said = written.get(name, unsaid) if isinstance(written, Mapping) else math.nan
         if name != "accountant" and not _covers(said, value):
             problems.append(
                 f"Edited number: spent {name} is {_brief(said)}, the events give {value!r}."

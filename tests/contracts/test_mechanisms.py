@@ -7,6 +7,7 @@ Seeded tests have no false alarm once they pass; their level is the same.
 
 from __future__ import annotations
 
+import enum
 import itertools
 import math
 from collections import Counter
@@ -404,6 +405,35 @@ def test_missing_labels_are_no_labels() -> None:
     missing = [None, math.nan, float("nan"), np.float32("nan"), "a", "a"]
     assert buy(np.array(missing, dtype=object)) == ["a"]
     assert buy(np.array([math.nan, 1.0, -0.0, 0.0])) == [0.0, 1.0]
+
+
+class Colour(str, enum.Enum):  # noqa: UP042  unlike a StrEnum it prints its name
+    """Text that is equal to plain text and prints as something else."""
+
+    RED = "red"
+
+
+class Loud(str):
+    """Text that shouts."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return Loud(self.upper())
+
+
+class Shouting:
+    """No text, but it turns into some."""
+
+    def __str__(self) -> str:
+        return Loud("red")
+
+
+@pytest.mark.parametrize("odd", [Colour.RED, Loud("red"), Shouting()])
+def test_one_cell_of_a_class_of_its_own_changes_no_label(odd: Any) -> None:
+    found = buy(np.array([odd, "red", "blue"], dtype=object))
+    assert found == ["blue", "red"]
+    assert {type(label) for label in found} == {str}
 
 
 @pytest.mark.parametrize("odd", ["pandas NA", "array", "unprintable", "set", "tuple"])

@@ -18,6 +18,7 @@ from scipy.special import expit, ndtr
 from privtail import Ledger
 from privtail.errors import IncompatibleParts, InvalidInput, UnsupportedAccounting
 from privtail.linear_model import DPLogisticRegression, DPSparseClassifier
+from privtail.statement import verify
 from privtail.trusted.accountants import calibrate, cost
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
@@ -292,6 +293,23 @@ def test_the_cost_is_that_of_a_gaussian_and_a_delta(neighbours: Neighbours) -> N
         cost((sampled,), neighbours)
 
 
+def test_a_statement_says_what_its_parameters_hold_but_for() -> None:
+    X = np.random.default_rng(0).standard_normal((4000, 2))
+    y = X[:, 0] > 0
+    found = DPLogisticRegression(epsilon=2.0, random_state=0).fit(X, y).privacy_
+    declared = DPLogisticRegression(classes=[False, True], random_state=0).fit(X, y).privacy_
+    assert found.slack == found.cost.slack >= 1e-8
+    assert declared.slack == 0.0
+    assert "but for 1e-08" in dict(found.facts())["spent"].split("; ")[1]
+    assert "but for" not in declared.to_text()
+    written = found.to_json()
+    assert verify(written)
+    written["spent"]["slack"] = 1e-9
+    assert not verify(written)
+    del written["spent"]["slack"]
+    assert verify(written)
+
+
 def test_a_trial_of_a_search_finds_no_labels() -> None:
     plan = DPLogisticRegression(epsilon=0.5).plan(10_000, 3)
     with pytest.raises(Exception, match="declared classes"):
@@ -396,7 +414,7 @@ def test_a_label_of_three_per_cent_is_found() -> None:
     for seed in range(3):
         model = DPLogisticRegression(epsilon=1.0, noise="simulated", random_state=seed).fit(X, y)
         assert model.classes_.tolist() == [0, 1]
-    with pytest.raises(InvalidInput, match=r"A label needs about 747 of the n = 7,500 rows"):
+    with pytest.raises(InvalidInput, match=r"A label needs about 749 of the n = 7,500 rows"):
         DPLogisticRegression(epsilon=0.1, noise="simulated", random_state=0).fit(X, y)
 
 
@@ -405,3 +423,12 @@ def test_without_delta_labels_are_declared() -> None:
         DPLogisticRegression(delta=0.0).plan(1000, 2)
     X, y = np.ones((50, 1)), np.array(["a"] * 49 + ["b"])
     assert DPLogisticRegression(epsilon=math.inf).fit(X, y).classes_.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("composition", ["zcdp", "gdp"])
+def test_a_ledger_of_the_delta_of_a_fit_has_room_for_its_labels(composition):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3_000, 2))
+    ledger = Ledger(epsilon=1.0, delta=1e-6, composition=composition)
+    model = DPLogisticRegression(epsilon=0.7, delta=1e-6, ledger=ledger, random_state=0)
+    assert list(model.fit(X, X[:, 0] > 0).classes_) == [False, True]

@@ -55,8 +55,9 @@ class Numbers:
 def canonical_label(value: Any) -> Any:
     """One form for equal labels, whatever record brings it.
 
-    Whole numbers are ints (True is 1, -0.0 is 0), other numbers floats, text is text, and what is
-    missing or cannot be compared is None.
+    Whole numbers are ints (True is 1, -0.0 is 0), other numbers floats, text is plain text (not of
+    a class of its own, such as a member of an enumeration), and what is missing or cannot be
+    compared is None.
     """
     try:
         if isinstance(value, np.generic):
@@ -67,8 +68,8 @@ def canonical_label(value: Any) -> Any:
             whole = isinstance(value, int) or (math.isfinite(value) and value == int(value))
             return int(value) if whole else float(value)
         if isinstance(value, bytes):
-            return value.decode(errors="replace")
-        return value if isinstance(value, str) else str(value)
+            return bytes.decode(value, errors="replace")
+        return str.__str__(value if isinstance(value, str) else str(value))
     except Exception:  # noqa: BLE001  a cell that cannot be compared must not show
         return None
 
