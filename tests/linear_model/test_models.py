@@ -56,6 +56,7 @@ from privtail.linear_model import (
     DPPoissonRegressor,
     DPQuantileRegressor,
     DPRidge,
+    DPSparseRegressor,
 )
 from privtail.losses import CustomLoss, HuberLoss
 from privtail.model import Column, Model
@@ -413,6 +414,16 @@ def test_the_plan_is_readable():
     assert "<pre>" in plan._repr_html_()
     assert DPRidge(epsilon=1.0).plan(100_000, 10).noise_error < plan.noise_error
     assert len(list(plan)) == len(plan)
+
+
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPSparseRegressor])
+def test_features_that_are_not_selected_do_not_warn_of_noise(kind):
+    model = kind(epsilon=0.5, delta=1e-3)
+    few, many = model.plan(1_000, 100), model.plan(1_000, 300)
+    assert few.warnings == many.warnings == ()
+    assert many.noise_error < 1.5 * few.noise_error
+    drowned = kind(epsilon=0.5, delta=1e-3, algorithm="clipped-spgd").plan(1_000, 100)
+    assert "Expect the constant" in drowned.warnings[0]
 
 
 def test_slopes_that_noise_drowns_are_said_to_be_zero(table):

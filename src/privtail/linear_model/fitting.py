@@ -270,14 +270,13 @@ class PrivateLinearModel(PrivateEstimator):
         require(self._domain(problem.n), *algorithm.needs, needed_by=type(algorithm).__name__)
         problem, make = self._releases(algorithm, problem)
         multiplier = calibrate(make, budget)
-        relative = self.algorithm == "auto"
         return FitPlan(
             label=type(self).__name__,
             problem=problem,
             budget=budget,
             multiplier=multiplier,
             releases=make(multiplier),
-            typical=float(np.sqrt(problem.rows)) if relative else 1.0,
+            standardized=self.algorithm == "auto",
         )
 
     def _releases(

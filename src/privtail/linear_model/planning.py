@@ -31,7 +31,8 @@ class FitPlan:
     budget : what the fit may cost.
     multiplier : common factor on all noise; 0 without privacy.
     releases : the rounds, in order.
-    typical : size of a gradient in the units in which the plan counts its noise.
+    standardized : whether features are, so that a gradient is as long as a typical row of those
+        that may have slopes; else of length 1.
     """
 
     label: str
@@ -39,7 +40,7 @@ class FitPlan:
     budget: Budget
     multiplier: float
     releases: Plan
-    typical: float = 1.0
+    standardized: bool = False
 
     @functools.cached_property
     def cost(self) -> Cost:
@@ -77,7 +78,8 @@ class FitPlan:
         if self._constant or not steps:
             return math.inf
         r, event = steps[-1]
-        return event.std * self.typical * math.sqrt(2 / r.times)
+        length = math.sqrt(self._moving) if self.standardized else 1.0
+        return event.std * length * math.sqrt(2 / r.times)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -110,7 +112,7 @@ class FitPlan:
                 "So small a budget carries a constant and no more: no slopes are fitted. More "
                 "records or a larger epsilon would help."
             )
-        elif self.noise_error * math.sqrt(self.problem.rows) > 1:
+        elif self.noise_error * math.sqrt(self._moving) > 1:
             yield NoiseWarning(
                 f"The planned noise moves a coefficient by about {self.noise_error:.2g} target "
                 "scales per feature scale, which is more than any signal. Expect the constant "
@@ -132,6 +134,15 @@ class FitPlan:
         ]
         vectors = [(i, e) for i, e in asked if e.law != "noisy_max" and e.coordinates > 1]
         return [(self.releases[i], e) for i, e in dict(vectors or asked).items()]
+
+    @property
+    def _moving(self) -> int:
+        """Coordinates of a gradient that count: those of all features, or of the selected ones."""
+        rows = self.problem.rows
+        selections = [e for r in self.releases for e in r.events if e.law == "noisy_max"]
+        if not (self.standardized and selections):
+            return rows
+        return min(rows, max(e.picks for e in selections) + int(self.problem.intercept))
 
     @property
     def _constant(self) -> bool:
