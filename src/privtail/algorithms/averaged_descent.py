@@ -14,7 +14,7 @@ from privtail.algorithms.metric import Metric
 from privtail.algorithms.sizes import Sizes
 from privtail.algorithms.thresholding import probabilities
 from privtail.domains import L1, L2, Domain, ElasticNet, Slopes, Unconstrained
-from privtail.losses import HuberLoss, Loss, SquaredLoss
+from privtail.losses import Loss
 from privtail.trusted.curator import Curator
 from privtail.trusted.means import MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -34,10 +34,10 @@ BLOCK = 10
 DOUBT = 2.0
 """What noise may explain of a move counts so many times against it."""
 
-CONTRACTS = 0.2
-"""Part of the metric's curvature that records with clipped squares are taken to have.
+SURE = 1 / 3
+"""Part of the curvature that gradients show on which the stated noise counts.
 
-It enters the stated noise alone. Other losses may be flat where the records are: 0.
+What they show is that of the directions in which the path went: others may be flatter.
 """
 
 APART = Unconstrained | L1 | L2 | ElasticNet
@@ -227,16 +227,18 @@ class AveragedDescent:
 
     def _walk(self, trail: _Trail, phase: _Phase, steps: int) -> None:
         """So many steps more."""
+        lengths = phase.lengths
         for batch in self._curator.rounds(Everyone(), steps):
-            w, length = trail.w, float(phase.lengths[trail.steps])
+            w, length = trail.w, float(lengths[trail.steps])
             g = batch.gradient(self.loss, w, phase.mean).release(self._law).reshape(w.shape)
             trail.add(g, self._metric.step(self._domain, w, g, length), self._metric, phase.skipped)
 
     def _end(self, phase: _Phase, trail: _Trail) -> Doubles:
         """The average of the last iterates; from now on its noise is that of the start."""
-        surely = self._contraction(phase, _contracts(self.loss))
-        self._noise = self._after(phase, self._noise, surely)
-        self._guess = self._after(phase, self._guess, self._shown(phase, trail))
+        shown = self._shown(phase, trail)
+        sure = 0.0 if phase.shrinking else SURE
+        self._noise = self._after(phase, self._noise, sure * shown * self._metric.rates)
+        self._guess = self._after(phase, self._guess, shown)
         return self._mean(phase, trail)
 
     @staticmethod
@@ -245,8 +247,8 @@ class AveragedDescent:
 
     def _shown(self, phase: _Phase, trail: _Trail) -> Doubles:
         """By what part a step contracts, as far as the gradients tell."""
-        shown = phase.length * trail.curvature - FLATTER / phase.steps
-        return np.full_like(self._guess, max(0.0, shown))
+        shown = phase.length * min(trail.curvature, bend(self.loss, self._unit))
+        return np.full_like(self._guess, max(0.0, shown - FLATTER / phase.steps))
 
     def _likely(self, phase: _Phase, trail: _Trail) -> Doubles:
         """(d, K) how likely the slopes of an average are more than noise."""
@@ -270,12 +272,8 @@ class AveragedDescent:
 
     def _variances(self, phase: _Phase) -> Doubles:
         """What noise adds to an average of iterates, along the principal directions."""
-        none = np.zeros_like(self._noise)
-        return self._after(phase, none, self._contraction(phase, 1.0)) ** 2
-
-    def _contraction(self, phase: _Phase, curved: float) -> Doubles:
-        """Of each principal direction by a step, where the loss has this part of the curvature."""
-        return curved * phase.length * bend(self.loss, self._unit) * self._metric.rates
+        most = phase.length * bend(self.loss, self._unit) * self._metric.rates
+        return self._after(phase, np.zeros_like(self._noise), most) ** 2
 
     def _after(self, phase: _Phase, start: Doubles, contraction: Doubles) -> Doubles:
         """Deviations of an average of iterates, given those of the start: principal directions."""
@@ -293,11 +291,6 @@ class AveragedDescent:
     @property
     def _slopes(self) -> Domain:
         return self._domain.domain if isinstance(self._domain, Slopes) else self._domain
-
-
-def _contracts(loss: Loss) -> float:
-    """Part of the curvature assumed that is counted on in the noise that is stated."""
-    return CONTRACTS if isinstance(loss, SquaredLoss | HuberLoss) else 0.0
 
 
 def _mixed(before: Doubles, after: Doubles, shares: Doubles) -> Doubles:

@@ -14,8 +14,11 @@ ROUNDS = 200
 CERTAIN = 1e6
 """So many deviations away there is no doubt."""
 
-BELIEF = 12.0
-"""So many slopes that are not noise are believed in before any is seen: few slopes say little."""
+BELIEF = 120.0
+"""This over their number, but `MOST_BELIEVED` at most: so many slopes that are not noise are
+believed in before any is seen, for few say little of how many there are."""
+
+MOST_BELIEVED = 12.0
 
 
 def probabilities(slopes: Doubles, deviations: Doubles) -> Doubles:
@@ -42,11 +45,12 @@ def probabilities(slopes: Doubles, deviations: Doubles) -> Doubles:
     noise = np.clip(deviations[noisy, None] / unit, 1 / CERTAIN, CERTAIN)
     squares = np.clip(slopes[noisy] / unit, -CERTAIN * noise, CERTAIN * noise) ** 2
     noise = noise**2
+    belief = min(MOST_BELIEVED, BELIEF / squares.size)
     p, added = 0.5, max(float((squares - noise).mean()), 0.1 * float(noise.mean()))
     for _ in range(ROUNDS):
         odds = 0.5 * (squares / noise - squares / (noise + added) - np.log1p(added / noise))
         likely = expit(odds + logit(p))
-        p = (float(likely.sum()) + BELIEF) / (squares.size + BELIEF + 0.5)
+        p = (float(likely.sum()) + belief) / (squares.size + belief + 0.5)
         part = added / (added + noise)
         posterior = part**2 * squares + part * noise
         added = float(np.sum(likely * posterior) / likely.sum())

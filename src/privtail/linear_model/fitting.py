@@ -413,9 +413,9 @@ class PrivateLinearModel(PrivateEstimator):
         """Ends (..., 2) of intervals, of the shape of ``coef_``, for what noise did to the slopes.
 
         Each holds, with probability about ``level`` or more, the slope to which the same releases
-        would have led without noise. A step on a convex loss brings two paths no further apart;
-        of squares, also of Huber's, one on features in their own metric brings them nearer, by at
-        least a fifth of the curvature unless nearly all residuals are clipped. That is cautious:
+        would have led without noise. A step on a convex loss brings two paths no further apart, and
+        nearer where the loss is curved: a third of the curvature that the released gradients show
+        is counted on, at a kink none. What shrinking took from a slope is added. That is cautious:
         ``benchmarks/intervals.py`` shows how much wider it is than the noise it saw. It is made of
         released numbers alone and costs nothing. Sampling error, clipping and the noise of bought
         scales are not in it: it is no interval for the slope of a population.
