@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from privtail.algorithms.level import bend, kinked
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.sizes import Sizes
-from privtail.algorithms.thresholding import probabilities
-from privtail.domains import L1, L2, Domain, ElasticNet, Slopes, Unconstrained
+from privtail.algorithms.thresholding import apart, probabilities, shrunk
+from privtail.domains import L2, Domain, Slopes, Unconstrained
 from privtail.losses import Loss
 from privtail.trusted.curator import Curator
 from privtail.trusted.means import MallowsMean
@@ -39,9 +39,6 @@ SURE = 1 / 3
 
 What they show is that of the directions in which the path went: others may be flatter.
 """
-
-APART = Unconstrained | L1 | L2 | ElasticNet
-"""Domains where any slope may become 0, whatever the others are."""
 
 FEWER = 0.5
 """Features leave halfway if no more than this part of them stay."""
@@ -154,7 +151,7 @@ class AveragedDescent:
         stay: rows of the others are shorter, and so is the noise of a gradient. ``restrict`` is
         told which stay, (d,).
         """
-        if not (steps and isinstance(self._slopes, APART)):
+        if not (steps and apart(self._domain)):
             return self.run(w, threshold, steps)
         phase, trail = self._phase(threshold, 1.0, steps), _Trail(w)
         if steps >= SHORTEST and not phase.shrinking:
@@ -214,7 +211,7 @@ class AveragedDescent:
         problem, mean = self._curator.problem, MallowsMean(threshold, longer * self._metric.reach)
         std = self._law.event(problem.gradient(mean)).std
         first = 1 / bend(self.loss, self._unit)
-        walk = std * math.sqrt(steps * problem.outputs) * self._metric.spread
+        walk = std * math.sqrt(steps) * self._metric.spread
         length = min(first, self._most / walk) if walk > 0 else first
         shrinking = kinked(self.loss)
         skipped = steps - max(1, steps // 10) if shrinking else steps // 3
@@ -257,10 +254,10 @@ class AveragedDescent:
         return probabilities(self._mean(phase, trail)[:d], self._metric.deviations(each, d))
 
     def _shrunk(self, w: Doubles, likely: Doubles) -> Doubles:
-        """With these parts (d, K) of the slopes; the intercept moves with them."""
-        less = w[: len(likely)] * (likely - 1)
-        self._lost = self._lost + np.abs(less).max(axis=1)
-        return w + self._metric.joint(less, len(w))
+        """With these parts (d, K) of the slopes; what they lost may have been no noise."""
+        w, lost = shrunk(w, likely, self._metric)
+        self._lost = self._lost + lost
+        return w
 
     def _restrict(self, kept: NDArray[np.bool_]) -> None:
         """To these features (d,); the noise of the others stays what it was."""

@@ -19,6 +19,7 @@ from privtail.algorithms.result import Result
 from privtail.algorithms.scales import BEYOND, Scales
 from privtail.algorithms.screening import Screening
 from privtail.algorithms.standardized import Standard, without_slopes
+from privtail.algorithms.thresholding import apart, probabilities, shrunk
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import (
@@ -107,7 +108,8 @@ class ShortDescent:
     3. A few steps, with rows and residuals clipped to little more than their directions: there a
        gradient says most per unit of its sensitivity. The steps stop early, as a ridge would: of
        labels where noise alone has walked far. Of a real target their later two thirds are
-       averaged.
+       averaged. Without a selection slopes then shrink by how likely they are noise
+       (`probabilities`).
     4. For squares: the intercept is a mean of the residuals.
     5. Does the mean loss gain from the slopes? If not, the private constant (`Comparison`).
 
@@ -253,7 +255,8 @@ class ShortDescent:
         """Where the steps from ``w`` lead, and what noise adds to each slope at most.
 
         For real targets the average of their later two thirds; for labels the end of a path that
-        is the shorter the farther noise alone would walk.
+        is the shorter the farther noise alone would walk. Of all features slopes shrink that are
+        likely noise; what they lost is added to their noise.
         """
         problem, law = curator.problem, self._step(multiplier)
         moving = np.append(active, np.ones(int(problem.intercept), dtype=np.bool_))
@@ -273,7 +276,12 @@ class ShortDescent:
         kept = self.steps - skipped
         lasting = np.minimum(1.0, np.arange(self.steps, 0, -1) / kept)
         each = length * std * float(np.linalg.norm(lasting)) / np.sqrt(metric.values)
-        return total / kept, metric.deviations(each, problem.d)
+        w, deviations = total / kept, metric.deviations(each, problem.d)
+        if self.sparsity is not None or not apart(domain):
+            return w, deviations
+        likely = probabilities(w[: problem.d], deviations)
+        w, lost = shrunk(w, likely, metric)
+        return w, deviations + lost
 
     def _metric(self, curator: Curator, multiplier: float, moving: NDArray[np.bool_]) -> Metric:
         if self.sparsity is not None:

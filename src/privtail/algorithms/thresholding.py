@@ -6,6 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from privtail.algorithms.metric import Metric
+from privtail.domains import L1, L2, Domain, ElasticNet, Slopes, Unconstrained
+
 Doubles = NDArray[np.float64]
 
 ROUNDS = 200
@@ -19,6 +22,24 @@ BELIEF = 120.0
 believed in before any is seen, for few say little of how many there are."""
 
 MOST_BELIEVED = 12.0
+
+
+APART = Unconstrained | L1 | L2 | ElasticNet
+"""Domains where any slope may become 0, whatever the others are."""
+
+
+def apart(domain: Domain) -> bool:
+    """Whether slopes of this domain may become 0 one by one."""
+    return isinstance(domain.domain if isinstance(domain, Slopes) else domain, APART)
+
+
+def shrunk(w: Doubles, likely: Doubles, metric: Metric) -> tuple[Doubles, Doubles]:
+    """``w`` with these parts (d, K) of its slopes, the intercept moved with them.
+
+    And (d,) what each feature lost at most: it may have been no noise.
+    """
+    less = w[: len(likely)] * (likely - 1)
+    return w + metric.joint(less, len(w)), np.abs(less).max(axis=1)
 
 
 def probabilities(slopes: Doubles, deviations: Doubles) -> Doubles:

@@ -112,11 +112,14 @@ class FitPlan:
                 "So small a budget carries a constant and no more: no slopes are fitted. More "
                 "records or a larger epsilon would help."
             )
-        elif self.noise_error * math.sqrt(self._moving) > 1:
+            return
+        away = self.noise_error * math.sqrt(self._moving)
+        if away > 1:
             yield NoiseWarning(
-                f"The planned noise moves a coefficient by about {self.noise_error:.2g} target "
-                "scales per feature scale, which is more than any signal. Expect the constant "
-                "model. More records, a larger epsilon or fewer features would help."
+                f"Noise alone moves the prediction of a typical row by about {away:.2g} target "
+                "scales (of labels: log-odds). Only strong effects of few features can be found; "
+                "if none is, the model is a private constant. More records, a larger epsilon or "
+                "fewer features would help."
             )
 
     def _enough(self, labels: Event) -> int:
