@@ -33,7 +33,10 @@ Gradients of standardized rows with residuals of 1 have length 1 where one featu
 """
 
 CROWDED_LABELS = 0.7
-"""The same for labels, of which the directions of slopes matter more than their lengths."""
+"""The same for two labels: directions of slopes matter more than their lengths.
+
+For K labels sqrt(K / 2) times as much: the more there are, the less ten features tell them apart.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +86,9 @@ class FewOrAll:
 
     def _chosen(self, multiplier: float, problem: Problem) -> Algorithm:
         noise = multiplier * problem.max_rows / problem.n * math.sqrt(problem.d)
-        most = CROWDED_LABELS if self.few.targets in LABELS else CROWDED
+        most = CROWDED
+        if self.few.targets in LABELS:
+            most = CROWDED_LABELS * math.sqrt(max(2, problem.outputs) / 2)
         return self.few if problem.d >= MANY and noise > most else self.every
 
 
