@@ -83,6 +83,24 @@ def test_sparse_records_and_bought_labels(table, name):
     assert model.classes_.tolist() == [False, True]
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("labels", [2, 3])
+@pytest.mark.parametrize("neighbours", ["replace_one", "zero_out"])
+@pytest.mark.parametrize("max_rows", [1, 2])
+def test_what_was_planned_is_what_runs_on_bought_labels(name, labels, neighbours, max_rows):
+    X = np.random.default_rng(0).standard_normal((2_000, 1))
+    y = np.digitize(X[:, 0], [0.0, 0.8][: labels - 1])
+    ledger = Ledger(epsilon=50.0, delta=1e-5, neighbours=neighbours)
+    max_rows = 1 if name in LARGE else max_rows
+    model = DPLogisticRegression(
+        epsilon=40.0, neighbours=neighbours, algorithm=name, max_rows=max_rows, ledger=ledger,
+        class_weight="balanced", count_invalid=0.01, **SIMULATED,
+    ).fit(X, y, np.arange(2_000) // max_rows)  # fmt: skip
+    assert model.classes_.tolist() == list(range(labels))
+    (entry,) = ledger.entries()
+    assert entry.epsilon == model.plan_.epsilon <= 40.0
+
+
 def test_what_does_not_exist_or_fit_is_refused_before_the_charge(table):
     X, y, _ = table
     ledger = Ledger(epsilon=1.0, delta=1e-5)

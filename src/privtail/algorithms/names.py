@@ -124,11 +124,13 @@ OBJECTS: dict[str, str] = {
 
 
 def named(
-    name: str, budget: Budget, curvature: float, *, targets: Targets, sparsity: int | None = None
-) -> Standardized:
+    name: str, budget: Budget, curvature: float, *, targets: Targets, sparsity: int | None = None,
+    outputs: int | None = None,
+) -> Standardized:  # fmt: skip
     """The algorithm called ``name``, for a loss of this curvature.
 
-    ``sparsity`` is how many entries "sparse-peeling" keeps; 10 if None.
+    ``sparsity`` is how many entries "sparse-peeling" keeps; 10 if None. ``outputs`` is what a plan
+    has room for, if less may run: a smoothness that follows from it must be the planned one.
 
     Raises
     ------
@@ -154,6 +156,8 @@ def named(
 
     def algorithm(problem: Problem, unit: float) -> Algorithm:
         made = make(problem, unit, budget, curvature)
+        if isinstance(made, AggregatedMinimizer) and outputs is not None:
+            return make(replace(problem, outputs=outputs), unit, budget, curvature)
         if sparsity is None or not isinstance(made, SparsePeeling):
             return made
         return replace(made, peeling=OneShotPeeling(sparsity=min(sparsity, problem.d)))

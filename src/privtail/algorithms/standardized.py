@@ -128,7 +128,7 @@ class Standardized:
     Parameters
     ----------
     make : from the public problem and the scale of a gradient's coordinate to the algorithm. What
-        it releases must not depend on the scale.
+        it releases must not depend on the scale; nor, but for how many numbers, on the outputs.
     targets : of the loss; a real target is scaled too.
     share, comparison_share : parts of the algorithm's variance budget that the scales and the
         comparison may spend.

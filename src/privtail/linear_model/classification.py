@@ -39,7 +39,8 @@ MOST_CLASSES = 64
 """Room in the plan for labels that are still to buy."""
 
 CUSHION = 1 - 2.0**-40
-"""Plans for up to 64 classes have this much less noise than any release, roundings included."""
+"""Events planned for up to 64 classes have this much less noise than any release, roundings
+included."""
 
 COUNTS_NOISE = 1 / math.sqrt(10)
 """Noise of the class counts for balanced weights, in that of a gradient: a tenth of its steps."""
@@ -159,19 +160,21 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         """Labels from a share of the budget, then the fit, planned for up to 64 classes."""
         declared = self._declared()
         first: Plan = ()
-        cushion = 1.0
         count = MOST_CLASSES if declared is None else len(declared)
         problem = replace(problem, outputs=outputs_of(count))
         if declared is None:
             labels = self._labels(problem).event(problem.labels())
-            first, cushion = (Round(events=(labels,)),), CUSHION
+            first = (Round(events=(labels,)),)
 
         def make(multiplier: float) -> Plan:
-            m = cushion * multiplier
-            counts = compose(self._counting(problem), self._counts(m, problem, count))
-            return compose(first, counts, algorithm.plan(m, problem))
+            counts = self._counts(multiplier, problem, count)
+            fit = compose(counts, algorithm.plan(multiplier, problem))
+            return compose(first, self._counting(problem), _cushioned(fit) if first else fit)
 
         return problem, make
+
+    def _most_outputs(self) -> int | None:
+        return outputs_of(MOST_CLASSES) if self.classes is None else None
 
     def _labels(self, problem: Problem) -> StabilityHistogram:
         """Finds labels of a part q of the rows, for other noise that is larger by about 2q.
@@ -286,6 +289,14 @@ def _as_classes(labels: Sequence[Any]) -> NDArray[Any]:
 def outputs_of(classes: int) -> int:
     """Scores of a model of so many classes: one for two."""
     return 1 if classes == 2 else classes
+
+
+def _cushioned(plan: Plan) -> Plan:
+    """The same releases with a little less noise; what else follows from the noise stays."""
+    return tuple(
+        replace(r, events=tuple(replace(e, scale=CUSHION * e.scale) for e in r.events))
+        for r in plan
+    )
 
 
 def _loss(classes: int, weights: tuple[float, ...] | None) -> Loss:

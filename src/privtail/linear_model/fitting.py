@@ -324,6 +324,10 @@ class PrivateLinearModel(PrivateEstimator):
         """How many features the model may use; None for all."""
         return None
 
+    def _most_outputs(self) -> int | None:
+        """How many outputs a plan has room for that are still to buy; None where they are known."""
+        return None
+
     def _curvature(self) -> float:
         """Curvature of the loss, for the step sizes of named algorithms."""
         return 1.0
@@ -335,7 +339,7 @@ class PrivateLinearModel(PrivateEstimator):
             if asked != "auto":
                 return named(
                     asked, self._budget(), self._curvature(), targets=self._target_kind,
-                    sparsity=self._most_features(),
+                    sparsity=self._most_features(), outputs=self._most_outputs(),
                 )  # fmt: skip
             return self._default() if self._budget().private else self._noiseless()
         if isinstance(asked, type) or not (hasattr(asked, "plan") and hasattr(asked, "run")):
