@@ -14,6 +14,7 @@ from privtail.algorithms import (
     TruncatedSparseRegression,
 )
 from privtail.domains import L2Ball, Unconstrained
+from privtail.losses import SquaredLoss
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Round
@@ -89,6 +90,21 @@ def test_algorithm_5(watched, case, gradient, catoni, name, mean):
     assert np.abs(w - expected).max() < 1e-6
     assert np.count_nonzero(w[: case.d]) <= s
     assert sorted(np.concatenate(watched.batches)) == list(range(len(X)))
+
+
+@pytest.mark.parametrize("make", [LaplacePeeling, OneShotPeeling])
+@pytest.mark.parametrize("epsilon", [1e-6, 50.0])
+def test_slopes_beyond_the_grid_are_selected_and_keep_their_values(watched, make, epsilon):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 4)), rng.standard_normal(200)
+    peeling = make(sparsity=2)
+    algorithm = SparsePeeling(mean=TruncatedMean(1.0), steps=2, step_size=1e-6, peeling=peeling)
+    start = np.array([[0.0], [1e30], [-3e20], [0.0], [1e40]])
+    w = watched.fit(
+        algorithm, X, y, SquaredLoss(), domain=Unconstrained(), intercept=True, epsilon=epsilon,
+        start=start,
+    )  # fmt: skip
+    assert w == pytest.approx(start, rel=1e-9)
 
 
 def test_truncated_sparse_regression(watched, case, gradient):

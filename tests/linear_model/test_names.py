@@ -10,7 +10,7 @@ from scipy import sparse
 
 from privtail.algorithms import NAMES, LaplacePeeling, OneShotPeeling, SparsePeeling
 from privtail.errors import InvalidInput
-from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression, PrivateSearchCV
 from privtail.statement import verify
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.means import TruncatedMean
@@ -81,6 +81,17 @@ def test_sparse_records_and_bought_labels(table, name):
     DPLinearRegression(algorithm=name, **SIMULATED).fit(sparse.csr_matrix(X), y)
     model = DPLogisticRegression(epsilon=3.0, algorithm=name, **SIMULATED).fit(X, above)
     assert model.classes_.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_a_target_far_from_zero_can_be_peeled(heavy):
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, (6_000, 3)) if heavy else rng.standard_normal((6_000, 3))
+    y = 4 * X[:, 0] + rng.standard_normal(6_000) + 1e6
+    model = DPLinearRegression(epsilon=3.0, algorithm="sparse-peeling", **SIMULATED)
+    assert model.fit(X, y).score(X, y) > 0.7
+    search = PrivateSearchCV(model, {"fit_intercept": [True]}, epsilon=5.0, **SIMULATED)
+    assert search.fit(X, y).score(X, y) > 0.7
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,13 +13,17 @@ from privtail.trusted.budget import Budget
 from privtail.trusted.events import Event
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyTopK
-from privtail.trusted.sensitive import Sensitive, Sensitivity
+from privtail.trusted.sensitive import INTEGER_LIMIT, Sensitive, Sensitivity
 
 Doubles = NDArray[np.float64]
 
 
 class Peeling(Protocol):
-    """Releases a sparse version of a vector: ``sparsity`` entries, and the last ``kept`` ones."""
+    """Releases a sparse version of a vector: ``sparsity`` entries, and the last ``kept`` ones.
+
+    The vector is a private one plus ``known``, which is public: it counts in the selection, and is
+    added to the values behind their release.
+    """
 
     @property
     def sparsity(self) -> int:
@@ -30,7 +34,9 @@ class Peeling(Protocol):
         """The bills of one release."""
         ...
 
-    def release(self, multiplier: float, vector: Sensitive, kept: int) -> Doubles:
+    def release(
+        self, multiplier: float, vector: Sensitive, kept: int, known: Doubles | float = 0.0
+    ) -> Doubles:
         """The noisy entries of the support, 0 elsewhere, (size,)."""
         ...
 
@@ -65,17 +71,20 @@ class LaplacePeeling:
         value = LaplaceNoise(multiplier).event(vector.take(1))
         return rounds + (self.sparsity + kept) * (value,)
 
-    def release(self, multiplier: float, vector: Sensitive, kept: int) -> Doubles:
+    def release(
+        self, multiplier: float, vector: Sensitive, kept: int, known: Doubles | float = 0.0
+    ) -> Doubles:
         """The box; then the entries that are always kept."""
         size = vector.sensitivity.size
-        out = np.zeros(size)
+        out, known = np.zeros(size), known + np.zeros(size)
         support = list(range(size - kept, size))  # line 1
         left = list(range(size - kept))
+        compared = _shifted(vector, known, kept, multiplier)
         for _ in range(self.sparsity):  # lines 2-5
-            largest = vector.take(left).abs().release(LaplaceMax(multiplier))
+            largest = compared.take(left).abs().release(LaplaceMax(multiplier))
             support += [left.pop(largest)]
         for j in support:  # lines 6-7
-            out[j] = vector.take([j]).release(LaplaceNoise(multiplier))[0]
+            out[j] = vector.take([j]).release(LaplaceNoise(multiplier))[0] + known[j]
         return out
 
 
@@ -97,14 +106,28 @@ class OneShotPeeling:
         values = vector.take(self.sparsity + kept)
         return self._support(multiplier).event(lengths), GaussianNoise(multiplier).event(values)
 
-    def release(self, multiplier: float, vector: Sensitive, kept: int) -> Doubles:
+    def release(
+        self, multiplier: float, vector: Sensitive, kept: int, known: Doubles | float = 0.0
+    ) -> Doubles:
         """The support, then the values."""
         size = vector.sensitivity.size
-        lengths = vector.take(np.arange(size - kept)).abs()
-        support = [*lengths.release(self._support(multiplier)), *range(size - kept, size)]
+        selection, known = self._support(multiplier), known + np.zeros(size)
+        compared = _shifted(vector, known, kept, selection.multiplier)
+        lengths = compared.take(np.arange(size - kept)).abs()
+        support = [*lengths.release(selection), *range(size - kept, size)]
         out = np.zeros(size)
-        out[support] = vector.take(support).release(GaussianNoise(multiplier))
+        out[support] = vector.take(support).release(GaussianNoise(multiplier)) + known[support]
         return out
 
     def _support(self, multiplier: float) -> NoisyTopK:
         return NoisyTopK(multiplier * math.sqrt(self.sparsity), self.sparsity)
+
+
+def _shifted(vector: Sensitive, known: Doubles, kept: int, multiplier: float) -> Sensitive:
+    """``vector + known`` to select from; of a large entry as much as integers hold beside noise."""
+    bounds = vector.sensitivity
+    left = INTEGER_LIMIT - bounds.magnitude - 40 * multiplier * bounds.radius.linf
+    largest = min(2.0**60, left / 2) * bounds.unit
+    moved = np.clip(known, -largest, largest)
+    moved[len(known) - kept :] = 0.0
+    return vector.shift(moved)

@@ -120,7 +120,7 @@ class SparsePeeling:
         kept = curator.problem.intercept * curator.problem.outputs
         for batch in curator.rounds(self.sampling, self.steps):  # lines 1-2
             g = batch.gradient(loss, w, self.mean)  # lines 3-8
-            step = g.scale(self.step_size).negate().shift(w)  # line 9
-            peeled = self.peeling.release(multiplier, step, kept)  # line 10
+            step = g.scale(self.step_size).negate()  # line 9
+            peeled = self.peeling.release(multiplier, step, kept, w.reshape(-1))  # line 10
             w = domain.prox(peeled.reshape(w.shape), self.step_size)
         return Result(w, self.steps, multiplier)  # line 12
