@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_chec
 import numpy as np
 
 from privtail.compilation import compiled
-from privtail.errors import InvalidInput
+from privtail.errors import IncompatibleParts, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -570,6 +570,22 @@ class GeneralLoss:
             if answer is not None:
                 out[row] = answer
         return out
+
+
+def require_margin(loss: AnyLoss, *, needed_by: str) -> Loss:
+    """Return ``loss`` if it is one of a margin.
+
+    Raises
+    ------
+    IncompatibleParts
+        For a `GeneralLoss`.
+    """
+    if isinstance(loss, GeneralLoss):
+        raise IncompatibleParts(
+            f"{needed_by} needs a loss of a margin, and {loss.name} is not one; for a GeneralLoss "
+            "use ProximalGradient."
+        )
+    return loss
 
 
 def truncated(loss: AnyLoss, bound: float) -> GeneralLoss:

@@ -7,10 +7,28 @@ import math
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
-from privtail.algorithms import NAMES, LaplacePeeling, OneShotPeeling, SparsePeeling
-from privtail.errors import InvalidInput
-from privtail.linear_model import DPLinearRegression, DPLogisticRegression, PrivateSearchCV
+from privtail.algorithms import (
+    NAMES,
+    LaplacePeeling,
+    OneShotPeeling,
+    SparsePeeling,
+    TruncatedSparseRegression,
+)
+from privtail.algorithms.count_descent import CountDescent
+from privtail.algorithms.scaled_descent import ScaledDescent
+from privtail.algorithms.short_descent import ShortDescent
+from privtail.errors import IncompatibleParts, InvalidInput
+from privtail.linear_model import (
+    DPGeneralizedLinearEstimator,
+    DPLADRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPQuantileRegressor,
+    PrivateSearchCV,
+)
+from privtail.losses import GeneralLoss
 from privtail.statement import verify
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.means import TruncatedMean
@@ -124,4 +142,38 @@ def test_what_does_not_exist_or_fit_is_refused_before_the_charge(table):
     ):
         with pytest.raises(InvalidInput, match="algorithm"):
             DPLinearRegression(**({"ledger": ledger} | arguments)).fit(X, y)
+    assert ledger.entries() == ()
+
+
+GENERAL = GeneralLoss(
+    value=lambda w, x, y: (y - x @ w[:-1, 0]) ** 2,
+    gradient=lambda w, x, y: np.append(2 * (x @ w[:-1, 0] - y) * x, 0.0)[:, None],
+)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPLADRegressor(algorithm="sample-and-aggregate"),
+        DPQuantileRegressor(algorithm="sample-and-aggregate"),
+        *(
+            DPGeneralizedLinearEstimator(loss=GENERAL, algorithm=algorithm)
+            for algorithm in (*NAMES, "auto", ScaledDescent(), ShortDescent(fine=ScaledDescent()))
+        ),
+        DPGeneralizedLinearEstimator(loss=GENERAL, epsilon=math.inf),
+        DPGeneralizedLinearEstimator(
+            loss=GENERAL,
+            algorithm=TruncatedSparseRegression(steps=2, step_size=0.1, truncation=1.0, sparsity=1),
+        ),
+        DPLinearRegression(algorithm=CountDescent(inner=ScaledDescent())),
+    ],
+    ids=lambda model: f"{type(model).__name__}-{model.algorithm}"[:50],
+)
+def test_a_loss_that_an_algorithm_does_not_take_is_refused_before_the_charge(table, model):
+    X, y, _ = table
+    budget = 100.0 if math.isfinite(model.epsilon) else math.inf
+    ledger = Ledger(epsilon=budget, delta=1e-5)
+    spends = {"epsilon": 50.0} if math.isfinite(model.epsilon) else {}
+    with pytest.raises(IncompatibleParts):
+        clone(model).set_params(ledger=ledger, **spends, **SIMULATED).fit(X[:3_000], y[:3_000])
     assert ledger.entries() == ()

@@ -15,8 +15,8 @@ from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result
 from privtail.algorithms.standardized import Standard
 from privtail.domains import Domain, require
-from privtail.errors import IncompatibleParts, InvalidInput
-from privtail.losses import AbsoluteLoss, AnyLoss, GeneralLoss, Loss, QuantileLoss, Targets
+from privtail.errors import InvalidInput
+from privtail.losses import AbsoluteLoss, AnyLoss, Loss, QuantileLoss, Targets, require_margin
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.means import ClippedMean
@@ -65,6 +65,10 @@ class AcceleratedDescent:
             ),
         )
 
+    def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
+        """A loss of a margin."""
+        return require_margin(loss, needed_by="AcceleratedDescent")
+
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
@@ -74,10 +78,7 @@ class AcceleratedDescent:
             raise InvalidInput(
                 "AcceleratedDescent is for epsilon=inf; privately use ScaledDescent."
             )
-        if isinstance(loss, GeneralLoss):
-            raise IncompatibleParts(
-                "AcceleratedDescent needs a loss of a margin; use ProximalGradient."
-            )
+        loss = self.takes(loss, curator.problem)
         require(domain, *self.needs, needed_by="AcceleratedDescent")
         problem = curator.problem
         found = QuantileScales.of(self.targets).run(curator, multiplier)

@@ -105,23 +105,28 @@ class AggregatedMinimizer:
         event = self.mechanism(multiplier).event(problem, problem.rows * problem.outputs)
         return (Round(events=(event,)),)
 
+    def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
+        """A smooth loss of a margin."""
+        if isinstance(loss, GeneralLoss) or not math.isfinite(loss.curvature):
+            raise IncompatibleParts(
+                f"AggregatedMinimizer needs a smooth loss of x.w, and {loss.name} is not one. Give "
+                "Batch.aggregate a minimizer of your own."
+            )
+        return loss
+
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
         """The box; A(D). Parts whose minimizer cannot be used say ``start``."""
         require(domain, *self.needs, needed_by="AggregatedMinimizer")
-        if isinstance(loss, GeneralLoss) or not math.isfinite(loss.curvature):
-            raise IncompatibleParts(
-                f"AggregatedMinimizer needs a smooth loss of x.w, and {loss.name} is not one. Give "
-                "Batch.aggregate a minimizer of your own."
-            )
+        smooth = self.takes(loss, curator.problem)
         w = starting_point(curator.problem, start)
         intercept = curator.problem.intercept
 
         def minimizer(x: Doubles, y: Doubles) -> Doubles:
             rows = np.hstack([x, np.ones((len(x), 1))]) if intercept else x
-            return minimized(loss, domain, rows, y, w, self.iterations)
+            return minimized(smooth, domain, rows, y, w, self.iterations)
 
         batch = curator.everyone()  # line 2
         w = batch.aggregate(minimizer, w, self.mechanism(multiplier))  # lines 3-6

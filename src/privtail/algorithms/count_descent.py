@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.histogram import Cells, Histogram
 from privtail.algorithms.level import Level
-from privtail.algorithms.protocol import Algorithm
+from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, Multiple, require
 from privtail.errors import IncompatibleParts
@@ -71,17 +71,22 @@ class CountDescent:
         level = self._level(multiplier, problem).plan(problem) if problem.intercept else ()
         return compose((first,), level, self.inner.plan(multiplier, problem))
 
+    def takes(self, loss: AnyLoss, problem: Problem) -> None:
+        """`PoissonLoss`, if the inner algorithm takes it."""
+        if not isinstance(loss, PoissonLoss):
+            raise IncompatibleParts(
+                "CountDescent is for PoissonLoss; its inner algorithm for more."
+            )
+        require_loss(self.inner, loss, problem)
+
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
         """Buy the mean, start there; parameters in the units of the raw features."""
-        if not isinstance(loss, PoissonLoss):
-            raise IncompatibleParts(
-                "CountDescent is for PoissonLoss; its inner algorithm for more."
-            )
-        require(domain, *self.needs, needed_by="CountDescent")
         problem, law = curator.problem, self._counting(multiplier, curator.problem)
+        self.takes(loss, problem)
+        require(domain, *self.needs, needed_by="CountDescent")
         released = curator.everyone().histogram((-1,), EDGES).release(law)
         std = law.event(problem.histogram(1, len(EDGES))).std
         counts = Histogram(released, Cells(EDGES), std).above_noise(problem.n)

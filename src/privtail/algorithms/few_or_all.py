@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privtail.algorithms.protocol import Algorithm
+from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.algorithms.scales import BEYOND
@@ -68,6 +68,11 @@ class FewOrAll:
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """That of the algorithm that runs."""
         return self._chosen(multiplier, problem).plan(multiplier, problem)
+
+    def takes(self, loss: AnyLoss, problem: Problem) -> None:
+        """A loss that both take."""
+        for algorithm in (self.few, self.every):
+            require_loss(algorithm, loss, problem)
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,

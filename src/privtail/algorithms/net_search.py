@@ -125,14 +125,18 @@ class NetSearch:
         event = NoisyMax(multiplier).event(problem.scores(self.points, self.mean))
         return (Round(sampling=Everyone(), events=(event,)),)
 
+    def takes(self, loss: AnyLoss, problem: Problem) -> None:
+        """`AbsoluteLoss`."""
+        if not isinstance(loss, AbsoluteLoss):
+            raise IncompatibleParts("NetSearch is an l1 regression: it takes AbsoluteLoss() alone.")
+
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
         """The two lines of the box."""
         require(domain, *self.needs, needed_by="NetSearch")
-        if not isinstance(loss, AbsoluteLoss):
-            raise IncompatibleParts("NetSearch is an l1 regression: it takes AbsoluteLoss() alone.")
+        self.takes(loss, curator.problem)
         net = self._net(curator, domain)  # line 1
         scores = curator.everyone().scores(self.loss, list(net), self.mean).negate()
         w = net[scores.release(NoisyMax(multiplier))]  # line 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from numpy.typing import ArrayLike
 
@@ -19,6 +19,8 @@ class Algorithm(Protocol):
 
     It never calibrates: its caller prices the plan with `Curator.calibrate` and passes the
     multiplier, a common factor on all noise; so algorithms nest.
+
+    One that does not take every loss has a method ``takes`` beside these, for `require_loss`.
     """
 
     needs: ClassVar[tuple[str, ...]]
@@ -34,3 +36,16 @@ class Algorithm(Protocol):
     ) -> Result:  # fmt: skip
         """Make the planned releases and return what they led to."""
         ...
+
+
+def require_loss(algorithm: Algorithm, loss: AnyLoss, problem: Problem) -> None:
+    """Ask ``algorithm.takes(loss, problem)``, where there is one, before anything is charged.
+
+    Raises
+    ------
+    IncompatibleParts
+        If the algorithm does not take the loss.
+    """
+    takes: Any = getattr(algorithm, "takes", None)
+    if takes is not None:
+        takes(loss, problem)

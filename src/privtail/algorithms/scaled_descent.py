@@ -24,16 +24,15 @@ from privtail.algorithms.screening import Screening
 from privtail.algorithms.sizes import Sizes
 from privtail.algorithms.standardized import Standard, tempered, without_slopes
 from privtail.domains import Domain, require
-from privtail.errors import IncompatibleParts
 from privtail.losses import (
     LABELS,
     AnyLoss,
-    GeneralLoss,
     HuberLoss,
     Loss,
     RelativeHuberLoss,
     Targets,
     WeightedLoss,
+    require_margin,
 )
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
@@ -160,17 +159,18 @@ class ScaledDescent:
         )
         return tuple(r for r in plan if r.times)
 
+    def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
+        """A loss of a margin."""
+        return require_margin(loss, needed_by="ScaledDescent")
+
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
         """The eight stages; parameters in the units of the raw features."""
-        if isinstance(loss, GeneralLoss):
-            raise IncompatibleParts(
-                "ScaledDescent needs a loss of a margin; for a GeneralLoss use ProximalGradient."
-            )
-        require(domain, *self.needs, needed_by="ScaledDescent")
         problem = curator.problem
+        loss = self.takes(loss, problem)
+        require(domain, *self.needs, needed_by="ScaledDescent")
         if self._alone(multiplier, problem):
             return self._constant.run(curator, loss, self._whole(multiplier), start)
         standard = self._standard(curator, loss, multiplier)  # 1

@@ -21,16 +21,15 @@ from privtail.algorithms.screening import Screening
 from privtail.algorithms.standardized import Standard, without_slopes
 from privtail.algorithms.thresholding import apart, probabilities, shrunk
 from privtail.domains import Domain, require
-from privtail.errors import IncompatibleParts
 from privtail.losses import (
     LABELS,
     AbsoluteLoss,
     AnyLoss,
-    GeneralLoss,
     LogisticLoss,
     Loss,
     SquaredLoss,
     Targets,
+    require_margin,
 )
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
@@ -169,16 +168,19 @@ class ShortDescent:
             self._compared.plan(self._comparison(multiplier), problem),
         )
 
+    def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
+        """A loss of a margin."""
+        return require_margin(loss, needed_by="ShortDescent")
+
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
         """The five stages; parameters in the units of the raw features."""
         problem = curator.problem
+        loss = self.takes(loss, problem)
         if not self._noisy(multiplier, problem):
             return self.fine.run(curator, loss, domain, multiplier, start)
-        if isinstance(loss, GeneralLoss):
-            raise IncompatibleParts("ShortDescent needs a loss of a margin.")
         require(domain, *self.needs, needed_by="ShortDescent")
         least, level = self._least(problem), self._level(multiplier)
         found = self._looks(multiplier, problem).run(curator, self._scales(multiplier))  # 1

@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.frequencies import Frequencies, of_labels
-from privtail.algorithms.protocol import Algorithm
+from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result, starting_point
 from privtail.algorithms.scales import BEYOND, Scales
 from privtail.domains import Domain, require
-from privtail.errors import IncompatibleParts
-from privtail.losses import LABELS, AnyLoss, GeneralLoss, Loss, RelativeHuberLoss, Targets
+from privtail.losses import LABELS, AnyLoss, Loss, RelativeHuberLoss, Targets, require_margin
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, compose
 from privtail.trusted.problem import Problem
@@ -156,15 +155,20 @@ class Standardized:
             Comparison(targets=self.targets).plan(compared, problem),
         )
 
+    def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
+        """A loss of a margin that the algorithm takes."""
+        loss = require_margin(loss, needed_by="Standardized")
+        require_loss(self.make(problem, 1.0), loss, problem)
+        return loss
+
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
         """Standardize, run, compare, and go back to raw features."""
-        if isinstance(loss, GeneralLoss):
-            raise IncompatibleParts("Standardized needs a loss of a margin.")
-        require(domain, *self.needs, needed_by="Standardized")
         problem = curator.problem
+        loss = self.takes(loss, problem)
+        require(domain, *self.needs, needed_by="Standardized")
         plan = self.make(problem, 1.0).plan(multiplier, problem)
         prices = _priced(multiplier, plan, 2 * self.share)
         found = QuantileScales.of(self.targets).run(curator, prices)

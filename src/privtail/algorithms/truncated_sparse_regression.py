@@ -12,7 +12,7 @@ from privtail.algorithms.peeling import OneShotPeeling
 from privtail.algorithms.result import Result
 from privtail.algorithms.sparse_peeling import SparsePeeling
 from privtail.domains import Domain, require
-from privtail.losses import AnyLoss, truncated
+from privtail.losses import AnyLoss, Loss, require_margin, truncated
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
@@ -82,12 +82,15 @@ class TruncatedSparseRegression:
         """One peeling per part."""
         return self.descent.plan(multiplier, problem)
 
+    def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
+        """A loss of a margin."""
+        return require_margin(loss, needed_by="TruncatedSparseRegression")
+
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; w_T."""
         require(domain, *self.needs, needed_by="TruncatedSparseRegression")
-        return self.descent.run(
-            curator, truncated(loss, self.truncation), domain, multiplier, start
-        )
+        shrunk = truncated(self.takes(loss, curator.problem), self.truncation)
+        return self.descent.run(curator, shrunk, domain, multiplier, start)

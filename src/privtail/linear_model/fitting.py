@@ -22,7 +22,7 @@ from privtail.algorithms.accelerated_descent import AcceleratedDescent
 from privtail.algorithms.count_descent import CountDescent
 from privtail.algorithms.few_or_all import FewOrAll
 from privtail.algorithms.names import named
-from privtail.algorithms.protocol import Algorithm
+from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, require
@@ -517,6 +517,11 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     def objective(self) -> AnyLoss:
         """The loss whose mean is minimised."""
         return self._loss()
+
+    def planned(self, problem: Problem) -> FitPlan:
+        """The calibrated plan of a fit; the same before and with the data."""
+        require_loss(self._algorithm(), self._loss(), problem)
+        return super().planned(problem)
 
     def _domain(self, n: int) -> Domain:
         return Unconstrained()
