@@ -43,8 +43,9 @@ More than usual goes there where less would not find a column that lies far from
 """
 
 UNSEEN = (
-    "{count} of {d} columns did not rise above the noise of histograms of their own: their means "
-    "say little, and may be off by more than the noise that is stated."
+    "{count} of {d} columns did not rise above the noise of histograms of their own, or lie beyond "
+    "2^64 (1.8e19), where these end: their means say little, and may be off by more than the noise "
+    "that is stated. Divide a column of such a size by a public number."
 )
 UNSURE = (
     "The noise is so large that a column far from zero may be looked for in the wrong place: then "
@@ -152,6 +153,11 @@ def private_mean(
     nobody must know a bound or a moment. Usually they cost 15 % of the squared Gaussian-DP
     parameter; up to half of it where less would not find a column that lies far from zero. The
     statement's notes say when columns may not have been found.
+
+    Sizes are told apart from 2^-64 (5.4e-20) to 2^64 (1.8e19). Smaller values are not told from
+    zero: where nothing else shows, the noise is that of a column whose values reach 1. A column
+    most of which lies beyond is not found: ``reliable`` is False and the value is noise. Multiply
+    such a column by a public number first, or give a ``threshold``.
 
     Parameters
     ----------

@@ -338,6 +338,16 @@ def test_a_mean_that_was_not_found_is_said_to_be_so():
     assert sure.privacy_.notes == ()
 
 
+def test_values_beyond_the_cells_are_not_found_and_small_ones_are_zero_to_them():
+    x = np.random.default_rng(0).normal(3, 1, 20_000)
+    large, small = (private_mean(size * x, epsilon=1, **SIMULATED) for size in (1e30, 1e-60))
+    assert not large.reliable
+    assert "Divide a column of such a size" in large.privacy_.notes[0]
+    assert small.reliable
+    low, high = small.conf_int()
+    assert low < 3e-60 < high < 0.1
+
+
 # --- shapes, containers, promises --------------------------------------------------------------
 
 

@@ -181,6 +181,13 @@ def test_shrinking_says_so():
         assert len(result.notes) == 1 + ("subtract" in result.notes[-1])
 
 
+@pytest.mark.parametrize(("size", "note"), [(1e30, "Divide"), (1e-30, "Multiply")])
+def test_a_target_of_a_size_that_no_cell_tells_is_to_be_rescaled(size, note):
+    X, y, _ = linear()
+    notes = released(X, size * y).notes
+    assert f"{note} a target of such a size by a public number" in notes[0]
+
+
 def kinked(q):
     return QuantileLoss(quantile=q)
 

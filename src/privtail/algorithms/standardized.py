@@ -26,11 +26,14 @@ from privtail.trusted.sampling import DisjointParts, PoissonBatches
 Doubles = NDArray[np.float64]
 
 NO_LEVEL = (
-    "The target does not rise above the noise of its histogram: the model is the constant that it "
-    "started from."
+    "The target does not rise above the noise of its histogram, or half of it lies beyond 2^64 "
+    "(1.8e19), where the histogram ends: the model is the constant that it started from. Divide a "
+    "target of such a size by a public number."
 )
 NO_SCALE = (
-    "The scale of the target was not found: all slopes are zero, the model is a private constant."
+    "The scale of the target was not found: all slopes are zero, the model is a private constant. "
+    "So it is where most values are one and the same, or smaller than 2^-64 (5.4e-20), which is "
+    "not told from zero. Multiply a target of such a size by a public number."
 )
 NO_GAIN = (
     "The records do not gain from the slopes beyond the noise: all slopes are zero, the model is a "

@@ -23,6 +23,9 @@ Doubles = NDArray[np.float64]
 class DPMean(PrivateEstimator):
     """Private means of columns, without bounds on the data: `private_mean` as an estimator.
 
+    As there, sizes are told apart from 2^-64 to 2^64 (1.8e19): multiply a column that is smaller or
+    larger by a public number first.
+
     Parameters
     ----------
     method : that of `private_mean`; all buy centre and scale of every column first.
