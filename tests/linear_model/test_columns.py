@@ -22,6 +22,7 @@ from privtail.linear_model import (
     DPLinearRegression,
     DPLogisticRegression,
     DPRidge,
+    PrivateSearchCV,
 )
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
@@ -63,6 +64,17 @@ def test_the_mean_is_private_mean(frame):
     assert list(model.feature_names_in_) == ["t", "pay", "year"]
     off = np.abs(model.mean_ - frame.mean()) / frame.std()
     assert off.max() < 0.1
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_who_takes_no_categories_is_not_told_to_declare_them(kind, frame):
+    named = frame.assign(job="clerk")
+    for fit in (kind(**SIMULATED).fit, lambda x: private_mean(x, epsilon=1)):
+        with pytest.raises(InvalidInput, match=r"'job' is not numeric. Encode .* or drop it"):
+            fit(named)
+    for model in (DPRidge(), PrivateSearchCV(DPRidge(), {"alpha": [1.0]})):
+        with pytest.raises(InvalidInput, match=r"'job' is not numeric. Declare its categories"):
+            model.fit(named, np.zeros(len(named)))
 
 
 def test_the_scaler_is_a_private_robust_scaler(frame):

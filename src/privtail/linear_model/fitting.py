@@ -161,7 +161,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             ledger=self._opened(),
             noise=self.noise,
             random_state=self.random_state,
-            categories=self.categories_,
+            categories=None if categories is None else self.categories_,
             groups=groups,
             max_rows=self.max_rows,
             label=type(self).__name__,
@@ -371,7 +371,7 @@ class PrivateLinearModel(PrivateEstimator):
         self._refuse(unknown)
         self._require_target(y)
         return self._entrusted(
-            X, y, groups, self.categories,
+            X, y, groups, self.categories or {},
             intercept=self.fit_intercept, outputs=outputs, classes=classes,
         )  # fmt: skip
 

@@ -143,7 +143,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         if self.invalid == "raise":
             X, y = as_plain_numbers(X), as_plain_numbers(y) if labels is None else y
         curator = self._entrusted(
-            X, y, groups, categories, intercept=True, outputs=loss.outputs, classes=labels
+            X, y, groups, categories or {}, intercept=True, outputs=loss.outputs, classes=labels
         )
         search = TrialSearch(
             curator, X, y, self._held_out(curator.problem.n),

@@ -81,7 +81,7 @@ class Curator:
     intercept : add an implicit constant feature, the last row of w.
     outputs : K, columns of w.
     classes : declared labels, in order; None for a numeric target; ``()`` for labels still to buy.
-    categories : column -> declared categories, for data frames and mappings.
+    categories : column -> declared categories, for data frames and mappings; None: there are none.
     groups : (n,) person ids, numbers or text: the promise is then for one person with all rows,
         not for one row. A missing id belongs to nobody, and its row never counts. Or the `Seats` of
         some persons, of which there are a public number as divisor.

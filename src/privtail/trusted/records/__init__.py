@@ -94,9 +94,9 @@ def as_records(X: Any, categories: Mapping[str, Sequence[Any]] | None = None) ->
         return Sparse(X)
     names = getattr(X, "column_names", None) or getattr(X, "columns", None)
     if names is not None and not isinstance(X, np.ndarray):
-        return Table(_named(X, list(names)), categories or {})
+        return Table(_named(X, list(names)), categories)
     if isinstance(X, Mapping):
-        return Table(X, categories or {})
+        return Table(X, categories)
     if categories:
         raise InvalidInput("categories need named columns: pass a data frame, not an array.")
     return Dense(X)

@@ -22,8 +22,8 @@ class Table:
     Parameters
     ----------
     columns : name -> one-dimensional array, in order.
-    categories : name -> declared categories. A value that was not declared is all zeros, and so is
-        a missing one; a missing number drops its row.
+    categories : name -> declared categories, or None where nobody can declare any. A value that
+        was not declared is all zeros, and so is a missing one; a missing number drops its row.
 
     Raises
     ------
@@ -35,7 +35,10 @@ class Table:
     sparse = False
     viewed = False
 
-    def __init__(self, columns: Mapping[str, Any], categories: Mapping[str, Sequence[Any]]) -> None:
+    def __init__(
+        self, columns: Mapping[str, Any], categories: Mapping[str, Sequence[Any]] | None
+    ) -> None:
+        declarable, categories = categories is not None, categories or {}
         unknown = [name for name in categories if name not in columns]
         if unknown:
             raise InvalidInput(
@@ -68,10 +71,12 @@ class Table:
                     "since a date that you choose, or drop it."
                 )
             else:
-                raise InvalidInput(
-                    f"Column {name!r} is not numeric. Declare its categories, "
-                    f'for example categories={{"{name}": ["a", "b"]}}, or drop it.'
-                )
+                mend = f'Encode it by a public rule, for example frame["{name}"] == "a"'
+                if declarable:
+                    mend = (
+                        f'Declare its categories, for example categories={{"{name}": ["a", "b"]}}'
+                    )
+                raise InvalidInput(f"Column {name!r} is not numeric. {mend}, or drop it.")
         if len(lengths) != 1:
             raise InvalidInput("A table needs columns of one length.")
         self.names, self.indicators = tuple(names), tuple(indicators)
