@@ -50,6 +50,21 @@ def test_the_default_is_as_accurate_as_without_privacy(large, seed):
     assert model.fit(X, y > 0).score(X_test, y_test > 0) >= 0.885
 
 
+@pytest.mark.parametrize(("count", "kept"), [(3, 3), (70, 64)])
+def test_a_statement_says_how_many_labels_there_was_room_for(count, kept):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40_000, 2)), rng.integers(0, count, 40_000) - 5
+    model = DPLogisticRegression(**SIMULATED | {"epsilon": 8.0})
+    assert "planned for up to 64 classes" in str(model.plan(40_000, 2))
+    model.fit(X, y)
+    assert model.classes_.tolist() == list(range(-5, kept - 5))
+    said = "count as zero" if count > kept else "planned for up to 64 classes; 3 were found"
+    assert said in model.privacy_.notes[0]
+    declared = DPLogisticRegression(classes=[0, 1, 2], **SIMULATED)
+    assert not any("64" in note for note in declared.fit(X, y).privacy_.notes)
+    assert "classes" not in str(declared.plan(40_000, 2))
+
+
 def test_labels_declared_and_bought(labelled):
     X, y = labelled
     declared = DPLogisticRegression(classes=["no", "yes"], **SIMULATED).fit(X, y)

@@ -38,6 +38,15 @@ MOST_FOR_LABELS = 0.25
 MOST_CLASSES = 64
 """Room in the plan for labels that are still to buy."""
 
+ROOM = (
+    f"The labels were bought, so the releases above are listed as planned for up to {MOST_CLASSES} "
+    "classes; {found} were found. What was released is smaller accordingly, its cost is not."
+)
+CROWDED = (
+    f"{{found}} labels were found, and there is room for {MOST_CLASSES}: the first in sorted order "
+    "are the classes, and rows with another label count as zero. Declare those that matter."
+)
+
 CUSHION = 1 - 2.0**-40
 """Events planned for up to 64 classes have this much less noise than any release, roundings
 included."""
@@ -96,15 +105,19 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         )
         plan = self._open(curator)
         algorithm, domain = self._algorithm(), self._domain(curator.problem.n)
+        notes: tuple[str, ...] = ()
         with self._watched():
             if declared is None:
-                declared = self._bought(curator)
+                found = self._bought(curator)
+                declared = found[:MOST_CLASSES]
+                note = ROOM if found == declared else CROWDED
+                notes = (note.format(found=len(found)),)
                 curator.declare(declared)
                 curator.reshape(outputs_of(len(declared)))
             self._count(curator)
             weights = self._weights(curator, declared, plan.multiplier)
             loss = _loss(len(declared), weights)
-            result = self._run(curator, algorithm, loss, domain, plan.multiplier)
+            result = self._run(curator, algorithm, loss, domain, plan.multiplier, notes)
         d = curator.problem.d
         self.classes_ = _as_classes(declared)
         self.coef_ = np.ascontiguousarray(result.w[:d].T)
@@ -205,7 +218,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
                 "classes=[...].",
                 cli="--classes a,b",
             )
-        return found[:MOST_CLASSES]
+        return found
 
     def _counts(self, multiplier: float, problem: Problem, count: int) -> Plan:
         if self.class_weight != "balanced":

@@ -397,8 +397,9 @@ class PrivateLinearModel(PrivateEstimator):
 
     def _run(
         self, curator: Curator, algorithm: Algorithm, loss: AnyLoss, domain: Domain,
-        multiplier: float,
+        multiplier: float, notes: tuple[str, ...] = (),
     ) -> Result:  # fmt: skip
+        """The algorithm's result; ``notes`` go into the statement beside its own."""
         if curator.problem.intercept:
             domain = Slopes(domain=domain)
         result = algorithm.run(curator, loss, domain, multiplier)
@@ -408,7 +409,7 @@ class PrivateLinearModel(PrivateEstimator):
         if noise is None:
             noise = 0.0 if multiplier == 0 else np.nan
         self.coef_noise_std_ = noise * result.unit / scales
-        self.privacy_: Statement = state(curator, result.notes)
+        self.privacy_: Statement = state(curator, (*notes, *result.notes))
         return result
 
     # ---------------------------------------------------------------- used

@@ -185,7 +185,10 @@ class FitPlan:
                     f"{noise if e.scale else 'no noise'}"
                 )
                 if e.question == "labels":
-                    lines.append(f"{'':<18}a label is found if {self._enough(e):,} rows hold it")
+                    lines += [
+                        f"{'':<18}a label is found if {self._enough(e):,} rows hold it",
+                        f"{'':<18}the rest is planned for up to {p.outputs} classes",
+                    ]
         return "\n".join([*lines, *(hanging("warning      ", text) for text in self.warnings)])
 
     def _error(self) -> str:
