@@ -19,7 +19,7 @@ def require_headroom(sensitivity: Sensitivity, scale: float) -> None:
     if sensitivity.magnitude + 40 * scale >= INTEGER_LIMIT:
         raise InvalidInput(
             "The budget is too small: its noise is larger than exact arithmetic can hold, and than "
-            "any result. Raise epsilon, or take fewer steps."
+            "any result. Raise epsilon; of an algorithm with a number of steps, fewer help too."
         )
 
 

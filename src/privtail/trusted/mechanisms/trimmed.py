@@ -99,8 +99,8 @@ class TrimmedMean:
             )
         if self.multiplier and self.t(problem) <= 2 * ROUNDING:
             raise InvalidInput(
-                "The budget of one trimmed mean is too small for floating point. Raise epsilon, or "
-                "take fewer steps."
+                "The budget of one trimmed mean is too small for floating point. Raise epsilon; of "
+                "an algorithm with a number of steps, fewer help too."
             )
         return Event(
             law="laplace_lognormal",
