@@ -430,12 +430,13 @@ class Verification:
         return self.to_text()
 
 
-def verify(source: str | os.PathLike[str] | Mapping[str, Any]) -> Verification:
+def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Verification:
     """Recompute a statement's cost from its events and compare it with its claim.
 
     Parameters
     ----------
-    source : a statement file, a model file with a ``"statement"``, or the JSON object of either.
+    source : a statement file, a model file with a ``"statement"``, the JSON object of either, or a
+        `Statement`.
 
     Returns
     -------
@@ -448,12 +449,16 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any]) -> Verification:
     InvalidInput
         If this is no statement: not a file, not JSON, another format, missing or mistyped fields.
     """
-    if not isinstance(source, str | os.PathLike | Mapping):
-        raise _field("the source", "a path or a JSON object", source)
-    content = source if isinstance(source, Mapping) else _load(Path(source))
-    if "statement" in content and content.get("format") != _FORMAT:
-        content = content["statement"]
-    statement = Statement.from_json(content)
+    if not isinstance(source, str | os.PathLike | Mapping | Statement):
+        raise _field("the source", "a Statement, a path or a JSON object", source)
+    written: Mapping[str, Any] | None = None
+    if isinstance(source, Statement):
+        statement = source
+    else:
+        written = source if isinstance(source, Mapping) else _load(Path(source))
+        if "statement" in written and written.get("format") != _FORMAT:
+            written = written["statement"]
+        statement = Statement.from_json(written)
     problems = list(nonsense(statement.plan))
     recomputed: float | None = None
     if not problems:
@@ -464,7 +469,8 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any]) -> Verification:
         except Exception as error:  # noqa: BLE001  a hostile file must not reach a traceback
             problems.append(f"The cost cannot be recomputed ({type(error).__name__}).")
     if recomputed is not None:
-        problems += _lies(statement, content, recomputed)
+        problems += _broken(statement, recomputed)
+        problems += [] if written is None else _edited(statement, written)
     return Verification(
         claimed=(statement.epsilon, statement.delta),
         recomputed=recomputed,
@@ -473,8 +479,8 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any]) -> Verification:
     )
 
 
-def _lies(statement: Statement, content: Mapping[str, Any], recomputed: float) -> list[str]:
-    """Every claim of the file that its events contradict."""
+def _broken(statement: Statement, recomputed: float) -> list[str]:
+    """Why the promise of a statement does not hold."""
     problems = []
     if statement.noise == "simulated":
         problems.append("The noise was simulated with a seeded sampler: nothing is private.")
@@ -485,6 +491,12 @@ def _lies(statement: Statement, content: Mapping[str, Any], recomputed: float) -
             f"The claim is below the cost: ε = {statement.epsilon!r} is claimed at δ = "
             f"{statement.delta!r}, the events cost {recomputed!r}."
         )
+    return problems
+
+
+def _edited(statement: Statement, content: Mapping[str, Any]) -> list[str]:
+    """Every number of a file that its events contradict."""
+    problems = []
     if content.get("headline") != statement.headline:
         problems.append(f"The headline was edited; it must read {statement.headline!r}.")
     written = content.get("spent")

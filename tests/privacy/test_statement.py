@@ -235,6 +235,20 @@ def test_files(kind, tmp_path):
     assert verify(str(path)) == verify(path)
 
 
+def test_a_statement_in_memory_is_verified_as_its_file_is():
+    given = statement()
+    assert verify(given) == verify(given.to_json())
+    for broken in (
+        replace(given, epsilon=given.spent / 2),
+        replace(given, noise="simulated"),
+        replace(given, epsilon=math.inf),
+    ):
+        assert not verify(broken)
+        assert verify(broken) == verify(broken.to_json())
+    impossible = (Round(events=(replace(gaussian(100.0), radius=0.0),)),)
+    assert not verify(replace(given, plan=impossible))
+
+
 # --- lies -----------------------------------------------------------------------------------------
 
 
