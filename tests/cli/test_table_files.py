@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import pickle
 from decimal import Decimal
 
@@ -126,6 +127,12 @@ def test_a_header_that_cannot_be_read_is_refused(shell, text):
     (shell.folder / "t.csv").write_text(text, newline="")
     error = shell.refused("mean", "t.csv", "--column", "x", "--epsilon", 1)
     assert error.startswith("Error. The first line of t.csv cannot be read")
+
+
+def test_a_compressed_file_is_to_be_decompressed(shell):
+    (shell.folder / "my t.csv.gz").write_bytes(gzip.compress(b"x,y\n1,2\n"))
+    error = shell.refused("mean", "my t.csv.gz", "--column", "x", "--epsilon", 1)
+    assert "Decompress it first: gunzip -c 'my t.csv.gz' > 'my t.csv'" in error
 
 
 def test_advice_quotes_names_with_spaces(shell):

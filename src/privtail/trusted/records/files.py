@@ -49,6 +49,11 @@ Declared = Mapping[str, Sequence[Label] | None]
 Declarations = Mapping[str, Sequence[Label]]
 
 _HEADER_BYTES = 1 << 20
+_UNPACKED = {
+    ".gz": "gunzip -c", ".bz2": "bunzip2 -c", ".xz": "unxz -c", ".zst": "zstd -dc",
+    ".zip": "unzip -p",
+}  # fmt: skip
+"""Ending -> the command that writes what such a file holds."""
 _TRUTHS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 
 
@@ -566,6 +571,14 @@ class TableFile:
         """Delimiter and names of a CSV, from its first line."""
         start = self._start(_HEADER_BYTES)
         if self.path.suffix.lower() not in (".csv", ".tsv", ".txt") or b"\0" in start:
+            unpack = _UNPACKED.get(self.path.suffix.lower())
+            if unpack is not None:
+                packed, plain = (
+                    shlex.quote(str(p)) for p in (self.path, self.path.with_suffix(""))
+                )
+                raise InvalidInput(
+                    f"{self.path} is compressed. Decompress it first: {unpack} {packed} > {plain}"
+                )
             raise InvalidInput(
                 f"{self.path} is not a table that privtail can read: it needs a Parquet or Arrow "
                 "file, or CSV whose name ends in .csv, .tsv or .txt."
