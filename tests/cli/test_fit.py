@@ -251,6 +251,12 @@ def test_pictures_of_every_kind(shell, name, start):
     assert (shell.folder / name).read_bytes().startswith(start)
 
 
+def test_a_plan_takes_the_names_of_python_too(shell):
+    words = ("--model", "linear", "--epsilon", 1)
+    said = shell("plan", "--n", 1000, "--d", 2, *words).stdout
+    assert said == shell("plan", "--rows", 1000, "--features", 2, *words).stdout
+
+
 def test_sparse_models_keep_as_many_features_as_they_may(shell, table):
     for words, kind in ((LINEAR, "sparse"), (LOGISTIC, "sparse-logistic")):
         chosen = [kind if word in ("linear", "logistic") else word for word in words]

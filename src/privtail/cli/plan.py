@@ -26,11 +26,19 @@ def plan(
     ] = None,
     rows: Annotated[
         int | None,
-        typer.Option(metavar="N", show_default=False, help="Without a table: its rows."),
+        typer.Option(
+            "--rows", "--n", metavar="N", show_default=False, help="Without a table: its rows."
+        ),
     ] = None,
     features: Annotated[
         int | None,
-        typer.Option(metavar="D", show_default=False, help="Without a table: its features."),
+        typer.Option(
+            "--features",
+            "--d",
+            metavar="D",
+            show_default=False,
+            help="Without a table: its features.",
+        ),
     ] = None,
     plot: Annotated[
         Path | None,
