@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import pickle
+import re
 from contextlib import redirect_stderr
 from pathlib import Path
 
@@ -616,8 +617,18 @@ def test_a_ledger_in_memory_says_why_it_stays_in_its_process(table):
     assert "Use a file: Ledger('budget.jsonl'" in str(refused.value.__cause__)
 
 
-@pytest.mark.parametrize("X", ["claims.csv", Path("claims.csv"), pd.Series([1.0, 2.0])], ids=str)
-def test_what_is_no_table_is_refused_with_a_mend(X):
-    y = np.ones(2)
-    with pytest.raises(InvalidInput, match=r"open_table\('claims.csv'\)|x.reshape\(-1, 1\)"):
-        DPRidge().fit(X, y)
+@pytest.mark.parametrize(
+    ("X", "mend"),
+    [
+        ("claims.csv", "open_table('claims.csv')"),
+        (Path("claims.csv"), "open_table('claims.csv')"),
+        (np.ones(2), "x.reshape(-1, 1)"),
+        (pd.Series([1.0, 2.0]), "x.to_frame()"),
+        (pl.Series([1.0, 2.0]), "x.to_frame()"),
+        (np.ones((2, 3, 4)), "x.reshape(len(x), -1)"),
+    ],
+    ids=str,
+)
+def test_what_is_no_table_is_refused_with_a_mend(X, mend):
+    with pytest.raises(InvalidInput, match=re.escape(mend)):
+        DPRidge().fit(X, np.ones(2))

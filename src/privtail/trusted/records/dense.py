@@ -43,9 +43,13 @@ class Dense:
     def __init__(self, X: Any) -> None:
         array = as_numbers(X)
         if array.ndim != 2:
+            mend = "For a single feature use x.reshape(-1, 1)."
+            if hasattr(X, "to_frame"):
+                mend = "For a single feature use x.to_frame()."
+            if array.ndim > 2:
+                mend = "For all numbers of a record as features use x.reshape(len(x), -1)."
             raise InvalidInput(
-                f"Records need two dimensions (rows, features), got shape {array.shape}. "
-                "For a single feature use x.reshape(-1, 1)."
+                f"Records need two dimensions (rows, features), got shape {array.shape}. {mend}"
             )
         if array.dtype.kind not in "fiub":
             raise InvalidInput(
