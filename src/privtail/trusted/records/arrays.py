@@ -23,6 +23,7 @@ _NAMED = {
 def as_numbers(values: Any) -> NDArray[Any]:
     """An array of the container's own numeric type; cells of lists that are no numbers are NaN.
 
+    A list has no type but those of its cells, which are private: it is never refused for them.
     Columns of pandas, polars and Arrow that can miss cells become doubles with NaN, whether or not
     a cell is missing.
     """
