@@ -122,10 +122,47 @@ def test_a_domain_that_ties_slopes_keeps_all():
     assert np.mean(estimator.fit(X, y).coef_ == 0) < 0.9
 
 
-@pytest.mark.parametrize(("targets", "most"), [("real", CROWDED), ("class", CROWDED_LABELS)])
-def test_few_are_selected_where_noise_over_all_is_large(targets, most):
+def test_many_slopes_without_an_effect_are_taken_for_noise():
+    """Of few nobody can tell, and they are left alone."""
+    rng = np.random.default_rng(0)
+    few, many = (np.mean([probabilities(rng.normal(size=(d, 1)), np.ones(d)).mean()
+                          for _ in range(20)]) for d in (5, 200))  # fmt: skip
+    assert many < 0.6
+    assert few > 0.9
+
+
+def test_under_much_noise_few_strong_effects_on_labels_are_found():
+    """The share of right labels is .67 without shrinking, and .5 for the constant."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4_000, 200))
+    y = (3 * X[:, 0] + X[:, 1] + rng.logistic(size=4_000) > 0).astype(int)
+    estimator = DPLogisticRegression(epsilon=3.0, delta=1e-6, classes=[0, 1], **SIMULATED)
+    model = estimator.fit(X[:1_000], y[:1_000])
+    assert model.n_iter_ == 16
+    assert np.mean(model.predict(X[1_000:]) == y[1_000:]) > 0.76
+    strongest = np.abs(model.coef_).argmax()
+    assert strongest == 0
+    assert model.coef_noise_std_.min() > 0
+
+
+def test_margins_of_many_labels_may_walk_as_far_as_that_of_two():
+    """With one cap on all margins together the share of right labels is .24."""
+    rng = np.random.default_rng(0)
+    middles = 2 * rng.normal(size=(26, 6))
+    y = rng.integers(0, 26, 9_000)
+    X = middles[y] + rng.normal(size=(9_000, 6)) * np.linspace(0.3, 2, 6)
+    labels = list(range(26))
+    estimator = DPLogisticRegression(epsilon=0.5, delta=1e-6, classes=labels, **SIMULATED)
+    assert estimator.fit(X[:6_000], y[:6_000]).score(X[6_000:], y[6_000:]) > 0.45
+
+
+@pytest.mark.parametrize(
+    ("targets", "labels", "most"),
+    [("real", 2, CROWDED), ("class", 2, CROWDED_LABELS), ("class", 8, 2 * CROWDED_LABELS)],
+)
+def test_few_are_selected_where_noise_over_all_is_large(targets, labels, most):
     fine = ScaledDescent(targets=targets)
-    either = FewOrAll.of(fine, fine)
+    either = FewOrAll.of(fine, fine, labels)
     edge = most * 1_000 / np.sqrt(MANY)
     for multiplier, d, chosen in (
         (edge * 1.01, MANY, either.few),

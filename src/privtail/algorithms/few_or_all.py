@@ -49,6 +49,7 @@ class FewOrAll:
     ----------
     few : selects `FEW` features and fits their slopes.
     every : fits all slopes.
+    labels : how many are declared; 2 where they are still to buy, for a plan comes first.
 
     **Privacy.** That of the algorithm that runs.
 
@@ -57,13 +58,14 @@ class FewOrAll:
 
     few: ShortDescent
     every: Algorithm
+    labels: int = 2
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
     @classmethod
-    def of(cls, fine: ScaledDescent, every: Algorithm) -> Self:
+    def of(cls, fine: ScaledDescent, every: Algorithm, labels: int = 2) -> Self:
         """With `ShortDescent` and ``fine`` on selected features."""
-        return cls(few=selecting(fine, FEW), every=every)
+        return cls(few=selecting(fine, FEW), every=every, labels=labels)
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """That of the algorithm that runs."""
@@ -93,7 +95,7 @@ class FewOrAll:
         noise = multiplier * problem.max_rows / problem.n * math.sqrt(problem.d)
         most = CROWDED
         if self.few.targets in LABELS:
-            most = CROWDED_LABELS * math.sqrt(max(2, problem.outputs) / 2)
+            most = CROWDED_LABELS * math.sqrt(self.labels / 2)
         return self.few if problem.d >= MANY and noise > most else self.every
 
 

@@ -131,8 +131,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         short = ShortDescent(
             fine=fine, targets="class", scale_share=0.5, descent_share=1.3, comparison_share=0.2
         )
-        several = declared is not None and len(declared) > 2
-        return FewOrAll.of(fine, fine if several else short)
+        labels = 2 if declared is None else len(declared)
+        return FewOrAll.of(fine, fine if labels > 2 else short, labels)
 
     def _fine(self) -> ScaledDescent:
         return ScaledDescent(targets="class")
