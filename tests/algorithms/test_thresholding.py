@@ -145,6 +145,26 @@ def test_under_much_noise_few_strong_effects_on_labels_are_found():
     assert model.coef_noise_std_.min() > 0
 
 
+def test_features_that_count_for_nothing_are_no_evidence_of_noise():
+    """Of 600 features, too many for second moments, 570 are constant."""
+    active = np.arange(600) < 30
+    metric = Metric.flat(active), Metric._alike(active)
+    for deviations in (m.deviations(np.ones(600), 600) for m in metric):
+        assert (deviations[:30] > 0).all()
+        assert not deviations[30:].any()
+        w = np.where(active, np.random.default_rng(0).normal(0, 1.8, 600), 0.0)[:, None]
+        kept = probabilities(w * deviations[:1], deviations) * w
+        assert np.abs(kept).sum() > 0.7 * np.abs(w).sum()
+
+
+@pytest.mark.parametrize("classes", [None, [0, 1]])
+def test_features_that_are_all_constant_fail_no_fit(classes):
+    estimator = DPLogisticRegression(
+        epsilon=0.1 if classes else 0.5, classes=classes, fit_intercept=False, **SIMULATED
+    )
+    assert not estimator.fit(np.zeros((3_000, 600)), np.arange(3_000) % 2).coef_.any()
+
+
 def test_margins_of_many_labels_may_walk_as_far_as_that_of_two():
     """With one cap on all margins together the share of right labels is .24."""
     rng = np.random.default_rng(0)

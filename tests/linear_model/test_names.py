@@ -166,6 +166,8 @@ GENERAL = GeneralLoss(
             algorithm=TruncatedSparseRegression(steps=2, step_size=0.1, truncation=1.0, sparsity=1),
         ),
         DPLinearRegression(algorithm=CountDescent(inner=ScaledDescent())),
+        DPLogisticRegression(algorithm=CountDescent(inner=ScaledDescent()), classes=[0, 1]),
+        DPLogisticRegression(algorithm=CountDescent(inner=ScaledDescent())),
     ],
     ids=lambda model: f"{type(model).__name__}-{model.algorithm}"[:50],
 )

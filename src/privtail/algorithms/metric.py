@@ -40,7 +40,7 @@ class Metric:
     matrix, inverse : (rows, rows), or (rows,) diagonals; the inverse is 0 where a coordinate is
         not active.
     values, vectors : the principal directions of the active coordinates, those of large curvature
-        first: (r,) curvatures, (rows, r) directions.
+        first: (r,) curvatures, (rows, r) directions; or (rows,) diagonals, 0 where not active.
     hidden : how much of each curvature may be noise.
     reach : longer rows are shrunk to this length.
     spread : length of what a unit of noise in every coordinate moves in a step of 1, seen in
@@ -94,15 +94,15 @@ class Metric:
     def flat(cls, active: NDArray[np.bool_]) -> Self:
         """All active coordinates alike and of curvature 1, which nobody has to buy."""
         rows, count = len(active), int(active.sum())
-        reach, ones = math.sqrt(count), np.ones(rows)
-        return cls(ones, active.astype(np.float64), ones, ones, math.inf, reach, reach)
+        reach, ones, each = math.sqrt(count), np.ones(rows), active.astype(np.float64)
+        return cls(ones, each, ones, each, math.inf, reach, reach)
 
     @classmethod
     def _alike(cls, active: NDArray[np.bool_]) -> Self:
         """Without moments: all directions have the largest curvature there may be."""
         rows, reach = len(active), math.sqrt(active.sum())
-        every = np.ones(rows)
-        return cls(np.full(rows, reach), active / reach, reach * every, every, math.inf, reach, 1.0)
+        curvatures, each = np.full(rows, reach), active.astype(np.float64)
+        return cls(curvatures, each / reach, curvatures, each, math.inf, reach, 1.0)
 
     @classmethod
     def _of(cls, moments: Doubles, std: float, active: NDArray[np.bool_], reach: float) -> Self:

@@ -128,6 +128,6 @@ def _shifted(vector: Sensitive, known: Doubles, kept: int, multiplier: float) ->
     bounds = vector.sensitivity
     left = INTEGER_LIMIT - bounds.magnitude - 40 * multiplier * bounds.radius.linf
     largest = min(2.0**60, left / 2) * bounds.unit
-    moved = np.clip(known, -largest, largest)
+    moved = np.clip(np.nan_to_num(known), -largest, largest)
     moved[len(known) - kept :] = 0.0
     return vector.shift(moved)

@@ -265,7 +265,7 @@ class ShortDescent:
         metric = self._metric(curator, multiplier, moving)
         real = loss.targets == "real"
         threshold, bend = (NARROW * unit, NARROW * BEND) if real else sharpest(loss, w[problem.d :])
-        mean = MallowsMean(threshold, SHORT * math.sqrt(moving.sum()))
+        mean = MallowsMean(threshold, SHORT * math.sqrt(max(1, moving.sum())))
         std = law.event(problem.gradient(mean)).std
         length = 1 / self.steps / SHORT / (bend if real else LEFT * bend)
         walk = length * std * metric.spread * math.sqrt(self.steps * problem.outputs)

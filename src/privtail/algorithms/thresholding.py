@@ -18,11 +18,13 @@ CERTAIN = 1e6
 """So many deviations away there is no doubt."""
 
 BELIEF = 120.0
-"""This over their number, but `MOST_BELIEVED` at most: so many slopes that are not noise are
-believed in before any is seen, for few say little of how many there are."""
+"""Before any slope is seen this over their number are believed to be no noise.
+
+For few of them say little of how many there are.
+"""
 
 MOST_BELIEVED = 12.0
-
+"""But no more than these."""
 
 APART = Unconstrained | L1 | L2 | ElasticNet
 """Domains where any slope may become 0, whatever the others are."""

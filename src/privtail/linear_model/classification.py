@@ -13,12 +13,13 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from privtail.algorithms.few_or_all import FewOrAll
-from privtail.algorithms.protocol import Algorithm
+from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.algorithms.short_descent import ShortDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateLinearModel, require_number
+from privtail.linear_model.planning import FitPlan
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss, WeightedLoss
 from privtail.model import Link
 from privtail.trusted.accountants import calibrate
@@ -38,11 +39,11 @@ MOST_FOR_LABELS = 0.25
 MOST_CLASSES = 64
 """Room in the plan for labels that are still to buy."""
 
-ROOM = (
+LABELS_PLANNED = (
     f"The labels were bought, so the releases above are listed as planned for up to {MOST_CLASSES} "
-    "classes; {found} were found. What was released is smaller accordingly, its cost is not."
+    "classes; {found} were found. No more than that was released; its cost is that of the plan."
 )
-CROWDED = (
+LABELS_LEFT_OUT = (
     f"{{found}} labels were found, and there is room for {MOST_CLASSES}: the first in sorted order "
     "are the classes, and rows with another label count as zero. Declare those that matter."
 )
@@ -110,7 +111,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             if declared is None:
                 found = self._bought(curator)
                 declared = found[:MOST_CLASSES]
-                note = ROOM if found == declared else CROWDED
+                note = LABELS_PLANNED if found == declared else LABELS_LEFT_OUT
                 notes = (note.format(found=len(found)),)
                 curator.declare(declared)
                 curator.reshape(outputs_of(len(declared)))
@@ -185,6 +186,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             return compose(first, self._counting(problem), _cushioned(fit) if first else fit)
 
         return problem, make
+
+    def planned(self, problem: Problem) -> FitPlan:
+        """The calibrated plan of a fit; the same before and with the data."""
+        declared = self._declared()
+        loss = _loss(MOST_CLASSES if declared is None else len(declared), None)
+        require_loss(self._algorithm(), loss, problem)
+        return super().planned(problem)
 
     def _most_outputs(self) -> int | None:
         return outputs_of(MOST_CLASSES) if self.classes is None else None
