@@ -70,9 +70,7 @@ def _read(folder: Path, path: str) -> pd.DataFrame:
             assert member is not None
             frame = pd.read_csv(io.BytesIO(member.read()), low_memory=False)
     elif path.startswith(KEEL):
-        lines = (folder / path).read_text(errors="replace").splitlines()
-        records = [line for line in lines if line.strip() and not line.startswith("@")]
-        frame = pd.read_csv(io.StringIO("\n".join(records)), header=None, skipinitialspace=True)
+        frame = pd.read_csv(folder / path, header=None, comment="@", skipinitialspace=True)
         frame.columns = [*(f"x{i}" for i in range(frame.shape[1] - 1)), "label"]
     elif path.endswith(".zip"):
         with zipfile.ZipFile(folder / path) as packed:
