@@ -9,8 +9,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import re
+import textwrap
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import mpmath as mp
@@ -23,7 +26,7 @@ from hypothesis import strategies as st
 from privtail.errors import InvalidInput
 from privtail.losses import CustomLoss, GeneralLoss, MultinomialLoss, SquaredLoss
 from privtail.trusted import batch as batch_module
-from privtail.trusted import kernels
+from privtail.trusted import kernels, means
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator
 from privtail.trusted.events import Round
@@ -1085,6 +1088,19 @@ def test_answers_are_what_the_mean_says(mean: Any, outputs: int) -> None:
         expected = np.median(sums, axis=0) * blocks / n
         found = np.array(integers(answer)) * answer.sensitivity.unit
         assert np.abs(found - expected).max() < 1.1e-6
+
+
+def test_the_mean_of_contributing_is_what_it_says() -> None:
+    page = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (written,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    known = dict(vars(means))
+    exec(textwrap.dedent(written), known)  # noqa: S102
+    box = known["SoftClampMean"](2.0).range
+    x = np.array([0.0, 1e-3, -0.5, 2.0, -7.0, 1e6, HUGE, -math.inf, math.nan])
+    steps = x / box.radius
+    kernels.influence(steps, box.kind, np.array(box.coefficients), box.steps(34), 34)
+    expected = np.array([0.0, 1e-3 / 1.0005, -0.4, 1.0, -14 / 9, 2 / (1 + 2e-6), 2.0, -2.0, 0.0])
+    np.testing.assert_allclose(steps * box.radius * 2.0**-34, expected, atol=2e-10)
 
 
 # Shapes, refusals and the non-private limit
