@@ -27,7 +27,9 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", show_default=False, help="Write CSV here; - is standard output."
+            metavar="FILE",
+            show_default="-",
+            help="Write CSV here; - is standard output.",
         ),
     ] = None,
 ) -> None:

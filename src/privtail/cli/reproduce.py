@@ -39,7 +39,7 @@ def reproduce(
         bool, typer.Option("--fresh", help="Run again what is finished, and start over.")
     ] = False,
 ) -> None:
-    """Run experiments of the papers, and say which of their claims hold.
+    """Run the papers' experiments; say which claims hold.
 
     LIST shows the studies: what they reproduce, how long they take, whether their data are here,
     and whether their results are of the present code. A run that was killed goes on where it
