@@ -119,7 +119,9 @@ def _few(found: pd.DataFrame) -> Iterator[str]:
         index=["problem", "epsilon"], columns="method", values="error", sort=False
     )
     wide = errors[errors[names[0]].notna()] if names[0] in errors else errors.iloc[:0]
-    for (problem, epsilon), row in wide.iterrows():
+    places = {problem: i for i, problem in enumerate(wide.index.unique("problem"))}
+    rows = sorted(wide.iterrows(), key=lambda cell: (places[cell[0][0]], cell[0][1]))
+    for (problem, epsilon), row in rows:
         cells = [f"{row[n]:.4g}" if row.get(n) == row.get(n) else "" for n in (DEFAULT, *names)]
         yield _row(problem, f"{epsilon:g}", *cells, f"{fixed[problem]:.4g}")
 
