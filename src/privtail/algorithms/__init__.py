@@ -52,7 +52,9 @@ class Row(NamedTuple):
 TABLE: tuple[Row, ...] = (
     Row(
         "auto", "-", "-", ScaledDescent, "nothing",
-        "one Gaussian gradient per step", "(epsilon, delta) by Gaussian DP",
+        "Gaussian histograms, second moments, gradients and gains; under much noise of many "
+        "features a noisy top s before them",
+        "(epsilon, delta) by Gaussian DP, with a top s by its bounded range",
     ),
     Row(
         "catoni-descent", "Wang, Xiao, Devadas, Xu 2020", "Algorithm 4", CatoniDescent,
