@@ -161,8 +161,9 @@ def private_mean(
 
     Parameters
     ----------
-    x : (n,) or (n, d) numbers, CSR, or a data frame. Rows with a non-finite number contribute
-        nothing: they count as rows at the centre.
+    x : (n,) or (n, d) numbers, CSR, a data frame, or a file (`privtail.open_table`). Rows with a
+        non-finite number contribute nothing: they count as rows at the centre, so the more there
+        are, the nearer to it the mean is.
     epsilon, delta, neighbours : the budget.
     method : ``"clipped"`` (l2 norm of the row: Kamath, Singhal, Ullman 2020, Algorithm 4),
         ``"clamped"`` (entries; with ``blocks`` > 1 the median of means of X23 Algorithm 3 and of
@@ -178,7 +179,8 @@ def private_mean(
     centre : public point (number or (d,)) that a given ``threshold`` is measured from; 0 if None.
     blocks : number of groups whose median is taken; None for 15 with ``"ksu"``, else 1.
     smoothing : beta of the Catoni mean.
-    noise, random_state, ledger : as in the estimators.
+    noise : as in the estimators. random_state : a whole number, or None.
+    ledger : a shared `Ledger` that is charged (``Ledger(path)`` for a file), or None.
     groups, max_rows : whose a row is, (n,), and how many rows of one person count; then persons
         are protected instead of rows.
 

@@ -26,8 +26,8 @@ class PrivateSparseModel(PrivateLinearModel):
     By default the features are chosen by one noisy top-k of robust marginal scores, which is
     charged, and the slopes of the chosen ones by a descent, which is charged too: `ShortDescent`
     with `ScaledDescent` where noise is small. Under much noise fewer features are chosen than
-    ``sparsity`` allows. Whatever else
-    ``algorithm`` names, its largest slopes (times the scale of the feature) are kept.
+    ``sparsity`` allows. Whatever else ``algorithm`` names, its largest slopes (times the scale of
+    the feature) are kept.
     """
 
     sparsity: int = 10
