@@ -93,7 +93,8 @@ class MeanEstimate:
     def conf_int(self, level: float = 0.95, *, sampling: bool = True) -> NDArray[np.float64]:
         """Ends (..., 2) of an interval for the mean, by the central limit theorem.
 
-        Sampling error and noise are in it; what was clipped is not. In ``benchmarks/intervals.py``
+        Sampling error and noise are in it; what was clipped is not, nor what rows without a number
+        or that do not count for their person do. In ``benchmarks/intervals.py``
         intervals of 95 % held the means of normal, t(3) and exponential columns in 87 % to 98 % of
         the runs, and those of lognormal ones, of which the default clips a part, in 68 % to 84 %;
         with ``method="coinpress"`` 93 % to 98 % of all. ``sampling=False``: for the clipped mean
@@ -182,7 +183,8 @@ def private_mean(
     noise : as in the estimators. random_state : a whole number, or None.
     ledger : a shared `Ledger` that is charged (``Ledger(path)`` for a file), or None.
     groups, max_rows : whose a row is, (n,), and how many rows of one person count; then persons
-        are protected instead of rows.
+        are protected instead of rows. Rows that do not count are rows at the centre: choose
+        ``max_rows`` so that most do.
 
     Returns
     -------

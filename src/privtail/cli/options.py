@@ -110,7 +110,8 @@ class Persons:
         typer.Option(
             metavar="M",
             show_default=False,
-            help="Rows that count per person (with --groups); more of them are left out.",
+            help="Rows that count per person (with --groups); more of them are left out. Most "
+            "rows should count.",
         ),
     ] = None
 
