@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from privtail.algorithms.coin_press import CoinPress
+from privtail.algorithms.histogram import part_that_counts
 from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.scales import Scales
@@ -19,7 +21,7 @@ from privtail.statement import Statement, state
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
-from privtail.trusted.ledger import Ledger
+from privtail.trusted.ledger import Ledger, as_ledger
 from privtail.trusted.means import (
     ClampedMean,
     ClippedMean,
@@ -41,11 +43,17 @@ SCALE_SHARE, LARGEST_SHARE = 0.15, 0.5
 
 More than usual goes there where less would not find a column that lies far from zero.
 """
+COUNT_SHARE = 0.03
+"""What a count of the rows that count costs, beside the mean."""
 
 UNSEEN = (
     "{count} of {d} columns did not rise above the noise of histograms of their own, or lie beyond "
     "2^64 (1.8e19), where these end: their means say little, and may be off by more than the noise "
     "that is stated. Divide a column of such a size by a public number."
+)
+FEWER = (
+    "About {counted:,} of the {n:,} rows count: the others hold a number that is missing or not "
+    "finite, or are beyond max_rows, or nobody's. The mean is that of the rows that count."
 )
 UNSURE = (
     "The noise is so large that a column far from zero may be looked for in the wrong place: then "
@@ -93,8 +101,7 @@ class MeanEstimate:
     def conf_int(self, level: float = 0.95, *, sampling: bool = True) -> NDArray[np.float64]:
         """Ends (..., 2) of an interval for the mean, by the central limit theorem.
 
-        Sampling error and noise are in it; what was clipped is not, nor what rows without a number
-        or that do not count for their person do. In ``benchmarks/intervals.py``
+        Sampling error and noise are in it; what was clipped is not. In ``benchmarks/intervals.py``
         intervals of 95 % held the means of normal, t(3) and exponential columns in 87 % to 98 % of
         the runs, and those of lognormal ones, of which the default clips a part, in 68 % to 84 %;
         with ``method="coinpress"`` 93 % to 98 % of all. ``sampling=False``: for the clipped mean
@@ -144,7 +151,7 @@ def private_mean(
     neighbours: Neighbours = "replace_one",
     noise: Literal["exact", "simulated"] = "exact",
     random_state: int | None = None,
-    ledger: Ledger | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
     groups: Any = None,
     max_rows: int | None = None,
 ) -> MeanEstimate:
@@ -155,6 +162,10 @@ def private_mean(
     parameter; up to half of it where less would not find a column that lies far from zero. The
     statement's notes say when columns may not have been found.
 
+    A count of the rows that count (every number of theirs is finite, and they are among
+    ``max_rows`` of their person) is bought at 3 % of the price of the mean. Where it is below n by
+    more than three deviations of its noise, the mean is that of these rows, and a note says so.
+
     Sizes are told apart from 2^-64 (5.4e-20) to 2^64 (1.8e19). Smaller values are not told from
     zero: where nothing else shows, the noise is that of a column whose values reach 1. A column
     most of which lies beyond is not found: ``reliable`` is False and the value is noise. Multiply
@@ -163,8 +174,7 @@ def private_mean(
     Parameters
     ----------
     x : (n,) or (n, d) numbers, CSR, a data frame, or a file (`privtail.open_table`). Rows with a
-        non-finite number contribute nothing: they count as rows at the centre, so the more there
-        are, the nearer to it the mean is.
+        non-finite number contribute nothing.
     epsilon, delta, neighbours : the budget.
     method : ``"clipped"`` (l2 norm of the row: Kamath, Singhal, Ullman 2020, Algorithm 4),
         ``"clamped"`` (entries; with ``blocks`` > 1 the median of means of X23 Algorithm 3 and of
@@ -173,7 +183,8 @@ def private_mean(
         Kamath, Liu, Zhang 2022, theorem 5.4), ``"ksu"`` (median of noisy means of groups: Kamath,
         Singhal, Ullman 2020, Algorithm 2), ``"coinpress"`` (Biswas et al. 2020). All find a coarse
         range first, then the mean.
-    threshold : in the units of ``x``, around ``centre``; skips the private scales. With
+    threshold : in the units of ``x``, around ``centre``; skips the private scales and the count: a
+        row that does not count is one at ``centre``. With
         ``"coinpress"`` it bounds the deviation of every column, and half the distance of its mean
         from the centre. `truncation_threshold`, `median_of_means_threshold` and
         `projection_threshold` give those of the papers for known moments.
@@ -181,10 +192,9 @@ def private_mean(
     blocks : number of groups whose median is taken; None for 15 with ``"ksu"``, else 1.
     smoothing : beta of the Catoni mean.
     noise : as in the estimators. random_state : a whole number, or None.
-    ledger : a shared `Ledger` that is charged (``Ledger(path)`` for a file), or None.
+    ledger : a shared `Ledger` that is charged, or the path of an existing one.
     groups, max_rows : whose a row is, (n,), and how many rows of one person count; then persons
-        are protected instead of rows. Rows that do not count are rows at the centre: choose
-        ``max_rows`` so that most do.
+        are protected instead of rows.
 
     Returns
     -------
@@ -208,7 +218,7 @@ def private_mean(
     curator = Curator(
         x,
         budget=Budget(epsilon, delta, neighbours),
-        ledger=ledger,
+        ledger=as_ledger(ledger),
         noise=noise,
         random_state=random_state,
         label=f"private_mean({method})",
@@ -240,10 +250,12 @@ def mean_of(
     groups = groups if blocks is None else blocks
     fit = _Mean(method, threshold, _centre(centre, threshold, curator), groups, smoothing)
     multiplier = curator.calibrate(lambda m: fit.plan(m, curator.problem))
-    value, std, deviations, reliable = fit.run(curator, multiplier)
-    notes = fit.doubts(multiplier, curator.problem, reliable)
+    value, std, deviations, reliable, part = fit.run(curator, multiplier)
+    n, notes = curator.problem.n, fit.doubts(multiplier, curator.problem, reliable)
+    counted = max(1, round(part * n))
+    notes += (FEWER.format(counted=counted, n=n),) * (counted < n)
     known = reliable & (groups == 1) & (curator.problem.max_rows == 1)
-    sampling = np.where(known, deviations / math.sqrt(curator.problem.n), math.nan)
+    sampling = np.where(known, deviations / math.sqrt(counted), math.nan)
     return MeanEstimate(value, std, sampling, reliable, state(curator, notes))
 
 
@@ -324,7 +336,11 @@ def _around_zero(found: Scales) -> Scales:
 
 @dataclass(frozen=True)
 class _Mean:
-    """Scales (unless a threshold is given), then one release of a robust mean."""
+    """How many rows count, and scales, unless a threshold is given; one release of a robust mean.
+
+    Rows that do not count add nothing to a sum. So what is a mean over n is divided by the part
+    that counts, where the count says for sure that it is less than 1.
+    """
 
     method: Method
     threshold: float | None
@@ -341,18 +357,20 @@ class _Mean:
             last = (Round(events=(GaussianNoise(multiplier).event(answer),)),)
         if self.threshold is not None:
             return last
-        return compose(LOOKS.plan(self._scales(multiplier, problem), problem), last)
+        count = Round(events=(self._counting(multiplier).event(problem.histogram(1, 1)),))
+        return compose((count,), LOOKS.plan(self._scales(multiplier, problem), problem), last)
 
     def run(
         self, curator: Curator, multiplier: float
-    ) -> tuple[_Doubles, _Doubles, _Doubles, NDArray[np.bool_]]:
-        """Means, their noise, deviations of the columns, and which columns are reliable."""
-        d = curator.problem.d
+    ) -> tuple[_Doubles, _Doubles, _Doubles, NDArray[np.bool_], float]:
+        """Means, their noise, deviations of columns, which are reliable, the part that counts."""
+        d, part, part_std = curator.problem.d, 1.0, 0.0
         if self.threshold is not None:
             scales, centres, deviations = np.ones(d), self.centre, np.full(d, math.nan)
             reliable, threshold = np.ones(d, dtype=np.bool_), self.threshold
         else:
-            found = LOOKS.run(curator, self._scales(multiplier, curator.problem))
+            part, part_std = self._part(curator, multiplier)
+            found = LOOKS.run(curator, self._scales(multiplier, curator.problem), part=part)
             deviations = found.deviations
             if curator.sparse:
                 found = _around_zero(found)
@@ -361,14 +379,17 @@ class _Mean:
             scales, threshold = self._reach(found, least)
         stage = self._stage()
         if stage is not None:
-            value, noise_std = stage.run(curator, multiplier, scales * threshold, centres)
-            return value, noise_std, deviations, reliable
-        curator.transform(1 / scales, -centres / scales)
-        answer = curator.everyone().means(self._mean(threshold))
-        noise = GaussianNoise(multiplier)
-        std = noise.event(answer.sensitivity).std
-        z = answer.release(noise)
-        return centres + scales * z, std * scales, deviations, reliable
+            value, std = stage.run(curator, multiplier, scales * threshold, centres, part)
+        else:
+            curator.transform(1 / scales, -centres / scales)
+            answer, noise = (
+                curator.everyone().means(self._mean(threshold)),
+                GaussianNoise(multiplier),
+            )
+            value = centres + scales * answer.release(noise) / part
+            std = noise.event(answer.sensitivity).std * scales / part
+        std = np.hypot(std, (value - centres) * part_std / part)
+        return value, std, deviations, reliable, part
 
     def doubts(
         self, multiplier: float, problem: Problem, reliable: NDArray[np.bool_]
@@ -380,6 +401,16 @@ class _Mean:
         unsure = scales > LOOKS.clear(scales, problem) * (1 + 1e-9)
         unseen = UNSEEN.format(count=hidden, d=problem.d)
         return (unseen,) * (hidden > 0) + (UNSURE,) * unsure
+
+    def _counting(self, multiplier: float) -> GaussianNoise:
+        return GaussianNoise(multiplier / math.sqrt(COUNT_SHARE))
+
+    def _part(self, curator: Curator, multiplier: float) -> tuple[float, float]:
+        """Part of the n rows that counts and its deviation; each of them is in one of two cells."""
+        curator.transform(np.ones(curator.problem.d))
+        answer, noise = curator.everyone().histogram((0,), [0.0]), self._counting(multiplier)
+        std = noise.event(answer.sensitivity).std
+        return part_that_counts(answer.release(noise), std, curator.problem.n)
 
     def _stage(self) -> CoinPress | MedianOfNoisyMeans | None:
         """What finds the mean in the coarse range, where it is more than one release."""

@@ -437,6 +437,63 @@ def test_the_noise_has_the_stated_size(method, noise):
     assert abs(np.std(found.value / found.noise_std) - 1) < 5 / math.sqrt(2 * 400)
 
 
+PRESENT = {
+    "missing": lambda x, rng: {"x": np.where(rng.random(len(x)) < 0.4, np.nan, x)},
+    "beyond max_rows": lambda x, rng: {
+        "x": x, "groups": rng.integers(0, len(x) // 10, len(x)), "max_rows": 3
+    },
+    "nobody's": lambda x, rng: {
+        "x": x, "groups": np.where(rng.random(len(x)) < 0.9, -1, np.arange(len(x))).astype(object),
+        "max_rows": 1,
+    },
+}  # fmt: skip
+
+
+@every_method
+@pytest.mark.parametrize("absent", PRESENT)
+def test_rows_that_do_not_count_do_not_pull_a_mean(method, absent):
+    """As rows at the centre they would move it by .12 (missing), .21 and .28."""
+    rng = np.random.default_rng(6)
+    given = PRESENT[absent](rng.exponential(size=50_000), rng)
+    if absent == "nobody's":
+        given["groups"][given["groups"] == -1] = None
+    found = private_mean(**given, epsilon=4.0, method=method, **SIMULATED)
+    counted = {"missing": 0.6, "beyond max_rows": 0.3, "nobody's": 0.1}[absent]
+    assert abs(float(found) - 1) < min(2 * found.noise_std + 0.03, 0.16)
+    assert found.reliable
+    (note,) = found.privacy_.notes
+    said = int(note.split()[1].replace(",", "")) / 50_000
+    assert said == pytest.approx(counted, rel=0.05)
+
+
+def test_the_noise_of_the_count_is_stated():
+    """Of 100 drawn means; five standard errors."""
+    x = np.random.default_rng(7).exponential(size=5_000)
+    x[::2] = np.nan
+    found = [
+        private_mean(x, epsilon=1.0, noise="simulated", random_state=seed) for seed in range(100)
+    ]
+    off = [(f.value - 1) / f.noise_std for f in found]
+    assert 0.6 < np.std(off) < 1.35
+    assert all("rows count" in f.privacy_.notes[0] for f in found)
+
+
+def test_a_ledger_may_be_the_path_of_one(tmp_path):
+    path = tmp_path / "budget.jsonl"
+    with pytest.raises(InvalidInput, match="Make it first"):
+        private_mean([1.0, 2.0, 3.0], epsilon=1.0, ledger=path)
+    with pytest.raises(InvalidInput, match="ledger must be"):
+        private_mean([1.0, 2.0, 3.0], epsilon=1.0, ledger=7)
+    Ledger(path, epsilon=1.0, delta=1e-6)
+    private_mean([1.0, 2.0, 3.0], epsilon=0.75, delta=5e-7, ledger=str(path))
+    assert Ledger(path).remaining[0] == pytest.approx(0.25, rel=0.01)
+
+
+def test_without_privacy_a_column_of_nothing_has_no_mean_and_no_error():
+    found = private_mean(np.full(50, np.nan), epsilon=math.inf)
+    assert not found.reliable
+
+
 COLUMNS = {
     "constant": np.full(1000, 7.3),
     "zero": np.zeros(1000),

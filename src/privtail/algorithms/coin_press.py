@@ -58,12 +58,13 @@ class CoinPress:
         return tuple(Round(events=(z.event(answer),)) for z in self.noises(multiplier))
 
     def run(
-        self, curator: Curator, multiplier: float, scales: Doubles, centres: Doubles
-    ) -> tuple[Doubles, Doubles]:
+        self, curator: Curator, multiplier: float, scales: Doubles, centres: Doubles,
+        part: float = 1.0,
+    ) -> tuple[Doubles, Doubles]:  # fmt: skip
         """Mean and standard deviation of its noise, (d,) each, of the raw columns.
 
         ``scales`` and ``centres`` are the public units and starting point of the columns, which
-        sparse records do not allow.
+        sparse records do not allow; ``part`` of the n rows counts.
         """
         n, d = curator.problem.n, curator.problem.d
         c, r = np.zeros(d), self.radius * math.sqrt(d)
@@ -74,7 +75,7 @@ class CoinPress:
             gamma = max(length, math.sqrt(d / (4 * slope)))
             curator.transform(1 / scales, -(centres / scales + c))
             answer = curator.everyone().means(ClippedMean(r + gamma))
-            std = noise.multiplier * answer.sensitivity.radius.l2 * answer.sensitivity.unit
-            c = c + answer.release(noise)
-            r = math.sqrt(1 / n + std**2) * length + d / (4 * gamma)
+            std = noise.multiplier * answer.sensitivity.radius.l2 * answer.sensitivity.unit / part
+            c = c + answer.release(noise) / part
+            r = math.sqrt(1 / n / part + std**2) * length + d / (4 * gamma)
         return centres + scales * c, std * scales

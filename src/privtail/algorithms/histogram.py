@@ -29,6 +29,9 @@ Of d columns the prior of the farthest exponents is lower by 1/d, that of those 
 INSIDE = 3.7
 """The same for cells of a closer look at a column, which is known to lie there."""
 
+FEWER = 3.0
+"""So many deviations of its noise below n, the sum of all cells is believed to be less than n."""
+
 SPREADS = (
     ((0.25, 0.75), 1.349),
     ((0.1, 0.9), 2.563),
@@ -237,8 +240,23 @@ def _most_significant(
     return float(heights[first, last]), slice(int(first), int(last))
 
 
+def part_that_counts(counts: Doubles, std: float, n: int) -> tuple[float, float]:
+    """Part of ``n`` rows that the cells of one column hold, with its deviation.
+
+    1 and 0 if they may be all.
+    """
+    part, deviation = float(counts.sum()) / n, std * math.sqrt(len(counts)) / n
+    if 1 - part <= FEWER * deviation:
+        return 1.0, 0.0
+    return max(part, FEWER * deviation, 1 / n), deviation
+
+
 def described(counts: Doubles, cells: Cells, std: float, n: int) -> Scales:
-    """Describe columns of ``n`` records from counts (columns, cells) with noise ``std``."""
+    """Describe columns of ``n`` records from counts (columns, cells) with noise ``std``.
+
+    A column that does not show gets the root mean square of all together for a scale: with one that
+    is too large it says little, with one that is too small it hides the others.
+    """
 
     def pooled(rows: Doubles) -> Scales | None:
         k = len(rows)
@@ -250,8 +268,8 @@ def described(counts: Doubles, cells: Cells, std: float, n: int) -> Scales:
         alike = _alike(counts, cells, std)
         they = pooled(counts[alike])
         each = [they or one if same else one for same, one in zip(alike, each, strict=True)]
-        sizes = {name: getattr(together, name) for name in ("scales", "deviations", "tails")}
-        unseen = replace(unseen, **sizes)
+        size = together.deviations
+        unseen = replace(unseen, scales=size, deviations=size, tails=together.tails)
     return Scales.joined([one or unseen for one in each])
 
 

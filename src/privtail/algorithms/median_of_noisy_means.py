@@ -54,11 +54,12 @@ class MedianOfNoisyMeans:
         return (Round(sampling=sampling, events=(event,), times=self.groups),)
 
     def run(
-        self, curator: Curator, multiplier: float, scales: Doubles, centres: Doubles
-    ) -> tuple[Doubles, Doubles]:
+        self, curator: Curator, multiplier: float, scales: Doubles, centres: Doubles,
+        part: float = 1.0,
+    ) -> tuple[Doubles, Doubles]:  # fmt: skip
         """Mean and standard deviation of its noise, (d,) each, of the raw columns.
 
-        Values are clamped to ``centres`` +- ``scales``.
+        Values are clamped to ``centres`` +- ``scales``; ``part`` of the n rows counts.
         """
         curator.transform(1 / scales, -centres / scales)
         means, std = [], 0.0
@@ -68,4 +69,4 @@ class MedianOfNoisyMeans:
             means.append(answer.release(GaussianNoise(multiplier)))
         # The variance of a median of normals, exact for one group and for many.
         kept = math.sqrt(math.pi / 2 / (self.groups + math.pi / 2 - 1))
-        return centres + scales * np.median(means, axis=0), kept * std * scales
+        return centres + scales * np.median(means, axis=0) / part, kept * std * scales / part

@@ -107,18 +107,21 @@ class QuantileScales:
         return (Round(events=events, times=1 + self.zooms),) if events else ()
 
     def run(
-        self, curator: Curator, multiplier: float, features: tuple[int, ...] | None = None
-    ) -> Scales:
+        self, curator: Curator, multiplier: float, features: tuple[int, ...] | None = None,
+        part: float = 1.0,
+    ) -> Scales:  # fmt: skip
         """Release the histograms; what they describe is post-processing.
 
-        ``features`` are the columns to look at; by default those that nobody has declared.
+        ``features`` are the columns to look at; by default those that nobody has declared. ``part``
+        of the n rows counts.
         """
         problem = curator.problem
         columns = problem.measured if features is None else features
         looks, found = self._looks(multiplier, problem, len(columns)), Scales.declared(problem.d)
         asked = [columns] * bool(columns) + [_TARGET] * self.target
+        counted = replace(problem, n=max(1, round(part * problem.n)))
         sights = [
-            _Sight(look, problem, which, fixed=curator.sparse and which != _TARGET)
+            _Sight(look, counted, which, fixed=curator.sparse and which != _TARGET)
             for look, which in zip(looks, asked, strict=True)
         ]
         if not sights:

@@ -88,7 +88,8 @@ class ScaledDescent:
        long. If the mean loss does not gain from all of the move (`Comparison`), blocks of principal
        directions are kept as far as they are longer than noise explains: least squares where
        residuals depend on features, else the robust fit.
-    7. For squares: the intercept is a mean of the residuals, clipped where noise would be seen.
+    7. For squares: the intercept is a mean of the residuals of the rows that count, clipped where
+       noise would be seen.
     8. Does the mean loss gain from the slopes? If not beyond the noise, or if it loses where
        records are far off, or if the target was not found, shrink to the private constant
        (`Comparison`).
@@ -199,7 +200,7 @@ class ScaledDescent:
         if self._least(problem):  # 7
             end = self._end(multiplier)
             widest = sizes.widest(end.deviation(problem), standard.unit)
-            w = end.run(curator, loss, w, widest, doubt=1.0)
+            w = end.run(curator, loss, w, widest, length=1 / sizes.part, doubt=1.0)
         known = self._numbers(problem) or self._labels or start is not None or not standard.seen
         constant = without_slopes(begin if known else w, problem)
         better = self._sure.run(  # 8

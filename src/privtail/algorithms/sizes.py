@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.algorithms.histogram import Cells, Histogram
+from privtail.algorithms.histogram import Cells, Histogram, part_that_counts
 from privtail.losses import Loss, WeightedLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
@@ -36,9 +36,11 @@ class Sizes:
     Attributes
     ----------
     counts : (len(EDGES) + 1,), 0 where noise hides them.
+    part : of the n rows, that counts; 1 unless it is surely less.
     """
 
     counts: Doubles
+    part: float = 1.0
 
     @classmethod
     def plan(cls, noise: GaussianNoise, problem: Problem) -> Plan:
@@ -50,8 +52,9 @@ class Sizes:
         """At ``w``, before class weights: with them the classes would be sorted into the cells."""
         plain = loss.loss if isinstance(loss, WeightedLoss) else loss
         counts = curator.everyone().derivative_norms(plain, w, EDGES).release(noise)
-        std = _event(noise, curator.problem).std
-        return cls(Histogram(counts, Cells(EDGES), std).above_noise(curator.problem.n))
+        std, n = _event(noise, curator.problem).std, curator.problem.n
+        part, _ = part_that_counts(counts, std, n)
+        return cls(Histogram(counts, Cells(EDGES), std).above_noise(n), part)
 
     @property
     def parts(self) -> Doubles:

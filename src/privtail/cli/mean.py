@@ -51,8 +51,8 @@ def mean(
     r"""Release private means of columns.
 
     Several columns share one budget. No bound on the data is needed: centre and scale are bought
-    from the same budget. A row without a number in one of the columns adds nothing: it counts as a
-    row at the bought centre.
+    from the same budget. A row without a number in one of the columns does not count; how many do
+    is bought too.
 
     For example:
       privtail mean claims.csv --column cost --epsilon 0.5

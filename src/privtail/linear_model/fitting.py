@@ -37,7 +37,7 @@ from privtail.trusted.accountants import calibrate
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
-from privtail.trusted.ledger import Allowance, Ledger
+from privtail.trusted.ledger import Allowance, Ledger, as_ledger
 from privtail.trusted.mechanisms.noise import LaplaceNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.refusals import as_plain_numbers
@@ -63,8 +63,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     noise : ``"exact"`` or ``"simulated"`` (fast, seeded, not private).
     random_state : seed of public choices, and of simulated noise; a whole number or None.
     ledger : a shared `Ledger` that every fit is charged to, or the path of an existing one.
-    max_rows : with ``fit(X, y, groups)``: how many rows of one person count. Means and intercepts
-        divide by all n rows, so choose it such that most rows count.
+    max_rows : with ``fit(X, y, groups)``: how many rows of one person count. Gradients divide
+        by all n rows, so choose it such that most rows count.
     """
 
     _: KW_ONLY
@@ -159,7 +159,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             X,
             y,
             budget=self._budget(),
-            ledger=self._opened(),
+            ledger=as_ledger(self.ledger),
             noise=self.noise,
             random_state=self.random_state,
             categories=None if categories is None else self.categories_,
@@ -172,21 +172,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if self.invalid == "raise":
             curator.refuse_non_finite()
         return curator
-
-    def _opened(self) -> Ledger | Allowance | None:
-        if self.ledger is None or isinstance(self.ledger, Ledger | Allowance):
-            return self.ledger
-        if not isinstance(self.ledger, str | os.PathLike):
-            raise InvalidInput(
-                "ledger must be a Ledger, the path of one, or None: ledger=Ledger(epsilon=1.0, "
-                "delta=1e-6)."
-            )
-        if not os.path.exists(self.ledger):  # noqa: PTH110  a str or a path
-            raise InvalidInput(
-                f"There is no ledger {os.fspath(self.ledger)!r}. Make it first: "
-                f"Ledger({os.fspath(self.ledger)!r}, epsilon=1.0, delta=1e-6)."
-            )
-        return Ledger(self.ledger)
 
     # ---------------------------------------------------------------- shown
 

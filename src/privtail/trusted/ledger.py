@@ -400,3 +400,26 @@ def _slack(plan: list[dict[str, Any]], terms: Terms) -> float:
         return math.inf
     roughness = math.fsum(count / scale / scale for scale, count in draws)
     return (failing + (1 + math.exp(terms.epsilon)) * 0.05 * roughness) * (1 + 1e-12)
+
+
+def as_ledger(ledger: Any) -> Ledger | Allowance | None:
+    """A ledger, or that of an existing file.
+
+    Raises
+    ------
+    InvalidInput
+        For anything else, and where there is no such file.
+    """
+    if ledger is None or isinstance(ledger, Ledger | Allowance):
+        return ledger
+    if not isinstance(ledger, str | os.PathLike):
+        raise InvalidInput(
+            "ledger must be a Ledger, the path of one, or None: ledger=Ledger(epsilon=1.0, "
+            "delta=1e-6)."
+        )
+    if not os.path.exists(ledger):  # noqa: PTH110  a str or a path
+        raise InvalidInput(
+            f"There is no ledger {os.fspath(ledger)!r}. Make it first: "
+            f"Ledger({os.fspath(ledger)!r}, epsilon=1.0, delta=1e-6)."
+        )
+    return Ledger(ledger)
