@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.linear_model import HuberRegressor, LinearRegression, QuantileRegressor
 
 from privtail.algorithms import ScaledDescent
-from privtail.algorithms.averaged_descent import _shares
+from privtail.algorithms.averaged_descent import AveragedDescent, _shares
 from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.count_descent import CountDescent
 from privtail.algorithms.scales import BEYOND, Scales
@@ -371,6 +371,39 @@ def test_logistic_without_a_numeric_target(watched):
     found = watched.fit(algorithm, X, (y > 2).astype(float), LogisticLoss(), intercept=True)
     slopes = found[:3, 0]
     assert slopes @ w / np.linalg.norm(slopes) / np.linalg.norm(w) > 0.95
+
+
+def of_labels(n=4_000, level=2.0):
+    X, y, _ = linear(n=n)
+    return X, (y > level).astype(float)
+
+
+def test_rows_of_labels_are_shrunk_to_half_of_their_length(watched):
+    """Typical rows of d features and an intercept have length sqrt(d + 1)."""
+    X, y = of_labels()
+    algorithm = ScaledDescent(targets="binary", steps=10)
+    watched.fit(algorithm, X, y, LogisticLoss(), intercept=True, epsilon=0.2)
+    events = [e for _, events in watched.charged for e in events if e.question == "gradient"]
+    steepest = 1 / (1 + math.exp(-abs(math.log(1 / y.mean() - 1))))
+    assert events[0].radius * events[0].unit * len(y) == pytest.approx(
+        0.5 * math.sqrt(4) * steepest, rel=0.1
+    )
+
+
+def test_noise_walks_as_far_as_it_takes_to_turn_a_frequent_label(watched, monkeypatch):
+    most = []
+
+    class Seen(AveragedDescent):
+        def __init__(self, *args):
+            most.append(args[-1])
+            super().__init__(*args)
+
+    monkeypatch.setattr("privtail.algorithms.scaled_descent.AveragedDescent", Seen)
+    algorithm = ScaledDescent(targets="binary", steps=2)
+    for level in (2.0, 6.0):
+        X, y = of_labels(level=level)
+        watched.fit(algorithm, X, y, LogisticLoss(), intercept=True, epsilon=math.inf)
+    assert most == [1.0, pytest.approx(math.log(1 / y.mean() - 1))]
 
 
 def test_a_loss_without_a_margin_is_refused_before_anything_is_released(watched):

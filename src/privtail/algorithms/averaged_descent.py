@@ -14,7 +14,7 @@ from privtail.algorithms.metric import Metric
 from privtail.algorithms.sizes import Sizes
 from privtail.algorithms.thresholding import apart, probabilities, shrunk
 from privtail.domains import L2, Domain, Slopes, Unconstrained
-from privtail.losses import Loss
+from privtail.losses import LABELS, Loss
 from privtail.trusted.curator import Curator
 from privtail.trusted.means import MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -24,6 +24,9 @@ Doubles = NDArray[np.float64]
 
 RUNGS = 3
 """Wider thresholds that are tried, each with a tenth of the steps."""
+
+SHORT = 0.5
+"""Of labels rows are shrunk to this part of their typical length: their directions decide."""
 
 LONGER = 2.0
 """Rows are shrunk to this many times the reach at last: so long the second moments know them."""
@@ -207,11 +210,17 @@ class AveragedDescent:
         return sizes.balanced(math.sqrt(float(variances.mean())))
 
     def _phase(self, threshold: float, longer: float, steps: int) -> _Phase:
-        """So many steps, as long as curvature and noise allow; rows ``longer`` times the reach."""
-        problem, mean = self._curator.problem, MallowsMean(threshold, longer * self._metric.reach)
+        """So many steps, as long as curvature and noise allow; rows ``longer`` times the reach.
+
+        Where typical rows are shrunk, so is the curvature.
+        """
+        problem, metric = self._curator.problem, self._metric
+        short = SHORT if self.loss.targets in LABELS else 1.0
+        mean = MallowsMean(threshold, short * longer * metric.reach)
         std = self._law.event(problem.gradient(mean)).std
         first = 1 / bend(self.loss, self._unit)
-        walk = std * math.sqrt(steps) * self._metric.spread
+        first /= min(1.0, mean.reach / math.sqrt(metric.active.sum()))
+        walk = std * math.sqrt(steps) * metric.spread
         length = min(first, self._most / walk) if walk > 0 else first
         shrinking = kinked(self.loss)
         skipped = steps - max(1, steps // 10) if shrinking else steps // 3

@@ -120,12 +120,17 @@ def _loss_of_one(loss: Loss, unit: float) -> float:
     return bound if 0 < bound < math.inf else 1.0
 
 
-def _loss_of_turning(intercept: Doubles) -> float:
-    """What a record of the most frequent label loses when another label becomes as likely.
+def lead(intercept: Doubles) -> float:
+    """How far the largest margin of a constant model of labels is above the second.
 
-    ``intercept`` (1, K) is that of the constant model, or (0, K) without one.
+    ``intercept`` is (1, K), or (0, K) for none.
     """
     if intercept.size == 0:
-        return FAINT
+        return 0.0
     margins = np.sort(intercept[0]) if intercept.size > 1 else np.array([0.0, abs(intercept[0, 0])])
-    return max(FAINT, math.log(2 / (1 + math.exp(margins[-2] - margins[-1]))))
+    return float(margins[-1] - margins[-2])
+
+
+def _loss_of_turning(intercept: Doubles) -> float:
+    """What a record of the most frequent label loses when another label becomes as likely."""
+    return max(FAINT, math.log(2 / (1 + math.exp(-lead(intercept)))))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from privtail.algorithms.averaged_descent import RUNGS, AveragedDescent
-from privtail.algorithms.comparison import Comparison, no_finer
+from privtail.algorithms.comparison import Comparison, lead, no_finer
 from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
 from privtail.algorithms.level import STEEPEST, Level, kinked
@@ -99,15 +99,16 @@ class ScaledDescent:
 
     Not from a paper. A step is a Newton step for a bound of the Hessian (Boehning and Lindsay
     1988) with the gradients of Mallows (1975): residuals clipped at the threshold, rows shrunk to
-    their typical length (with budget to spare, to a longer one). Skewed noise moves their intercept
-    alone, which stage 7 mends. The later two thirds of the iterates of a stage are averaged; of a
-    loss with a kink the last tenth, after steps that shrink to nothing.
+    their typical length, of labels to half of it (with budget to spare, to a longer one). Skewed
+    noise moves their intercept alone, which stage 7 mends. The later two thirds of the iterates of
+    a stage are averaged; of a loss with a kink the last tenth, after steps that shrink to nothing.
 
     Parameters
     ----------
     steps : gradient releases.
     level : which quantile of the sizes becomes the threshold, in (0, 1).
-    most_noise : cap on the steps, so that noise alone walks at most this many target scales.
+    most_noise : cap on the steps, so that noise alone walks at most this many target scales; of
+        labels, as many margins, or times the margin by which the most frequent one leads.
     targets : of the loss. A real target is centred and scaled too; of labels, counts are bought for
         the constant; counts begin where ``start`` says (`CountDescent`).
     squares : whether the loss is that of squares.
@@ -180,7 +181,7 @@ class ScaledDescent:
         metric = self._metric(curator, standard, multiplier)  # 3
         descent = AveragedDescent(
             curator, loss, domain.scaled(1 / standard.scales), metric, GaussianNoise(multiplier),
-            standard.unit, self.most_noise,
+            standard.unit, self.most_noise * self._turning(begin, problem),
         )  # fmt: skip
         short, usual, wide = self._phases(multiplier, problem)
         threshold = self._expected(loss, standard.unit, begin, multiplier, problem)
@@ -341,6 +342,10 @@ class ScaledDescent:
         else:
             w = standard.start(problem, start)
         return w, w, 1.0
+
+    def _turning(self, constant: Doubles, problem: Problem) -> float:
+        """Margin that turns the constant's label; 1 for numbers, and at least."""
+        return max(1.0, lead(constant[problem.d :])) if self._labels else 1.0
 
     def _metric(self, curator: Curator, standard: Standard, multiplier: float) -> Metric:
         intercept = np.ones(int(curator.problem.intercept), dtype=np.bool_)

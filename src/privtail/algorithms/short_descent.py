@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.algorithms.averaged_descent import SHORT
 from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.frequencies import Frequencies, of_labels, sharp, sharpest
 from privtail.algorithms.level import Level
@@ -60,9 +61,6 @@ BLUNT = 1.5
 
 CERTAIN = 1.5
 """Noise of `QuantileScales.sharp` over this finds a target of any law; a closer look needs half."""
-
-SHORT = 0.5
-"""Rows are shrunk to this part of their typical length: their directions decide."""
 
 NARROW = 0.2
 """Residuals of a real target are clipped here, in its scales: little more than signs."""
