@@ -434,6 +434,28 @@ class WrongLabel:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PredictedCount:
+    """`PoissonLoss` of what is predicted, exp(``highest``) at most: a score, as `WrongLabel`."""
+
+    mean: float
+    highest: float
+
+    name: ClassVar[str] = "predicted count"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "count"
+    convex: ClassVar[bool] = False
+    curvature: ClassVar[float] = math.inf
+    lipschitz: ClassVar[float] = math.inf
+
+    def values(self, margins: Array, y: Array) -> Array:
+        loss = PoissonLoss(mean=self.mean, highest=self.highest)
+        return loss.values(np.minimum(margins, self.highest), y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return np.zeros_like(margins)
+
+
+@dataclass(frozen=True, kw_only=True)
 class LogTruncatedLoss:
     """ψ(scale |m − y|)/scale with ψ(a) = −log(1 − a + a^order/order) up to a = 1, then log(order).
 

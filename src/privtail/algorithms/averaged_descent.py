@@ -219,7 +219,8 @@ class AveragedDescent:
         mean = MallowsMean(threshold, short * longer * metric.reach)
         std = self._law.event(problem.gradient(mean)).std
         first = 1 / bend(self.loss, self._unit)
-        first /= min(1.0, mean.reach / math.sqrt(metric.active.sum()))
+        typical = math.sqrt(min(float(metric.active.sum()), float(metric.values.sum())))
+        first /= min(1.0, mean.reach / typical)
         walk = std * math.sqrt(steps) * metric.spread
         length = min(first, self._most / walk) if walk > 0 else first
         shrinking = kinked(self.loss)

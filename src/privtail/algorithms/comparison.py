@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.losses import LABELS, Loss, PoissonLoss, Targets, WeightedLoss, WrongLabel
+from privtail.losses import (
+    LABELS,
+    Loss,
+    PoissonLoss,
+    PredictedCount,
+    Targets,
+    WeightedLoss,
+    WrongLabel,
+)
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.means import ClampedMean
@@ -81,7 +89,8 @@ class Comparison:
             visible = VISIBLE if loss.targets == "real" else 0.0
             least = _loss_of_one(loss, size) if size > 0 else 0.0
             seen = [max(1.0, p / noticed) if noticed > 0 else 1.0 for p in (visible, SERIOUS)]
-            scores = [(loss, max(least, _loss_of_one(loss, unit) * part)) for part in seen]
+            told = _predicted(loss)
+            scores = [(told, max(least, _loss_of_one(loss, unit) * part)) for part in seen]
         gains = [
             float(
                 batch.improvement(score, w, constant, ClampedMean(bound)).release(noise)[0] / bound
@@ -103,6 +112,13 @@ def no_finer(multiplier: float, problem: Problem, enough: int = ENOUGH) -> Gauss
     """Noise of this multiplier, but not less than n / ``enough``."""
     least = problem.n / problem.max_rows / enough
     return GaussianNoise(max(multiplier, least) if multiplier > 0 else 0.0)
+
+
+def _predicted(loss: Loss) -> Loss:
+    """The loss of predictions, which for counts have an end where margins have none."""
+    if not isinstance(loss, PoissonLoss):
+        return loss
+    return PredictedCount(mean=loss.mean or 1.0, highest=loss.highest)
 
 
 def _loss_of_one(loss: Loss, unit: float) -> float:

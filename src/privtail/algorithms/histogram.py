@@ -26,6 +26,12 @@ LIKELY = 2.6
 Of d columns the prior of the farthest exponents is lower by 1/d, that of those near 1 as it was.
 """
 
+BESIDE = 6.0
+"""By so much more, squared, the rest of a column must stand out of which zeros show.
+
+Were its unit that of a run of noise, the few records with another value might be endless rows.
+"""
+
 INSIDE = 3.7
 """The same for cells of a closer look at a column, which is known to lie there."""
 
@@ -165,7 +171,7 @@ class Histogram:
         cells, kept = self.cells, self.above_noise(n)
         if kept.any() and not cells.without_zeros(kept).any():
             rest = replace(self, counts=cells.without_zeros(self.counts))
-            kept = kept + rest.surest_run()
+            kept = kept + rest.surest_run(doubt=BESIDE)
         total = kept.sum()
         if total <= 0:
             return None
@@ -208,15 +214,16 @@ class Histogram:
             runs[zero + 1 :] += 2 * len(counts)
         return np.where(likely & np.isin(runs, runs[counts > 6 * self.std]), counts, 0.0)
 
-    def surest_run(self, least: float = 0.0) -> Doubles:
+    def surest_run(self, least: float = 0.0, doubt: float = 0.0) -> Doubles:
         """Counts in the run of bounded cells that stands out most from the noise; 0 elsewhere.
 
-        All are 0 if no run that holds ``least`` records is sure.
+        All are 0 if no run that holds ``least`` records is sure, by ``doubt`` more than is needed.
         """
         nothing = np.zeros_like(self.counts)
         if self.std == 0:
             return nothing
-        best, chosen, needed = 0.0, self.cells.sides[0][:0], self.cells.needed(self.columns)
+        best, chosen = 0.0, self.cells.sides[0][:0]
+        needed = self.cells.needed(self.columns) + doubt
         for side in self.cells.sides:
             std = self.std * math.sqrt(side.shape[1])
             height, run = _most_significant(self.counts[side].sum(axis=1), std, least, needed)

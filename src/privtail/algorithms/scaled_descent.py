@@ -63,6 +63,12 @@ CASUAL = 2.0
 The other choice is a part of the same move, so one deviation of the noise decides.
 """
 
+MANY_ENOUGH = 10
+"""With fewer features than these a comparison with a constant of numbers is dearer.
+
+Slopes are found with so much noise that the usual one does not see their gain.
+"""
+
 UNCLAMPED = 4.0
 """Gains of counts are clamped late: their mean is bought at so many times the price."""
 
@@ -115,7 +121,8 @@ class ScaledDescent:
     sparsity : how many features may be used; None for all.
     scale_share, selection_share, moment_share, size_share, level_share, comparison_share : parts of
         the descent's variance budget for stages 1 (each look at the scales; the selection), 3, 5,
-        2 and 7 (each), and 8 (a quarter of it for 6); they take less where less is enough.
+        2 and 7 (each), and 8 (a quarter of it for 6; of numbers more, with fewer features than
+        `MANY_ENOUGH`); they take less where less is enough.
 
     **Privacy.** Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
     (target or labels, sizes), second moments of rows of length R, sqrt 2 R^2/n; ``steps`` gradients
@@ -143,7 +150,7 @@ class ScaledDescent:
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The eight stages."""
         if self._alone(multiplier, problem):
-            return self._constant.plan(self._whole(multiplier), problem)
+            return self._constant.plan(self._whole(multiplier, problem), problem)
         short, usual, wide = self._phases(multiplier, problem)
         descent = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
         plan = compose(
@@ -155,9 +162,11 @@ class ScaledDescent:
             (Round(events=(descent,), times=short),),
             Sizes.plan(self._sizes(multiplier, problem), problem),
             (Round(events=(descent,), times=usual + wide),),
-            self._bold.plan(CASUAL * self._comparison(multiplier), problem) if wide else (),
+            self._bold.plan(CASUAL * self._comparison(multiplier, problem), problem)
+            if wide
+            else (),
             self._end(multiplier).plan(problem) if self._least(problem) else (),
-            self._sure.plan(self._comparison(multiplier), problem),
+            self._sure.plan(self._comparison(multiplier, problem), problem),
         )
         return tuple(r for r in plan if r.times)
 
@@ -174,7 +183,7 @@ class ScaledDescent:
         loss = self.takes(loss, problem)
         require(domain, *self.needs, needed_by="ScaledDescent")
         if self._alone(multiplier, problem):
-            return self._constant.run(curator, loss, self._whole(multiplier), start)
+            return self._constant.run(curator, loss, self._whole(multiplier, problem), start)
         standard = self._standard(curator, loss, multiplier)  # 1
         given, loss = loss, standard.loss(loss)
         w, begin, rare = self._begun(curator, loss, standard, multiplier, start)  # 2
@@ -206,7 +215,7 @@ class ScaledDescent:
         constant = without_slopes(begin if known else w, problem)
         better = self._sure.run(  # 8
             curator, loss, w, constant, standard.deviation if wide else standard.unit,
-            self._comparison(multiplier), math.sqrt(sizes.mean_square()) if wide else 0.0,
+            self._comparison(multiplier, problem), math.sqrt(sizes.mean_square()) if wide else 0.0,
         )  # fmt: skip
         doubts = standard.doubts(better)
         return Result(
@@ -235,10 +244,10 @@ class ScaledDescent:
         least = self._price(2 * LARGEST_SHARE, multiplier).multiplier
         return self._numbers(problem) and least > self._looks.sharp(problem)
 
-    def _whole(self, multiplier: float) -> float:
+    def _whole(self, multiplier: float, problem: Problem) -> float:
         """Noise of one gradient that costs what all stages cost where labels and scales do most."""
         descent = 1 + self.moment_share + self.size_share + self.level_share
-        share = LARGEST_SHARE + LARGEST_LEVEL + descent + 2 * self.comparison_share
+        share = LARGEST_SHARE + LARGEST_LEVEL + descent + 2 * self._gain_share(problem)
         return self._price(share, multiplier).multiplier
 
     @property
@@ -269,9 +278,15 @@ class ScaledDescent:
     def _bold(self) -> Comparison:
         return Comparison(targets=self.targets, deviations=1.0)
 
-    def _comparison(self, multiplier: float) -> float:
-        share = self.comparison_share * (UNCLAMPED if self.targets == "count" else 1.0)
-        return self._price(share, multiplier).multiplier
+    def _comparison(self, multiplier: float, problem: Problem) -> float:
+        return self._price(self._gain_share(problem), multiplier).multiplier
+
+    def _gain_share(self, problem: Problem) -> float:
+        """Of each gain that stage 8 buys."""
+        if self.targets == "count":
+            return self.comparison_share * UNCLAMPED
+        few = max(1.0, MANY_ENOUGH / problem.d) if self.targets == "real" else 1.0
+        return self.comparison_share * few
 
     def _phases(self, multiplier: float, problem: Problem) -> tuple[int, int, int]:
         """Steps of stages 4, 5 and 6; with little budget none would be of use in the last."""
@@ -387,5 +402,5 @@ class ScaledDescent:
         whole: Doubles, sure: Doubles, widest: float,
     ) -> bool:  # fmt: skip
         """Whether the mean loss gains from the whole of a move, beyond what is sure of it."""
-        noise = CASUAL * self._comparison(multiplier)
+        noise = CASUAL * self._comparison(multiplier, curator.problem)
         return self._bold.run(curator, loss, whole, sure, standard.deviation, noise, widest)

@@ -26,6 +26,7 @@ from privtail.losses import (
     GeneralLoss,
     LogTruncatedLoss,
     Loss,
+    PredictedCount,
     RelativeHuberLoss,
     WeightedLoss,
     WrongLabel,
@@ -43,6 +44,7 @@ BUILT_IN = frozenset(
     {
         *(type(loss) for loss in LOSSES),
         LogTruncatedLoss,
+        PredictedCount,
         RelativeHuberLoss,
         WeightedLoss,
         WrongLabel,
