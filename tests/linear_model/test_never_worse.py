@@ -146,3 +146,19 @@ def test_a_far_target_is_found_with_little_budget(far):
     X, y = rng.normal(size=(2_000, 3)), far + rng.normal(size=2_000)
     for seed in range(10):
         assert ratio(X, y, 0.1, seed) < 1.2
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+def test_more_budget_does_not_turn_a_good_model_into_a_constant(epsilon):
+    """A few counts that are expected far above any that was seen decided against all others."""
+    kept = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.lognormal(0.0, 2.0, (10_000, 3))
+        effect = np.tanh((np.log(X) / 2).sum(axis=1) / 2) * 2
+        y = rng.poisson(np.exp(1 + 0.5 * effect)).astype(float)
+        model = DPPoissonRegressor(
+            epsilon=epsilon, alpha=0.0, noise="simulated", random_state=seed
+        ).fit(X, y)
+        kept += model.coef_.any()
+    assert kept >= 4
