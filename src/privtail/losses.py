@@ -437,7 +437,7 @@ class WrongLabel:
 class PredictedCount:
     """`PoissonLoss` of what is predicted, exp(``highest``) at most: a score, as `WrongLabel`."""
 
-    mean: float
+    mean: float | None
     highest: float
 
     name: ClassVar[str] = "predicted count"

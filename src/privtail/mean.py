@@ -82,7 +82,7 @@ class MeanEstimate:
     Attributes
     ----------
     value : float for one column given as a vector, else (d,).
-    noise_std : standard deviation of the privacy noise in ``value``, same shape; known publicly.
+    noise_std : standard deviation of the privacy noise in ``value``, same shape; may be published.
     sampling_std : estimate of the standard deviation that sampling brings into ``value``: bought
         deviation / sqrt(n). NaN where nothing was bought that tells: with a ``threshold``, with
         groups whose median is taken, for persons, whose rows are not independent, and for columns
@@ -163,8 +163,10 @@ def private_mean(
     statement's notes say when columns may not have been found.
 
     A count of the rows that count (every number of theirs is finite, and they are among
-    ``max_rows`` of their person) is bought at 3 % of the price of the mean. Where it is below n by
-    more than three deviations of its noise, the mean is that of these rows, and a note says so.
+    ``max_rows`` of their person) is bought at 3 % of the price of the mean (under zero-out, 6 %).
+    Where it is below n by more than three deviations of its noise, the mean is that of these rows,
+    and a note says so. Where fewer are missing than that, the mean is so much nearer to the coarse
+    centre; of sparse records, which cannot be centred, to zero.
 
     Sizes are told apart from 2^-64 (5.4e-20) to 2^64 (1.8e19). Smaller values are not told from
     zero: where nothing else shows, the noise is that of a column whose values reach 1. A column
@@ -382,10 +384,8 @@ class _Mean:
             value, std = stage.run(curator, multiplier, scales * threshold, centres, part)
         else:
             curator.transform(1 / scales, -centres / scales)
-            answer, noise = (
-                curator.everyone().means(self._mean(threshold)),
-                GaussianNoise(multiplier),
-            )
+            answer = curator.everyone().means(self._mean(threshold))
+            noise = GaussianNoise(multiplier)
             value = centres + scales * answer.release(noise) / part
             std = noise.event(answer.sensitivity).std * scales / part
         std = np.hypot(std, (value - centres) * part_std / part)
@@ -403,7 +403,7 @@ class _Mean:
         return (unseen,) * (hidden > 0) + (UNSURE,) * unsure
 
     def _counting(self, multiplier: float) -> GaussianNoise:
-        return GaussianNoise(multiplier / math.sqrt(COUNT_SHARE))
+        return GaussianNoise(multiplier / math.sqrt(2 * COUNT_SHARE))
 
     def _part(self, curator: Curator, multiplier: float) -> tuple[float, float]:
         """Part of the n rows that counts and its deviation; each of them is in one of two cells."""

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from privtail.algorithms.histogram import POWERS, described
+from privtail.algorithms.histogram import POWERS, described, part_that_counts
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.mean import private_mean
 from privtail.trusted.budget import Budget
@@ -258,3 +258,14 @@ def test_looks_at_features_that_need_not_go_closer_add_up():
     ]
     assert tails[0] == pytest.approx(tails[2], rel=0.2)
     assert tails[1] < 0.5 * tails[0]
+
+
+def test_a_part_that_counts_is_a_part_whatever_the_noise():
+    for counts, std, n in (([-40.0, -10.0], 20.0, 50), ([0.0], 30.0, 100), ([-1e9], 1.0, 100)):
+        part, deviation = part_that_counts(np.array(counts), std, n)
+        assert 0 < part <= 1
+        assert (part == 1) == (deviation == 0)
+    assert part_that_counts(np.array([30.0, 30.0]), 2.0, 100) == pytest.approx(
+        (0.6, 0.0283), rel=1e-2
+    )
+    assert part_that_counts(np.array([96.0]), 2.0, 100) == (1.0, 0.0)

@@ -448,6 +448,17 @@ def test_missing_rows_do_not_pull_the_intercept_of_least_squares():
     assert np.abs(np.array(found) - math.exp(2.5)).max() < 0.6
 
 
+def test_missing_rows_do_not_pull_the_constant_that_slopes_are_compared_with():
+    """It would be 9.8 of 12.2, and noise in slopes would be kept for the sake of the intercept."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100_000, 3)), rng.lognormal(2.0, 1.0, 100_000)
+    X[rng.random(len(X)) < 0.5, 0] = np.nan
+    for seed in range(3):
+        model = DPLinearRegression(epsilon=1.0, noise="simulated", random_state=seed).fit(X, y)
+        assert not model.coef_.any()
+        assert abs(model.intercept_ - math.exp(2.5)) < 1.0
+
+
 def test_one_feature_that_does_not_show_does_not_hide_the_others():
     """Noise hides a feature or two of ten, of units from 1e-6 to 1e6, in most of these fits.
 

@@ -118,7 +118,7 @@ def _predicted(loss: Loss) -> Loss:
     """The loss of predictions, which for counts have an end where margins have none."""
     if not isinstance(loss, PoissonLoss):
         return loss
-    return PredictedCount(mean=loss.mean or 1.0, highest=loss.highest)
+    return PredictedCount(mean=loss.mean, highest=loss.highest)
 
 
 def _loss_of_one(loss: Loss, unit: float) -> float:

@@ -35,7 +35,7 @@ Were its unit that of a run of noise, the few records with another value might b
 INSIDE = 3.7
 """The same for cells of a closer look at a column, which is known to lie there."""
 
-FEWER = 3.0
+SURELY = 3.0
 """So many deviations of its noise below n, the sum of all cells is believed to be less than n."""
 
 SPREADS = (
@@ -253,16 +253,17 @@ def part_that_counts(counts: Doubles, std: float, n: int) -> tuple[float, float]
     1 and 0 if they may be all.
     """
     part, deviation = float(counts.sum()) / n, std * math.sqrt(len(counts)) / n
-    if 1 - part <= FEWER * deviation:
+    unsure = SURELY * deviation
+    if unsure >= 1 or 1 - part <= unsure:
         return 1.0, 0.0
-    return max(part, FEWER * deviation, 1 / n), deviation
+    return max(part, unsure, 1 / n), deviation
 
 
 def described(counts: Doubles, cells: Cells, std: float, n: int) -> Scales:
     """Describe columns of ``n`` records from counts (columns, cells) with noise ``std``.
 
-    A column that does not show gets the root mean square of all together for a scale: with one that
-    is too large it says little, with one that is too small it hides the others.
+    A column that does not show gets the deviation of all together for a scale: with one that is too
+    large it says little, with one that is too small it hides the others.
     """
 
     def pooled(rows: Doubles) -> Scales | None:

@@ -213,6 +213,9 @@ class ScaledDescent:
             w = end.run(curator, loss, w, widest, length=1 / sizes.part, doubt=1.0)
         known = self._numbers(problem) or self._labels or start is not None or not standard.seen
         constant = without_slopes(begin if known else w, problem)
+        if self._least(problem) and sizes.part < 1:
+            coarse = standard.start(problem, start)[-1]
+            constant[-1] = coarse + (constant[-1] - coarse) / sizes.part
         better = self._sure.run(  # 8
             curator, loss, w, constant, standard.deviation if wide else standard.unit,
             self._comparison(multiplier, problem), math.sqrt(sizes.mean_square()) if wide else 0.0,
@@ -285,7 +288,8 @@ class ScaledDescent:
         """Of each gain that stage 8 buys."""
         if self.targets == "count":
             return self.comparison_share * UNCLAMPED
-        few = max(1.0, MANY_ENOUGH / problem.d) if self.targets == "real" else 1.0
+        used = min(problem.d, self.sparsity or problem.d)
+        few = max(1.0, MANY_ENOUGH / used) if self.targets == "real" else 1.0
         return self.comparison_share * few
 
     def _phases(self, multiplier: float, problem: Problem) -> tuple[int, int, int]:

@@ -30,8 +30,8 @@ class Scales:
     tails : (columns,) distances from the centre to the outermost cell above its noise.
     lows, highs : (columns,) edges of the cells that hold the quartiles.
     reliable : (columns,) whether the histogram of the column rose above its noise. Where it did
-        not, the centre is 0, scale and deviation are the root mean square of all columns pooled,
-        and the tail is theirs (1 if nothing was seen).
+        not, the centre is 0, scale and deviation are the deviation of all columns pooled, and
+        the tail is theirs (1 if nothing was seen).
         A column whose histogram does not differ from those of most others is described by theirs.
     resolved : (columns,) whether the quantiles of the spread lie at least two cells apart.
     shown : (columns,) part of the records in cells above the noise.

@@ -63,8 +63,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     noise : ``"exact"`` or ``"simulated"`` (fast, seeded, not private).
     random_state : seed of public choices, and of simulated noise; a whole number or None.
     ledger : a shared `Ledger` that every fit is charged to, or the path of an existing one.
-    max_rows : with ``fit(X, y, groups)``: how many rows of one person count. Gradients divide
-        by all n rows, so choose it such that most rows count.
+    max_rows : with ``fit(X, y, groups)``: how many rows of one person count. Noise grows with
+        it; but gradients divide by all n rows, so most rows should count.
     """
 
     _: KW_ONLY

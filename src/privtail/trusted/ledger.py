@@ -402,7 +402,9 @@ def _slack(plan: list[dict[str, Any]], terms: Terms) -> float:
     return (failing + (1 + math.exp(terms.epsilon)) * 0.05 * roughness) * (1 + 1e-12)
 
 
-def as_ledger(ledger: Any) -> Ledger | Allowance | None:
+def as_ledger(
+    ledger: Ledger | Allowance | str | os.PathLike[str] | None,
+) -> Ledger | Allowance | None:
     """A ledger, or that of an existing file.
 
     Raises
