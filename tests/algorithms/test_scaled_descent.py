@@ -69,7 +69,7 @@ def test_the_plan_is_the_eight_stages():
     assert descent == pytest.approx(50 * (2 / 30) ** 2)
     shares = [mus[j] / descent for j in (1, 2, 6, 7, 8)]
     few = 10 / 3  # three features: gains cost as much more
-    assert shares == pytest.approx([0.05, 0.1, 0.025 * few, 0.05, 0.1 * few])
+    assert shares == pytest.approx([0.05, 0.1, 0.025, 0.05, 0.1 * few])
 
 
 def test_a_small_budget_finds_the_target_first():

@@ -58,7 +58,7 @@ SHARP = 20
 """A mean of the target with noise n over this is good enough for a constant."""
 
 CASUAL = 2.0
-"""Whether the mean loss gains from all of a move is asked with so many times the noise of stage 8.
+"""Whether the mean loss gains from all of a move is asked with so many times the noise of a gain.
 
 The other choice is a part of the same move, so one deviation of the noise decides.
 """
@@ -121,8 +121,8 @@ class ScaledDescent:
     sparsity : how many features may be used; None for all.
     scale_share, selection_share, moment_share, size_share, level_share, comparison_share : parts of
         the descent's variance budget for stages 1 (each look at the scales; the selection), 3, 5,
-        2 and 7 (each), and 8 (a quarter of it for 6; of numbers more, with fewer features than
-        `MANY_ENOUGH`); they take less where less is enough.
+        2 and 7 (each), and 8 (of numbers more, with fewer features than `MANY_ENOUGH`; a quarter
+        for 6); they take less where less is enough.
 
     **Privacy.** Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
     (target or labels, sizes), second moments of rows of length R, sqrt 2 R^2/n; ``steps`` gradients
@@ -162,9 +162,7 @@ class ScaledDescent:
             (Round(events=(descent,), times=short),),
             Sizes.plan(self._sizes(multiplier, problem), problem),
             (Round(events=(descent,), times=usual + wide),),
-            self._bold.plan(CASUAL * self._comparison(multiplier, problem), problem)
-            if wide
-            else (),
+            self._bold.plan(self._casual(multiplier), problem) if wide else (),
             self._end(multiplier).plan(problem) if self._least(problem) else (),
             self._sure.plan(self._comparison(multiplier, problem), problem),
         )
@@ -283,6 +281,9 @@ class ScaledDescent:
 
     def _comparison(self, multiplier: float, problem: Problem) -> float:
         return self._price(self._gain_share(problem), multiplier).multiplier
+
+    def _casual(self, multiplier: float) -> float:
+        return CASUAL * self._price(self.comparison_share, multiplier).multiplier
 
     def _gain_share(self, problem: Problem) -> float:
         """Of each gain that stage 8 buys."""
@@ -406,5 +407,5 @@ class ScaledDescent:
         whole: Doubles, sure: Doubles, widest: float,
     ) -> bool:  # fmt: skip
         """Whether the mean loss gains from the whole of a move, beyond what is sure of it."""
-        noise = CASUAL * self._comparison(multiplier, curator.problem)
+        noise = self._casual(multiplier)
         return self._bold.run(curator, loss, whole, sure, standard.deviation, noise, widest)
