@@ -186,10 +186,10 @@ def private_mean(
         Singhal, Ullman 2020, Algorithm 2), ``"coinpress"`` (Biswas et al. 2020). All find a coarse
         range first, then the mean.
     threshold : in the units of ``x``, around ``centre``; skips the private scales and the count: a
-        row that does not count is one at ``centre``. With
-        ``"coinpress"`` it bounds the deviation of every column, and half the distance of its mean
-        from the centre. `truncation_threshold`, `median_of_means_threshold` and
-        `projection_threshold` give those of the papers for known moments.
+        row that does not count is one at ``centre``. With ``"coinpress"`` it bounds the deviation
+        of every column, and half the distance of its mean from the centre. `truncation_threshold`,
+        `median_of_means_threshold` and `projection_threshold` give those of the papers for known
+        moments.
     centre : public point (number or (d,)) that a given ``threshold`` is measured from; 0 if None.
     blocks : number of groups whose median is taken; None for 15 with ``"ksu"``, else 1.
     smoothing : beta of the Catoni mean.

@@ -33,7 +33,7 @@ Were its unit that of a run of noise, the few records with another value might b
 """
 
 INSIDE = 3.7
-"""The same for cells of a closer look at a column, which is known to lie there."""
+"""As `SURE`, for cells of a closer look at a column, which is known to lie there."""
 
 SURELY = 3.0
 """So many deviations of its noise below n, the sum of all cells is believed to be less than n."""

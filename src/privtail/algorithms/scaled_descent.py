@@ -364,7 +364,7 @@ class ScaledDescent:
         return w, w, 1.0
 
     def _turning(self, constant: Doubles, problem: Problem) -> float:
-        """Margin that turns the constant's label; 1 for numbers, and at least."""
+        """Margin that turns the constant's label, at least 1; 1 for numbers."""
         return max(1.0, lead(constant[problem.d :])) if self._labels else 1.0
 
     def _metric(self, curator: Curator, standard: Standard, multiplier: float) -> Metric:
