@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 import typer
 
 from privtail.cli.console import show
-from privtail.cli.options import opened_ledger
 from privtail.errors import InvalidInput
 
 
@@ -41,10 +40,10 @@ def budget(
       privtail budget budget.jsonl --epsilon 3 --delta 1e-5
       privtail budget budget.jsonl
     """
-    from privtail.trusted.ledger import Ledger
+    from privtail.trusted.ledger import Ledger, existing
 
     if epsilon is None and delta is None:
-        ledger = opened_ledger(file)
+        ledger = existing(file)
     else:
         if epsilon is not None and epsilon < math.inf and delta is None and not file.exists():
             raise InvalidInput(

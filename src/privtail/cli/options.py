@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
@@ -67,7 +66,9 @@ class Promise:
     @property
     def account(self) -> Ledger | None:
         """The ledger, if one was named; raises InvalidInput if it cannot be used."""
-        return None if self.ledger is None else opened_ledger(self.ledger)
+        from privtail.trusted.ledger import existing
+
+        return None if self.ledger is None else existing(self.ledger)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,24 +184,6 @@ def _options(group: Any) -> Iterator[inspect.Parameter]:
             default=default,
             annotation=hints[field.name],
         )
-
-
-def opened_ledger(path: Path) -> Ledger:
-    """The ledger at this path.
-
-    Raises
-    ------
-    InvalidInput
-        If there is none, or it cannot be used.
-    """
-    from privtail.trusted.ledger import Ledger
-
-    if not path.exists():
-        raise InvalidInput(
-            f"There is no ledger {path}. Start one with the total that may ever be spent on these "
-            f"data: privtail budget {shlex.quote(str(path))} --epsilon 3 --delta 1e-5"
-        )
-    return Ledger(path)
 
 
 def promised(budget: Budget, noise: str) -> str:

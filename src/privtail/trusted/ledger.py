@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -419,9 +420,23 @@ def as_ledger(
             "ledger must be a Ledger, the path of one, or None: ledger=Ledger(epsilon=1.0, "
             "delta=1e-6)."
         )
-    if not os.path.exists(ledger):  # noqa: PTH110  a str or a path
+    return existing(ledger)
+
+
+def existing(path: str | os.PathLike[str]) -> Ledger:
+    """The ledger in this file.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none, or it cannot be used.
+    """
+    if not os.path.exists(path):  # noqa: PTH110  a str or a path
+        name = os.fspath(path)
         raise InvalidInput(
-            f"There is no ledger {os.fspath(ledger)!r}. Make it first: "
-            f"Ledger({os.fspath(ledger)!r}, epsilon=1.0, delta=1e-6)."
+            "There is no ledger",
+            f"{name!r}. Make it first: Ledger({name!r}, epsilon=1.0, delta=1e-6).",
+            cli=f"{name}. Start one with the total that may ever be spent on these data: "
+            f"privtail budget {shlex.quote(name)} --epsilon 3 --delta 1e-5",
         )
-    return Ledger(ledger)
+    return Ledger(path)
