@@ -43,7 +43,7 @@ SURE = 1 / 3
 What they show is that of the directions in which the path went: others may be flatter.
 """
 
-FEWER = 0.5
+STAYING = 0.5
 """Features leave halfway if no more than this part of them stay."""
 
 SHORTEST = 6
@@ -163,7 +163,7 @@ class AveragedDescent:
             likely = self._likely(half, trail)
             active = self._metric.active[: len(likely)]
             kept = active & (likely.max(axis=1) > 0.5)
-            if 0 < kept.sum() <= FEWER * active.sum():
+            if 0 < kept.sum() <= STAYING * active.sum():
                 w = self._shrunk(self._end(half, trail), likely * kept[:, None])
                 restrict(kept)
                 self._restrict(kept)
