@@ -75,7 +75,7 @@ class CoinPress:
             gamma = max(length, math.sqrt(d / (4 * slope)))
             curator.transform(1 / scales, -(centres / scales + c))
             answer = curator.everyone().means(ClippedMean(r + gamma))
-            std = noise.multiplier * answer.sensitivity.radius.l2 * answer.sensitivity.unit / part
+            std = noise.event(answer.sensitivity).std / part
             c = c + answer.release(noise) / part
             r = math.sqrt(1 / n / part + std**2) * length + d / (4 * gamma)
         return centres + scales * c, std * scales

@@ -62,11 +62,11 @@ class MedianOfNoisyMeans:
         Values are clamped to ``centres`` +- ``scales``; ``part`` of the n rows counts.
         """
         curator.transform(1 / scales, -centres / scales)
-        means, std = [], 0.0
+        noise, means, std = GaussianNoise(multiplier), [], 0.0
         for batch in curator.rounds(DisjointParts(self.groups), self.groups):
             answer = batch.means(ClampedMean(1.0))
-            std = multiplier * answer.sensitivity.radius.l2 * answer.sensitivity.unit
-            means.append(answer.release(GaussianNoise(multiplier)))
+            std = noise.event(answer.sensitivity).std
+            means.append(answer.release(noise))
         # The variance of a median of normals, exact for one group and for many.
         kept = math.sqrt(math.pi / 2 / (self.groups + math.pi / 2 - 1))
         return centres + scales * np.median(means, axis=0) / part, kept * std * scales / part
