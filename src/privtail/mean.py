@@ -33,7 +33,6 @@ from privtail.trusted.means import (
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
-_Doubles = NDArray[np.float64]
 Method = Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"]
 METHODS: tuple[Method, ...] = get_args(Method)
 GROUPS = 15
@@ -250,15 +249,8 @@ def mean_of(
         )
     groups = min(GROUPS, curator.problem.n) if method == "ksu" else 1
     groups = groups if blocks is None else blocks
-    fit = _Mean(method, threshold, _centre(centre, threshold, curator), groups, smoothing)
-    multiplier = curator.calibrate(lambda m: fit.plan(m, curator.problem))
-    value, std, deviations, reliable, part = fit.run(curator, multiplier)
-    n, notes = curator.problem.n, fit.doubts(multiplier, curator.problem, reliable)
-    counted = max(1, round(part * n))
-    notes += (FEWER.format(counted=counted, n=n),) * (counted < n)
-    known = reliable & (groups == 1) & (curator.problem.max_rows == 1)
-    sampling = np.where(known, deviations / math.sqrt(counted), math.nan)
-    return MeanEstimate(value, std, sampling, reliable, state(curator, notes))
+    point = _centre(centre, threshold, curator)
+    return _Mean(method, threshold, point, groups, smoothing).run(curator)
 
 
 def truncation_threshold(
@@ -362,11 +354,10 @@ class _Mean:
         count = Round(events=(self._counting(multiplier).event(problem.histogram(1, 1)),))
         return compose((count,), LOOKS.plan(self._scales(multiplier, problem), problem), last)
 
-    def run(
-        self, curator: Curator, multiplier: float
-    ) -> tuple[_Doubles, _Doubles, _Doubles, NDArray[np.bool_], float]:
-        """Means, their noise, deviations of columns, which are reliable, the part that counts."""
-        d, part, part_std = curator.problem.d, 1.0, 0.0
+    def run(self, curator: Curator) -> MeanEstimate:
+        """The mean, for the whole budget of the curator."""
+        multiplier = curator.calibrate(lambda m: self.plan(m, curator.problem))
+        n, d, part, part_std = curator.problem.n, curator.problem.d, 1.0, 0.0
         if self.threshold is not None:
             scales, centres, deviations = np.ones(d), self.centre, np.full(d, math.nan)
             reliable, threshold = np.ones(d, dtype=np.bool_), self.threshold
@@ -377,8 +368,7 @@ class _Mean:
             if curator.sparse:
                 found = _around_zero(found)
             centres, reliable = found.centres, found.reliable
-            least = multiplier * curator.problem.max_rows / curator.problem.n
-            scales, threshold = self._reach(found, least)
+            scales, threshold = self._reach(found, multiplier * curator.problem.max_rows / n)
         stage = self._stage()
         if stage is not None:
             value, std = stage.run(curator, multiplier, scales * threshold, centres, part)
@@ -389,7 +379,12 @@ class _Mean:
             value = centres + scales * answer.release(noise) / part
             std = noise.event(answer.sensitivity).std * scales / part
         std = np.hypot(std, (value - centres) * part_std / part)
-        return value, std, deviations, reliable, part
+        counted = max(1, round(part * n))
+        notes = self.doubts(multiplier, curator.problem, reliable)
+        notes += (FEWER.format(counted=counted, n=n),) * (counted < n)
+        known = reliable & (self.blocks == 1) & (curator.problem.max_rows == 1)
+        sampling = np.where(known, deviations / math.sqrt(counted), math.nan)
+        return MeanEstimate(value, std, sampling, reliable, state(curator, notes))
 
     def doubts(
         self, multiplier: float, problem: Problem, reliable: NDArray[np.bool_]
