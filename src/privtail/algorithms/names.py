@@ -155,11 +155,11 @@ def named(
     make = NAMES[name]
 
     def algorithm(problem: Problem, unit: float) -> Algorithm:
+        if make is _aggregated and outputs is not None:
+            problem = replace(problem, outputs=outputs)
         made = make(problem, unit, budget, curvature)
-        if isinstance(made, AggregatedMinimizer) and outputs is not None:
-            return make(replace(problem, outputs=outputs), unit, budget, curvature)
-        if sparsity is None or not isinstance(made, SparsePeeling):
-            return made
-        return replace(made, peeling=OneShotPeeling(sparsity=min(sparsity, problem.d)))
+        if isinstance(made, SparsePeeling) and sparsity is not None:
+            return replace(made, peeling=OneShotPeeling(sparsity=min(sparsity, problem.d)))
+        return made
 
     return Standardized(make=algorithm, targets=targets)
