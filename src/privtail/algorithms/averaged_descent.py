@@ -293,11 +293,8 @@ class AveragedDescent:
 
     def _block(self, d: int) -> int:
         """Directions that are judged together: all where slopes may not move one by one."""
-        return BLOCK if isinstance(self._slopes, Unconstrained | L2) else d + 1
-
-    @property
-    def _slopes(self) -> Domain:
-        return self._domain.domain if isinstance(self._domain, Slopes) else self._domain
+        domain = self._domain.domain if isinstance(self._domain, Slopes) else self._domain
+        return BLOCK if isinstance(domain, Unconstrained | L2) else d + 1
 
 
 def _mixed(before: Doubles, after: Doubles, shares: Doubles) -> Doubles:
