@@ -13,13 +13,12 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from privtail.algorithms.few_or_all import FewOrAll
-from privtail.algorithms.protocol import Algorithm, require_loss
+from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.algorithms.short_descent import ShortDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateLinearModel, require_number
-from privtail.linear_model.planning import FitPlan
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss, WeightedLoss
 from privtail.model import Link
 from privtail.trusted.accountants import calibrate
@@ -141,6 +140,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     def _curvature(self) -> float:
         return 0.5
 
+    def _loss(self) -> Loss:
+        return _loss(self._room(), None)
+
+    def _room(self) -> int:
+        """How many labels a plan has room for."""
+        declared = self._declared()
+        return MOST_CLASSES if declared is None else len(declared)
+
     def _domain(self, n: int) -> Domain:
         return Unconstrained()
 
@@ -172,11 +179,10 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         self, algorithm: Algorithm, problem: Problem
     ) -> tuple[Problem, Callable[[float], Plan]]:
         """Labels from a share of the budget, then the fit, planned for up to 64 classes."""
-        declared = self._declared()
         first: Plan = ()
-        count = MOST_CLASSES if declared is None else len(declared)
+        count = self._room()
         problem = replace(problem, outputs=outputs_of(count))
-        if declared is None:
+        if self.classes is None:
             labels = self._labels(problem).event(problem.labels())
             first = (Round(events=(labels,)),)
 
@@ -186,13 +192,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             return compose(first, self._counting(problem), _cushioned(fit) if first else fit)
 
         return problem, make
-
-    def planned(self, problem: Problem) -> FitPlan:
-        """The calibrated plan of a fit; the same before and with the data."""
-        declared = self._declared()
-        loss = _loss(MOST_CLASSES if declared is None else len(declared), None)
-        require_loss(self._algorithm(), loss, problem)
-        return super().planned(problem)
 
     def _most_outputs(self) -> int | None:
         return outputs_of(MOST_CLASSES) if self.classes is None else None

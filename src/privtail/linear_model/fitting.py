@@ -253,6 +253,7 @@ class PrivateLinearModel(PrivateEstimator):
     def planned(self, problem: Problem) -> FitPlan:
         """The calibrated plan of a fit; the same before and with the data."""
         algorithm, budget = self._algorithm(), self._budget()
+        require_loss(algorithm, self._loss(), problem)
         require(self._domain(problem.n), *algorithm.needs, needed_by=type(algorithm).__name__)
         problem, make = self._releases(algorithm, problem)
         multiplier = calibrate(make, budget)
@@ -286,6 +287,10 @@ class PrivateLinearModel(PrivateEstimator):
         return LaplaceNoise(1 / (self.count_invalid * self.epsilon))
 
     # ---------------------------------------------------------------- the parts of a model
+
+    @abstractmethod
+    def _loss(self) -> AnyLoss:
+        """What is minimised; of labels without weights, and with room for those still to buy."""
 
     @abstractmethod
     def _domain(self, n: int) -> Domain:
@@ -497,18 +502,9 @@ class PrivateLinearModel(PrivateEstimator):
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     """Abstract: a model of one number."""
 
-    @abstractmethod
-    def _loss(self) -> AnyLoss:
-        """What is minimised."""
-
     def objective(self) -> AnyLoss:
         """The loss whose mean is minimised."""
         return self._loss()
-
-    def planned(self, problem: Problem) -> FitPlan:
-        """The calibrated plan of a fit; the same before and with the data."""
-        require_loss(self._algorithm(), self._loss(), problem)
-        return super().planned(problem)
 
     def _domain(self, n: int) -> Domain:
         return Unconstrained()
