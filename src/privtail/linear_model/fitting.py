@@ -347,11 +347,7 @@ class PrivateLinearModel(PrivateEstimator):
         super()._require_parameters()
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise InvalidInput(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
-        if self.categories is not None and not isinstance(self.categories, Mapping):
-            raise InvalidInput(
-                "categories must map a column to its list of values, for example "
-                'categories={"city": ["Rome", "Oslo"]}.'
-            )
+        require_categories(self.categories)
         self._domain(1)
 
     def _curate(
