@@ -135,15 +135,15 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         candidates, labels = self._candidates(), _labels(self.estimator)
         loss = _score(self.estimator, labels)
         self._require_target(y)
-        categories = self.estimator.categories
+        categories = self.estimator.categories or {}
         if isinstance(X, TableFile):
             if isinstance(groups, str):
                 X, groups = X.without(groups), person_ids(X.path, groups)
-            X, categories = X.declaring(categories or {}), None
+            X, categories = X.declaring(categories), {}
         if self.invalid == "raise":
             X, y = as_plain_numbers(X), as_plain_numbers(y) if labels is None else y
         curator = self._entrusted(
-            X, y, groups, categories or {}, intercept=True, outputs=loss.outputs, classes=labels
+            X, y, groups, categories, intercept=True, outputs=loss.outputs, classes=labels
         )
         search = TrialSearch(
             curator, X, y, self._held_out(curator.problem.n),
