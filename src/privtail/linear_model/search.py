@@ -203,7 +203,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             )
         if not self.param_grid:
             raise InvalidInput('param_grid needs values to try: {"alpha": [0.1, 1.0, 10.0]}.')
-        found = []
+        found, known = [], self.estimator.get_params()
         try:
             grid = ParameterGrid(self.param_grid)
         except (TypeError, ValueError) as error:
@@ -212,6 +212,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             for name in sorted(BUDGETED & set(params)):
                 raise InvalidInput(
                     f"{name} is not searched: it is the search's own, or decides what is released."
+                )
+            for name in sorted(params.keys() - known.keys()):
+                raise InvalidInput(
+                    f"param_grid names {name!r}, which is no parameter of "
+                    f"{type(self.estimator).__name__}. A search tries values of: "
+                    f"{', '.join(sorted(known.keys() - BUDGETED))}."
                 )
             model = clone(self.estimator).set_params(
                 **params, delta=self.delta, neighbours=self.neighbours, noise=self.noise,
