@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import NotReleased
+from privtail.errors import InvalidInput, NotReleased
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
@@ -78,6 +78,11 @@ def arrow_objects(column: Any) -> NDArray[Any]:
     import pyarrow as pa
 
     column = decoded(column)
+    if not is_label(column.type):
+        raise InvalidInput(
+            f"A column of labels or ids holds values of type {column.type}, not numbers or text. "
+            "Turn it into one of these."
+        )
     if not (is_plain(column.type) or is_bytes(column.type)):
         column = column.cast(pa.string())
     return np.fromiter(column.to_pylist(), dtype=object, count=len(column))
@@ -147,6 +152,13 @@ def is_text(arrow: Any) -> bool:
 def is_plain(arrow: Any) -> bool:
     """Whether an Arrow type is text, a number or Boolean."""
     return is_text(arrow) or is_number(arrow) or str(arrow) == "bool"
+
+
+def is_label(arrow: Any) -> bool:
+    """Whether cells of an Arrow type can be compared: no lists, records or intervals."""
+    import pyarrow.types as kind
+
+    return not (kind.is_nested(arrow) or kind.is_run_end_encoded(arrow) or kind.is_interval(arrow))
 
 
 def is_bytes(arrow: Any) -> bool:

@@ -35,6 +35,7 @@ from privtail.trusted.records.arrow import (
     arrow_ids,
     decoded,
     distinct,
+    is_label,
     is_number,
     is_plain,
     is_text,
@@ -398,10 +399,10 @@ class TableFile:
         InvalidInput
             If its cells are no labels, such as lists; now, since a fit would fail after the charge.
         """
-        import pyarrow.types as kind
+        import pyarrow as pa
 
         found = self._type(name)
-        if kind.is_nested(found) or kind.is_run_end_encoded(found):
+        if isinstance(found, pa.BaseExtensionType) or not is_label(found):
             raise self._unusable(name, found)
         if self._delimiter or not (self._is_truth(name) or self._is_number(name)):
             return np.dtype(object)
