@@ -222,6 +222,20 @@ def test_where_no_theory_gives_intervals_for_slopes():
     )
 
 
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPLogisticRegression])
+@pytest.mark.parametrize("epsilon", [0.2, 3.0])
+def test_nothing_bounds_the_slope_of_a_feature_that_is_not_used(kind, epsilon):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(5_000, 2)), np.zeros(5_000)])
+    y = X @ [1.0, 2.0, 0.0] + 0.1 * rng.normal(size=5_000)
+    declared = {"classes": [0, 1]} if kind is DPLogisticRegression else {}
+    y = (y > 0).astype(int) if declared else y
+    model = kind(epsilon=epsilon, **declared, **SIMULATED).fit(X, y)
+    low, high = model.conf_int().reshape(3, 2).T
+    assert np.isfinite(high[:2] - low[:2]).all()
+    assert (model.coef_.ravel()[2], low[2], high[2]) == (0, -math.inf, math.inf)
+
+
 def test_intervals_for_means_cover():
     """Two-sided binomial band of chance 1e-6 around .95, for 200 tables of 3 columns."""
     rng = np.random.default_rng(5)

@@ -26,7 +26,8 @@ class Result:
     highest : the margin beyond which a prediction of counts is cut.
     scales : (d,) released scales of the features; None where they were not asked for.
     noise : (d,) standard deviations of what noise adds to the slopes, in scales of the target per
-        scale of the feature, for a convex loss about at most; None where it is not known.
+        scale of the feature, for a convex loss about at most; inf of a feature that is not used;
+        None where it is not known.
     threshold : from where the released model's Huber loss was linear, in units of the target; None
         where it was not chosen.
     notes : sentences for the statement about what was found.

@@ -222,7 +222,7 @@ class ScaledDescent:
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
             unit=standard.unit, scales=standard.scales,
-            noise=np.zeros(problem.d) if doubts else descent.noise / standard.unit, notes=doubts,
+            noise=np.zeros(problem.d) if doubts else standard.stated(descent.noise), notes=doubts,
             threshold=loss.threshold if isinstance(loss, HuberLoss) else None,
         )  # fmt: skip
 

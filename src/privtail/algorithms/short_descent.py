@@ -217,7 +217,7 @@ class ShortDescent:
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
             unit=unit, scales=standard.scales,
-            noise=np.where(active, 0.0 if doubts else noise / unit, 0.0), notes=doubts,
+            noise=np.zeros(problem.d) if doubts else standard.stated(noise), notes=doubts,
         )  # fmt: skip
 
     def _centred(self, curator: Curator, found: Scales, multiplier: float) -> Scales:

@@ -112,6 +112,13 @@ class Standard:
             return ()
         return (NO_GAIN if self.resolved else NO_SCALE,)
 
+    def stated(self, noise: Doubles) -> Doubles:
+        """``noise`` (d,) of slopes, in scales of the target; inf of a feature that is not used.
+
+        Whether it is was told by a noisy histogram: nothing bounds what its slope would be.
+        """
+        return np.where(self.scales < BEYOND, noise / self.unit, np.inf)
+
     def raw(self, w: Doubles, problem: Problem) -> Doubles:
         """Parameters of the raw features."""
         w = w.copy()
