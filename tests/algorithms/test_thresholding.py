@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privtail.algorithms.few_or_all import CROWDED, CROWDED_LABELS, MANY, FewOrAll
-from privtail.algorithms.metric import Metric
+from privtail.algorithms.metric import Metric, symmetric
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.algorithms.thresholding import probabilities
 from privtail.domains import L1Ball
@@ -85,6 +85,20 @@ def test_a_restricted_metric_is_that_of_the_features_that_stay():
     assert fewer.deviations(whole.carried(np.ones(7), fewer), 6)[[0, 1]] == pytest.approx(
         slope[[0, 1]], rel=0.35
     )
+
+
+def test_noise_is_no_curvature_where_features_cancel():
+    """In half of the metrics the direction without any seems to have some."""
+    flat, seeming, counted = np.array([1, -1, 0, 0]) / np.sqrt(2), 0, 0
+    moments = np.eye(4) - np.outer(flat, flat)
+    for seed in range(200):
+        noise = symmetric(np.random.default_rng(seed).normal(0, 0.03, 10), 4)
+        metric = Metric._of(moments + noise, 0.03, np.ones(4, dtype=np.bool_), 2.0)
+        assert metric.sure_rates[:3] == pytest.approx(metric.rates[:3], rel=0.2)
+        seeming += metric.rates[-1] > 0
+        counted += metric.sure_rates[-1] > 0
+    assert seeming > 60
+    assert counted < 30
 
 
 def sparse_problem(n=4_000, d=80, seed=0):

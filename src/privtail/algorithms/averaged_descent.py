@@ -40,7 +40,8 @@ DOUBT = 2.0
 SURE = 1 / 3
 """Part of the curvature that gradients show on which the stated noise counts.
 
-What they show is that of the directions in which the path went: others may be flatter.
+What they show is that of the directions in which the path went: others may be flatter. Less counts
+where noise may be more than the rest of what second moments show of a direction.
 """
 
 STAYING = 0.5
@@ -243,8 +244,9 @@ class AveragedDescent:
     def _end(self, phase: _Phase, trail: _Trail) -> Doubles:
         """The average of the last iterates; from now on its noise is that of the start."""
         shown = self._shown(phase, trail)
-        sure = 0.0 if phase.shrinking else SURE
-        self._noise = self._after(phase, self._noise, sure * shown * self._metric.rates)
+        rates = np.minimum(SURE * self._metric.rates, self._metric.sure_rates)
+        sure = 0.0 if phase.shrinking else shown
+        self._noise = self._after(phase, self._noise, sure * rates)
         self._guess = self._after(phase, self._guess, shown)
         return self._mean(phase, trail)
 

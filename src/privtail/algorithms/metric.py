@@ -139,8 +139,22 @@ class Metric:
 
     @property
     def rates(self) -> Doubles:
-        """(r,) parts by which a step of 1 surely contracts each principal direction."""
+        """(r,) parts by which a step of 1 contracts each principal direction, by what was seen."""
         return np.maximum(0.0, 1 - self.hidden / self.values)
+
+    @property
+    def sure_rates(self) -> Doubles:
+        """(r,) the same, counting on no more curvature than there is whatever noise did.
+
+        The k-th smallest that was seen is at most the k-th smallest that is there, and the largest
+        that noise shows in k directions: sqrt(2 k) deviations of an entry. In a direction in which
+        features cancel there is none, and noise walks on.
+        """
+        if self.moments.size == 0:
+            return np.zeros_like(self.values)
+        seen = np.sum(self.vectors * (self.moments @ self.vectors), axis=0)
+        noise = self.std * np.sqrt(2 * np.arange(len(seen), 0, -1))
+        return np.asarray(np.maximum(0.0, seen - noise) / self.values)
 
     def coordinates(self, move: Doubles, d: int) -> Doubles:
         """(r, K) of a move of the slopes (d, K) along the principal directions.
