@@ -3,7 +3,8 @@
     PYTHONPATH=src python benchmarks/intervals.py [RUNS]
 
 Means: tables are drawn anew, so sampling error counts. Slopes: one table, noise drawn anew; the
-centre is the mean of all runs, which is what the releases lead to without noise.
+centre is the mean of all runs that use the feature, which is what the releases lead to without
+noise.
 """
 
 from __future__ import annotations
@@ -45,17 +46,44 @@ def correlated(rng: np.random.Generator, size: tuple[int, int]) -> Any:
     return X
 
 
+def very_rare(rng: np.random.Generator, size: tuple[int, int]) -> Any:
+    """Normal features, and two that are 1 in 1 % of the rows."""
+    X = rng.normal(size=size)
+    X[:, 3:] = rng.binomial(1, 0.01, (size[0], 2))
+    return X
+
+
+def alike(rng: np.random.Generator, size: tuple[int, int]) -> Any:
+    """Normal features of which two are the same."""
+    X = rng.normal(size=size)
+    X[:, 4] = X[:, 3]
+    return X
+
+
+def one_hot(rng: np.random.Generator, size: tuple[int, int]) -> Any:
+    """A normal feature and all indicators of a category, which add up to the intercept's."""
+    X, rows = rng.normal(size=size), size[0]
+    X[:, 1:] = np.eye(size[1] - 1)[rng.choice(size[1] - 1, rows, p=[0.4, 0.3, 0.2, 0.1])]
+    return X
+
+
 DESIGNS: dict[str, Any] = {
     "normal": lambda rng, size: rng.normal(size=size),
     "t(3)": lambda rng, size: rng.standard_t(3, size),
     "t(3), correlated": correlated,
     "lognormal(0, 1.5)": lambda rng, size: rng.lognormal(0, 1.5, size),
     "rare binary": lambda rng, size: rng.binomial(1, 0.1, size).astype(float),
+    "very rare binary": very_rare,
+    "two alike": alike,
+    "one-hot": one_hot,
 }
 
 
 def slopes(runs: int, kind: Any, design: str, epsilon: float) -> tuple[float, float]:
-    """Coverage of `conf_int` for the noiseless slopes, and stated over actual deviation."""
+    """Coverage of `conf_int` for the noiseless slopes, and stated over actual deviation.
+
+    A feature that is zero in nearly all rows is not used in every run.
+    """
     rng = np.random.default_rng(0)
     X = DESIGNS[design](rng, (20_000, 5))
     signal = X @ [1.0, -1.0, 0.5, 0.0, 2.0]
@@ -69,10 +97,13 @@ def slopes(runs: int, kind: Any, design: str, epsilon: float) -> tuple[float, fl
     ]
     found = np.array([model.coef_.ravel() for model in models])
     ends = np.array([model.conf_int(LEVEL).reshape(-1, 2) for model in models])
-    centre = found.mean(axis=0)
+    stated = np.array([model.coef_noise_std_ for model in models])
+    used = np.isfinite(stated)
+    found, stated = (np.where(used, x, np.nan) for x in (found, stated))
+    centre = np.nanmean(found, axis=0)
     inside = (ends[..., 0] <= centre) & (centre <= ends[..., 1])
-    stated = np.mean([model.coef_noise_std_.mean() for model in models])
-    return float(inside.mean()), float(stated / found.std(axis=0, ddof=1).mean())
+    ratio = np.nanmean(stated, axis=0).mean() / np.nanstd(found, axis=0, ddof=1).mean()
+    return float(inside[used].mean()), float(ratio)
 
 
 def main(runs: int) -> None:
