@@ -412,10 +412,11 @@ class PrivateLinearModel(PrivateEstimator):
         released numbers alone and costs nothing. Sampling error, clipping and the noise of bought
         scales are not in it: it is no interval for the slope of a population.
 
-        Of columns that say the same (two alike; all indicators of a category beside an intercept)
-        noise alone decides who has which slope: intervals are wide, and hold in about 9 of 10 fits.
-        A feature that is zero in about 99 % of the rows or more may not be used: then its slope is
-        zero, and its interval without ends.
+        Which slopes columns have that say the same (two alike; all indicators of a category beside
+        an intercept) is left to noise, also to that of bought second moments, which is not in it
+        either: there intervals are wide, and those of 95 % hold in 88 % to 100 % of the fits. A
+        feature that is zero in about 99 % of the rows may not be used, nor may one of which noise
+        hides the rest: then its slope is zero, and its interval has no ends.
 
         Raises
         ------
