@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from PIL import Image
@@ -56,6 +57,16 @@ def test_what_is_within_noise():
     values, noise = np.array([0.0, 1.9, -2.1, 5.0]), np.array([0.0, 1.0, 1.0, 0.0])
     found = picture.Coefficients(list("abcd"), values, noise)
     assert found.within.tolist() == [True, True, False, False]
+
+
+def test_a_feature_that_is_not_used_is_drawn_without_a_bar():
+    values, noise = np.array([2.0, 0.0, 1.0]), np.array([0.1, np.inf, np.nan])
+    _, axes = plt.subplots()
+    picture.Coefficients(list("abc"), values, noise).draw(axes)
+    assert [text.get_text() for text in axes.texts] == ["1", "2 ± 0.1", "0"]
+    bars = [bar.get_segments()[0] for bar in axes.collections]
+    assert [round(float(np.ptp(bar[:, 0]))) for bar in bars] == [0, 2 * picture.WITHIN, 0]
+    plt.close()
 
 
 def test_long_names_keep_both_ends():

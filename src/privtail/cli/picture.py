@@ -46,8 +46,8 @@ class Coefficients:
     Attributes
     ----------
     names : of the coefficients.
-    values, noise : (len(names),); noise is public, 0 where there is none, and NaN where its size is
-        not known.
+    values, noise : (len(names),); noise is public, 0 where there is none, inf of a feature that
+        is not used, and NaN where its size is not known.
     """
 
     names: Sequence[str]
@@ -77,12 +77,12 @@ class Coefficients:
         for row, j in enumerate(order):
             colour = GREY if self.within[j] else BLUE
             x = float(np.clip(self.ratios[j], -far, far))
-            bar = WITHIN if self.noise[j] > 0 else 0.0
+            bar = WITHIN if 0 < self.noise[j] < math.inf else 0.0
             axes.errorbar(
                 x, row, xerr=bar, fmt="o", color=colour, markersize=4.5, linewidth=1.4,
                 markerfacecolor="white" if self.within[j] else colour,
             )  # fmt: skip
-            known = not math.isnan(self.noise[j])
+            known = math.isfinite(self.noise[j])
             plus_minus = f" ± {_rounded(self.noise[j], 2)}" if known else ""
             axes.annotate(
                 f"{_rounded(self.values[j], 3)}{plus_minus}", (1, row), (6, 0),
