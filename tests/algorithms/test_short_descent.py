@@ -12,7 +12,12 @@ from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.algorithms.short_descent import ShortDescent, findable
 from privtail.domains import L2, Slopes, Unconstrained
 from privtail.errors import IncompatibleParts
-from privtail.linear_model import DPLogisticRegression, DPSparseClassifier, DPSparseRegressor
+from privtail.linear_model import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPSparseClassifier,
+    DPSparseRegressor,
+)
 from privtail.losses import GeneralLoss, LogisticLoss, MultinomialLoss, SquaredLoss, WeightedLoss
 from privtail.trusted.accountants import calibrate, cost
 from privtail.trusted.budget import Budget
@@ -231,3 +236,19 @@ def test_losses_by_record_are_refused():
     loss = GeneralLoss(value=lambda w, x, y: 0.0, gradient=lambda w, x, y: x)
     with pytest.raises(IncompatibleParts, match="margin"):
         algorithm.run(curator, loss, Unconstrained(), multiplier)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 0.6])
+@pytest.mark.parametrize("shift", [1e4, 3e5])
+def test_a_constant_is_found_however_far_from_zero(epsilon, shift):
+    """Without the steps it was off by up to 300 deviations; medians of five."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 146))
+    y = X[:, 0] + rng.normal(size=2_000) + shift
+    models = [
+        DPLinearRegression(epsilon=epsilon, random_state=seed, **SIMULATED).fit(X, y)
+        for seed in range(5)
+    ]
+    off = [abs(float(model.predict(X).mean()) - y.mean()) for model in models]
+    assert np.median(off) < 0.5
+    assert max(off) < 2.0

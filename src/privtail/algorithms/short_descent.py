@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.algorithms.averaged_descent import SHORT
 from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.frequencies import Frequencies, of_labels, sharp, sharpest
-from privtail.algorithms.level import Level
+from privtail.algorithms.level import TINY, Level
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.quantile_scales import QuantileScales
@@ -202,10 +202,14 @@ class ShortDescent:
             counts = self._frequencies(multiplier, problem).run(curator)
             constant = of_labels(counts, loss, problem)
             w = constant if start is None else w
-        w, noise = self._descent(  # 3
-            curator, loss, domain.scaled(1 / standard.scales), w,
-            multiplier, unit, active,
-        )  # fmt: skip
+        if standard.resolved:
+            w, noise = self._descent(  # 3
+                curator, loss, domain.scaled(1 / standard.scales), w,
+                multiplier, unit, active,
+            )  # fmt: skip
+        else:
+            w, noise = self._nearer(curator, w, multiplier, unit, active), np.zeros(problem.d)
+            constant = without_slopes(w, problem) if standard.seen else constant
         if least:  # 4
             w = level.run(curator, loss, w, WIDE * unit, doubt=UNSURE)
         if not self._labels and not least and standard.seen:
@@ -259,11 +263,11 @@ class ShortDescent:
         likely noise; what they lost is added to their noise.
         """
         problem, law = curator.problem, self._step(multiplier)
-        moving = np.append(active, np.ones(int(problem.intercept), dtype=np.bool_))
-        metric = self._metric(curator, multiplier, moving)
+        metric = self._metric(curator, multiplier, active)
         real = loss.targets == "real"
         threshold, bend = (NARROW * unit, NARROW * BEND) if real else sharpest(loss, w[problem.d :])
-        mean = MallowsMean(threshold, SHORT * math.sqrt(max(1, moving.sum())))
+        rows = int(active.sum()) + int(problem.intercept)
+        mean = MallowsMean(threshold, SHORT * math.sqrt(max(1, rows)))
         std = law.event(problem.gradient(mean)).std
         length = 1 / self.steps / SHORT / (bend if real else LEFT * bend)
         walk = length * std * metric.spread * math.sqrt(self.steps * problem.outputs)
@@ -283,7 +287,33 @@ class ShortDescent:
         w, lost = shrunk(w, likely, metric)
         return w, deviations + lost
 
-    def _metric(self, curator: Curator, multiplier: float, moving: NDArray[np.bool_]) -> Metric:
+    def _nearer(
+        self, curator: Curator, w: Doubles, multiplier: float, unit: float,
+        active: NDArray[np.bool_],
+    ) -> Doubles:  # fmt: skip
+        """``w`` with an intercept nearer to a target of which only the cell is known.
+
+        No slope of it would be kept: in place of the steps, and for their price, clipped means of
+        the residuals, each clipped to what noise leaves of the last.
+        """
+        problem, law, map_ = curator.problem, self._step(multiplier), curator.map
+        self._metric(curator, multiplier, active)
+        std = law.event(problem.gradient(MallowsMean(1.0, 1.0))).std
+        d, w = problem.d, w.copy()
+        w[:d] /= TINY
+        curator.transform(map_.scales * TINY, map_.offsets * TINY)
+        for batch in curator.rounds(Everyone(), self.steps):
+            g = batch.gradient(SquaredLoss(), w, MallowsMean(unit, 1.0)).release(law)
+            w[d:] -= g.reshape(w.shape)[d:]
+            unit *= min(1.0, CLOSER * std)
+        curator.transform(map_.scales, map_.offsets)
+        w[:d] *= TINY
+        return w
+
+    def _metric(self, curator: Curator, multiplier: float, active: NDArray[np.bool_]) -> Metric:
+        """Of the active features (d,), and of the intercept."""
+        intercept = np.ones(int(curator.problem.intercept), dtype=np.bool_)
+        moving = np.append(active, intercept)
         if self.sparsity is not None:
             return Metric.flat(moving)
         some = moving if moving.any() else ~moving

@@ -33,7 +33,8 @@ NO_LEVEL = (
 NO_SCALE = (
     "The scale of the target was not found: all slopes are zero, the model is a private constant. "
     "So it is where most values are one and the same, or smaller than 2^-64 (5.4e-20), which is "
-    "not told from zero. Multiply a target of such a size by a public number."
+    "not told from zero. Multiply a target of such a size by a public number. Of one that lies far "
+    "from zero beside its spread, take a public typical value away."
 )
 NO_GAIN = (
     "The records do not gain from the slopes beyond the noise: all slopes are zero, the model is a "
