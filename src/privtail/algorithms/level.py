@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,20 +54,28 @@ class Level:
         Below ``doubt`` deviations of the noise it does not move, beyond it moves less than seen
         (James and Stein 1961, for one number).
         """
-        problem, map_, mean = curator.problem, curator.map, ClippedMean(widest)
+        problem, mean = curator.problem, ClippedMean(widest)
         d, flat = problem.d, w.copy()
         flat[:d] /= TINY
-        curator.transform(map_.scales * TINY, map_.offsets * TINY)
         unsure = doubt * widest * self.deviation(problem)
-        for batch in curator.rounds(Everyone(), self.times):
-            move = float(batch.gradient(loss, flat, mean).take([d]).release(self.noise)[0])
-            if abs(move) > unsure:
-                flat[d] -= length * move * (1 - (unsure / move) ** 2)
-        curator.transform(map_.scales, map_.offsets)
+        with tiny_features(curator):
+            for batch in curator.rounds(Everyone(), self.times):
+                move = float(batch.gradient(loss, flat, mean).take([d]).release(self.noise)[0])
+                if abs(move) > unsure:
+                    flat[d] -= length * move * (1 - (unsure / move) ** 2)
         return np.vstack([w[:d], flat[d:]])
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.gradient(ClippedMean(1.0)).take(1))
+
+
+@contextmanager
+def tiny_features(curator: Curator) -> Iterator[None]:
+    """Rows are as long as their intercept meanwhile: features count `TINY` times what they did."""
+    map_ = curator.map
+    curator.transform(map_.scales * TINY, map_.offsets * TINY)
+    yield
+    curator.transform(map_.scales, map_.offsets)
 
 
 def bend(loss: Loss, unit: float) -> float:

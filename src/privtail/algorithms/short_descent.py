@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.algorithms.averaged_descent import SHORT
 from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.frequencies import Frequencies, of_labels, sharp, sharpest
-from privtail.algorithms.level import TINY, Level
+from privtail.algorithms.level import Level, tiny_features
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.quantile_scales import QuantileScales
@@ -106,7 +106,8 @@ class ShortDescent:
        gradient says most per unit of its sensitivity. The steps stop early, as a ridge would: of
        labels where noise alone has walked far. Of a real target their later two thirds are
        averaged. Without a selection slopes then shrink by how likely they are noise
-       (`probabilities`).
+       (`probabilities`). Of a target whose scale was not found no slopes are kept: the steps close
+       in on it instead.
     4. For squares: the intercept is a mean of the residuals.
     5. Does the mean loss gain from the slopes? If not, the private constant (`Comparison`).
 
@@ -209,7 +210,7 @@ class ShortDescent:
             )  # fmt: skip
         else:
             w, noise = self._nearer(curator, w, multiplier, unit, active), np.zeros(problem.d)
-            constant = without_slopes(w, problem) if standard.seen else constant
+            constant = w if standard.seen else constant
         if least:  # 4
             w = level.run(curator, loss, w, WIDE * unit, doubt=UNSURE)
         if not self._labels and not least and standard.seen:
@@ -291,23 +292,20 @@ class ShortDescent:
         self, curator: Curator, w: Doubles, multiplier: float, unit: float,
         active: NDArray[np.bool_],
     ) -> Doubles:  # fmt: skip
-        """``w`` with an intercept nearer to a target of which only the cell is known.
+        """The constant model of ``w``, nearer to a target of which only the cell is known.
 
         No slope of it would be kept: in place of the steps, and for their price, clipped means of
         the residuals, each clipped to what noise leaves of the last.
         """
-        problem, law, map_ = curator.problem, self._step(multiplier), curator.map
+        problem, law = curator.problem, self._step(multiplier)
+        w = without_slopes(w, problem)
         self._metric(curator, multiplier, active)
         std = law.event(problem.gradient(MallowsMean(1.0, 1.0))).std
-        d, w = problem.d, w.copy()
-        w[:d] /= TINY
-        curator.transform(map_.scales * TINY, map_.offsets * TINY)
-        for batch in curator.rounds(Everyone(), self.steps):
-            g = batch.gradient(SquaredLoss(), w, MallowsMean(unit, 1.0)).release(law)
-            w[d:] -= g.reshape(w.shape)[d:]
-            unit *= min(1.0, CLOSER * std)
-        curator.transform(map_.scales, map_.offsets)
-        w[:d] *= TINY
+        with tiny_features(curator):
+            for batch in curator.rounds(Everyone(), self.steps):
+                g = batch.gradient(SquaredLoss(), w, MallowsMean(unit, 1.0)).release(law)
+                w[problem.d :] -= g.reshape(w.shape)[problem.d :]
+                unit *= min(1.0, CLOSER * std)
         return w
 
     def _metric(self, curator: Curator, multiplier: float, active: NDArray[np.bool_]) -> Metric:
