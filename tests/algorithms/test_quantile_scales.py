@@ -206,6 +206,25 @@ def test_where_most_columns_differ_each_keeps_its_own_description():
     assert (np.abs(estimate.value - X.mean(axis=0)) < 0.2 * X.std(axis=0)).all()
 
 
+def described_as_one(units, *, std, seed):
+    """Whether 20 columns of one law are described together; the second half in other units."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(2.5, (1_000, 20)) * np.repeat([1.0, units], 10)
+    counts = np.array([np.bincount(np.searchsorted(EDGES, x), minlength=259) for x in X.T])
+    found = described(counts + rng.normal(0, std, counts.shape), POWERS, std, 1_000)
+    return bool(found.reliable.mean() > 0.5 and len(set(found.scales)) < 6)
+
+
+def test_columns_that_show_in_a_run_alone_are_described_together():
+    """No cell of all of them together is sure, and none of a column's runs."""
+    assert sum(described_as_one(1.0, std=100, seed=seed) for seed in range(20)) >= 18
+
+
+def test_columns_of_which_half_are_in_other_units_are_not():
+    """All twenty would be, did the differences of all columns together not count."""
+    assert sum(described_as_one(1024.0, std=60, seed=seed) for seed in range(20)) <= 10
+
+
 def looked_at(X, *, std, seed=0, **options):
     """What is found under noise ``std`` in a count of one look."""
     looks, problem = QuantileScales(**options), Problem(n=len(X), d=X.shape[1])

@@ -190,7 +190,7 @@ def test_without_a_selection_there_is_a_metric():
     problem = Problem(n=1_000, d=100, intercept=True)
     plan = everything().plan(100.0, problem)
     assert [(e.question, e.coordinates, r.times) for r in plan for e in r.events] == [
-        ("histogram", 259, 2),
+        ("histogram", 100 * 259, 2),
         ("histogram", 2, 1),
         ("moments", 101 * 102 // 2, 1),
         ("gradient", 101, 16),

@@ -35,6 +35,9 @@ Were its unit that of a run of noise, the few records with another value might b
 INSIDE = 3.7
 """As `SURE`, for cells of a closer look at a column, which is known to lie there."""
 
+DIFFERING = 2.0
+"""So many deviations of their noise beyond it, columns are believed to differ."""
+
 SURELY = 3.0
 """So many deviations of its noise below n, the sum of all cells is believed to be less than n."""
 
@@ -273,7 +276,7 @@ def described(counts: Doubles, cells: Cells, std: float, n: int) -> Scales:
     together, unseen = pooled(counts), Scales.unseen()
     each = [Histogram(row, cells, std, len(counts)).described(n) for row in counts]
     if together:
-        alike = _alike(counts, cells, std)
+        alike = _alike(counts, cells, std, n)
         they = pooled(counts[alike])
         each = [they or one if same else one for same, one in zip(alike, each, strict=True)]
         size = together.deviations
@@ -281,11 +284,12 @@ def described(counts: Doubles, cells: Cells, std: float, n: int) -> Scales:
     return Scales.joined([one or unseen for one in each])
 
 
-def _alike(counts: Doubles, cells: Cells, std: float) -> NDArray[np.bool_]:
+def _alike(counts: Doubles, cells: Cells, std: float, n: int) -> NDArray[np.bool_]:
     """Columns whose counts do not stand out from those of the others, where most do not.
 
     What they show together says more of these than their own noise. Where that is hardly more than
-    zeros, the rest of one column would drown in noise: each is left at what it shows.
+    zeros, the rest of one column would drown in noise: each is left at what it shows. So it is
+    where cells show only in a run, but for one that holds most of ``n`` records of each column.
     """
     rest = len(counts) - 1
     if rest == 0 or std == 0:
@@ -293,7 +297,22 @@ def _alike(counts: Doubles, cells: Cells, std: float) -> NDArray[np.bool_]:
     others, noise = (counts.sum(axis=0) - counts) / rest, std * math.sqrt(1 + 1 / rest)
     left = [Histogram(row, cells, noise, len(counts)) for row in counts - others]
     alike = np.array([not (h.sure_cells().any() or h.surest_run().any()) for h in left])
-    usual = cells.without_zeros(counts[alike].sum(axis=0))
-    shown = Histogram(usual, cells, std * math.sqrt(alike.sum())).sure_cells().sum()
-    some = 2 * alike.sum() >= len(alike) and shown > LIKELY * std * alike.sum()
-    return alike if some else np.zeros_like(alike)
+    rows, none = counts[alike], np.zeros_like(alike)
+    if 2 * len(rows) < len(alike):
+        return none
+    usual = Histogram(cells.without_zeros(rows.sum(axis=0)), cells, std * math.sqrt(len(rows)))
+    if usual.sure_cells().sum() > LIKELY * std * len(rows):
+        return alike
+    most = usual.surest_run(max(LIKELY * std, n / 2) * len(rows))
+    return alike if not cells.closer and _spread_alike(rows, most, std) else none
+
+
+def _spread_alike(rows: Doubles, run: Doubles, std: float) -> bool:
+    """Whether the columns of ``rows`` differ no more in the cells of a ``run`` than noise may.
+
+    So much of noise as a run of cells cannot tell columns one by one, but together it does.
+    """
+    shown = rows[:, run > 0] / std
+    differing = float(((shown - shown.mean(axis=0)) ** 2).sum())
+    free = (len(shown) - 1) * shown.shape[1]
+    return free > 0 and differing <= free + DIFFERING * math.sqrt(2 * free)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privtail.algorithms.comparison import ENOUGH
 from privtail.algorithms.histogram import COARSE, FINE, POWERS, described
 from privtail.algorithms.scales import Scales
-from privtail.losses import Targets
+from privtail.losses import LABELS, Targets
 from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
@@ -39,6 +39,15 @@ UNSHOWN = 3.0
 
 HELD = 2 / 3
 """A look goes closer to where this part of the records showed, or more."""
+
+POOLING = 12.0
+"""Noise of n over this hides a feature so that a scale for all of them is of more use."""
+
+APART = 2.0
+"""The same for labels, where features that are alike are described together without a vote.
+
+They have centres then; and where units differ, those that show have their own.
+"""
 
 _TARGET = (-1,)
 
@@ -68,13 +77,14 @@ class QuantileScales:
     target: bool = False
     zooms: int = 3
     enough: int = 100_000
-    pooling: float = 12
+    pooling: float = POOLING
     narrow: bool = False
 
     @classmethod
-    def of(cls, targets: Targets, enough: int = 100_000) -> Self:
+    def of(cls, targets: Targets, enough: int = 100_000, *, selecting: bool = True) -> Self:
         """With the target's column where it holds real numbers."""
-        return cls(target=targets == "real", enough=enough)
+        apart = targets in LABELS and not selecting
+        return cls(target=targets == "real", enough=enough, pooling=APART if apart else POOLING)
 
     def sharp(self, problem: Problem, features: int | None = None) -> float:
         """The largest noise multiplier at which every look at the target is `SHARP`.

@@ -301,7 +301,7 @@ class ScaledDescent:
 
     @property
     def _looks(self) -> QuantileScales:
-        return QuantileScales.of(self.targets, enough=RARE)
+        return QuantileScales.of(self.targets, RARE, selecting=self.sparsity is not None)
 
     @property
     def _labels(self) -> bool:

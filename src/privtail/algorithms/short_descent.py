@@ -387,7 +387,8 @@ class ShortDescent:
     def _looks(self, multiplier: float, problem: Problem) -> QuantileScales:
         """With a closer look at a target that may lie far from zero, where noise leaves room."""
         zooms = int(self._finds(1, multiplier, problem))
-        return replace(QuantileScales.of(self.targets), zooms=zooms)
+        looks = QuantileScales.of(self.targets, selecting=self.sparsity is not None)
+        return replace(looks, zooms=zooms)
 
     @property
     def _compared(self) -> Comparison:
