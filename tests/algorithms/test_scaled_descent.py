@@ -108,6 +108,14 @@ def test_a_large_budget_goes_to_the_steps():
     assert sum(spent(plan)) < 1.3 * sum(spent(steps))
 
 
+@pytest.mark.parametrize(("targets", "sparsity"), [("real", None), ("binary", 4), ("binary", None)])
+def test_labels_without_a_selection_look_at_features_apart(targets, sparsity):
+    problem = Problem(n=1_000, d=20, intercept=True)
+    plan = ScaledDescent(targets=targets, sparsity=sparsity).plan(300.0, problem)
+    apart = targets == "binary" and sparsity is None
+    assert plan[0].events[0].coordinates == 259 * (20 if apart else 1)
+
+
 def test_sparsity_buys_a_selection_and_the_scales_of_what_it_found():
     problem = Problem(n=1_000, d=100, intercept=True)
     plan = ScaledDescent(sparsity=4).plan(200.0, problem)

@@ -22,6 +22,7 @@ from privtail.linear_model import (
     DPLinearRegression,
     DPLogisticRegression,
     DPRidge,
+    DPSparseRegressor,
     PrivateSearchCV,
 )
 
@@ -234,6 +235,38 @@ def test_nothing_bounds_the_slope_of_a_feature_that_is_not_used(kind, epsilon):
     low, high = model.conf_int().reshape(3, 2).T
     assert np.isfinite(high[:2] - low[:2]).all()
     assert (model.coef_.ravel()[2], low[2], high[2]) == (0, -math.inf, math.inf)
+
+
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPLogisticRegression])
+def test_where_no_feature_is_used_all_slopes_are_zero(kind):
+    X = np.random.default_rng(0).standard_t(2.5, (50, 3)) * 1e300
+    declared = {"classes": [0, 1]} if kind is DPLogisticRegression else {}
+    y = (X[:, 0] > 0).astype(int) if declared else X[:, 0] / 1e300
+    model = kind(epsilon=1e4, fit_intercept=False, **declared, **SIMULATED).fit(X, y)
+    assert not model.coef_.any()
+    assert np.isinf(model.coef_noise_std_).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 3.0])
+def test_no_noise_is_stated_of_slopes_that_were_not_selected(epsilon):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5_000, 63))
+    y = X[:, :2] @ [1.0, 2.0] + 0.1 * rng.normal(size=5_000)
+    model = DPSparseRegressor(10, epsilon=epsilon, **SIMULATED).fit(X, y)
+    unknown = np.isnan(model.coef_noise_std_)
+    assert not model.coef_[unknown].any()
+    assert np.isfinite(model.coef_noise_std_[~unknown]).all()
+    assert not unknown[:2].any()
+    assert unknown.sum() >= 53
+
+
+def test_a_rare_indicator_counts_if_the_budget_shows_it():
+    """One that is 1 in a two-hundredth of the rows, as no declared category: its slope is 10."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(50_000, 2)), rng.random(50_000) < 0.005])
+    y = X @ [1.0, 1.0, 10.0] + rng.normal(size=50_000)
+    model = DPLinearRegression(epsilon=3.0, **SIMULATED).fit(X, y)
+    assert model.coef_[2] == pytest.approx(10.0, rel=0.1)
 
 
 def test_intervals_for_means_cover():

@@ -6,13 +6,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result
 from privtail.algorithms.scaled_descent import ScaledDescent
-from privtail.algorithms.scales import BEYOND
 from privtail.algorithms.short_descent import ShortDescent
 from privtail.domains import Domain
 from privtail.losses import LABELS, AnyLoss
@@ -80,16 +78,9 @@ class FewOrAll:
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
-        """One of the two; parameters in the units of the raw features.
-
-        No noise is stated of slopes that were not selected: no theory gives it.
-        """
+        """One of the two; parameters in the units of the raw features."""
         chosen = self._chosen(multiplier, curator.problem)
-        result = chosen.run(curator, loss, domain, multiplier, start)
-        if chosen is self.every or result.noise is None or not result.noise.any():
-            return result
-        selected = np.ones(curator.problem.d) if result.scales is None else result.scales < BEYOND
-        return replace(result, noise=np.where(selected, result.noise, np.nan))
+        return chosen.run(curator, loss, domain, multiplier, start)
 
     def _chosen(self, multiplier: float, problem: Problem) -> Algorithm:
         noise = multiplier * problem.max_rows / problem.n * math.sqrt(problem.d)

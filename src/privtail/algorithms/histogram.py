@@ -50,6 +50,10 @@ SPREADS = (
 """Pairs of quantile levels and their distance in standard deviations of a Gaussian."""
 
 
+RARER = (*SPREADS, ((0.003, 0.997), 5.496), ((0.001, 0.999), 6.180))
+"""The same for a column of which most are zeros: only the rest says in which unit it counts."""
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Cells between public edges; the first and the last are unbounded.
@@ -88,8 +92,8 @@ class Cells:
 
         Else by the first pair that is not one point.
         """
-        spread = 0.0
-        for levels, deviations in SPREADS:
+        spread, zeros = 0.0, self.zero is not None and 2 * counts[self.zero] > counts.sum()
+        for levels, deviations in RARER if zeros else SPREADS:
             (i, a), (j, b) = (self.quantile(counts, level) for level in levels)
             resolved = j - i >= 2 and i > 0 and j < len(self.edges)
             if resolved or spread == 0:
@@ -288,8 +292,9 @@ def _alike(counts: Doubles, cells: Cells, std: float, n: int) -> NDArray[np.bool
     """Columns whose counts do not stand out from those of the others, where most do not.
 
     What they show together says more of these than their own noise. Where that is hardly more than
-    zeros, the rest of one column would drown in noise: each is left at what it shows. So it is
-    where cells show only in a run, but for one that holds most of ``n`` records of each column.
+    zeros, the rest of one column would drown in noise: each is left at what it shows. Nor are
+    they alike where only a run of cells shows, but for one that holds half of the ``n`` records of
+    each column, in which they differ no more than noise does; and that not in a closer look.
     """
     rest = len(counts) - 1
     if rest == 0 or std == 0:
@@ -310,9 +315,9 @@ def _alike(counts: Doubles, cells: Cells, std: float, n: int) -> NDArray[np.bool
 def _spread_alike(rows: Doubles, run: Doubles, std: float) -> bool:
     """Whether the columns of ``rows`` differ no more in the cells of a ``run`` than noise may.
 
-    So much of noise as a run of cells cannot tell columns one by one, but together it does.
+    Where no column differs surely, all of them together may (their squares, a chi-square).
     """
     shown = rows[:, run > 0] / std
     differing = float(((shown - shown.mean(axis=0)) ** 2).sum())
     free = (len(shown) - 1) * shown.shape[1]
-    return free > 0 and differing <= free + DIFFERING * math.sqrt(2 * free)
+    return bool(free > 0 and differing <= free + DIFFERING * math.sqrt(2 * free))

@@ -31,7 +31,7 @@ TARGET_SHARE = 0.6
 SHARP = 12
 """A column whose counts have noise n over this is found wherever it lies."""
 
-RARE = 400
+RARE = 2_000
 """Features may be zero for nearly all records: counts of them may be as fine as n over this."""
 
 UNSHOWN = 3.0
@@ -82,7 +82,7 @@ class QuantileScales:
 
     @classmethod
     def of(cls, targets: Targets, enough: int = 100_000, *, selecting: bool = True) -> Self:
-        """With the target's column where it holds real numbers."""
+        """With the target's column where it holds real numbers; ``selecting`` some features."""
         apart = targets in LABELS and not selecting
         return cls(target=targets == "real", enough=enough, pooling=APART if apart else POOLING)
 

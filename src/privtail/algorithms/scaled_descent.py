@@ -219,10 +219,11 @@ class ScaledDescent:
             self._comparison(multiplier, problem), math.sqrt(sizes.mean_square()) if wide else 0.0,
         )  # fmt: skip
         doubts = standard.doubts(better)
+        stated = standard.stated(descent.noise, selected=self.sparsity is not None)
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
             unit=standard.unit, scales=standard.scales,
-            noise=np.zeros(problem.d) if doubts else standard.stated(descent.noise), notes=doubts,
+            noise=np.zeros(problem.d) if doubts else stated, notes=doubts,
             threshold=loss.threshold if isinstance(loss, HuberLoss) else None,
         )  # fmt: skip
 

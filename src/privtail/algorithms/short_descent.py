@@ -219,10 +219,11 @@ class ShortDescent:
             curator, loss, w, constant, FAIR * unit, self._comparison(multiplier)
         )
         doubts = standard.doubts(better and standard.resolved)
+        stated = standard.stated(noise, selected=self.sparsity is not None)
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
             unit=unit, scales=standard.scales,
-            noise=np.zeros(problem.d) if doubts else standard.stated(noise), notes=doubts,
+            noise=np.zeros(problem.d) if doubts else stated, notes=doubts,
         )  # fmt: skip
 
     def _centred(self, curator: Curator, found: Scales, multiplier: float) -> Scales:

@@ -113,17 +113,18 @@ class Standard:
             return ()
         return (NO_GAIN if self.resolved else NO_SCALE,)
 
-    def stated(self, noise: Doubles) -> Doubles:
+    def stated(self, noise: Doubles, *, selected: bool) -> Doubles:
         """``noise`` (d,) of slopes, in scales of the target; inf of a feature that is not used.
 
-        Whether it is was told by a noisy histogram: nothing bounds what its slope would be.
+        Whether it is was told by a noisy histogram: nothing bounds what its slope would be. NaN
+        where some were ``selected``, after which no theory gives the noise of the others.
         """
-        return np.where(self.scales < BEYOND, noise / self.unit, np.inf)
+        return np.where(self.scales < BEYOND, noise / self.unit, np.nan if selected else np.inf)
 
     def raw(self, w: Doubles, problem: Problem) -> Doubles:
-        """Parameters of the raw features."""
-        w = w.copy()
-        w[: problem.d] /= self.scales[:, None]
+        """Parameters of the raw features; the slope of one that is not used is zero."""
+        w, scales = w.copy(), self.scales[:, None]
+        w[: problem.d] = np.where(scales < BEYOND, w[: problem.d] / scales, 0.0)
         if problem.intercept:
             w[-1] -= self.centres @ w[: problem.d]
         return w

@@ -392,10 +392,8 @@ class PrivateLinearModel(PrivateEstimator):
         result = algorithm.run(curator, loss, domain, multiplier)
         self.n_iter_ = result.steps
         scales = np.ones(curator.problem.d) if result.scales is None else result.scales
-        noise: Any = result.noise
-        if noise is None:
-            noise = 0.0 if multiplier == 0 else np.nan
-        self.coef_noise_std_ = noise * result.unit / scales
+        noise: Any = np.nan if result.noise is None else result.noise
+        self.coef_noise_std_ = (0.0 if multiplier == 0 else noise) * result.unit / scales
         self.privacy_: Statement = state(curator, (*notes, *result.notes))
         return result
 
@@ -415,7 +413,7 @@ class PrivateLinearModel(PrivateEstimator):
         Which slopes columns have that say the same (two alike; all indicators of a category beside
         an intercept) is left to noise, also to that of bought second moments, which is not in it
         either: there intervals are wide, and those of 95 % hold in 88 % to 100 % of the fits. A
-        feature that is zero in about 99 % of the rows may not be used, nor may one of which noise
+        feature that is zero in 99 % of the rows or more may not be used, nor may one of which noise
         hides the rest: then its slope is zero, and its interval has no ends.
 
         Raises

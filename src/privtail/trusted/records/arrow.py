@@ -38,13 +38,16 @@ class Distinct:
 
 
 def decoded(column: Any) -> Any:
-    """Chunked; dictionaries as their values, text as valid UTF-8 in one of the two plain types."""
+    """Chunked; text as valid UTF-8 in one of the two plain types; dictionaries as their values.
+
+    But for dictionaries of what is no label, which Arrow cannot turn into these.
+    """
     import pyarrow as pa
     import pyarrow.types as kind
 
     if isinstance(column, pa.Array):
         column = pa.chunked_array([column])
-    if kind.is_dictionary(column.type):
+    if kind.is_dictionary(column.type) and is_label(column.type):
         column = column.cast(column.type.value_type)
     if not is_text(column.type):
         return column
@@ -93,7 +96,7 @@ def arrow_ids(column: Any) -> NDArray[Any]:
     import pyarrow as pa
     import pyarrow.types as kind
 
-    if kind.is_dictionary(column.type):
+    if kind.is_dictionary(column.type) and is_label(column.type):
         column = column.cast(column.type.value_type)
     return arrow_objects(column.cast(pa.large_binary()) if is_text(column.type) else column)
 
@@ -155,10 +158,18 @@ def is_plain(arrow: Any) -> bool:
 
 
 def is_label(arrow: Any) -> bool:
-    """Whether cells of an Arrow type can be compared: no lists, records or intervals."""
+    """Whether cells of an Arrow type can be labels or ids; of a dictionary, its values.
+
+    No lists, records or intervals; nor extension types, whose cells Arrow may fail to turn into
+    text, one or all of them.
+    """
+    import pyarrow as pa
     import pyarrow.types as kind
 
-    return not (kind.is_nested(arrow) or kind.is_run_end_encoded(arrow) or kind.is_interval(arrow))
+    if kind.is_dictionary(arrow):
+        return is_label(arrow.value_type)
+    unlike = kind.is_nested(arrow) or kind.is_run_end_encoded(arrow) or kind.is_interval(arrow)
+    return not (unlike or isinstance(arrow, pa.BaseExtensionType))
 
 
 def is_bytes(arrow: Any) -> bool:

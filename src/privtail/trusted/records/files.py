@@ -399,10 +399,8 @@ class TableFile:
         InvalidInput
             If its cells are no labels, such as lists; now, since a fit would fail after the charge.
         """
-        import pyarrow as pa
-
         found = self._type(name)
-        if isinstance(found, pa.BaseExtensionType) or not is_label(found):
+        if not is_label(found):
             raise self._unusable(name, found)
         if self._delimiter or not (self._is_truth(name) or self._is_number(name)):
             return np.dtype(object)
