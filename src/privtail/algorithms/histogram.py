@@ -49,7 +49,6 @@ SPREADS = (
 )
 """Pairs of quantile levels and their distance in standard deviations of a Gaussian."""
 
-
 RARER = (*SPREADS, ((0.003, 0.997), 5.496), ((0.001, 0.999), 6.180))
 """The same for a column of which most are zeros: only the rest says in which unit it counts."""
 
