@@ -225,6 +225,16 @@ def test_columns_of_which_half_are_in_other_units_are_not():
     assert sum(described_as_one(1024.0, std=60, seed=seed) for seed in range(20)) <= 10
 
 
+def test_amounts_that_are_zero_for_most_keep_what_each_shows():
+    """A run of amounts that all show together holds a third of the rows: zeros say more."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = np.where(rng.random((1_000, 20)) < 0.3, rng.lognormal(3.0, 1.0, (1_000, 20)), 0.0)
+        counts = np.array([np.bincount(np.searchsorted(EDGES, x), minlength=259) for x in X.T])
+        noisy = counts + rng.normal(0, 100, counts.shape)
+        assert described(noisy, POWERS, 100.0, 1_000).zeros.mean() > 0.5
+
+
 def looked_at(X, *, std, seed=0, **options):
     """What is found under noise ``std`` in a count of one look."""
     looks, problem = QuantileScales(**options), Problem(n=len(X), d=X.shape[1])
