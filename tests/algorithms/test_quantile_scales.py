@@ -206,12 +206,17 @@ def test_where_most_columns_differ_each_keeps_its_own_description():
     assert (np.abs(estimate.value - X.mean(axis=0)) < 0.2 * X.std(axis=0)).all()
 
 
+def described_under(std, X, rng):
+    """What a first look says of the columns of X under noise ``std`` in a count."""
+    counts = np.array([np.bincount(np.searchsorted(EDGES, x), minlength=259) for x in X.T])
+    return described(counts + rng.normal(0, std, counts.shape), POWERS, std, len(X))
+
+
 def described_as_one(units, *, std, seed):
     """Whether 20 columns of one law are described together; the second half in other units."""
     rng = np.random.default_rng(seed)
     X = rng.standard_t(2.5, (1_000, 20)) * np.repeat([1.0, units], 10)
-    counts = np.array([np.bincount(np.searchsorted(EDGES, x), minlength=259) for x in X.T])
-    found = described(counts + rng.normal(0, std, counts.shape), POWERS, std, 1_000)
+    found = described_under(std, X, rng)
     return bool(found.reliable.mean() > 0.5 and len(set(found.scales)) < 6)
 
 
@@ -230,9 +235,7 @@ def test_amounts_that_are_zero_for_most_keep_what_each_shows():
     for seed in range(10):
         rng = np.random.default_rng(seed)
         X = np.where(rng.random((1_000, 20)) < 0.3, rng.lognormal(3.0, 1.0, (1_000, 20)), 0.0)
-        counts = np.array([np.bincount(np.searchsorted(EDGES, x), minlength=259) for x in X.T])
-        noisy = counts + rng.normal(0, 100, counts.shape)
-        assert described(noisy, POWERS, 100.0, 1_000).zeros.mean() > 0.5
+        assert described_under(100.0, X, rng).zeros.mean() > 0.5
 
 
 def looked_at(X, *, std, seed=0, **options):

@@ -296,7 +296,8 @@ class ShortDescent:
         """The constant model of ``w``, nearer to a target of which only the cell is known.
 
         No slope of it would be kept: in place of the steps, and for their price, clipped means of
-        the residuals, each clipped to what noise leaves of the last.
+        the residuals, each clipped to what noise leaves of the last. The second moments are in the
+        plan, so they are bought, and say nothing here.
         """
         problem, law = curator.problem, self._step(multiplier)
         w = without_slopes(w, problem)
