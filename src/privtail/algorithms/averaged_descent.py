@@ -22,26 +22,26 @@ from privtail.trusted.sampling import Everyone
 
 Doubles = NDArray[np.float64]
 
-RUNGS = 3
-"""Wider thresholds that are tried, each with a tenth of the steps."""
-
 SHORT = 0.5
 """Of labels rows are shrunk to this part of their typical length: their directions decide."""
 
 LONGER = 2.0
-"""Rows are shrunk to this many times the reach at last: so long the second moments know them."""
+"""With a wider threshold rows are shrunk to so many reaches: second moments know them so long."""
 
 BLOCK = 10
 """Principal directions whose moves are judged together."""
-
-DOUBT = 2.0
-"""What noise may explain of a move counts so many times against it."""
 
 SURE = 1 / 3
 """Part of the curvature that gradients show on which the stated noise counts.
 
 What they show is that of the directions in which the path went: others may be flatter. Less counts
 where noise may be more than the rest of what second moments show of a direction.
+"""
+
+WALKING = 0.5
+"""Noise of steps with a wider threshold may walk this part of a typical residual.
+
+Where most records are one and the same the target's scale says little of the few that decide.
 """
 
 STAYING = 0.5
@@ -125,7 +125,8 @@ class AveragedDescent:
     ----------
     metric : of the steps; rows are shrunk to its reach.
     law : the noise of every gradient.
-    unit : scale of the target; noise alone walks at most ``most_noise`` of them.
+    unit : scale of the target; noise alone walks at most ``most_noise`` of them, or, with a wider
+        threshold, `WALKING` residuals.
 
     Attributes
     ----------
@@ -185,35 +186,34 @@ class AveragedDescent:
         self, w: Doubles, threshold: float, steps: int, sizes: Sizes,
         pays: Callable[[Doubles, Doubles, float], bool],
     ) -> Doubles:  # fmt: skip
-        """From ``w`` on with wider thresholds and longer rows, as far as they show more than noise.
+        """From ``w`` on with a wider threshold and longer rows, as far as it is no noise.
 
-        Blocks of principal directions of a move are shortened by what their length owes to noise;
-        but for the last move, if the whole of it ``pays`` at its threshold.
+        Blocks of principal directions of the move are shortened by what their length owes to noise,
+        unless the whole of it ``pays`` at its threshold.
         """
         d, n, metric = self._curator.problem.d, self._curator.problem.n, self._metric
-        steps //= RUNGS
-        widest = max(threshold, self.balanced(sizes, steps))
-        for wide, longer in np.geomspace((threshold, 1.0), (widest, LONGER), RUNGS + 1)[1:]:
-            phase, before = self._phase(wide, longer, steps), self._noise
-            bold = self._run(w, phase)
-            noise = self._variances(phase) + sizes.mean_square(wide) / n
-            seen, bolder = metric.coordinates(bold - w, d), self._noise
-            shares = _shares(seen, noise, self._block(d))
-            w = np.vstack([w[:d] + metric.slopes(shares * seen, d), bold[d:]])
-            self._noise = _mixed(before, bolder, shares.mean(axis=1))
-        if pays(bold, w, widest):
-            w, self._noise = bold, bolder
-        return w
+        wide = max(threshold, self.balanced(sizes, steps))
+        residuals = sizes.mean_square(wide)
+        phase = self._phase(wide, LONGER, steps, WALKING * math.sqrt(residuals))
+        before, bold = self._noise, self._run(w, phase)
+        seen = metric.coordinates(bold - w, d)
+        shares = _shares(seen, self._variances(phase) + residuals / n, self._block(d))
+        sure = np.vstack([w[:d] + metric.slopes(shares * seen, d), bold[d:]])
+        if pays(bold, sure, wide):
+            return bold
+        share = shares.mean(axis=1)
+        self._noise = (1 - share) * before + share * self._noise
+        return sure
 
     def balanced(self, sizes: Sizes, steps: int) -> float:
         """The threshold at which so many steps add as much noise to a direction as it misses."""
         variances = self._variances(self._phase(1.0, 1.0, steps))
         return sizes.balanced(math.sqrt(float(variances.mean())))
 
-    def _phase(self, threshold: float, longer: float, steps: int) -> _Phase:
+    def _phase(self, threshold: float, longer: float, steps: int, walking: float = 0.0) -> _Phase:
         """So many steps, as long as curvature and noise allow; rows ``longer`` times the reach.
 
-        Where typical rows are shrunk, so is the curvature.
+        Where typical rows are shrunk, so is the curvature. Noise may walk to ``walking`` at least.
         """
         problem, metric = self._curator.problem, self._metric
         short = SHORT if self.loss.targets in LABELS else 1.0
@@ -223,7 +223,7 @@ class AveragedDescent:
         typical = math.sqrt(min(float(metric.active.sum()), float(metric.values.sum())))
         first /= min(1.0, mean.reach / typical)
         walk = std * math.sqrt(steps) * metric.spread
-        length = min(first, self._most / walk) if walk > 0 else first
+        length = min(first, max(self._most, walking) / walk) if walk > 0 else first
         shrinking = kinked(self.loss)
         skipped = steps - max(1, steps // 10) if shrinking else steps // 3
         return _Phase(mean, steps, length, std, shrinking, skipped)
@@ -299,11 +299,6 @@ class AveragedDescent:
         return BLOCK if isinstance(domain, Unconstrained | L2) else d + 1
 
 
-def _mixed(before: Doubles, after: Doubles, shares: Doubles) -> Doubles:
-    """Noise of a fit that went these shares of the way from one to the next."""
-    return np.asarray((1 - shares) * before + shares * after)
-
-
 def _left(rate: float, phase: _Phase) -> float:
     """Length of what an average keeps of the steps where a step contracts at this rate."""
     times = np.arange(phase.steps)
@@ -321,6 +316,6 @@ def _shares(seen: Doubles, variances: Doubles, size: int) -> Doubles:
     for first in range(0, len(seen), size):
         block = slice(first, first + size)
         square = float(np.sum(seen[block] ** 2))
-        noise = DOUBT * float(np.sum(variances[block]))
+        noise = float(np.sum(variances[block]))
         shares[block] = max(0.0, 1 - noise / square) if square > 0 else 0.0
     return shares

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from privtail.algorithms.averaged_descent import RUNGS, AveragedDescent
+from privtail.algorithms.averaged_descent import AveragedDescent
 from privtail.algorithms.comparison import Comparison, lead, no_finer
 from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
@@ -89,11 +89,11 @@ class ScaledDescent:
        rare label, and of counts up to where noise adds what clipping misses. Halfway features
        leave whose slopes are likely noise, if most are; at the end slopes are shrunk by how likely
        they are noise (empirical Bayes; not where a domain ties them to each other).
-    6. For squares, unless noise is large: three tenths of the steps with wider thresholds, up to
-       where noise adds as much to a direction as clipping may miss, and with rows up to twice as
-       long. If the mean loss does not gain from all of the move (`Comparison`), blocks of principal
-       directions are kept as far as they are longer than noise explains: least squares where
-       residuals depend on features, else the robust fit.
+    6. For squares, unless noise is large: three tenths of the steps with a threshold where noise
+       adds as much to a direction as clipping may miss, and with rows twice as long. If the mean
+       loss does not gain from all of the move (`Comparison`), blocks of principal directions are
+       kept as far as they are longer than noise explains: least squares where residuals depend on
+       features, else the robust fit.
     7. For squares: the intercept is a mean of the residuals of the rows that count, clipped where
        noise would be seen.
     8. Does the mean loss gain from the slopes? If not beyond the noise, or if it loses where
@@ -113,8 +113,9 @@ class ScaledDescent:
     ----------
     steps : gradient releases.
     level : which quantile of the sizes becomes the threshold, in (0, 1).
-    most_noise : cap on the steps, so that noise alone walks at most this many target scales; of
-        labels, as many margins, or times the margin by which the most frequent one leads.
+    most_noise : cap on the steps, so that noise alone walks at most this many target scales (in
+        stage 6 half a residual, if that is more); of labels, as many margins, or times the margin
+        by which the most frequent one leads.
     targets : of the loss. A real target is centred and scaled too; of labels, counts are bought for
         the constant; counts begin where ``start`` says (`CountDescent`).
     squares : whether the loss is that of squares.
@@ -297,7 +298,7 @@ class ScaledDescent:
     def _phases(self, multiplier: float, problem: Problem) -> tuple[int, int, int]:
         """Steps of stages 4, 5 and 6; with little budget none would be of use in the last."""
         noisy = self._clipped(multiplier, problem) > 1 - self.level
-        first, third = self.steps // 5, RUNGS * (self.steps // 10) * (self.squares and not noisy)
+        first, third = self.steps // 5, 3 * self.steps // 10 * (self.squares and not noisy)
         return first, self.steps - first - third, third
 
     @property
