@@ -94,8 +94,9 @@ class ScaledDescent:
        loss does not gain from all of the move (`Comparison`), blocks of principal directions are
        kept as far as they are longer than noise explains: least squares where residuals depend on
        features, else the robust fit.
-    7. For squares: the intercept is a mean of the residuals of the rows that count, clipped where
-       noise would be seen.
+    7. For squares: the intercept is that of stage 2, with what second moments say of the means of
+       the features, and a mean of the residuals of the rows that count, clipped where noise would
+       be seen; where there was no stage 6, as far as it is no noise.
     8. Does the mean loss gain from the slopes? If not beyond the noise, or if it loses where
        records are far off, or if the target was not found, shrink to the private constant
        (`Comparison`).
@@ -207,14 +208,14 @@ class ScaledDescent:
             pays = partial(self._pays, curator, loss, standard, multiplier)
             w = descent.widened(w, threshold, wide, sizes, pays)
         if self._least(problem):  # 7
+            coarse = standard.start(problem, start)[-1]
+            begin = np.vstack([begin[:-1], coarse + (begin[-1] - coarse) / sizes.part])
+            w = begin + metric.joint(w[: problem.d] - begin[: problem.d], len(w))
             end = self._end(multiplier)
             widest = sizes.widest(end.deviation(problem), standard.unit)
-            w = end.run(curator, loss, w, widest, length=1 / sizes.part, doubt=1.0)
+            w = end.run(curator, loss, w, widest, length=1 / sizes.part, doubt=float(not wide))
         known = self._numbers(problem) or self._labels or start is not None or not standard.seen
         constant = without_slopes(begin if known else w, problem)
-        if self._least(problem) and sizes.part < 1:
-            coarse = standard.start(problem, start)[-1]
-            constant[-1] = coarse + (constant[-1] - coarse) / sizes.part
         better = self._sure.run(  # 8
             curator, loss, w, constant, standard.deviation if wide else standard.unit,
             self._comparison(multiplier, problem), math.sqrt(sizes.mean_square()) if wide else 0.0,
