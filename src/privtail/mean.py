@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from privtail.algorithms.coin_press import CoinPress
-from privtail.algorithms.histogram import part_that_counts
+from privtail.algorithms.histogram import FEWER, part_that_counts
 from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.scales import Scales
@@ -50,10 +50,7 @@ UNSEEN = (
     "2^64 (1.8e19), where these end: their means say little, and may be off by more than the noise "
     "that is stated. Divide a column of such a size by a public number."
 )
-FEWER = (
-    "About {counted:,} of the {n:,} rows count: the others hold a number that is missing or not "
-    "finite, or are beyond max_rows, or nobody's. The mean is that of the rows that count."
-)
+OF_THESE = "The mean is that of the rows that count."
 UNSURE = (
     "The noise is so large that a column far from zero may be looked for in the wrong place: then "
     "its mean is off by more than the noise that is stated."
@@ -381,7 +378,7 @@ class _Mean:
         std = np.hypot(std, (value - centres) * part_std / part)
         counted = max(1, round(part * n))
         notes = self.doubts(multiplier, curator.problem, reliable)
-        notes += (FEWER.format(counted=counted, n=n),) * (counted < n)
+        notes += (f"{FEWER.format(counted=counted, n=n)} {OF_THESE}",) * (counted < n)
         known = reliable & (self.blocks == 1) & (curator.problem.max_rows == 1)
         sampling = np.where(known, deviations / math.sqrt(counted), math.nan)
         return MeanEstimate(value, std, sampling, reliable, state(curator, notes))

@@ -41,6 +41,12 @@ DIFFERING = 2.0
 SURELY = 3.0
 """So many deviations of its noise below n, the sum of all cells is believed to be less than n."""
 
+FEWER = (
+    "About {counted:,} of the {n:,} rows count: the others hold a number that is missing or not "
+    "finite, or are beyond max_rows, or nobody's."
+)
+"""What a statement says where that is so."""
+
 SPREADS = (
     ((0.25, 0.75), 1.349),
     ((0.1, 0.9), 2.563),
@@ -200,10 +206,12 @@ class Histogram:
     def above_noise(self, n: int) -> Doubles:
         """Counts in cells that stand out from the noise; 0 elsewhere.
 
-        If less than half of ``n`` shows cell by cell, the run that stands out most as a whole.
+        If less than half of those of ``n`` that count shows cell by cell, the run that stands out
+        most as a whole.
         """
+        part, _ = part_that_counts(self.counts, self.std, n)
         kept = self.sure_cells()
-        return kept if 2 * kept.sum() >= n else self.surest_run(n / 4)
+        return kept if 2 * kept.sum() >= part * n else self.surest_run(part * n / 4)
 
     def sure_cells(self) -> Doubles:
         """Counts in runs of likely cells (2.5 deviations) that hold a sure one (6); 0 elsewhere.
@@ -280,7 +288,7 @@ def described(counts: Doubles, cells: Cells, std: float, n: int) -> Scales:
     each = [Histogram(row, cells, std, len(counts)).described(n) for row in counts]
     if together:
         alike = _alike(counts, cells, std, n)
-        they = pooled(counts[alike])
+        they = pooled(counts[alike]) if alike.any() else None
         each = [they or one if same else one for same, one in zip(alike, each, strict=True)]
         size = together.deviations
         unseen = replace(unseen, scales=size, deviations=size, tails=together.tails)
