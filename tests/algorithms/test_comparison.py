@@ -38,6 +38,14 @@ def test_many_small_gains_do_not_make_up_for_a_few_enormous_losses():
     assert better(x[x == 1, None], y[x == 1], [1.0], 1.0)
 
 
+def test_what_squares_gain_of_few_records_counts():
+    """Nine of ten lose .7 each, which is clamped to .5; the tenth gains 5,000."""
+    x = np.where(np.arange(10_000) % 10 == 0, 100.0, 1.0)
+    y = np.where(x == 1.0, -0.2, 100.0)
+    assert better(x[:, None], y, [1.0], 1.0)
+    assert not better(x[x == 1, None], y[x == 1], [1.0], 1.0)
+
+
 def test_noise_that_hides_everything_keeps_nothing():
     """Else one seed in forty would keep any model at all."""
     x = np.ones((20, 1))

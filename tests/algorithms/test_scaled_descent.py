@@ -12,11 +12,13 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import HuberRegressor, LinearRegression, QuantileRegressor
 
-from privtail.algorithms import ScaledDescent
+from privtail.algorithms import ScaledDescent, averaged_descent
 from privtail.algorithms.averaged_descent import AveragedDescent, _shares
-from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.count_descent import CountDescent
+from privtail.algorithms.histogram import Cells, Histogram
+from privtail.algorithms.metric import Metric
 from privtail.algorithms.scales import BEYOND, Scales
+from privtail.algorithms.sizes import EDGES
 from privtail.algorithms.standardized import tempered
 from privtail.data import ADULT, adult_schema
 from privtail.domains import L1, L2, L2Ball, Unconstrained
@@ -59,7 +61,6 @@ def test_the_plan_is_the_eight_stages():
         ("gradient", 10),
         ("derivative norms", 1),
         ("gradient", 40),
-        ("improvement", 1),
         ("gradient", 1),
         ("improvement", 1),
     ]
@@ -67,9 +68,9 @@ def test_the_plan_is_the_eight_stages():
     mus = spent(plan)
     descent = mus[3] + mus[5]
     assert descent == pytest.approx(50 * (2 / 30) ** 2)
-    shares = [mus[j] / descent for j in (1, 2, 6, 7, 8)]
+    shares = [mus[j] / descent for j in (1, 2, 6, 7)]
     few = 10 / 3  # three features: gains cost as much more
-    assert shares == pytest.approx([0.05, 0.1, 0.025, 0.05, 0.1 * few])
+    assert shares == pytest.approx([0.05, 0.1, 0.05, 0.1 * few])
 
 
 def test_a_small_budget_finds_the_target_first():
@@ -304,25 +305,6 @@ def test_units_grow_with_the_reach_of_tails_that_are_heavier_than_usual():
     assert tempered(unknown).scales.tolist() == unknown.scales.tolist()
 
 
-def test_a_comparison_decides_between_all_of_a_move_and_its_sure_part(monkeypatch):
-    rng = np.random.default_rng(3)
-    X = rng.lognormal(0, 0.8, (20_000, 40))
-    y = np.exp(0.1 * X.sum(axis=1) ** 0.5) * rng.lognormal(0, 1.0, len(X))
-    coefs, asked = [], Comparison.run
-
-    for answer in (True, False):
-
-        def run(self, *arguments, answer=answer):
-            asked(self, *arguments)
-            return answer or self.deviations > 1.0
-
-        monkeypatch.setattr(Comparison, "run", run)
-        model = DPLinearRegression(epsilon=3.0, delta=1e-6, noise="simulated", random_state=0)
-        coefs.append(model.fit(X, y).coef_)
-    # What noise explains of the move is most of it here.
-    assert np.linalg.norm(coefs[1]) < 0.8 * np.linalg.norm(coefs[0])
-
-
 def test_hubers_threshold_is_that_of_scikit_learn_where_the_target_is_wider_than_residuals():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(20_000, 3))
@@ -348,10 +330,46 @@ def test_adult_incomes_are_fitted_as_by_least_squares():
     assert errors[0] - errors[1] > 0.75 * (errors[0] - errors[2])
 
 
-def test_moves_are_kept_where_noise_does_not_explain_them():
-    seen, noise = np.array([[9.0]] * 10 + [[1.0]] * 10), np.ones(20)
-    assert _shares(seen, noise, 10)[[0, 10], 0] == pytest.approx([1 - 1 / 81, 0.0])
-    assert np.ptp(_shares(seen, noise, 20)) == 0  # together: a penalty may want them in step
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_moves_are_kept_as_far_as_noise_does_not_explain_them(unit):
+    noise = unit**2 * np.ones(20)
+    assert _shares(unit * np.full((20, 1), 3.0), noise) == pytest.approx(1 - 1 / 9)
+    assert not _shares(unit * np.full((20, 1), 0.9), noise).any()
+    noisier = noise * np.repeat([1, 9], 10)
+    shares = _shares(unit * np.full((20, 1), 4.0), noisier)
+    assert shares[10:] / (1 - shares[10:]) * 9 == pytest.approx(shares[:10] / (1 - shares[:10]))
+    assert np.mean(16 * (1 - shares) / noisier * unit**2) == pytest.approx(1)
+    assert np.all(_shares(unit * np.ones((20, 1)), 0 * noise) == 1)
+
+
+@pytest.mark.parametrize(("domain", "apart"), [(Unconstrained(), True), (L1(alpha=0.01), False)])
+def test_only_without_a_penalty_are_directions_shortened_apart(watched, domain, apart, monkeypatch):
+    """Slopes of which a penalty keeps some at zero would not be at zero any more."""
+    kept, slopes = [], Metric.slopes
+
+    def seen(self, coordinates, d):
+        kept.append(coordinates)
+        return slopes(self, coordinates, d)
+
+    monkeypatch.setattr(Metric, "slopes", seen)
+    monkeypatch.setattr(averaged_descent, "_shares", lambda move, _: np.eye(1, len(move))[0])
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5_000, 4))
+    watched.fit(ScaledDescent(squares=True), X, X[:, 0] + rng.normal(size=5_000), SquaredLoss(),
+                domain=domain, intercept=True)  # fmt: skip
+    assert np.all(kept[-1][1:] == 0) == apart
+
+
+def test_light_tails_lose_little_to_a_wider_threshold():
+    """Noise of a move that was taken for none, or kept in full by chance, cost .133 of 1."""
+    errors = []
+    for seed in range(9):
+        rng, w = np.random.default_rng(seed), np.resize([0.5, -0.5], 20)
+        X = rng.normal(size=(10_000, 20))
+        y = X @ w + rng.normal(size=10_000)
+        model = DPLinearRegression(epsilon=1.0, delta=1e-6, noise="simulated", random_state=seed)
+        errors.append(np.linalg.norm(model.fit(X, y).coef_ - w))
+    assert math.sqrt(np.mean(np.square(errors))) < 0.11
 
 
 def test_a_wider_threshold_keeps_what_noise_does_not_explain():
@@ -499,7 +517,33 @@ def test_missing_rows_do_not_pull_the_intercept_of_least_squares():
         DPLinearRegression(epsilon=1.0, noise="simulated", random_state=seed).fit(X, y).intercept_
         for seed in range(5)
     ]
-    assert np.abs(np.array(found) - math.exp(2.5)).max() < 0.6
+    assert np.abs(np.array(found) - math.exp(2.5)).max() < 1.0
+
+
+@pytest.mark.parametrize("estimator", [DPLinearRegression, DPHuberRegressor])
+@pytest.mark.parametrize("complete", [0.4, 0.1])
+def test_the_few_rows_that_are_complete_are_fitted(estimator, complete):
+    """Of half or more of n nothing shows; of those that count it does, and the statement says so.
+
+    With a tenth no slope was found, and predictions were farther off than those of a constant.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(size=(50_000, 5))
+    y = X @ [1.0, -1.0, 0.5, 0.0, 0.0] + rng.normal(size=50_000)
+    missing = np.where(rng.random(X.shape) > complete**0.2, np.nan, X)
+    model = estimator(epsilon=1.0, delta=1e-6, noise="simulated", random_state=0).fit(missing, y)
+    assert np.mean((model.predict(X) - y) ** 2) < 0.12 * np.var(y)
+    assert any("rows count: the others hold a number" in note for note in model.privacy_.notes)
+
+
+def test_a_heavy_tail_shows_where_rows_are_missing():
+    """Half: the few large residuals were left out with the noise, and clipped at 11 of 90."""
+    rng, n = np.random.default_rng(0), 100_000
+    sizes = np.abs(rng.lognormal(2.0, 1.0, n // 2) - 9.0)
+    counts = np.bincount(np.searchsorted(EDGES, sizes), minlength=len(EDGES) + 1)
+    noisy = Histogram(counts + rng.normal(0, 50, len(counts)), Cells(EDGES), 50.0)
+    assert EDGES[np.flatnonzero(noisy.above_noise(n))[-1]] > 60
+    assert EDGES[np.flatnonzero(noisy.surest_run(n / 4))[-1]] < 20
 
 
 def test_missing_rows_do_not_pull_the_constant_that_slopes_are_compared_with():

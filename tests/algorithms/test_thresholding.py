@@ -101,6 +101,20 @@ def test_noise_is_no_curvature_where_features_cancel():
     assert counted < 30
 
 
+@pytest.mark.parametrize("spectrum", [np.ones(20), np.repeat([6.0, 0.3], [3, 17])])
+def test_curvature_is_told_to_the_noise_of_an_entry(spectrum):
+    """What is seen of the first and last directions is off by more than twice as much."""
+    missed, seeming, every = [], [], np.ones(20, dtype=np.bool_)
+    for seed in range(50):
+        noise = symmetric(np.random.default_rng(seed).normal(0, 0.1, 210), 20)
+        metric = Metric._of(np.diag(spectrum) + noise, 0.1, every, 5.0)
+        there = np.sum(metric.vectors * (spectrum[:, None] * metric.vectors), axis=0)
+        missed.append(metric.likely_rates * metric.values - there)
+        seeming.append(metric.rates * metric.values - there)
+    assert np.std(missed) < 0.12
+    assert np.std(seeming) > 0.2
+
+
 def sparse_problem(n=4_000, d=80, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_t(3, (n, d))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from privtail.algorithms.level import bend, kinked
 from privtail.algorithms.metric import Metric
@@ -27,9 +28,6 @@ SHORT = 0.5
 
 LONGER = 2.0
 """With a wider threshold rows are shrunk to so many reaches: second moments know them so long."""
-
-BLOCK = 10
-"""Principal directions whose moves are judged together."""
 
 SURE = 1 / 3
 """Part of the curvature that gradients show on which the stated noise counts.
@@ -182,28 +180,18 @@ class AveragedDescent:
         """
         return self._metric.deviations(self._noise, self._curator.problem.d) + self._lost
 
-    def widened(
-        self, w: Doubles, threshold: float, steps: int, sizes: Sizes,
-        pays: Callable[[Doubles, Doubles, float], bool],
-    ) -> Doubles:  # fmt: skip
-        """From ``w`` on with a wider threshold and longer rows, as far as it is no noise.
-
-        Blocks of principal directions of the move are shortened by what their length owes to noise,
-        unless the whole of it ``pays`` at its threshold.
-        """
+    def widened(self, w: Doubles, threshold: float, steps: int, sizes: Sizes) -> Doubles:
+        """From ``w`` on with a wider threshold and longer rows, as far as it is no noise."""
         d, n, metric = self._curator.problem.d, self._curator.problem.n, self._metric
         wide = max(threshold, self.balanced(sizes, steps))
         residuals = sizes.mean_square(wide)
         phase = self._phase(wide, LONGER, steps, WALKING * math.sqrt(residuals))
         before, bold = self._noise, self._run(w, phase)
         seen = metric.coordinates(bold - w, d)
-        shares = _shares(seen, self._variances(phase) + residuals / n, self._block(d))
-        sure = np.vstack([w[:d] + metric.slopes(shares * seen, d), bold[d:]])
-        if pays(bold, sure, wide):
-            return bold
-        share = shares.mean(axis=1)
-        self._noise = (1 - share) * before + share * self._noise
-        return sure
+        shares = _shares(seen, self._variances(phase) + residuals / n)
+        shares = shares if self._turns else np.full_like(shares, shares.mean())
+        self._noise = (1 - shares) * before + shares * self._noise
+        return np.vstack([w[:d] + metric.slopes(shares[:, None] * seen, d), bold[d:]])
 
     def balanced(self, sizes: Sizes, steps: int) -> float:
         """The threshold at which so many steps add as much noise to a direction as it misses."""
@@ -281,7 +269,7 @@ class AveragedDescent:
 
     def _variances(self, phase: _Phase) -> Doubles:
         """What noise adds to an average of iterates, along the principal directions."""
-        most = phase.length * bend(self.loss, self._unit) * self._metric.rates
+        most = phase.length * bend(self.loss, self._unit) * self._metric.likely_rates
         return self._after(phase, np.zeros_like(self._noise), most) ** 2
 
     def _after(self, phase: _Phase, start: Doubles, contraction: Doubles) -> Doubles:
@@ -293,10 +281,11 @@ class AveragedDescent:
         added = phase.std * left / np.sqrt(self._metric.values)
         return np.asarray(np.hypot(lasting * start, added))
 
-    def _block(self, d: int) -> int:
-        """Directions that are judged together: all where slopes may not move one by one."""
+    @property
+    def _turns(self) -> bool:
+        """Whether parts of a move may be taken along any direction, not of all slopes alike."""
         domain = self._domain.domain if isinstance(self._domain, Slopes) else self._domain
-        return BLOCK if isinstance(domain, Unconstrained | L2) else d + 1
+        return isinstance(domain, Unconstrained | L2)
 
 
 def _left(rate: float, phase: _Phase) -> float:
@@ -307,15 +296,21 @@ def _left(rate: float, phase: _Phase) -> float:
     return float(np.linalg.norm(phase.lengths * left))
 
 
-def _shares(seen: Doubles, variances: Doubles, size: int) -> Doubles:
-    """(rows, 1) how much of a move (rows, 1) in blocks of this size noise does not explain.
+def _shares(seen: Doubles, variances: Doubles) -> Doubles:
+    """(r,) how much of a move, (r, K) coordinates, noise of these variances does not explain.
 
-    James and Stein 1961, block by block (Cai 1999).
+    True moves are taken to vary alike in all of them, by as much as makes the squares that are seen
+    what they should be on average (Paule and Mandel 1982).
     """
-    shares = np.zeros_like(seen)
-    for first in range(0, len(seen), size):
-        block = slice(first, first + size)
-        square = float(np.sum(seen[block] ** 2))
-        noise = float(np.sum(variances[block]))
-        shares[block] = max(0.0, 1 - noise / square) if square > 0 else 0.0
-    return shares
+    if not np.all(variances > 0):
+        return np.ones_like(variances)
+    typical = float(variances.mean())
+    squares, noise = np.mean(seen**2, axis=1) / typical, variances / typical
+
+    def unexplained(moves: float) -> float:
+        return float(np.mean(squares / (moves + noise))) - 1
+
+    if unexplained(0.0) <= 0:
+        return np.zeros_like(noise)
+    moves = float(brentq(unexplained, 0.0, float(squares.sum())))
+    return np.asarray(moves / (moves + noise))

@@ -32,6 +32,9 @@ FINEST = 10_000
 VISIBLE = 0.01
 """Gains of real targets are clamped as late as this part of a typical loss can still be seen."""
 
+BEYOND_NOISE = 2.0
+"""So many deviations of the noise are more than noise."""
+
 HIDDEN = 0.5
 """Noise that hides half of the largest gain there may be hides all models: none is kept."""
 
@@ -46,12 +49,13 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Keep a model if it lowers the mean loss of a constant by more than ``deviations`` of noise.
+    """Keep a model if it lowers the mean loss of a constant by more than noise.
 
     Two mean gains are bought. Of numbers, the second is clamped as late as a loss of `SERIOUS` can
     still be seen: a model that loses there by more than the noise is not kept, for it is far off
-    where features are large. Of labels, it is how many more are right (with class weights, the gain
-    clamped at 1): they may not seem fewer, and that or both together must be visible.
+    where features are large, and one that gains there is, though most records lose. Of labels, it
+    is how many more are right (with class weights, the gain clamped at 1): they may not seem fewer,
+    and that or both together must be visible.
 
     A record's gain is clamped to the loss of a margin that is off by one scale of the target (to
     the highest count seen; for labels to what the most frequent one loses where another becomes as
@@ -62,7 +66,6 @@ class Comparison:
     """
 
     targets: Targets = "real"
-    deviations: float = 2.0
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """Two releases."""
@@ -80,7 +83,7 @@ class Comparison:
         """
         problem, noise = curator.problem, no_finer(multiplier, curator.problem, FINEST)
         batch = curator.everyone()
-        noticed = self.deviations * noise.event(problem.improvement(ClampedMean(1.0))).std
+        noticed = BEYOND_NOISE * noise.event(problem.improvement(ClampedMean(1.0))).std
         scores: list[tuple[Loss, float]]
         if self._labels:
             wrong = loss if isinstance(loss, WeightedLoss) else WrongLabel(outputs=loss.outputs)
@@ -100,7 +103,7 @@ class Comparison:
         if self._labels:
             better = gains[1] > 0 and max(gains[1], sum(gains) / math.sqrt(2)) > noticed
         else:
-            better = gains[0] > noticed and gains[-1] > -noticed
+            better = gains[1] > -noticed and max(gains) > noticed
         return (better and noticed < HIDDEN) or multiplier == 0
 
     @property

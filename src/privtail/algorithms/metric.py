@@ -152,9 +152,29 @@ class Metric:
         """
         if self.moments.size == 0:
             return np.zeros_like(self.values)
-        seen = np.sum(self.vectors * (self.moments @ self.vectors), axis=0)
+        seen = self._seen
         noise = self.std * np.sqrt(2 * np.arange(len(seen), 0, -1))
         return np.asarray(np.maximum(0.0, seen - noise) / self.values)
+
+    @property
+    def likely_rates(self) -> Doubles:
+        """(r,) the same, for the curvature that there is on average.
+
+        Noise turns the directions of what is seen: in the first there is less than was seen, in the
+        last more (Bun, Allez, Bouchaud and Potters 2016, for a Gaussian orthogonal ensemble).
+        Directions that are closer than the noise of an entry are not told apart.
+        """
+        if self.moments.size == 0:
+            return self.rates
+        seen, close = self._seen, self.std**2 / 2
+        gaps = seen[:, None] - seen
+        turned = np.sum(gaps / (gaps**2 + close), axis=1) if close > 0 else 0.0
+        return np.asarray(np.clip((seen - self.std**2 * turned) / self.values, 0.0, 1.0))
+
+    @property
+    def _seen(self) -> Doubles:
+        """(r,) released moments along the principal directions."""
+        return np.asarray(np.sum(self.vectors * (self.moments @ self.vectors), axis=0))
 
     def coordinates(self, move: Doubles, d: int) -> Doubles:
         """(r, K) of a move of the slopes (d, K) along the principal directions.

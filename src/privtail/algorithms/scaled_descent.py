@@ -15,6 +15,7 @@ from privtail.algorithms.averaged_descent import AveragedDescent
 from privtail.algorithms.comparison import Comparison, lead, no_finer
 from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
+from privtail.algorithms.histogram import FEWER
 from privtail.algorithms.level import STEEPEST, Level, kinked
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.quantile_scales import RARE, QuantileScales
@@ -57,11 +58,10 @@ LARGEST_LEVEL = 8.0
 SHARP = 20
 """A mean of the target with noise n over this is good enough for a constant."""
 
-CASUAL = 2.0
-"""Whether the mean loss gains from all of a move is asked with so many times the noise of a gain.
-
-The other choice is a part of the same move, so one deviation of the noise decides.
-"""
+FILL = (
+    "The model is that of the rows that count: fill in what is missing, or leave out columns of "
+    "which much is."
+)
 
 MANY_ENOUGH = 10
 """With fewer features than these a comparison with a constant of numbers is dearer.
@@ -90,10 +90,9 @@ class ScaledDescent:
        leave whose slopes are likely noise, if most are; at the end slopes are shrunk by how likely
        they are noise (empirical Bayes; not where a domain ties them to each other).
     6. For squares, unless noise is large: three tenths of the steps with a threshold where noise
-       adds as much to a direction as clipping may miss, and with rows twice as long. If the mean
-       loss does not gain from all of the move (`Comparison`), blocks of principal directions are
-       kept as far as they are longer than noise explains: least squares where residuals depend on
-       features, else the robust fit.
+       adds as much to a direction as clipping may miss, and with rows twice as long. The move is
+       kept, along each principal direction, as far as noise does not explain it: least squares
+       where residuals depend on features, else the robust fit.
     7. For squares: the intercept is that of stage 2, with what second moments say of the means of
        the features, and a mean of the residuals of the rows that count, clipped where noise would
        be seen; where there was no stage 6, as far as it is no noise.
@@ -123,8 +122,8 @@ class ScaledDescent:
     sparsity : how many features may be used; None for all.
     scale_share, selection_share, moment_share, size_share, level_share, comparison_share : parts of
         the descent's variance budget for stages 1 (each look at the scales; the selection), 3, 5,
-        2 and 7 (each), and 8 (of numbers more, with fewer features than `MANY_ENOUGH`; a quarter
-        for 6); they take less where less is enough.
+        2 and 7 (each), and 8 (of numbers more, with fewer features than `MANY_ENOUGH`); they take
+        less where less is enough.
 
     **Privacy.** Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
     (target or labels, sizes), second moments of rows of length R, sqrt 2 R^2/n; ``steps`` gradients
@@ -164,7 +163,6 @@ class ScaledDescent:
             (Round(events=(descent,), times=short),),
             Sizes.plan(self._sizes(multiplier, problem), problem),
             (Round(events=(descent,), times=usual + wide),),
-            self._bold.plan(self._casual(multiplier), problem) if wide else (),
             self._end(multiplier).plan(problem) if self._least(problem) else (),
             self._sure.plan(self._comparison(multiplier, problem), problem),
         )
@@ -205,8 +203,7 @@ class ScaledDescent:
             threshold = min(loss.lipschitz, max(threshold, descent.balanced(sizes, usual)))
         w = descent.thinned(w, threshold, usual, partial(standard.restrict, curator))
         if wide:  # 6
-            pays = partial(self._pays, curator, loss, standard, multiplier)
-            w = descent.widened(w, threshold, wide, sizes, pays)
+            w = descent.widened(w, threshold, wide, sizes)
         if self._least(problem):  # 7
             coarse = standard.start(problem, start)[-1]
             begin = np.vstack([begin[:-1], coarse + (begin[-1] - coarse) / sizes.part])
@@ -225,9 +222,17 @@ class ScaledDescent:
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
             unit=standard.unit, scales=standard.scales,
-            noise=np.zeros(problem.d) if doubts else stated, notes=doubts,
+            noise=np.zeros(problem.d) if doubts else stated,
+            notes=(*doubts, *self._fewer(sizes, problem)),
             threshold=loss.threshold if isinstance(loss, HuberLoss) else None,
         )  # fmt: skip
+
+    @staticmethod
+    def _fewer(sizes: Sizes, problem: Problem) -> tuple[str, ...]:
+        """What the statement says where some rows do not count."""
+        counted = round(sizes.part * problem.n)
+        note = f"{FEWER.format(counted=counted, n=problem.n)} {FILL}"
+        return (note,) * (counted < problem.n)
 
     # ---------------------------------------------------------------- what the stages spend
 
@@ -278,15 +283,8 @@ class ScaledDescent:
     def _sure(self) -> Comparison:
         return Comparison(targets=self.targets)
 
-    @property
-    def _bold(self) -> Comparison:
-        return Comparison(targets=self.targets, deviations=1.0)
-
     def _comparison(self, multiplier: float, problem: Problem) -> float:
         return self._price(self._gain_share(problem), multiplier).multiplier
-
-    def _casual(self, multiplier: float) -> float:
-        return CASUAL * self._price(self.comparison_share, multiplier).multiplier
 
     def _gain_share(self, problem: Problem) -> float:
         """Of each gain that stage 8 buys."""
@@ -404,11 +402,3 @@ class ScaledDescent:
             return loss.lipschitz  # a kink: how often either side occurs says nothing
         heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
         return heaviest * sizes.quantile(1 - clipped)
-
-    def _pays(
-        self, curator: Curator, loss: Loss, standard: Standard, multiplier: float,
-        whole: Doubles, sure: Doubles, widest: float,
-    ) -> bool:  # fmt: skip
-        """Whether the mean loss gains from the whole of a move, beyond what is sure of it."""
-        noise = self._casual(multiplier)
-        return self._bold.run(curator, loss, whole, sure, standard.deviation, noise, widest)
