@@ -35,6 +35,9 @@ VISIBLE = 0.01
 BEYOND_NOISE = 2.0
 """So many deviations of the noise are more than noise."""
 
+SURER = 1.5
+"""So many times as much must be gained where a few records, that are missed by far, decide."""
+
 HIDDEN = 0.5
 """Noise that hides half of the largest gain there may be hides all models: none is kept."""
 
@@ -53,9 +56,9 @@ class Comparison:
 
     Two mean gains are bought. Of numbers, the second is clamped as late as a loss of `SERIOUS` can
     still be seen: a model that loses there by more than the noise is not kept, for it is far off
-    where features are large, and one that gains there is, though most records lose. Of labels, it
-    is how many more are right (with class weights, the gain clamped at 1): they may not seem fewer,
-    and that or both together must be visible.
+    where features are large, and one that surely gains there is, whatever most records do. Of
+    labels, it is how many more are right (with class weights, the gain clamped at 1): they may not
+    seem fewer, and that or both together must be visible.
 
     A record's gain is clamped to the loss of a margin that is off by one scale of the target (to
     the highest count seen; for labels to what the most frequent one loses where another becomes as
@@ -103,7 +106,7 @@ class Comparison:
         if self._labels:
             better = gains[1] > 0 and max(gains[1], sum(gains) / math.sqrt(2)) > noticed
         else:
-            better = gains[1] > -noticed and max(gains) > noticed
+            better = (gains[0] > noticed and gains[1] > -noticed) or gains[1] > SURER * noticed
         return (better and noticed < HIDDEN) or multiplier == 0
 
     @property
