@@ -360,8 +360,23 @@ def test_only_without_a_penalty_are_directions_shortened_apart(watched, domain, 
     assert np.all(kept[-1][1:] == 0) == apart
 
 
+def test_noise_of_a_wider_threshold_is_stated_as_far_as_its_move_is_kept(monkeypatch):
+    rng, stated = np.random.default_rng(0), []
+    X = rng.normal(size=(20_000, 4))
+    y = X @ np.ones(4) + rng.standard_t(2, 20_000)
+    for share in (0.0, 0.5, 1.0):
+        monkeypatch.setattr(averaged_descent, "_shares", lambda _, v, s=share: np.full_like(v, s))
+        model = DPLinearRegression(epsilon=2.0, delta=1e-6, noise="simulated", random_state=0)
+        stated.append(model.fit(X, y).coef_noise_std_)
+    assert np.all(stated[2] > 1.5 * stated[0])
+    assert stated[1] == pytest.approx((stated[0] + stated[2]) / 2, rel=0.05)
+
+
 def test_light_tails_lose_little_to_a_wider_threshold():
-    """Noise of a move that was taken for none, or kept in full by chance, cost .133 of 1."""
+    """Slopes of length 2.2: .088. Noise of moves kept by chance made it .133.
+
+    Were noise told by the curvature that is seen, it would be .103.
+    """
     errors = []
     for seed in range(9):
         rng, w = np.random.default_rng(seed), np.resize([0.5, -0.5], 20)
@@ -369,7 +384,7 @@ def test_light_tails_lose_little_to_a_wider_threshold():
         y = X @ w + rng.normal(size=10_000)
         model = DPLinearRegression(epsilon=1.0, delta=1e-6, noise="simulated", random_state=seed)
         errors.append(np.linalg.norm(model.fit(X, y).coef_ - w))
-    assert math.sqrt(np.mean(np.square(errors))) < 0.11
+    assert math.sqrt(np.mean(np.square(errors))) < 0.095
 
 
 def test_a_wider_threshold_keeps_what_noise_does_not_explain():

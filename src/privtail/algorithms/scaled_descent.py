@@ -60,7 +60,7 @@ SHARP = 20
 
 FILL = (
     "The model is that of the rows that count: fill in what is missing, or leave out columns of "
-    "which much is."
+    "which much is. A label that was not declared does not count either."
 )
 
 MANY_ENOUGH = 10
