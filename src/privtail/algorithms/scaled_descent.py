@@ -209,7 +209,7 @@ class ScaledDescent:
             begin = np.vstack([begin[:-1], coarse + (begin[-1] - coarse) / sizes.part])
             w = begin + metric.joint(w[: problem.d] - begin[: problem.d], len(w))
             end = self._end(multiplier)
-            widest = sizes.widest(end.deviation(problem), standard.unit)
+            widest = sizes.widest(end.deviation(problem) / sizes.part, standard.unit)
             w = end.run(curator, loss, w, widest, length=1 / sizes.part, doubt=float(not wide))
         known = self._numbers(problem) or self._labels or start is not None or not standard.seen
         constant = without_slopes(begin if known else w, problem)
