@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from privtail.algorithms.coin_press import CoinPress
-from privtail.algorithms.histogram import FEWER, part_that_counts
+from privtail.algorithms.histogram import fewer, part_that_counts
 from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.scales import Scales
@@ -378,7 +378,7 @@ class _Mean:
         std = np.hypot(std, (value - centres) * part_std / part)
         counted = max(1, round(part * n))
         notes = self.doubts(multiplier, curator.problem, reliable)
-        notes += (f"{FEWER.format(counted=counted, n=n)} {OF_THESE}",) * (counted < n)
+        notes += fewer(counted, n, OF_THESE)
         known = reliable & (self.blocks == 1) & (curator.problem.max_rows == 1)
         sampling = np.where(known, deviations / math.sqrt(counted), math.nan)
         return MeanEstimate(value, std, sampling, reliable, state(curator, notes))

@@ -45,7 +45,7 @@ FEWER = (
     "About {counted:,} of the {n:,} rows count: the others hold a number that is missing or not "
     "finite, or are beyond max_rows, or nobody's."
 )
-"""What a statement says where that is so."""
+"""What a statement says where that is so (`fewer`)."""
 
 SPREADS = (
     ((0.25, 0.75), 1.349),
@@ -271,6 +271,11 @@ def part_that_counts(counts: Doubles, std: float, n: int) -> tuple[float, float]
     if unsure >= 1 or 1 - part <= unsure:
         return 1.0, 0.0
     return max(part, unsure, 1 / n), deviation
+
+
+def fewer(counted: int, n: int, consequence: str) -> tuple[str, ...]:
+    """What a statement says where so many of ``n`` rows count; nothing where all do."""
+    return (f"{FEWER.format(counted=counted, n=n)} {consequence}",) * (counted < n)
 
 
 def described(counts: Doubles, cells: Cells, std: float, n: int) -> Scales:

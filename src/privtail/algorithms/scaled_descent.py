@@ -15,7 +15,7 @@ from privtail.algorithms.averaged_descent import AveragedDescent
 from privtail.algorithms.comparison import Comparison, lead, no_finer
 from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
-from privtail.algorithms.histogram import FEWER
+from privtail.algorithms.histogram import fewer
 from privtail.algorithms.level import STEEPEST, Level, kinked
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.quantile_scales import RARE, QuantileScales
@@ -223,16 +223,9 @@ class ScaledDescent:
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
             unit=standard.unit, scales=standard.scales,
             noise=np.zeros(problem.d) if doubts else stated,
-            notes=(*doubts, *self._fewer(sizes, problem)),
+            notes=(*doubts, *fewer(round(sizes.part * problem.n), problem.n, FILL)),
             threshold=loss.threshold if isinstance(loss, HuberLoss) else None,
         )  # fmt: skip
-
-    @staticmethod
-    def _fewer(sizes: Sizes, problem: Problem) -> tuple[str, ...]:
-        """What the statement says where some rows do not count."""
-        counted = round(sizes.part * problem.n)
-        note = f"{FEWER.format(counted=counted, n=problem.n)} {FILL}"
-        return (note,) * (counted < problem.n)
 
     # ---------------------------------------------------------------- what the stages spend
 
