@@ -115,6 +115,26 @@ def test_curvature_is_told_to_the_noise_of_an_entry(spectrum):
     assert np.std(seeming) > 0.2
 
 
+def hidden_metric(spectrum, seed):
+    """Of moments of which noise hides 14 in any direction; rows have length 10."""
+    noise = symmetric(np.random.default_rng(seed).normal(0, 1.0, 5050), 100)
+    return Metric._of(np.diag(spectrum) + noise, 1.0, np.ones(100, dtype=np.bool_), 10.0)
+
+
+def test_curvature_that_noise_does_not_hide_shortens_steps():
+    """No step may be more than twice as long as the curvature along it allows."""
+    spectrum = np.append(21.0, np.ones(99))
+    for seed in range(20):
+        metric = hidden_metric(spectrum, seed)
+        assert metric.matrix[0, 0] > spectrum[0] / 2
+        assert (metric.values[1:] == 10.0).all()
+
+
+def test_noise_is_taken_for_no_curvature_where_there_is_none():
+    for seed in range(20):
+        assert (hidden_metric(np.ones(100), seed).values == 10.0).all()
+
+
 def sparse_problem(n=4_000, d=80, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_t(3, (n, d))

@@ -183,9 +183,9 @@ class AveragedDescent:
     def widened(self, w: Doubles, threshold: float, steps: int, sizes: Sizes) -> Doubles:
         """From ``w`` on with a wider threshold and longer rows, as far as it is no noise."""
         d, n, metric = self._curator.problem.d, self._curator.problem.n, self._metric
-        wide = max(threshold, self.balanced(sizes, steps))
-        residuals = sizes.mean_square(wide)
-        phase = self._phase(wide, LONGER, steps, WALKING * math.sqrt(residuals))
+        wider = max(threshold, self.balanced(sizes, steps))
+        residuals = sizes.mean_square(wider)
+        phase = self._phase(wider, LONGER, steps, WALKING * math.sqrt(residuals))
         before, bold = self._noise, self._run(w, phase)
         seen = metric.coordinates(bold - w, d)
         shares = _shares(seen, self._variances(phase) + residuals / n)

@@ -27,6 +27,13 @@ VISIBLE = 0.05
 LONGEST = 1024.0
 """So many times the length of a typical row is as long as any."""
 
+OUTSTANDING = 1.25
+"""A direction has more curvature than noise hides where so many times as much is seen of it.
+
+Noise adds a quarter of its spectral norm to a curvature of just that norm (Benaych-Georges and
+Nadakuditi 2011); without one, it shows none above its norm.
+"""
+
 LEAST = 1e-5
 """No direction counts for less than this part of the largest."""
 
@@ -46,6 +53,7 @@ class Metric:
     spread : length of what a unit of noise in every coordinate moves in a step of 1, seen in
         predictions.
     moments, std : (rows, rows) what was released, and the noise of an entry; (0, 0) if nothing was.
+    seen : (r,) curvatures as they were released, along the principal directions; (0,) without.
     """
 
     matrix: Doubles
@@ -57,6 +65,7 @@ class Metric:
     spread: float
     moments: Doubles = field(default_factory=lambda: np.zeros((0, 0)))
     std: float = 0.0
+    seen: Doubles = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def plan(cls, noise: GaussianNoise, problem: Problem) -> Plan:
@@ -71,7 +80,8 @@ class Metric:
 
         A direction counts for what was seen and the spectral norm of the noise, but for no more
         than the trace, which bounds all. Where noise hides the curvature of a typical direction,
-        1, it is enough that no step leads too far: gradients are bounded by the reach.
+        1, it is enough that no step leads too far (gradients are bounded by the reach), but in
+        directions that are `OUTSTANDING`.
         """
         rows, problem = int(active.sum()), curator.problem
         reach = math.sqrt(rows)
@@ -115,7 +125,8 @@ class Metric:
         top = min(trace + math.sqrt(2) * hidden, 4 * reach**2)
         values = np.maximum(seen, 0.0) + hidden
         if hidden > 1:
-            values[seen < 2 * hidden] = np.minimum(values[seen < 2 * hidden], reach)
+            unsure = seen < OUTSTANDING * hidden
+            values[unsure] = np.minimum(values[unsure], reach)
             top = min(top, max(reach, float(values.max())))
         top = max(top, LEAST)
         values = np.clip(values, LEAST * top, top)
@@ -125,7 +136,7 @@ class Metric:
         spread = math.sqrt(max(1.0, trace / len(values)) * float(np.sum(1 / values**2)))
         every = np.zeros((rows, len(values)))
         every[active] = vectors
-        return cls(matrix, inverse, values, every, hidden, reach, spread, moments, std)
+        return cls(matrix, inverse, values, every, hidden, reach, spread, moments, std, seen)
 
     @property
     def largest(self) -> float:
@@ -150,11 +161,10 @@ class Metric:
         that noise shows in k directions: sqrt(2 k) deviations of an entry. In a direction in which
         features cancel there is none, and noise walks on.
         """
-        if self.moments.size == 0:
+        if self.seen.size == 0:
             return np.zeros_like(self.values)
-        seen = self._seen
-        noise = self.std * np.sqrt(2 * np.arange(len(seen), 0, -1))
-        return np.asarray(np.maximum(0.0, seen - noise) / self.values)
+        noise = self.std * np.sqrt(2 * np.arange(len(self.seen), 0, -1))
+        return np.asarray(np.maximum(0.0, self.seen - noise) / self.values)
 
     @property
     def likely_rates(self) -> Doubles:
@@ -164,17 +174,12 @@ class Metric:
         last more (Bun, Allez, Bouchaud and Potters 2016, for a Gaussian orthogonal ensemble).
         Directions that are closer than the noise of an entry are not told apart.
         """
-        if self.moments.size == 0:
+        seen, close = self.seen, self.std**2 / 2
+        if seen.size == 0:
             return self.rates
-        seen, close = self._seen, self.std**2 / 2
         gaps = seen[:, None] - seen
         turned = np.sum(gaps / (gaps**2 + close), axis=1) if close > 0 else 0.0
         return np.asarray(np.clip((seen - self.std**2 * turned) / self.values, 0.0, 1.0))
-
-    @property
-    def _seen(self) -> Doubles:
-        """(r,) released moments along the principal directions."""
-        return np.asarray(np.sum(self.vectors * (self.moments @ self.vectors), axis=0))
 
     def coordinates(self, move: Doubles, d: int) -> Doubles:
         """(r, K) of a move of the slopes (d, K) along the principal directions.

@@ -43,7 +43,7 @@ HELD = 2 / 3
 POOLING = 12.0
 """Noise of n over this hides a feature so that a scale for all of them is of more use."""
 
-APART = 2.0
+POOLING_LABELS = 2.0
 """The same for labels, where features that are alike are described together without a vote.
 
 They have centres then; and where units differ, those that show have their own.
@@ -83,8 +83,8 @@ class QuantileScales:
     @classmethod
     def of(cls, targets: Targets, enough: int = 100_000, *, selecting: bool = True) -> Self:
         """With the target's column where it holds real numbers; ``selecting`` some features."""
-        apart = targets in LABELS and not selecting
-        return cls(target=targets == "real", enough=enough, pooling=APART if apart else POOLING)
+        pooling = POOLING_LABELS if targets in LABELS and not selecting else POOLING
+        return cls(target=targets == "real", enough=enough, pooling=pooling)
 
     def sharp(self, problem: Problem, features: int | None = None) -> float:
         """The largest noise multiplier at which every look at the target is `SHARP`.
