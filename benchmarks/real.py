@@ -161,24 +161,39 @@ TABLES: dict[str, Reader] = {
 
 
 HEADER = (
-    f"{'table':<20} {'task':<9} {'eps':>6} {'constant':>10} {'no privacy':>10} {'ours':>10} "
+    f"{'table':<28} {'task':<9} {'eps':>6} {'constant':>10} {'no privacy':>10} {'ours':>10} "
     f"{'closed':>7} {'worst':>7}"
 )
 
 
-def rows(tables: Iterable[Table], epsilons: list[float], seeds: int) -> Iterator[str]:
-    """One line for every table, task and budget."""
+@dataclass(frozen=True)
+class Fits:
+    """Errors of a constant, without privacy, and ours, one for every seed."""
+
+    table: str
+    task: str
+    epsilon: float
+    constant: float
+    without_privacy: float
+    ours: NDArray[np.float64]
+
+    def __str__(self) -> str:
+        closed = (self.constant - self.ours) / (self.constant - self.without_privacy)
+        return (
+            f"{self.table:<28} {self.task:<9} {self.epsilon:>6g} {self.constant:>10.5g} "
+            f"{self.without_privacy:>10.5g} {np.median(self.ours):>10.5g} "
+            f"{np.median(closed):>7.2f} {closed.min():>7.2f}"
+        )
+
+
+def fits(tables: Iterable[Table], epsilons: list[float], seeds: int) -> Iterator[Fits]:
+    """For every table, task and budget."""
     for table in tables:
         for task in table.tasks:
             constant, reference = table.constant(task), table.without_privacy(task)
             for epsilon in epsilons:
-                ours = [table.ours(task, epsilon, seed) for seed in range(seeds)]
-                closed = (constant - np.array(ours)) / (constant - reference)
-                yield (
-                    f"{table.name:<20} {task:<9} {epsilon:>6g} {constant:>10.5g} "
-                    f"{reference:>10.5g} {np.median(ours):>10.5g} {np.median(closed):>7.2f} "
-                    f"{closed.min():>7.2f}"
-                )
+                ours = np.array([table.ours(task, epsilon, seed) for seed in range(seeds)])
+                yield Fits(table.name, task, epsilon, constant, reference, ours)
 
 
 def main() -> None:
@@ -193,8 +208,8 @@ def main() -> None:
         parser.error(f"unknown table {min(unknown)!r}; there are {', '.join(TABLES)}")
     print(HEADER)
     tables = (TABLES[name](asked.data) for name in asked.tables or TABLES)
-    for row in rows(tables, asked.epsilon, asked.seeds):
-        print(row, flush=True)
+    for each in fits(tables, asked.epsilon, asked.seeds):
+        print(each, flush=True)
 
 
 if __name__ == "__main__":
