@@ -115,10 +115,10 @@ def test_curvature_is_told_to_the_noise_of_an_entry(spectrum):
     assert np.std(seeming) > 0.2
 
 
-def hidden_metric(spectrum, seed):
+def hidden_metric(spectrum, seed, short=1.0):
     """Of moments of which noise hides 14 in any direction; rows have length 10."""
     noise = symmetric(np.random.default_rng(seed).normal(0, 1.0, 5050), 100)
-    return Metric._of(np.diag(spectrum) + noise, 1.0, np.ones(100, dtype=np.bool_), 10.0)
+    return Metric._of(np.diag(spectrum) + noise, 1.0, np.ones(100, dtype=np.bool_), 10.0, short)
 
 
 def test_curvature_that_noise_does_not_hide_shortens_steps():
@@ -128,6 +128,11 @@ def test_curvature_that_noise_does_not_hide_shortens_steps():
         metric = hidden_metric(spectrum, seed)
         assert metric.matrix[0, 0] > spectrum[0] / 2
         assert (metric.values[1:] == 10.0).all()
+
+
+def test_rows_that_steps_shrink_have_less_curvature():
+    assert (hidden_metric(np.append(21.0, np.ones(99)), 0, 0.5).values == 10.0).all()
+    assert hidden_metric(np.append(42.0, np.ones(99)), 0, 0.5).largest > 21
 
 
 def test_noise_is_taken_for_no_curvature_where_there_is_none():

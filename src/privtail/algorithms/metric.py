@@ -54,6 +54,7 @@ class Metric:
         predictions.
     moments, std : (rows, rows) what was released, and the noise of an entry; (0, 0) if nothing was.
     seen : (r,) curvatures as they were released, along the principal directions; (0,) without.
+    short : part of the reach to which steps shrink rows.
     """
 
     matrix: Doubles
@@ -66,6 +67,7 @@ class Metric:
     moments: Doubles = field(default_factory=lambda: np.zeros((0, 0)))
     std: float = 0.0
     seen: Doubles = field(default_factory=lambda: np.zeros(0))
+    short: float = 1.0
 
     @classmethod
     def plan(cls, noise: GaussianNoise, problem: Problem) -> Plan:
@@ -75,13 +77,16 @@ class Metric:
         return (Round(events=(noise.event(problem.moments(1.0)),)),)
 
     @classmethod
-    def bought(cls, curator: Curator, noise: GaussianNoise, active: NDArray[np.bool_]) -> Self:
+    def bought(
+        cls, curator: Curator, noise: GaussianNoise, active: NDArray[np.bool_], short: float = 1.0
+    ) -> Self:
         """Second moments of rows clipped to twice the reach, that of a typical row or longer.
 
         A direction counts for what was seen and the spectral norm of the noise, but for no more
         than the trace, which bounds all. Where noise hides the curvature of a typical direction,
         1, it is enough that no step leads too far (gradients are bounded by the reach), but in
-        directions that are `OUTSTANDING`.
+        directions that are `OUTSTANDING`, by so much more as rows are ``short``: they have so much
+        less curvature for the length of a step.
         """
         rows, problem = int(active.sum()), curator.problem
         reach = math.sqrt(rows)
@@ -91,14 +96,14 @@ class Metric:
         reach *= min(LONGEST, max(1.0, math.sqrt(VISIBLE / hidden))) if hidden > 0 else LONGEST
         triangle = curator.everyone().moments(2 * reach).release(noise)
         std = noise.event(problem.moments(2 * reach)).std
-        return cls._of(symmetric(triangle, problem.rows), std, active, reach)
+        return cls._of(symmetric(triangle, problem.rows), std, active, reach, short)
 
     def restricted(self, active: NDArray[np.bool_]) -> Self:
         """The same where fewer coordinates are active: their rows are shorter."""
         if self.moments.size == 0:
             return self._alike(active)
         shorter = math.sqrt(active.sum() / len(self.values))
-        return self._of(self.moments, self.std, active, self.reach * shorter)
+        return self._of(self.moments, self.std, active, self.reach * shorter, self.short)
 
     @classmethod
     def flat(cls, active: NDArray[np.bool_]) -> Self:
@@ -115,7 +120,10 @@ class Metric:
         return cls(curvatures, each / reach, curvatures, each, math.inf, reach, 1.0)
 
     @classmethod
-    def _of(cls, moments: Doubles, std: float, active: NDArray[np.bool_], reach: float) -> Self:
+    def _of(
+        cls, moments: Doubles, std: float, active: NDArray[np.bool_], reach: float,
+        short: float = 1.0,
+    ) -> Self:  # fmt: skip
         """From released moments; coordinates that are not active count as the largest."""
         rows, square = len(active), np.ix_(active, active)
         seen, vectors = np.linalg.eigh(moments[square])
@@ -125,7 +133,7 @@ class Metric:
         top = min(trace + math.sqrt(2) * hidden, 4 * reach**2)
         values = np.maximum(seen, 0.0) + hidden
         if hidden > 1:
-            unsure = seen < OUTSTANDING * hidden
+            unsure = seen < OUTSTANDING / short * hidden
             values[unsure] = np.minimum(values[unsure], reach)
             top = min(top, max(reach, float(values.max())))
         top = max(top, LEAST)
@@ -136,7 +144,7 @@ class Metric:
         spread = math.sqrt(max(1.0, trace / len(values)) * float(np.sum(1 / values**2)))
         every = np.zeros((rows, len(values)))
         every[active] = vectors
-        return cls(matrix, inverse, values, every, hidden, reach, spread, moments, std, seen)
+        return cls(matrix, inverse, values, every, hidden, reach, spread, moments, std, seen, short)
 
     @property
     def largest(self) -> float:

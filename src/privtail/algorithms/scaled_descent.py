@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from privtail.algorithms.averaged_descent import AveragedDescent
+from privtail.algorithms.averaged_descent import SHORT, AveragedDescent
 from privtail.algorithms.comparison import Comparison, lead, no_finer
 from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
@@ -365,7 +365,8 @@ class ScaledDescent:
         intercept = np.ones(int(curator.problem.intercept), dtype=np.bool_)
         active = np.append(standard.scales < BEYOND, intercept)
         price = self._price(2 * self.moment_share, multiplier)
-        return Metric.bought(curator, price, active if active.any() else ~active)
+        short = SHORT if self._labels else 1.0
+        return Metric.bought(curator, price, active if active.any() else ~active, short)
 
     def _clipped(self, multiplier: float, problem: Problem, rare: float = 1.0) -> float:
         """Part of the records whose residuals are clipped: the noisier a gradient, the more.

@@ -317,7 +317,8 @@ class ShortDescent:
         if self.sparsity is not None:
             return Metric.flat(moving)
         some = moving if moving.any() else ~moving
-        return Metric.bought(curator, self._moment(multiplier), some)
+        short = SHORT if self._labels else 1.0
+        return Metric.bought(curator, self._moment(multiplier), some, short)
 
     # ---------------------------------------------------------------- what the stages spend
 
