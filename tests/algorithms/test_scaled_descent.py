@@ -18,6 +18,7 @@ from privtail.algorithms.count_descent import CountDescent
 from privtail.algorithms.histogram import Cells, Histogram
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.scales import BEYOND, Scales
+from privtail.algorithms.short_descent import ShortDescent
 from privtail.algorithms.sizes import EDGES
 from privtail.algorithms.standardized import tempered
 from privtail.data import ADULT, adult_schema
@@ -476,6 +477,29 @@ def test_rows_of_labels_are_shrunk_to_half_of_their_length(watched):
     assert events[0].radius * events[0].unit * len(y) == pytest.approx(
         0.5 * math.sqrt(4) * steepest, rel=0.1
     )
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "short"),
+    [
+        (ScaledDescent(squares=True), 1.0),
+        (ScaledDescent(targets="binary"), 0.5),
+        (ShortDescent(fine=ScaledDescent(targets="binary"), targets="binary"), 0.5),
+    ],
+)
+def test_the_metric_knows_how_short_rows_are(watched, monkeypatch, algorithm, short):
+    metrics, bought = [], Metric.bought
+
+    def seen(*args):
+        metrics.append(bought(*args))
+        return metrics[-1]
+
+    monkeypatch.setattr(Metric, "bought", seen)
+    monkeypatch.setattr(ShortDescent, "_noisy", lambda *_: True)
+    X, y = of_labels()
+    loss = SquaredLoss() if algorithm.targets == "real" else LogisticLoss()
+    watched.fit(algorithm, X, y, loss, intercept=True, epsilon=5.0)
+    assert [metric.short for metric in metrics] == [short]
 
 
 def test_noise_walks_as_far_as_it_takes_to_turn_a_frequent_label(watched, monkeypatch):

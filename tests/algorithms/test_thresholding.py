@@ -71,11 +71,12 @@ def test_a_restricted_metric_is_that_of_the_features_that_stay():
     noise = GaussianNoise(
         curator.calibrate(lambda m: Metric.plan(GaussianNoise(m), curator.problem))
     )
-    whole = Metric.bought(curator, noise, np.ones(7, dtype=np.bool_))
+    whole = Metric.bought(curator, noise, np.ones(7, dtype=np.bool_), short=0.5)
     kept = np.array([True, True, False, False, False, False, True])
     fewer = whole.restricted(kept)
     assert fewer.reach == pytest.approx(whole.reach * np.sqrt(3 / 7))
     assert (fewer.active == kept).all()
+    assert fewer.short == whole.short == 0.5
     spread = fewer.vectors * fewer.values @ fewer.vectors.T
     close = np.ix_(kept, kept)
     assert spread[close] == pytest.approx(whole.moments[close], abs=4 * fewer.hidden)
