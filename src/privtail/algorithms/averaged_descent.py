@@ -15,16 +15,13 @@ from privtail.algorithms.metric import Metric
 from privtail.algorithms.sizes import Sizes
 from privtail.algorithms.thresholding import apart, probabilities, shrunk
 from privtail.domains import L2, Domain, Slopes, Unconstrained
-from privtail.losses import LABELS, Loss
+from privtail.losses import Loss
 from privtail.trusted.curator import Curator
 from privtail.trusted.means import MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.sampling import Everyone
 
 Doubles = NDArray[np.float64]
-
-SHORT = 0.5
-"""Of labels rows are shrunk to this part of their typical length: their directions decide."""
 
 LONGER = 2.0
 """With a wider threshold rows are shrunk to so many reaches: second moments know them so long."""
@@ -121,7 +118,7 @@ class AveragedDescent:
 
     Parameters
     ----------
-    metric : of the steps; rows are shrunk to its reach.
+    metric : of the steps; rows are shrunk to its reach, or to the part of it that it says.
     law : the noise of every gradient.
     unit : scale of the target; noise alone walks at most ``most_noise`` of them, or, with a wider
         threshold, `WALKING` residuals.
@@ -204,8 +201,7 @@ class AveragedDescent:
         Where typical rows are shrunk, so is the curvature. Noise may walk to ``walking`` at least.
         """
         problem, metric = self._curator.problem, self._metric
-        short = SHORT if self.loss.targets in LABELS else 1.0
-        mean = MallowsMean(threshold, short * longer * metric.reach)
+        mean = MallowsMean(threshold, metric.short * longer * metric.reach)
         std = self._law.event(problem.gradient(mean)).std
         first = 1 / bend(self.loss, self._unit)
         typical = math.sqrt(min(float(metric.active.sum()), float(metric.values.sum())))

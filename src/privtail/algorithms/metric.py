@@ -27,6 +27,9 @@ VISIBLE = 0.05
 LONGEST = 1024.0
 """So many times the length of a typical row is as long as any."""
 
+SHORT = 0.5
+"""Of labels rows are shrunk to this part of their typical length: their directions decide."""
+
 OUTSTANDING = 1.25
 """A direction has more curvature than noise hides where so many times as much is seen of it.
 
@@ -91,7 +94,7 @@ class Metric:
         rows, problem = int(active.sum()), curator.problem
         reach = math.sqrt(rows)
         if problem.rows > WIDEST:
-            return cls._alike(active)
+            return cls._alike(active, short)
         hidden = math.sqrt(2 * rows) * noise.event(problem.moments(2 * reach)).std
         reach *= min(LONGEST, max(1.0, math.sqrt(VISIBLE / hidden))) if hidden > 0 else LONGEST
         triangle = curator.everyone().moments(2 * reach).release(noise)
@@ -101,7 +104,7 @@ class Metric:
     def restricted(self, active: NDArray[np.bool_]) -> Self:
         """The same where fewer coordinates are active: their rows are shorter."""
         if self.moments.size == 0:
-            return self._alike(active)
+            return self._alike(active, self.short)
         shorter = math.sqrt(active.sum() / len(self.values))
         return self._of(self.moments, self.std, active, self.reach * shorter, self.short)
 
@@ -113,11 +116,13 @@ class Metric:
         return cls(ones, each, ones, each, math.inf, reach, reach)
 
     @classmethod
-    def _alike(cls, active: NDArray[np.bool_]) -> Self:
+    def _alike(cls, active: NDArray[np.bool_], short: float = 1.0) -> Self:
         """Without moments: all directions have the largest curvature there may be."""
         rows, reach = len(active), math.sqrt(active.sum())
         curvatures, each = np.full(rows, reach), active.astype(np.float64)
-        return cls(curvatures, each / reach, curvatures, each, math.inf, reach, 1.0)
+        return cls(
+            curvatures, each / reach, curvatures, each, math.inf, reach, 1.0, short=short
+        )  # fmt: skip
 
     @classmethod
     def _of(

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from privtail.algorithms.averaged_descent import SHORT, AveragedDescent
+from privtail.algorithms.averaged_descent import AveragedDescent
 from privtail.algorithms.comparison import Comparison, lead, no_finer
 from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
 from privtail.algorithms.histogram import fewer
 from privtail.algorithms.level import STEEPEST, Level, kinked
-from privtail.algorithms.metric import Metric
+from privtail.algorithms.metric import SHORT, Metric
 from privtail.algorithms.quantile_scales import RARE, QuantileScales
 from privtail.algorithms.result import Result
 from privtail.algorithms.scales import BEYOND

@@ -9,11 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.algorithms.averaged_descent import SHORT
 from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.frequencies import Frequencies, of_labels, sharp, sharpest
 from privtail.algorithms.level import Level, tiny_features
-from privtail.algorithms.metric import Metric
+from privtail.algorithms.metric import SHORT, Metric
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result
@@ -317,8 +316,7 @@ class ShortDescent:
         if self.sparsity is not None:
             return Metric.flat(moving)
         some = moving if moving.any() else ~moving
-        short = SHORT if self._labels else 1.0
-        return Metric.bought(curator, self._moment(multiplier), some, short)
+        return Metric.bought(curator, self._moment(multiplier), some, SHORT)
 
     # ---------------------------------------------------------------- what the stages spend
 
