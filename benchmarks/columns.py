@@ -18,8 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.real import (
@@ -34,27 +32,20 @@ from benchmarks.real import (
     Fits,
     Table,
     fits,
+    loaded,
 )
 from privtail.data.catalogue import BESIDE, folder
 
 Doubles = NDArray[np.float64]
 
-FILES: dict[str, tuple[str, list[str]]] = {
-    "blog": (BLOG, ["split"]),
-    "crops": (CROPS, ["src"]),
-    "forest": (FOREST, []),
-    "news": (NEWS, []),
-    "wide": (WIDE, ["row", "part"]),
-}
-"""The file of each table, and its columns that are no data."""
+FILES = {"blog": BLOG, "crops": CROPS, "forest": FOREST, "news": NEWS, "wide": WIDE}
 
 ROWS, VALUES, COPY = 40_000, 6, 0.98
 
 
 def tables(name: str, data: Path, columns: int, tasks: list[str]) -> Iterator[Table]:
     """So many columns of a table as targets."""
-    file, drop = FILES[name]
-    table: pd.DataFrame = pq.read_table(data / file).to_pandas().drop(columns=drop)
+    table = loaded(data, FILES[name])
     rng = np.random.default_rng(0)
     rows = table.to_numpy(np.float64)[rng.permutation(len(table))[:ROWS]]
     varying = [j for j in range(rows.shape[1]) if len(np.unique(rows[:, j])) >= VALUES]
@@ -63,7 +54,7 @@ def tables(name: str, data: Path, columns: int, tasks: list[str]) -> Iterator[Ta
         y = rows[:, target]
         X = np.delete(rows, target, axis=1)
         X = X[:, ~(np.abs(_correlations(X[:cut], y[:cut])) > COPY)]
-        title = f"{name} {table.columns[target]}"[:28]
+        title = f"{name} {table.columns[target]}"
         for task in tasks:
             seen = (y > np.median(y[:cut])).astype(int) if task in LABELS else y
             if len(np.unique(seen[:cut])) > 1:

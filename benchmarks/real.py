@@ -126,13 +126,13 @@ def _adult(target: str, tasks: tuple[str, ...]) -> Reader:
 
 
 def _file(
-    name: str, file: str, target: str, drop: list[str], tasks: tuple[str, ...],
+    name: str, file: str, target: str, tasks: tuple[str, ...],
     labels: Callable[[Any], Any] = lambda y: y,
 ) -> Reader:  # fmt: skip
     def read(data: Path) -> Table:
-        table: pd.DataFrame = pq.read_table(data / file).to_pandas()
+        table = loaded(data, file)
         y = labels(table[target].to_numpy())
-        X = table.drop(columns=[target, *drop]).to_numpy(np.float64)
+        X = table.drop(columns=target).to_numpy(np.float64)
         order = np.random.default_rng(0).permutation(len(y))
         train, test = order[: 2 * len(y) // 3], order[2 * len(y) // 3 :]
         y = y.astype(np.float64) if "linear" in tasks else y.astype(int)
@@ -145,18 +145,28 @@ BLOG, FOREST, NEWS, WIDE, CROPS = (
     CATALOGUE[name].file for name in ("blogfeedback", "covertype", "news-14", "news", "winnipeg")
 )
 
+NO_DATA = {BLOG: ["split"], CROPS: ["src"], WIDE: ["row", "part"]}
+"""Columns of a file that are no data."""
+
+
+def loaded(data: Path, file: str) -> pd.DataFrame:
+    """A file without the columns that are no data."""
+    table: pd.DataFrame = pq.read_table(data / file).to_pandas()
+    return table.drop(columns=NO_DATA.get(file, []))
+
+
 TABLES: dict[str, Reader] = {
     "hours": _adult("hours_per_week", NUMBERS),
     "income": _adult("income", ("linear", "logistic")),
-    "blog": _file("blog comments", BLOG, "target", ["split"], NUMBERS),
-    "crops": _file("crops label", CROPS, "label", ["src"], NUMBERS),
-    "crop": _file("crops which", CROPS, "label", ["src"], LABELS),
-    "news": _file("news shares", NEWS, "shares", [], NUMBERS),
-    "wide": _file("wide news shares", WIDE, "shares", ["row", "part"], NUMBERS),
-    "popular": _file("news > 1400", NEWS, "shares", [], LABELS, lambda y: y > 1400),
-    "forest": _file("forest cover", FOREST, "Cover_Type", [], NUMBERS),
-    "spruce": _file("forest 2/rest", FOREST, "Cover_Type", [], LABELS, lambda y: y == 2),
-    "commented": _file("blog any comment", BLOG, "target", ["split"], LABELS, lambda y: y > 0),
+    "blog": _file("blog comments", BLOG, "target", NUMBERS),
+    "crops": _file("crops label", CROPS, "label", NUMBERS),
+    "crop": _file("crops which", CROPS, "label", LABELS),
+    "news": _file("news shares", NEWS, "shares", NUMBERS),
+    "wide": _file("wide news shares", WIDE, "shares", NUMBERS),
+    "popular": _file("news > 1400", NEWS, "shares", LABELS, lambda y: y > 1400),
+    "forest": _file("forest cover", FOREST, "Cover_Type", NUMBERS),
+    "spruce": _file("forest 2/rest", FOREST, "Cover_Type", LABELS, lambda y: y == 2),
+    "commented": _file("blog any comment", BLOG, "target", LABELS, lambda y: y > 0),
 }
 
 
@@ -180,7 +190,7 @@ class Fits:
     def __str__(self) -> str:
         closed = (self.constant - self.ours) / (self.constant - self.without_privacy)
         return (
-            f"{self.table:<28} {self.task:<9} {self.epsilon:>6g} {self.constant:>10.5g} "
+            f"{self.table:<28.28} {self.task:<9} {self.epsilon:>6g} {self.constant:>10.5g} "
             f"{self.without_privacy:>10.5g} {np.median(self.ours):>10.5g} "
             f"{np.median(closed):>7.2f} {closed.min():>7.2f}"
         )
