@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from real import HEADER, Table, rows
+from real import HEADER, Table, fits
 
 WORDS = 30
 """Columns of more different words say nothing here."""
@@ -143,8 +143,8 @@ def main() -> None:
         parser.error(f"no packages in {asked.folder}; `python benchmarks/packaged.py -h` says how")
     print(HEADER)
     tables: Iterator[Table] = (table.table(asked.folder) for table in TABLES)
-    for row in rows(tables, asked.epsilon, asked.seeds):
-        print(row, flush=True)
+    for each in fits(tables, asked.epsilon, asked.seeds):
+        print(each, flush=True)
 
 
 if __name__ == "__main__":
