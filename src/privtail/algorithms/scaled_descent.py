@@ -82,7 +82,8 @@ class ScaledDescent:
        that the target goes with (`Screening`).
     2. For numbers: the mean of the target, or what else is the best constant (`Level`); how often
        labels occur (`Frequencies`).
-    3. Buy second moments of the features: the `Metric` of the steps.
+    3. Buy second moments of the features: the `Metric` of the steps. Beside a numeric target,
+       features count in larger units that are longer than most by what they show.
     4. A fifth of the steps, with a threshold for Gaussian residuals of the target's scale.
     5. Buy the sizes of the residuals (of derivatives): a quantile of them is the threshold of the
        steps that follow. It is ``level``, or lower where noise is large beside it; higher with a
@@ -186,6 +187,11 @@ class ScaledDescent:
         given, loss = loss, standard.loss(loss)
         w, begin, rare = self._begun(curator, loss, standard, multiplier, start)  # 2
         metric = self._metric(curator, standard, multiplier)  # 3
+        if self.targets == "real":
+            lengths = metric.lengths(problem.d)
+            metric = metric.divided(lengths)
+            standard = standard.stretched(lengths[: problem.d], curator)
+            w, begin = lengths[:, None] * w, lengths[:, None] * begin
         descent = AveragedDescent(
             curator, loss, domain.scaled(1 / standard.scales), metric, GaussianNoise(multiplier),
             standard.unit, self.most_noise * self._turning(begin, problem),

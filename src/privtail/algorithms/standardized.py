@@ -88,6 +88,12 @@ class Standard:
             scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved, deviation
         )
 
+    def stretched(self, times: Doubles, curator: Curator) -> Self:
+        """In units that are so many times (d,) as large; sets the curator's map."""
+        scales = self.scales * times
+        curator.transform(1 / scales, -self.centres / scales)
+        return replace(self, scales=scales)
+
     def restrict(self, curator: Curator, kept: NDArray[np.bool_]) -> None:
         """From now on other features than these (d,) count for nothing."""
         scales = np.where(kept, self.scales, BEYOND)
