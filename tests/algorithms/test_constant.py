@@ -84,3 +84,15 @@ def test_a_place_that_the_budget_cannot_tell_is_said_to_be_so():
         assert ("does not rise" in notes) != ("in the wrong place" in notes)
         near = DPLADRegressor(epsilon=0.1, **{**SIMULATED, "random_state": seed})
         assert abs(near.fit(X, y - 2.1e6).intercept_) < 40
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(3_000, 0.1), (3_000, 1.0), (20_000, 0.3)])
+def test_a_median_that_is_zero_stays_where_it_is(n, epsilon):
+    """Of an amount that most do not have. Noise moved it: to 4.8 times the error of zero."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 5))
+    y = np.where(rng.random(n) < 0.18, rng.lognormal(0.0, 1.0, n), 0.0)
+    for seed in range(5):
+        kind = DPLADRegressor(epsilon=epsilon, **{**SIMULATED, "random_state": seed})
+        assert np.mean(np.abs(kind.fit(X, y).predict(X) - y)) < 1.001 * y.mean()
+    assert DPHuberRegressor(epsilon=epsilon, **SIMULATED).fit(X, y).intercept_ > 0

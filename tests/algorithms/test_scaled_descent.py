@@ -502,6 +502,79 @@ def test_the_metric_knows_how_short_rows_are(watched, monkeypatch, algorithm, sh
     assert [metric.short for metric in metrics] == [short]
 
 
+def metric(squares, std, active=None):
+    active = np.ones(len(squares), dtype=np.bool_) if active is None else np.array(active)
+    return Metric._of(np.diag(np.asarray(squares, dtype=float)), std, active, 3.0)
+
+
+def test_lengths_are_told_where_they_exceed_noise_and_what_most_have():
+    squares = [0.25, 1.0, 4.0, 9.0, 25.0, 1.0]  # the last one is the intercept's
+    assert metric(squares, 0.1).lengths(5).tolist() == [1, 1, 2, 3, 5, 1]
+    assert metric(squares, 3.5).lengths(5).tolist() == [1, 1, 1, 3, 5, 1]
+    assert metric(squares, 5.0).lengths(5).tolist() == [1, 1, 1, 1, 5, 1]
+    some = [True, True, True, True, False, True]
+    assert metric(squares, 0.1, some).lengths(5).tolist() == [1, 1, 2, 3, 1, 1]
+    heavy = [4.0, 4.0, 4.0, 36.0, 0.1, 100.0]
+    assert metric(heavy, 0.1).lengths(5).tolist() == [1, 1, 1, 3, 1, 1]
+    assert Metric.flat(np.ones(6, dtype=np.bool_)).lengths(5).tolist() == [1] * 6
+
+
+def test_a_metric_of_divided_coordinates_steps_as_the_other_does():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(500, 3)) * [1.0, 2.0, 3.0]
+    active = np.ones(3, dtype=np.bool_)
+    whole = Metric._of(rows.T @ rows / 500, 1e-9, active, 50.0)
+    lengths = np.array([1.0, 2.0, 3.0])
+    other, g = whole.divided(lengths), rng.normal(size=(3, 1))
+    step = other.step(Unconstrained(), np.zeros((3, 1)), g / lengths[:, None], 0.5)
+    expected = whole.step(Unconstrained(), np.zeros((3, 1)), g, 0.5)
+    assert step / lengths[:, None] == pytest.approx(expected)
+    assert other.largest < whole.largest / 4
+    flat = Metric.flat(active)
+    assert flat.divided(lengths) is flat
+
+
+@pytest.mark.parametrize("targets", ["real", "binary"])
+def test_beside_a_numeric_target_long_features_count_in_larger_units(
+    watched, monkeypatch, targets
+):  # fmt: skip
+    """One of a spread of 1 and a root mean square of 1.36, hardly heavier than others."""
+    metrics = []
+
+    class Seen(AveragedDescent):
+        def __init__(self, *args):
+            metrics.append(args[3])
+            super().__init__(*args)
+
+    monkeypatch.setattr("privtail.algorithms.scaled_descent.AveragedDescent", Seen)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 4))
+    X[:2_000, 0] *= 3.0
+    y = X @ [1.0, 1.0, 0.0, 0.0] + 0.1 * rng.normal(size=20_000)
+    if targets == "real":
+        watched.fit(ScaledDescent(squares=True), X, y, SquaredLoss(), intercept=True)
+    else:
+        algorithm, labels = ScaledDescent(targets="binary"), (y > 0).astype(float)
+        watched.fit(algorithm, X, labels, LogisticLoss(), intercept=True)
+    long = 1.36 if targets == "real" else 1.1
+    assert watched.result.scales == pytest.approx([long, 1.0, 1.0, 1.0], rel=0.12)
+    squares = np.mean(X**2, axis=0) / watched.result.scales**2
+    assert np.diag(metrics[0].moments)[:4] == pytest.approx(squares, rel=0.15)
+
+
+def test_a_start_stays_where_it_is_when_units_grow(watched):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5_000, 3))
+    X[:500, 0] *= 3.0
+    w = np.array([[1.0], [-1.0], [0.5], [2.0]])
+    found = watched.fit(
+        ScaledDescent(steps=1), X, X @ w[:3, 0] + 2.0, SquaredLoss(), intercept=True, start=w,
+        epsilon=math.inf,
+    )  # fmt: skip
+    assert watched.result.scales[0] > 1.2
+    assert found == pytest.approx(w, abs=0.02)
+
+
 def test_noise_walks_as_far_as_it_takes_to_turn_a_frequent_label(watched, monkeypatch):
     most = []
 

@@ -13,7 +13,7 @@ from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result
 from privtail.algorithms.scales import Scales
 from privtail.algorithms.standardized import NO_LEVEL, Standard
-from privtail.losses import Loss
+from privtail.losses import AbsoluteLoss, Loss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, compose
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -57,7 +57,8 @@ def settled(
     """The constant model of the target's centre, or ``start``, moved to what suits the loss.
 
     A move is shortened by what noise may be of it: the centre is expected to be off by a scale, or,
-    where no scale was found, to lie anywhere in its cell.
+    where no scale was found, to lie anywhere in its cell. A median that is known to be zero does
+    not move.
     """
     w = standard.start(curator.problem, start)
     steep, noise = bend(loss, standard.unit), level.deviation(curator.problem)
@@ -66,7 +67,8 @@ def settled(
     trusted = 1 / (1 + (reach * noise * standard.deviation / expected) ** 2)
     widest = min(steep * reach * standard.deviation, loss.lipschitz)
     moved = level.run(curator, loss, w, widest, trusted / steep)
-    return moved if standard.seen else w
+    exact = isinstance(loss, AbsoluteLoss) and standard.mostly_zeros and start is None
+    return moved if standard.seen and not exact else w
 
 
 @dataclass(frozen=True)

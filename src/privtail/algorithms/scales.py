@@ -89,10 +89,14 @@ class Scales:
         return known.repeated(columns)
 
     @property
+    def mostly_zeros(self) -> NDArray[np.bool_]:
+        """(columns,) whether the middle half is zero: so is the median, whatever its noise."""
+        return np.asarray((self.lows == -SMALLEST) & (self.highs == SMALLEST))
+
+    @property
     def zeros(self) -> NDArray[np.bool_]:
         """(columns,) whether nothing but zeros showed; nobody knows how large the rest is."""
-        inside = (self.lows == -SMALLEST) & (self.highs == SMALLEST)
-        return np.asarray(inside & ~self.resolved)
+        return self.mostly_zeros & ~self.resolved
 
     def window(self, fixed: bool = False) -> tuple[Doubles, Doubles]:
         """Middles and half widths (or 1) of where to look closer; around zero if ``fixed``."""

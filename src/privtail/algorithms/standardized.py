@@ -60,6 +60,7 @@ class Standard:
     seen : whether the target's histogram rose above its noise; without it any move is noise.
     resolved : whether it told the target's scale, and not only a cell that holds it.
     deviation : root mean square of the target around its centre, as far as it was seen.
+    mostly_zeros : whether the middle half of the target is zero.
     """
 
     scales: Doubles
@@ -69,6 +70,7 @@ class Standard:
     seen: bool = True
     resolved: bool = True
     deviation: float = 1.0
+    mostly_zeros: bool = False
 
     @classmethod
     def of(cls, found: Scales, curator: Curator) -> Self:
@@ -85,8 +87,9 @@ class Standard:
         seen, resolved = bool(found.reliable[d]), bool(found.resolved[d])
         deviation = float(found.deviations[d]) if found.deviations[d] < BEYOND else unit
         return cls(
-            scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved, deviation
-        )
+            scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved, deviation,
+            bool(found.mostly_zeros[d]),
+        )  # fmt: skip
 
     def stretched(self, times: Doubles, curator: Curator) -> Self:
         """In units that are so many times (d,) as large; sets the curator's map."""
