@@ -96,3 +96,23 @@ def test_a_median_that_is_zero_stays_where_it_is(n, epsilon):
         kind = DPLADRegressor(epsilon=epsilon, **{**SIMULATED, "random_state": seed})
         assert np.mean(np.abs(kind.fit(X, y).predict(X) - y)) < 1.001 * y.mean()
     assert DPHuberRegressor(epsilon=epsilon, **SIMULATED).fit(X, y).intercept_ > 0
+
+
+@pytest.mark.parametrize("spread", ["ratings", "caps"])
+def test_a_mean_is_not_that_of_the_value_that_shows(spread):
+    """Half of the records are all that shows; their spread left the mean where they are.
+
+    Root mean squared errors were 1.20 and 1.22 times those of the mean; now they are 1.03 and 1.01.
+    """
+    off = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        if spread == "ratings":
+            y = rng.choice([1.0, 2.0, 3.0, 4.0, 5.0], p=[0.05, 0.1, 0.15, 0.3, 0.4], size=3_000)
+        else:
+            half = rng.random(3_000) < 0.5
+            y = np.where(half, 0.5 + 0.01 * rng.normal(size=3_000), rng.uniform(0, 0.5, 3_000))
+        model = DPLinearRegression(epsilon=0.1, **{**SIMULATED, "random_state": seed})
+        missed = model.fit(rng.normal(size=(3_000, 4)), y).predict(np.zeros((1, 4)))[0] - y
+        off.append(np.sqrt(np.mean(missed**2)) / y.std())
+    assert np.median(off) < 1.1

@@ -246,7 +246,7 @@ class _Sight:
         for wider in (self._first, self._coarser):
             wider.put(~self._closer, seen.take(~self._closer))
         end = float(self._window.edges[-1])
-        self.found = self._coarser.sharpened(seen, self._middles, self._halves, end)
+        self.found = self._coarser.sharpened(seen, self._middles, self._halves, end, HELD)
         self._hidden = self._closer & ~seen.reliable
         go = seen.reliable & ~self.found.resolved & (self.found.centres != 0)
         largest = math.sqrt(2 * math.log(self._counts.size))

@@ -104,10 +104,13 @@ class Scales:
         halves = np.maximum(self.highs - middles, middles - self.lows)
         return middles, np.minimum(np.where(halves > 0, halves, 1.0), BEYOND)
 
-    def sharpened(self, closer: Self, middles: Doubles, halves: Doubles, end: float) -> Self:
+    def sharpened(
+        self, closer: Self, middles: Doubles, halves: Doubles, end: float, held: float
+    ) -> Self:
         """With what a closer look says, given in units of ``halves`` around ``middles``.
 
-        Sizes of columns that reach the ``end`` of what was looked at remain as they were.
+        Sizes of columns that reach the ``end`` of what was looked at remain as they were. Of
+        unresolved ones of which less than the part ``held`` showed, the rest deviates as it did.
         """
         away = self.centres != 0  # a column of zeros is known as well as it can be
         better = self.reliable & closer.reliable & ~self.resolved & away
@@ -119,4 +122,8 @@ class Scales:
             getattr(found, name)[better] = place
         for name, seen in (("scales", better), ("deviations", inside), ("tails", inside)):
             getattr(found, name)[seen] = halves[seen] * getattr(closer, name)[seen]
+        few = inside & ~closer.resolved & (closer.shown < held)
+        part = np.maximum(closer.shown[few], 0.0)
+        near, far = found.deviations[few], self.deviations[few]
+        found.deviations[few] = np.hypot(np.sqrt(part) * near, np.sqrt(1 - part) * far)
         return found
