@@ -7,7 +7,11 @@ import math
 import numpy as np
 import pytest
 
+from privtail.algorithms.scales import SMALLEST, Scales
+from privtail.algorithms.standardized import Standard
 from privtail.linear_model import DPHuberRegressor, DPLADRegressor, DPLinearRegression
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
 
 MODELS = (DPLinearRegression, DPHuberRegressor, DPLADRegressor)
 SIMULATED = {"delta": 1e-6, "noise": "simulated", "random_state": 0}
@@ -116,3 +120,11 @@ def test_a_mean_is_not_that_of_the_value_that_shows(spread):
         missed = model.fit(rng.normal(size=(3_000, 4)), y).predict(np.zeros((1, 4)))[0] - y
         off.append(np.sqrt(np.mean(missed**2)) / y.std())
     assert np.median(off) < 1.1
+
+
+@pytest.mark.parametrize(("shown", "zero"), [(0.5, False), (0.6, False), (0.7, True)])
+def test_a_median_is_known_where_enough_of_the_target_shows(shown, zero):
+    """What does not show may all be positive: .4, and a quarter of the .6 that does, are .55."""
+    curator = Curator(np.ones((10, 2)), np.ones(10), budget=Budget(1.0, 1e-6), intercept=True)
+    target = Scales.of_one(0.0, 1.0, 1.0, 1.0, -SMALLEST, SMALLEST, True, True, shown)
+    assert Standard.of(Scales.joined([Scales.declared(2), target]), curator).zero is zero

@@ -67,7 +67,7 @@ def settled(
     trusted = 1 / (1 + (reach * noise * standard.deviation / expected) ** 2)
     widest = min(steep * reach * standard.deviation, loss.lipschitz)
     moved = level.run(curator, loss, w, widest, trusted / steep)
-    exact = isinstance(loss, AbsoluteLoss) and standard.mostly_zeros and start is None
+    exact = isinstance(loss, AbsoluteLoss) and standard.zero and start is None
     return moved if standard.seen and not exact else w
 
 

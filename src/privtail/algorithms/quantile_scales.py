@@ -38,7 +38,11 @@ UNSHOWN = 3.0
 """How many deviations a column reaches that was looked at closer: its tails are below the noise."""
 
 HELD = 2 / 3
-"""A look goes closer to where this part of the records showed, or more."""
+"""A look goes closer to where this part of the records showed, or more.
+
+What the middle half of them has is then the median of all: a third and a quarter of the rest are
+one half.
+"""
 
 POOLING = 12.0
 """Noise of n over this hides a feature so that a scale for all of them is of more use."""

@@ -90,7 +90,7 @@ class Scales:
 
     @property
     def mostly_zeros(self) -> NDArray[np.bool_]:
-        """(columns,) whether the middle half is zero: so is the median, whatever its noise."""
+        """(columns,) whether the middle half of what showed is zero."""
         return np.asarray((self.lows == -SMALLEST) & (self.highs == SMALLEST))
 
     @property

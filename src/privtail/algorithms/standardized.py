@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.algorithms.comparison import Comparison
 from privtail.algorithms.frequencies import Frequencies, of_labels
 from privtail.algorithms.protocol import Algorithm, require_loss
-from privtail.algorithms.quantile_scales import QuantileScales
+from privtail.algorithms.quantile_scales import HELD, QuantileScales
 from privtail.algorithms.result import Result, starting_point
 from privtail.algorithms.scales import BEYOND, Scales
 from privtail.domains import Domain, require
@@ -60,7 +60,7 @@ class Standard:
     seen : whether the target's histogram rose above its noise; without it any move is noise.
     resolved : whether it told the target's scale, and not only a cell that holds it.
     deviation : root mean square of the target around its centre, as far as it was seen.
-    mostly_zeros : whether the middle half of the target is zero.
+    zero : whether the median of the target is zero, wherever the rest of it lies that did not show.
     """
 
     scales: Doubles
@@ -70,7 +70,7 @@ class Standard:
     seen: bool = True
     resolved: bool = True
     deviation: float = 1.0
-    mostly_zeros: bool = False
+    zero: bool = False
 
     @classmethod
     def of(cls, found: Scales, curator: Curator) -> Self:
@@ -88,7 +88,7 @@ class Standard:
         deviation = float(found.deviations[d]) if found.deviations[d] < BEYOND else unit
         return cls(
             scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved, deviation,
-            bool(found.mostly_zeros[d]),
+            bool(found.mostly_zeros[d] and found.shown[d] >= HELD),
         )  # fmt: skip
 
     def stretched(self, times: Doubles, curator: Curator) -> Self:
