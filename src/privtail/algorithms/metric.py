@@ -169,7 +169,7 @@ class Metric:
 
     def divided(self, lengths: Doubles) -> Self:
         """The same of coordinates that are divided by these lengths (rows,)."""
-        if self.moments.size == 0:
+        if self.moments.size == 0 or np.all(lengths == 1):
             return self
         moments = self.moments / np.outer(lengths, lengths)
         return self._of(moments, self.std, self.active, self.reach, self.short)
