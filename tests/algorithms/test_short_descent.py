@@ -52,15 +52,33 @@ def test_the_plan_is_the_five_stages():
         ("gradient", 1, 1, 1),
         ("gradient", 1, 1, 1),
         ("gradient", 1, 1, 1),
-        ("gradient", 100, 7, 1),
-        ("histogram", 7 * 259, 1, 4),
-        ("gradient", 101, 1, 16),
+        ("gradient", 100, 4, 1),
+        ("histogram", 4 * 259, 1, 4),
+        ("gradient", 101, 1, 19),
+        ("gradient", 96, 3, 1),
+        ("histogram", 3 * 259, 1, 4),
+        ("gradient", 101, 1, 29),
         ("gradient", 1, 1, 1),
         ("improvement", 1, 1, 1),
         ("improvement", 1, 1, 1),
     ]
-    rho = {k: cost((r,), "replace_one").rho for k, r in enumerate(plan)}
-    assert max(rho, key=rho.__getitem__) == [r.events[0].law for r in plan].index("noisy_max")
+    laws = [r.events[0].law for r in plan]
+    spent = cost(
+        tuple(r for r, law in zip(plan, laws, strict=True) if law == "noisy_max"), "replace_one"
+    )
+    assert spent.rho > 0.45 * cost(plan, "replace_one").rho, "about half of it finds features"
+    picks = [r.events[0] for r, law in zip(plan, laws, strict=True) if law == "noisy_max"]
+    assert len({pick.scale for pick in picks}) == 1, "bounded range is of picks that are alike"
+
+
+def test_features_that_are_chosen_late_are_those_of_the_residuals():
+    """A fiftieth of the variance is found in 30 of 30 others; beside the rest of it in 8."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(2_000, 60))
+        y = 3 * X[:, 7] + 0.4 * X[:, 41] + 0.1 * rng.normal(size=2_000)
+        model = DPSparseRegressor(2, epsilon=0.4, delta=1e-4, random_state=seed, **SIMULATED)
+        assert set(np.flatnonzero(model.fit(X, y).coef_)) == {7, 41}
 
 
 def is_fine(algorithm, multiplier, problem):
@@ -78,7 +96,7 @@ def calibrated(algorithm, problem, epsilon):
 def test_little_noise_or_few_features_are_for_the_fine_algorithm():
     algorithm = descent()
     for multiplier, d, fine in (
-        (20, 100, True),
+        (18, 100, True),
         (50, 100, False),
         (900, 100, True),
         (90, 10, True),
@@ -116,7 +134,7 @@ def test_what_matters_is_found():
         y = 3 * X[:, 7] - 3 * X[:, 41] + rng.standard_t(3, 1_000)
         model = DPSparseRegressor(2, epsilon=1.0, delta=1e-4, random_state=seed, **SIMULATED)
         model.fit(X, y)
-        assert [r.times for r in model.privacy_.plan].count(16) == 1, "the short descent"
+        assert [r.times for r in model.privacy_.plan].count(29) == 1, "the short descent"
         assert set(np.flatnonzero(model.coef_)) == {7, 41}
         assert list(np.sign(model.coef_[[7, 41]])) == [1, -1]
 
@@ -133,7 +151,7 @@ def test_it_beats_the_constant_where_so_little_is_affordable():
             classes=[0, 1], epsilon=0.5, delta=1e-3, random_state=seed, **SIMULATED
         )
         right.append(label.fit(X, y > 0).score(T, t > 0))
-    assert np.median(ratios) < 0.9
+    assert np.median(ratios) < 0.65
     assert np.median(right) > 0.65
 
 
@@ -176,7 +194,7 @@ def test_what_was_planned_is_what_was_spent(loss, intercept, csr, sparsity):
     domain = Slopes(domain=penalty) if intercept else penalty
     result = algorithm.run(curator, loss, domain, multiplier)
     assert not curator._cursor, "every planned release was made"
-    assert result.steps == 16
+    assert result.steps == 48
     assert np.isfinite(result.w).all()
     assert cost(curator.plan, "replace_one").epsilon(1e-5) <= 0.8
 
@@ -193,7 +211,7 @@ def test_without_a_selection_there_is_a_metric():
         ("histogram", 100 * 259, 2),
         ("histogram", 2, 1),
         ("moments", 101 * 102 // 2, 1),
-        ("gradient", 101, 16),
+        ("gradient", 101, 48),
         ("improvement", 1, 1),
         ("improvement", 1, 1),
     ]

@@ -426,9 +426,9 @@ def targets(low: int, high: int, reach: float) -> tuple[np.ndarray, np.ndarray]:
     return np.ones((len(y), 1)), y
 
 
-def columns(x: list[float], y: float) -> tuple[np.ndarray, np.ndarray]:
+def columns(x: list[float], y: float, rows: int = 12) -> tuple[np.ndarray, np.ndarray]:
     """Others that are all alike."""
-    return np.tile(np.array(x), (12, 1)), np.full(12, y)
+    return np.tile(np.array(x), (rows, 1)), np.full(rows, y)
 
 
 def leaning(x: float, y: float) -> tuple[np.ndarray, np.ndarray]:
@@ -498,6 +498,14 @@ FITS: dict[str, Fit] = {
         ),
         loss=LogisticLoss(), others=columns([1.0, 1.0], -1.0),
         one=([1.0, -1.0], 1.0), other=([1.0, -1.0], -1.0),
+    ),
+    "auto, few features in halves": Fit(
+        algorithm=ShortDescent(
+            sparsity=2, fine=ScaledDescent(), steps=2, scale_share=0.1, centre_share=0.001,
+            level_share=0.001, selection_share=0.05, descent_share=0.05, comparison_share=0.001,
+        ),
+        loss=AbsoluteLoss(), others=columns([1.0, 1.0, 1.0], -1.0, rows=60),
+        one=([1.0, -1.0, 1.0], 1.0), other=([1.0, -1.0, 1.0], -1.0),
     ),
     "W20 1, a function": Fit(algorithm=Aggregated(mechanism=aggregated_mean), **POINTS, **LOOSE),
     "W20 1": Fit(

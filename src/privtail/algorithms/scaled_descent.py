@@ -21,7 +21,7 @@ from privtail.algorithms.metric import SHORT, Metric
 from privtail.algorithms.quantile_scales import RARE, QuantileScales
 from privtail.algorithms.result import Result
 from privtail.algorithms.scales import BEYOND
-from privtail.algorithms.screening import Screening
+from privtail.algorithms.screening import Screening, of_chosen
 from privtail.algorithms.sizes import Sizes
 from privtail.algorithms.standardized import Standard, tempered, without_slopes
 from privtail.domains import Domain, require
@@ -332,18 +332,19 @@ class ScaledDescent:
         )
 
     def _screening(self, multiplier: float, problem: Problem) -> tuple[float, float, bool]:
-        """Noise of the selection, that of the looks, and whether features shared a scale."""
+        """Noise of a pick, that of the looks, and whether features shared a scale."""
         scales = self._scales(multiplier, problem)
-        price = self._price(self.selection_share, multiplier).multiplier
+        price = self._price(self.selection_share / (self.sparsity or 1), multiplier).multiplier
         return price, scales, self._looks.pooled(scales, problem)
 
     def _standard(self, curator: Curator, loss: Loss, multiplier: float) -> Standard:
         """Private units; features that were not selected count for nothing."""
         found = self._looks.run(curator, self._scales(multiplier, curator.problem))
         if self.sparsity is not None:
-            found = Screening(sparsity=self.sparsity).run(
+            own, chosen = Screening(sparsity=self.sparsity).run(
                 curator, loss, found, *self._screening(multiplier, curator.problem)
             )
+            found = of_chosen(own, chosen, curator.problem.d)
         return Standard.of(tempered(found) if self.targets == "real" else found, curator)
 
     def _begun(

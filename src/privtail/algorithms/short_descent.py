@@ -17,7 +17,7 @@ from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result
 from privtail.algorithms.scales import BEYOND, Scales
-from privtail.algorithms.screening import Screening
+from privtail.algorithms.screening import Columns, Screening, of_chosen
 from privtail.algorithms.standardized import Standard, without_slopes
 from privtail.algorithms.thresholding import apart, probabilities, shrunk
 from privtail.domains import Domain, require
@@ -43,7 +43,7 @@ Doubles = NDArray[np.float64]
 UNIT = 100
 """Shares count the cost of so many gradients, as they do in `ScaledDescent`."""
 
-CROWDED = 0.11
+CROWDED = 0.06
 """Length of a gradient's noise over the features that may be used, from which it is large."""
 
 CENTRINGS = 3
@@ -76,8 +76,11 @@ FAR_WALK = 1.0
 LEFT = 0.8
 """Part of its curvature at the constant that a loss of labels keeps on the way."""
 
-TIMES = 3.0
-"""The descent ends when this many times the curvature has been walked: e^-3 are left."""
+TIMES = 2.0
+"""The descent ends when this many times the curvature has been walked: e^-2 are left."""
+
+EARLY = 0.4
+"""Part of the steps that comes before the second half of a selection of features."""
 
 WIDE = 2.0
 """Scales of the target that the mean for a constant, and that of residuals, looks at."""
@@ -99,14 +102,15 @@ class ShortDescent:
     1. Centre and scale the features and a numeric target by private quantiles; bring the target's
        centre to its median. For squares buy its mean, for the constant model (`Level`); of labels,
        how often they occur (`Frequencies`), where the descent starts.
-    2. With ``sparsity``, select features by one noisy top-k (`Screening`): as many of them as are
-       `findable`. Without, buy second moments of all features: the `Metric` of the steps.
-    3. A few steps, with rows and residuals clipped to little more than their directions: there a
-       gradient says most per unit of its sensitivity. The steps stop early, as a ridge would: of
-       labels where noise alone has walked far. Of a real target their later two thirds are
-       averaged. Without a selection slopes then shrink by how likely they are noise
-       (`probabilities`). Of a target whose scale was not found no slopes are kept: the steps close
-       in on it instead.
+    2. With ``sparsity``, select features by a noisy top-k (`Screening`), as many of them as are
+       `findable`. Of a real target half of them: the others after two fifths of the steps, by what
+       these left of it, where what the first half explains no longer hides them. Without, buy
+       second moments of all features: the `Metric` of the steps.
+    3. Steps with rows and residuals clipped to little more than their directions: there a gradient
+       says most per unit of its sensitivity. The steps stop early, as a ridge would: of labels
+       where noise alone has walked far. Of a real target their later two thirds are averaged.
+       Without a selection slopes then shrink by how likely they are noise (`probabilities`). Of a
+       target whose scale was not found no slopes are kept: the steps close in on it instead.
     4. For squares: the intercept is a mean of the residuals.
     5. Does the mean loss gain from the slopes? If not, the private constant (`Comparison`).
 
@@ -117,7 +121,7 @@ class ShortDescent:
     ----------
     fine : the algorithm for less noise or more, and for no more features than ``sparsity``.
     sparsity : how many features may be used; None for all, which is best for two labels.
-    steps : gradient releases.
+    steps : gradient releases; together they cost the same, however many they are.
     targets, squares : as in `ScaledDescent`.
     scale_share, centre_share, level_share, selection_share, count_share, moment_share,
     descent_share, comparison_share : what the stages cost, in ``UNIT`` gradients; scales are bought
@@ -125,25 +129,25 @@ class ShortDescent:
         a comparison too; counts of labels take less where less is enough.
 
     **Privacy.** Gaussian releases of histograms, of second moments, of ``steps`` mean gradients and
-    of single numbers, and one noisy top-k; composition of its bounded range with Gaussians. The
-    rest is post-processing.
+    of single numbers, and one noisy top-k or two, whose picks have the same noise; composition of
+    their bounded range with Gaussians. The rest is post-processing.
 
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
 
     fine: Algorithm
     sparsity: int | None = None
-    steps: int = 16
+    steps: int = 48
     targets: Targets = "real"
     squares: bool = False
     scale_share: float = 0.19
-    centre_share: float = 0.08
+    centre_share: float = 0.04
     level_share: float = 0.08
-    selection_share: float = 1.3
+    selection_share: float = 1.5
     count_share: float = 2.4
     moment_share: float = 0.05
     descent_share: float = 0.6
-    comparison_share: float = 0.1
+    comparison_share: float = 0.07
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
@@ -153,15 +157,12 @@ class ShortDescent:
             return self.fine.plan(multiplier, problem)
         least = self._least(problem)
         level, centre = self._level(multiplier).plan(problem), self._centre(multiplier)
-        step = self._step(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
         return compose(
             self._looks(multiplier, problem).plan(self._scales(multiplier), problem),
             centre.plan(problem) * CENTRINGS if self._centring(problem) else (),
             level if least else (),
-            self._screened(multiplier, problem),
             self._frequencies(multiplier, problem).plan(problem) if self._labels else (),
-            Metric.plan(self._moment(multiplier), problem) if self.sparsity is None else (),
-            (Round(events=(step,), times=self.steps),),
+            self._descended(multiplier, problem),
             level if least else (),
             self._compared.plan(self._comparison(multiplier), problem),
         )
@@ -191,25 +192,29 @@ class ShortDescent:
             moved = level.run(curator, loss, constant, WIDE * unit, doubt=UNSURE)
             constant = moved if standard.seen else constant
 
-        if self.sparsity is not None:  # 2
-            screening = self._screening(multiplier, problem)
-            price, scales, shared, _ = self._selecting(multiplier, problem)
-            found = screening.run(curator, loss, found, price, scales, shared)
-            standard = Standard.of(found, curator)
-        active = standard.scales < BEYOND
-        w = standard.start(problem, start)
+        raw = start
         if self._labels:
             counts = self._frequencies(multiplier, problem).run(curator)
             constant = of_labels(counts, loss, problem)
-            w = constant if start is None else w
-        if standard.resolved:
-            w, noise = self._descent(  # 3
-                curator, loss, domain.scaled(1 / standard.scales), w,
-                multiplier, unit, active,
-            )  # fmt: skip
-        else:
-            w, noise = self._nearer(curator, w, multiplier, unit, active), np.zeros(problem.d)
-            constant = w if standard.seen else constant
+            raw = standard.raw(constant, problem) if start is None else start
+        width, chosen = unit, np.zeros(0, dtype=np.intp)
+        for picks, steps in self._turns(multiplier, problem):
+            if picks:  # 2
+                found, chosen = self._chosen(curator, loss, found, multiplier, picks, raw, chosen)
+                standard = Standard.of(of_chosen(found, chosen, problem.d), curator)
+            w = standard.start(problem, raw)
+            if standard.resolved:
+                w, noise = self._descent(  # 3
+                    curator, loss, domain.scaled(1 / standard.scales), w,
+                    multiplier, unit, standard.scales < BEYOND, steps,
+                )  # fmt: skip
+            else:
+                active = standard.scales < BEYOND
+                w, width = self._nearer(curator, w, multiplier, width, active, steps)
+                noise = np.zeros(problem.d)
+            raw = standard.raw(w, problem)
+        if not standard.resolved and standard.seen:
+            constant = w
         if least:  # 4
             w = level.run(curator, loss, w, WIDE * unit, doubt=UNSURE)
         if not self._labels and not least and standard.seen:
@@ -253,9 +258,17 @@ class ShortDescent:
         resolved = np.append(found.resolved[:-1], not far)
         return replace(found, centres=centres, scales=scales, resolved=resolved)
 
+    def _chosen(
+        self, curator: Curator, loss: Loss, found: Scales, multiplier: float, picks: int,
+        raw: ArrayLike | None, chosen: Columns,
+    ) -> tuple[Scales, Columns]:  # fmt: skip
+        """With so many features more: what is found of all, and which are chosen."""
+        prices = self._selecting(multiplier, picks, curator.problem)
+        return Screening(sparsity=picks).run(curator, loss, found, *prices, raw, chosen)
+
     def _descent(
         self, curator: Curator, loss: Loss, domain: Domain, w: Doubles, multiplier: float,
-        unit: float, active: NDArray[np.bool_],
+        unit: float, active: NDArray[np.bool_], steps: int,
     ) -> tuple[Doubles, Doubles]:  # fmt: skip
         """Where the steps from ``w`` lead, and what noise adds to each slope at most.
 
@@ -270,16 +283,16 @@ class ShortDescent:
         rows = int(active.sum()) + int(problem.intercept)
         mean = MallowsMean(threshold, SHORT * math.sqrt(max(1, rows)))
         std = law.event(problem.gradient(mean)).std
-        length = 1 / self.steps / SHORT / (bend if real else LEFT * bend)
-        walk = length * std * metric.spread * math.sqrt(self.steps * problem.outputs)
+        length = 1 / steps / SHORT / (bend if real else LEFT * bend)
+        walk = length * std * metric.spread * math.sqrt(steps * problem.outputs)
         length *= TIMES if real or walk == 0 else min(TIMES, WALK / walk)
-        skipped, total = self.steps // 3 if real else self.steps - 1, np.zeros_like(w)
-        for t, batch in enumerate(curator.rounds(Everyone(), self.steps)):
+        skipped, total = steps // 3 if real else steps - 1, np.zeros_like(w)
+        for t, batch in enumerate(curator.rounds(Everyone(), steps)):
             g = batch.gradient(loss, w, mean).release(law)
             w = metric.step(domain, w, g.reshape(w.shape), length)
             total += w if t >= skipped else 0.0
-        kept = self.steps - skipped
-        lasting = np.minimum(1.0, np.arange(self.steps, 0, -1) / kept)
+        kept = steps - skipped
+        lasting = np.minimum(1.0, np.arange(steps, 0, -1) / kept)
         each = length * std * float(np.linalg.norm(lasting)) / np.sqrt(metric.values)
         w, deviations = total / kept, metric.deviations(each, problem.d)
         if self.sparsity is not None or not apart(domain):
@@ -290,9 +303,11 @@ class ShortDescent:
 
     def _nearer(
         self, curator: Curator, w: Doubles, multiplier: float, unit: float,
-        active: NDArray[np.bool_],
-    ) -> Doubles:  # fmt: skip
+        active: NDArray[np.bool_], steps: int,
+    ) -> tuple[Doubles, float]:  # fmt: skip
         """The constant model of ``w``, nearer to a target of which only the cell is known.
+
+        And what noise leaves of ``unit``, half the width of the cell.
 
         No slope of it would be kept: in place of the steps, and for their price, clipped means of
         the residuals, each clipped to what noise leaves of the last. The second moments are in the
@@ -303,11 +318,11 @@ class ShortDescent:
         self._metric(curator, multiplier, active)
         std = law.event(problem.gradient(MallowsMean(1.0, 1.0))).std
         with tiny_features(curator):
-            for batch in curator.rounds(Everyone(), self.steps):
+            for batch in curator.rounds(Everyone(), steps):
                 g = batch.gradient(SquaredLoss(), w, MallowsMean(unit, 1.0)).release(law)
                 w[problem.d :] -= g.reshape(w.shape)[problem.d :]
                 unit *= min(1.0, CLOSER * std)
-        return w
+        return w, unit
 
     def _metric(self, curator: Curator, multiplier: float, active: NDArray[np.bool_]) -> Metric:
         """Of the active features (d,), and of the intercept."""
@@ -320,10 +335,30 @@ class ShortDescent:
 
     # ---------------------------------------------------------------- what the stages spend
 
-    def _screened(self, multiplier: float, problem: Problem) -> Plan:
+    def _descended(self, multiplier: float, problem: Problem) -> Plan:
+        """Selections, each with the steps that follow."""
+        step = self._step(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
+        plans, chosen = [], 0
+        for picks, steps in self._turns(multiplier, problem):
+            if picks:
+                prices = self._selecting(multiplier, picks, problem)
+                plans.append(Screening(sparsity=picks).plan(*prices, problem, chosen))
+            else:
+                plans.append(Metric.plan(self._moment(multiplier), problem))
+            plans.append((Round(events=(step,), times=steps),))
+            chosen += picks
+        return compose(*plans)
+
+    def _turns(self, multiplier: float, problem: Problem) -> list[tuple[int, int]]:
+        """How many features are selected, and so many steps with these and those before."""
         if self.sparsity is None:
-            return ()
-        return self._screening(multiplier, problem).plan(*self._selecting(multiplier, problem))
+            return [(0, self.steps)]
+        price = self._price(self.selection_share, multiplier).multiplier
+        picks = findable(self.sparsity, price, problem)
+        if self.targets != "real" or problem.outputs > 1 or picks == 1 or self.steps == 1:
+            return [(picks, self.steps)]
+        early = max(1, round(EARLY * self.steps))
+        return [(picks - picks // 2, early), (picks // 2, self.steps - early)]
 
     def _noisy(self, multiplier: float, problem: Problem) -> bool:
         """Whether the budget is too small for the stages of ``fine``, but not for a constant."""
@@ -375,15 +410,15 @@ class ShortDescent:
         """The least noise of counts of labels."""
         return self._price(self.count_share, multiplier).multiplier
 
-    def _selecting(self, multiplier: float, problem: Problem) -> tuple[float, float, bool, Problem]:
-        """Noise of the selection, that of the looks, and whether features shared a scale."""
-        price = self._price(self.selection_share, multiplier).multiplier
-        scales = self._scales(multiplier)
-        return price, scales, self._looks(multiplier, problem).pooled(scales, problem), problem
-
-    def _screening(self, multiplier: float, problem: Problem) -> Screening:
-        price = self._price(self.selection_share, multiplier).multiplier
-        return Screening(sparsity=findable(self.sparsity or problem.d, price, problem))
+    def _selecting(
+        self, multiplier: float, picks: int, problem: Problem
+    ) -> tuple[float, float, bool]:
+        """Noise of a pick, that of looks at so many, and whether features shared a scale."""
+        price, scales = self._price(self.selection_share, multiplier), self._scales(multiplier)
+        all_picks = findable(self.sparsity or problem.d, price.multiplier, problem)
+        pick = price.multiplier * math.sqrt(all_picks)
+        shared = self._looks(multiplier, problem).pooled(scales, problem)
+        return pick, scales * math.sqrt(all_picks / picks), shared
 
     def _looks(self, multiplier: float, problem: Problem) -> QuantileScales:
         """With a closer look at a target that may lie far from zero, where noise leaves room."""

@@ -43,7 +43,7 @@ class Comparison:
     categories: dict[str, tuple[Any, ...]]
     open_accuracy: float
     majority: float
-    repeats: int = 5
+    repeats: int = 3
     curve: dict[float, tuple[float, float, float]] = field(default_factory=dict)
 
     @classmethod

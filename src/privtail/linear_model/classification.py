@@ -129,8 +129,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     def _default(self) -> Algorithm:
         fine, declared = self._fine(), self._declared()
         short = ShortDescent(
-            fine=fine, targets="class", scale_share=0.5, descent_share=1.3, comparison_share=0.2
-        )
+            fine=fine, targets="class", steps=16,
+            scale_share=0.5, descent_share=1.3, comparison_share=0.2,
+        )  # fmt: skip
         labels = 2 if declared is None else len(declared)
         return FewOrAll.of(fine, fine if labels > 2 else short, labels)
 
