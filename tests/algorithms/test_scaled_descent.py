@@ -16,7 +16,7 @@ from privtail.algorithms import ScaledDescent, averaged_descent
 from privtail.algorithms.averaged_descent import AveragedDescent, _shares
 from privtail.algorithms.count_descent import CountDescent
 from privtail.algorithms.histogram import Cells, Histogram
-from privtail.algorithms.metric import Metric
+from privtail.algorithms.metric import Metric, likely
 from privtail.algorithms.scales import BEYOND, Scales
 from privtail.algorithms.short_descent import ShortDescent
 from privtail.algorithms.sizes import EDGES
@@ -534,6 +534,21 @@ def test_a_metric_of_divided_coordinates_steps_as_the_other_does():
     assert flat.divided(lengths) is flat
 
 
+def test_likely_curvatures_are_nearer_than_those_that_were_seen():
+    """Twenty directions, half of them of no curvature, under noise of a spectral norm of 1."""
+    rng, true = np.random.default_rng(0), np.repeat([0.0, 2.0], 10)
+    std = 1 / np.sqrt(40)
+    raw, cleaned = [], []
+    for _ in range(50):
+        noise = rng.normal(size=(20, 20)) * std / 2
+        seen, vectors = np.linalg.eigh(np.diag(true) + noise + noise.T)
+        there = np.einsum("jk,j,jk->k", vectors, true, vectors)
+        raw.append(seen - there)
+        cleaned.append(likely(seen, std) - there)
+    assert np.std(cleaned) < 0.5 * np.std(raw)
+    assert np.array_equal(likely(true, 0.0), true)
+
+
 @pytest.mark.parametrize("targets", ["real", "binary"])
 def test_beside_a_numeric_target_long_features_count_in_larger_units(
     watched, monkeypatch, targets
@@ -558,8 +573,10 @@ def test_beside_a_numeric_target_long_features_count_in_larger_units(
         watched.fit(algorithm, X, labels, LogisticLoss(), intercept=True)
     long = 1.36 if targets == "real" else 1.1
     assert watched.result.scales == pytest.approx([long, 1.0, 1.0, 1.0], rel=0.12)
-    squares = np.mean(X**2, axis=0) / watched.result.scales**2
-    assert np.diag(metrics[0].moments)[:4] == pytest.approx(squares, rel=0.15)
+    rows = np.column_stack([X / watched.result.scales, np.ones(20_000)])
+    clip = 2 * metrics[0].short * metrics[0].reach / np.linalg.norm(rows, axis=1)
+    squares = np.mean((rows * np.minimum(1.0, clip)[:, None]) ** 2, axis=0)
+    assert np.diag(metrics[0].moments) == pytest.approx(squares, rel=0.1)
 
 
 def test_a_start_stays_where_it_is_when_units_grow(watched):

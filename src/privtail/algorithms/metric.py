@@ -86,22 +86,26 @@ class Metric:
     def bought(
         cls, curator: Curator, noise: GaussianNoise, active: NDArray[np.bool_], short: float = 1.0
     ) -> Self:
-        """Second moments of rows clipped to twice the reach, that of a typical row or longer.
+        """Second moments of rows clipped to twice what steps shrink them to.
 
-        A direction counts for what was seen and the spectral norm of the noise, but for no more
-        than the trace, which bounds all. Where noise hides the curvature of a typical direction,
-        1, it is enough that no step leads too far (gradients are bounded by the reach), but in
-        directions that are `OUTSTANDING`, by so much more as rows are ``short``: they have so much
-        less curvature for the length of a step.
+        That is the reach, that of a typical row or longer, or a ``short`` part of it. A direction
+        counts for what was seen and the spectral norm of the noise, but for no more than the trace,
+        which bounds all; of short rows for what is likely there, as noise is spread over all
+        directions. Where noise hides the curvature of a typical direction, 1, it is enough that no
+        step leads too far (gradients are bounded by the reach), but in directions that are
+        `OUTSTANDING`, by so much more as rows are short: they have so much less curvature for the
+        length of a step.
         """
         rows, problem = int(active.sum()), curator.problem
         reach = math.sqrt(rows)
         if problem.rows > WIDEST:
             return cls._alike(active, short)
-        hidden = math.sqrt(2 * rows) * noise.event(problem.moments(2 * reach)).std
+        std = noise.event(problem.moments(2 * short * reach)).std
+        hidden = math.sqrt(2 * rows) * std
         reach *= min(LONGEST, max(1.0, math.sqrt(VISIBLE / hidden))) if hidden > 0 else LONGEST
-        triangle = curator.everyone().moments(2 * reach).release(noise)
-        std = noise.event(problem.moments(2 * reach)).std
+        clip = 2 * short * reach
+        triangle = curator.everyone().moments(clip).release(noise)
+        std = noise.event(problem.moments(clip)).std
         return cls._of(symmetric(triangle, problem.rows), std, active, reach, short)
 
     def restricted(self, active: NDArray[np.bool_]) -> Self:
@@ -139,7 +143,7 @@ class Metric:
         hidden = math.sqrt(2 * len(seen)) * std
         trace = max(float(seen.sum()), 0.0)
         top = min(trace + math.sqrt(2) * hidden, 4 * reach**2)
-        values = np.maximum(seen, 0.0) + hidden
+        values = np.maximum(seen if short == 1 else likely(seen, std), 0.0) + hidden
         if hidden > 1:
             unsure = seen < OUTSTANDING / short * hidden
             values[unsure] = np.minimum(values[unsure], reach)
@@ -204,18 +208,10 @@ class Metric:
 
     @property
     def likely_rates(self) -> Doubles:
-        """(r,) the same, for the curvature that there is on average.
-
-        Noise turns the directions of what is seen: in the first there is less than was seen, in the
-        last more (Bun, Allez, Bouchaud and Potters 2016, for a Gaussian orthogonal ensemble).
-        Directions that are closer than the noise of an entry are not told apart.
-        """
-        seen, close = self.seen, self.std**2 / 2
-        if seen.size == 0:
+        """(r,) the same, for the curvature that there is on average."""
+        if self.seen.size == 0:
             return self.rates
-        gaps = seen[:, None] - seen
-        turned = np.sum(gaps / (gaps**2 + close), axis=1) if close > 0 else 0.0
-        return np.asarray(np.clip((seen - self.std**2 * turned) / self.values, 0.0, 1.0))
+        return np.asarray(np.clip(likely(self.seen, self.std) / self.values, 0.0, 1.0))
 
     def coordinates(self, move: Doubles, d: int) -> Doubles:
         """(r, K) of a move of the slopes (d, K) along the principal directions.
@@ -289,6 +285,19 @@ def proximal_point(
         v, u = new, new + (momentum - 1) / following * step
         momentum = following
     return v
+
+
+def likely(seen: Doubles, std: float) -> Doubles:
+    """(r,) the curvature that there is on average where (r,) curvatures were ``seen``.
+
+    Noise of ``std`` in an entry turns the directions of what is seen: in the first there is less
+    than was seen, in the last more (Bun, Allez, Bouchaud and Potters 2016, for a Gaussian
+    orthogonal ensemble). Directions that are closer than the noise of an entry are not told apart.
+    """
+    if std == 0:
+        return seen
+    gaps = seen[:, None] - seen
+    return np.asarray(seen - std**2 * np.sum(gaps / (gaps**2 + std**2 / 2), axis=1))
 
 
 def symmetric(triangle: Doubles, rows: int) -> Doubles:
