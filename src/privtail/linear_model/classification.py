@@ -136,7 +136,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         return FewOrAll.of(fine, fine if labels > 2 else short, labels)
 
     def _fine(self) -> ScaledDescent:
-        return ScaledDescent(targets="class", scale_share=0.25)
+        return ScaledDescent(targets="class", scale_share=0.4)
 
     def _curvature(self) -> float:
         return 0.5
