@@ -200,7 +200,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         name="privtail, ten slopes", kind="sparse", fit=_estimator("DPSparseRegressor"),
-        fits=lambda p: p.wide,
+        fits=lambda p: p.wide, patience=0.8,
     ),
     Method(
         name="privtail, lasso", kind="sparse", fit=_estimator("DPLasso", alpha=0.1),

@@ -43,7 +43,7 @@ Doubles = NDArray[np.float64]
 UNIT = 100
 """Shares count the cost of so many gradients, as they do in `ScaledDescent`."""
 
-CROWDED = 0.06
+CROWDED, CROWDED_LABELS = 0.06, 0.11
 """Length of a gradient's noise over the features that may be used, from which it is large."""
 
 CENTRINGS = 3
@@ -367,7 +367,7 @@ class ShortDescent:
             return False
         if self.sparsity is None:
             return self._walk(multiplier, problem) > FAR_WALK
-        large = noise * math.sqrt(self.sparsity) > CROWDED
+        large = noise * math.sqrt(self.sparsity) > (CROWDED_LABELS if self._labels else CROWDED)
         return problem.d > self.sparsity and large and self._finds(0, multiplier, problem)
 
     def _walk(self, multiplier: float, problem: Problem) -> float:
