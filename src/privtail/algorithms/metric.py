@@ -97,15 +97,14 @@ class Metric:
         length of a step.
         """
         rows, problem = int(active.sum()), curator.problem
-        reach = math.sqrt(rows)
         if problem.rows > WIDEST:
             return cls._alike(active, short)
-        std = noise.event(problem.moments(2 * short * reach)).std
-        hidden = math.sqrt(2 * rows) * std
+        reach = math.sqrt(rows)
+        hidden = math.sqrt(2 * rows) * noise.event(problem.moments(2 * short * reach)).std
         reach *= min(LONGEST, max(1.0, math.sqrt(VISIBLE / hidden))) if hidden > 0 else LONGEST
         clip = 2 * short * reach
-        triangle = curator.everyone().moments(clip).release(noise)
         std = noise.event(problem.moments(clip)).std
+        triangle = curator.everyone().moments(clip).release(noise)
         return cls._of(symmetric(triangle, problem.rows), std, active, reach, short)
 
     def restricted(self, active: NDArray[np.bool_]) -> Self:

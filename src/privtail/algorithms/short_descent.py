@@ -202,14 +202,13 @@ class ShortDescent:
             if picks:  # 2
                 found, chosen = self._chosen(curator, loss, found, multiplier, picks, raw, chosen)
                 standard = Standard.of(of_chosen(found, chosen, problem.d), curator)
-            w = standard.start(problem, raw)
+            w, active = standard.start(problem, raw), standard.scales < BEYOND
             if standard.resolved:
                 w, noise = self._descent(  # 3
                     curator, loss, domain.scaled(1 / standard.scales), w,
-                    multiplier, unit, standard.scales < BEYOND, steps,
+                    multiplier, unit, active, steps,
                 )  # fmt: skip
             else:
-                active = standard.scales < BEYOND
                 w, width = self._nearer(curator, w, multiplier, width, active, steps)
                 noise = np.zeros(problem.d)
             raw = standard.raw(w, problem)
@@ -353,8 +352,7 @@ class ShortDescent:
         """How many features are selected, and so many steps with these and those before."""
         if self.sparsity is None:
             return [(0, self.steps)]
-        price = self._price(self.selection_share, multiplier).multiplier
-        picks = findable(self.sparsity, price, problem)
+        picks = self._findable(multiplier, problem)
         if self.targets != "real" or problem.outputs > 1 or picks == 1 or self.steps == 1:
             return [(picks, self.steps)]
         early = max(1, round(EARLY * self.steps))
@@ -415,10 +413,14 @@ class ShortDescent:
     ) -> tuple[float, float, bool]:
         """Noise of a pick, that of looks at so many, and whether features shared a scale."""
         price, scales = self._price(self.selection_share, multiplier), self._scales(multiplier)
-        all_picks = findable(self.sparsity or problem.d, price.multiplier, problem)
-        pick = price.multiplier * math.sqrt(all_picks)
+        every = self._findable(multiplier, problem)
         shared = self._looks(multiplier, problem).pooled(scales, problem)
-        return pick, scales * math.sqrt(all_picks / picks), shared
+        return price.multiplier * math.sqrt(every), scales * math.sqrt(every / picks), shared
+
+    def _findable(self, multiplier: float, problem: Problem) -> int:
+        """How many features are selected in all."""
+        price = self._price(self.selection_share, multiplier)
+        return findable(self.sparsity or problem.d, price.multiplier, problem)
 
     def _looks(self, multiplier: float, problem: Problem) -> QuantileScales:
         """With a closer look at a target that may lie far from zero, where noise leaves room."""

@@ -24,8 +24,8 @@ class PrivateSparseModel(PrivateLinearModel):
     """Abstract: at most ``sparsity`` slopes of every output are not zero.
 
     By default the features are chosen by noisy top-ks of robust scores, which are charged, and the
-    slopes of the chosen ones by a descent, which is charged too: `ShortDescent`
-    with `ScaledDescent` where noise is small. Under much noise fewer features are chosen than
+    slopes of the chosen ones by a descent, which is charged too: `ShortDescent` with
+    `ScaledDescent` where noise is small. Under much noise fewer features are chosen than
     ``sparsity`` allows. Whatever else ``algorithm`` names, its largest slopes (times the scale of
     the feature) are kept.
     """
