@@ -549,6 +549,15 @@ def test_likely_curvatures_are_nearer_than_those_that_were_seen():
     assert np.array_equal(likely(true, 0.0), true)
 
 
+def test_steps_of_short_rows_do_not_follow_noise():
+    """Ten directions alike: what noise shows of them differs two or three times as much."""
+    noise = np.random.default_rng(0).normal(size=(10, 10)) * 0.05
+    active = np.ones(10, dtype=np.bool_)
+    short, whole = (Metric._of(np.eye(10) + noise + noise.T, 0.1, active, 3.2, s) for s in (0.5, 1))
+    assert short.hidden == whole.hidden < 1
+    assert np.ptp(short.values) < 0.5 * np.ptp(whole.values)
+
+
 @pytest.mark.parametrize("targets", ["real", "binary"])
 def test_beside_a_numeric_target_long_features_count_in_larger_units(
     watched, monkeypatch, targets
