@@ -96,6 +96,19 @@ def test_pooling_costs_one_vote_and_begins_when_noise_is_a_twelfth():
         assert event.coordinates == votes * 259
 
 
+@pytest.mark.parametrize(
+    ("multiplier", "part", "votes"),
+    [(60.0, 0.3, 10), (170.0, 0.3, 10), (190.0, 4 * 0.304**2, 10), (230.0, 0.6, 1), (1e4, 0.6, 1)],
+)
+def test_the_target_gets_what_makes_a_look_at_it_sharp(multiplier, part, votes):
+    """More than the least part from noise n/58 in all looks on; then features share a scale."""
+    scales, problem = QuantileScales(target=True), Problem(n=10_000, d=10)
+    (looks,) = scales.plan(multiplier, problem)
+    features, target = looks.events
+    assert target.std == pytest.approx(2 * multiplier / math.sqrt(part), rel=1e-3)
+    assert features.std == pytest.approx(2 * multiplier * math.sqrt(votes / (1 - part)), rel=1e-3)
+
+
 def test_pooled_columns_share_one_scale():
     counts = np.zeros((1, 259))
     counts[0, 190:200] = 300.0

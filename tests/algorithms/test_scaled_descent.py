@@ -85,6 +85,18 @@ def test_a_small_budget_finds_the_target_first():
     assert mus[0] / (50 * (2 / 1e6) ** 2) == pytest.approx(24.0, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("targets", "multiplier", "share"),
+    [("real", 60.0, 0.45), ("real", 104.0, 0.45), ("real", 112.0, 0.5165), ("real", 121.0, 0.6),
+     ("class", 60.0, 0.45), ("class", 134.0, 0.517), ("class", 145.0, 0.6)],
+)  # fmt: skip
+def test_scales_that_are_found_take_less(targets, multiplier, share):
+    algorithm = ScaledDescent(targets=targets, steps=1)
+    looks = algorithm.plan(multiplier, Problem(n=10_000, d=10, outputs=1))[0]
+    assert looks.events[0].question == "histogram"
+    assert sum(spent((looks,))) * multiplier**2 / 4 == pytest.approx(share, abs=0.01)
+
+
 @pytest.mark.parametrize("squares", [True, False])
 def test_a_constant_costs_what_all_stages_would_where_it_takes_over(squares):
     """Else the search for the noise that a budget pays for would meet a step."""

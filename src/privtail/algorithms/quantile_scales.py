@@ -25,11 +25,14 @@ Doubles = NDArray[np.float64]
 FINE_FROM = 30
 """Looks are through the finer window where a cell's noise is n over this, or less."""
 
-TARGET_SHARE = 0.6
-"""Part of the budget that goes to the target, whose scale and level matter most."""
+LEAST_TARGET, MOST_TARGET = 0.3, 0.6
+"""Bounds of the budget's part that goes to the target, whose scale and level matter most."""
 
 SHARP = 12
 """A column whose counts have noise n over this is found wherever it lies."""
+
+SHARPER = 16
+"""Beside features, the target gets what makes a look at it so sharp, between these bounds."""
 
 RARE = 2_000
 """Features may be zero for nearly all records: counts of them may be as fine as n over this."""
@@ -67,10 +70,11 @@ class QuantileScales:
     half, which it cuts into 32, or into 64 where noise is small. A column that need not go closer,
     or did not show enough, is looked at through the same window again, and its counts are added. A
     feature that stays unresolved (it is nearly constant) keeps the spread among the powers of two.
-    ``target`` includes the target column, with a part of the budget of its own. Where all looks
-    together have noise above n over ``pooling`` in a feature's cell, every record votes for one
-    feature only, and all features share one window and one scale. ``enough``: all looks together
-    need no less noise in a feature's cell than n over this; one at the target no less than n/100.
+    ``target`` includes the target column, with a part of the budget of its own: the larger, the
+    noisier. Where all looks together have noise above n over ``pooling`` in a feature's cell, every
+    record votes for one feature only, and all features share one window and one scale. ``enough``:
+    all looks together need no less noise in a feature's cell than n over this; one at the target no
+    less than n/100.
     ``narrow``: also a needle is described by the cell that holds it, for what is clipped there.
 
     **Privacy.** Edges are made of what earlier looks released. Per look one Gaussian release of d
@@ -97,7 +101,8 @@ class QuantileScales:
         """
         if not self.target:
             return math.inf
-        part = self._part(len(problem.measured) if features is None else features)
+        beside = len(problem.measured) if features is None else features
+        part = self._part(beside, math.inf)
         return problem.n / problem.max_rows / SHARP * math.sqrt(part / (1 + self.zooms))
 
     def clear(self, least: float, problem: Problem) -> float:
@@ -105,7 +110,7 @@ class QuantileScales:
 
         Of one vote, where the ``least`` multiplier that the looks may have carries no more.
         """
-        share = (1 - self._part(len(problem.measured))) / (1 + self.zooms)
+        share = (1 - self._part(len(problem.measured), 0.0)) / (1 + self.zooms)
         votes = 1 if self.pooled(least, problem) else max(1, len(problem.measured))
         return problem.n / problem.max_rows / SHARP * math.sqrt(share / votes)
 
@@ -148,14 +153,20 @@ class QuantileScales:
             found.put(list(columns), sights[0].of_features(self.narrow))
         return Scales.joined([found, sights[-1].found]) if self.target else found
 
-    def _part(self, features: int) -> float:
-        """Of the budget, for the target beside so many features."""
-        return TARGET_SHARE if features and self.target else float(self.target)
+    def _part(self, features: int, noise: float) -> float:
+        """Of the budget, for the target beside so many features; all buys a count of that noise.
+
+        Relative to n.
+        """
+        if not (features and self.target):
+            return float(self.target)
+        needed = (1 + self.zooms) * (SHARPER * noise) ** 2
+        return min(max(LEAST_TARGET, needed), MOST_TARGET)
 
     def _looks(self, multiplier: float, problem: Problem, columns: int) -> list[_Look]:
         """Any one of the looks: at so many features if there are any, at the target if asked."""
-        n, times, part = problem.n, math.sqrt(1 + self.zooms), self._part(columns)
-        price = multiplier * problem.max_rows
+        n, times, price = problem.n, math.sqrt(1 + self.zooms), multiplier * problem.max_rows
+        part = self._part(columns, price / n)
 
         def std(votes: int, share: float, least: float) -> float:
             """Of a count of all looks together."""
@@ -165,7 +176,9 @@ class QuantileScales:
         if columns:
             one = std(columns, 1 - part, n / self.enough)
             pooled = columns > 1 and one > n / self.pooling
-            one = std(1, 1 - part, n / self.enough) if pooled else one
+            if pooled:
+                part = self._part(columns, math.inf)
+                one = std(1, 1 - part, n / self.enough)
             looks.append(_Look(columns, times * one, pooled))
         if self.target:
             looks.append(_Look(1, times * std(1, part, n / ENOUGH / times)))

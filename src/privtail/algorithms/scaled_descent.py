@@ -52,6 +52,9 @@ MOST_CLIPPED = 0.65
 LARGEST_SHARE = 24.0
 """Part of the descent's variance budget for what too little would not find: scales, labels."""
 
+CLEAR = 0.75
+"""So much of the usual share of the scales is enough where it finds every feature."""
+
 LARGEST_LEVEL = 8.0
 """The same for the level, of which the looks at the target know something already."""
 
@@ -240,12 +243,13 @@ class ScaledDescent:
         return GaussianNoise(multiplier / math.sqrt(self.steps * share))
 
     def _scales(self, multiplier: float, problem: Problem) -> float:
-        """Noise of the looks: the usual share, or more where that would not find the target."""
-        usual, least = (
+        """Noise of the looks: the usual share, less where that finds all, more for the target."""
+        clear, usual, least = (
             self._price(2 * share, multiplier).multiplier
-            for share in (self.scale_share, LARGEST_SHARE)
+            for share in (CLEAR * self.scale_share, self.scale_share, LARGEST_SHARE)
         )
-        return max(least, min(usual, self._looks.sharp(problem)))
+        enough = max(usual, min(clear, self._looks.clear(0.0, problem)))
+        return max(least, min(enough, self._looks.sharp(problem)))
 
     def _alone(self, multiplier: float, problem: Problem) -> bool:
         """Whether the largest share that a target may take would not show it sharply."""
