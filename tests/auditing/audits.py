@@ -501,7 +501,7 @@ FITS: dict[str, Fit] = {
     ),
     "auto, few features in halves": Fit(
         algorithm=ShortDescent(
-            sparsity=2, fine=ScaledDescent(), steps=2, scale_share=0.1, centre_share=0.001,
+            sparsity=2, fine=ScaledDescent(), steps=2, scale_share=0.02, centre_share=0.001,
             level_share=0.001, selection_share=0.05, descent_share=0.05, comparison_share=0.001,
         ),
         loss=AbsoluteLoss(), others=columns([1.0, 1.0, 1.0], -1.0, rows=60),
