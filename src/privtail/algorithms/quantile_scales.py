@@ -102,13 +102,14 @@ class QuantileScales:
         if not self.target:
             return math.inf
         beside = len(problem.measured) if features is None else features
-        part = self._part(beside, math.inf)
-        return problem.n / problem.max_rows / SHARP * math.sqrt(part / (1 + self.zooms))
+        share = self._part(beside, math.inf) / (1 + self.zooms)
+        return problem.n / problem.max_rows / SHARP * math.sqrt(share)
 
     def clear(self, least: float, problem: Problem) -> float:
         """The largest noise multiplier at which every look at features is `SHARP`.
 
-        Of one vote, where the ``least`` multiplier that the looks may have carries no more.
+        Of one vote, where the ``least`` multiplier that the looks may have carries no more; at 0
+        every feature has its own.
         """
         share = (1 - self._part(len(problem.measured), 0.0)) / (1 + self.zooms)
         votes = 1 if self.pooled(least, problem) else max(1, len(problem.measured))
@@ -154,9 +155,9 @@ class QuantileScales:
         return Scales.joined([found, sights[-1].found]) if self.target else found
 
     def _part(self, features: int, noise: float) -> float:
-        """Of the budget, for the target beside so many features; all buys a count of that noise.
+        """Of the budget, for the target beside so many features.
 
-        Relative to n.
+        All of it would buy one count with ``noise``, relative to n.
         """
         if not (features and self.target):
             return float(self.target)
