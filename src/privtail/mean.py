@@ -50,6 +50,11 @@ UNSEEN = (
     "2^64 (1.8e19), where these end: their means say little, and may be off by more than the noise "
     "that is stated. Divide a column of such a size by a public number."
 )
+ZEROS = (
+    "Of {count} of {d} columns nothing but zeros showed. Other values are clipped as if they reached "
+    "1, but nothing is known of their size: the means may be off by more than the noise that is "
+    "stated. Divide such a column by a public size of these values, or give a threshold."
+)
 OF_THESE = "The mean is that of the rows that count."
 UNSURE = (
     "The noise is so large that a column far from zero may be looked for in the wrong place: then "
@@ -165,9 +170,10 @@ def private_mean(
     centre; of sparse records, which cannot be centred, to zero.
 
     Sizes are told apart from 2^-64 (5.4e-20) to 2^64 (1.8e19). Smaller values are not told from
-    zero: where nothing else shows, the noise is that of a column whose values reach 1. A column
-    most of which lies beyond is not found: ``reliable`` is False and the value is noise. Multiply
-    such a column by a public number first, or give a ``threshold``.
+    zero: where nothing else shows, the noise is that of a column whose values reach 1, and a note
+    says so: the rest may be larger. A column most of which lies beyond is not found: ``reliable``
+    is False and the value is noise. Multiply such a column by a public number first, or give a
+    ``threshold``.
 
     Parameters
     ----------
@@ -358,12 +364,14 @@ class _Mean:
         if self.threshold is not None:
             scales, centres, deviations = np.ones(d), self.centre, np.full(d, math.nan)
             reliable, threshold = np.ones(d, dtype=np.bool_), self.threshold
+            zeros = ~reliable
         else:
             part, part_std = self._part(curator, multiplier)
             found = LOOKS.run(curator, self._scales(multiplier, curator.problem), part=part)
             deviations = found.deviations
             if curator.sparse:
                 found = _around_zero(found)
+            zeros = found.zeros
             centres, reliable = found.centres, found.reliable
             scales, threshold = self._reach(found, multiplier * curator.problem.max_rows / n)
         stage = self._stage()
@@ -377,22 +385,25 @@ class _Mean:
             std = noise.event(answer.sensitivity).std * scales / part
         std = np.hypot(std, (value - centres) * part_std / part)
         counted = max(1, round(part * n))
-        notes = self.doubts(multiplier, curator.problem, reliable)
+        notes = self.doubts(multiplier, curator.problem, reliable, zeros)
         notes += fewer(counted, n, OF_THESE)
         known = reliable & (self.blocks == 1) & (curator.problem.max_rows == 1)
         sampling = np.where(known, deviations / math.sqrt(counted), math.nan)
         return MeanEstimate(value, std, sampling, reliable, state(curator, notes))
 
     def doubts(
-        self, multiplier: float, problem: Problem, reliable: NDArray[np.bool_]
-    ) -> tuple[str, ...]:
+        self, multiplier: float, problem: Problem, reliable: NDArray[np.bool_],
+        zeros: NDArray[np.bool_],
+    ) -> tuple[str, ...]:  # fmt: skip
         """What the statement should say of the columns that may not have been found."""
         if self.threshold is not None:
             return ()
-        hidden, scales = int(np.sum(~reliable)), self._scales(multiplier, problem)
+        hidden, blank = int(np.sum(~reliable)), int(np.sum(zeros))
+        scales = self._scales(multiplier, problem)
         unsure = scales > LOOKS.clear(scales, problem) * (1 + 1e-9)
         unseen = UNSEEN.format(count=hidden, d=problem.d)
-        return (unseen,) * (hidden > 0) + (UNSURE,) * unsure
+        only = ZEROS.format(count=blank, d=problem.d)
+        return (unseen,) * (hidden > 0) + (only,) * (blank > 0) + (UNSURE,) * unsure
 
     def _counting(self, multiplier: float) -> GaussianNoise:
         return GaussianNoise(multiplier / math.sqrt(2 * COUNT_SHARE))

@@ -344,6 +344,7 @@ def test_values_beyond_the_cells_are_not_found_and_small_ones_are_zero_to_them()
     assert not large.reliable
     assert "Divide a column of such a size" in large.privacy_.notes[0]
     assert small.reliable
+    assert "nothing but zeros showed" in small.privacy_.notes[0]
     low, high = small.conf_int()
     assert low < 3e-60 < high < 0.1
 

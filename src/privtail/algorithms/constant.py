@@ -68,7 +68,7 @@ def settled(
     widest = min(steep * reach * standard.deviation, loss.lipschitz)
     moved = level.run(curator, loss, w, widest, trusted / steep)
     exact = isinstance(loss, AbsoluteLoss) and standard.zero and start is None
-    return moved if standard.seen and not exact else w
+    return moved if standard.seen and not (exact or standard.blank) else w
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,7 @@ class Standard:
     resolved : whether it told the target's scale, and not only a cell that holds it.
     deviation : root mean square of the target around its centre, as far as it was seen.
     zero : whether the median of the target is zero, wherever the rest of it lies that did not show.
+    blank : whether nothing but zeros showed of the target: the size of the rest is not known.
     """
 
     scales: Doubles
@@ -71,6 +72,7 @@ class Standard:
     resolved: bool = True
     deviation: float = 1.0
     zero: bool = False
+    blank: bool = False
 
     @classmethod
     def of(cls, found: Scales, curator: Curator) -> Self:
@@ -88,7 +90,7 @@ class Standard:
         deviation = float(found.deviations[d]) if found.deviations[d] < BEYOND else unit
         return cls(
             scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved, deviation,
-            bool(found.mostly_zeros[d] and found.shown[d] >= HELD),
+            bool(found.mostly_zeros[d] and found.shown[d] >= HELD), bool(found.zeros[d]),
         )  # fmt: skip
 
     def stretched(self, times: Doubles, curator: Curator) -> Self:
