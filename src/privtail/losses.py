@@ -456,6 +456,33 @@ class PredictedCount:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExcessLoss:
+    """``loss`` above that at one ``margin`` for all, and above what is ``spared``: a score."""
+
+    loss: HuberLoss
+    margin: float
+    spared: float
+
+    name: ClassVar[str] = "excess"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "real"
+    convex: ClassVar[bool] = False
+    curvature: ClassVar[float] = math.inf
+    lipschitz: ClassVar[float] = math.inf
+
+    def __post_init__(self) -> None:
+        if type(self.loss) is not HuberLoss:
+            raise InvalidInput("The excess is that of a HuberLoss.")
+
+    def values(self, margins: Array, y: Array) -> Array:
+        usual = self.loss.values(np.full_like(margins, self.margin), y)
+        return self.loss.values(margins, y) - usual - self.spared
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return np.zeros_like(margins)
+
+
+@dataclass(frozen=True, kw_only=True)
 class LogTruncatedLoss:
     """ψ(scale |m − y|)/scale with ψ(a) = −log(1 − a + a^order/order) up to a = 1, then log(order).
 

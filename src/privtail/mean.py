@@ -51,9 +51,9 @@ UNSEEN = (
     "that is stated. Divide a column of such a size by a public number."
 )
 ZEROS = (
-    "Of {count} of {d} columns nothing but zeros showed. Other values are clipped as if they reached "
-    "1, but nothing is known of their size: the means may be off by more than the noise that is "
-    "stated. Divide such a column by a public size of these values, or give a threshold."
+    "Of {count} of {d} columns nothing but zeros showed. Others are clipped at 1, and nothing "
+    "is known of their size: the means may be off by more than the noise that is stated. Divide "
+    "such a column by a public size of these values, or give a threshold."
 )
 OF_THESE = "The mean is that of the rows that count."
 UNSURE = (

@@ -64,14 +64,15 @@ def test_the_plan_is_the_eight_stages():
         ("gradient", 40),
         ("gradient", 1),
         ("improvement", 1),
+        ("scores", 1),
     ]
     # Shares of the squared Gaussian-DP parameter, in units of that of the descent.
     mus = spent(plan)
     descent = mus[3] + mus[5]
     assert descent == pytest.approx(50 * (2 / 30) ** 2)
-    shares = [mus[j] / descent for j in (1, 2, 6, 7)]
+    shares = [mus[j] / descent for j in (1, 2, 6, 7, 8)]
     few = 10 / 3  # three features: gains cost as much more
-    assert shares == pytest.approx([0.05, 0.1, 0.05, 0.1 * few])
+    assert shares == pytest.approx([0.05, 0.1, 0.05, 0.1 * few, 0.02])
 
 
 def test_a_small_budget_finds_the_target_first():

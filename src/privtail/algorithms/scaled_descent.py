@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from privtail.algorithms.averaged_descent import AveragedDescent
-from privtail.algorithms.comparison import Comparison, lead, no_finer
+from privtail.algorithms.comparison import ENOUGH, Comparison, lead, no_finer
 from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
+from privtail.algorithms.harm import Harm
 from privtail.algorithms.histogram import fewer
 from privtail.algorithms.level import STEEPEST, Level, kinked
 from privtail.algorithms.metric import SHORT, Metric
@@ -57,6 +58,9 @@ CLEAR = 0.75
 
 LARGEST_LEVEL = 8.0
 """The same for the level, of which the looks at the target know something already."""
+
+LARGEST_HARM = 0.05
+"""The same for the look for harm, which is done to few of the records."""
 
 SHARP = 20
 """A mean of the target with noise n over this is good enough for a constant."""
@@ -101,8 +105,8 @@ class ScaledDescent:
        the features, and a mean of the residuals of the rows that count, clipped where noise would
        be seen; where there was no stage 6, as far as it is no noise.
     8. Does the mean loss gain from the slopes? If not beyond the noise, or if it loses where
-       records are far off, or if the target was not found, shrink to the private constant
-       (`Comparison`).
+       records are far off (`Comparison`), or if some numbers are missed by far (`Harm`), or if the
+       target was not found, shrink to the private constant.
 
     Where the largest share of stage 1 would not find a numeric target, there is a `Constant` and no
     more.
@@ -124,10 +128,10 @@ class ScaledDescent:
         the constant; counts begin where ``start`` says (`CountDescent`).
     squares : whether the loss is that of squares.
     sparsity : how many features may be used; None for all.
-    scale_share, selection_share, moment_share, size_share, level_share, comparison_share : parts of
-        the descent's variance budget for stages 1 (each look at the scales; the selection), 3, 5,
-        2 and 7 (each), and 8 (of numbers more, with fewer features than `MANY_ENOUGH`); they take
-        less where less is enough.
+    scale_share, selection_share, moment_share, size_share, level_share, comparison_share,
+    harm_share : parts of the descent's variance budget for stages 1 (each look at the scales; the
+        selection), 3, 5, 2 and 7 (each), and 8 (each gain, of numbers more, with fewer features
+        than `MANY_ENOUGH`; harm); they take less where less is enough, harm more where not.
 
     **Privacy.** Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
     (target or labels, sizes), second moments of rows of length R, sqrt 2 R^2/n; ``steps`` gradients
@@ -149,6 +153,7 @@ class ScaledDescent:
     size_share: float = 0.05
     level_share: float = 0.05
     comparison_share: float = 0.05
+    harm_share: float = 0.02
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
@@ -169,6 +174,7 @@ class ScaledDescent:
             (Round(events=(descent,), times=usual + wide),),
             self._end(multiplier).plan(problem) if self._least(problem) else (),
             self._sure.plan(self._comparison(multiplier, problem), problem),
+            Harm().plan(self._harm(multiplier, problem), problem) if self.targets == "real" else (),
         )
         return tuple(r for r in plan if r.times)
 
@@ -222,11 +228,15 @@ class ScaledDescent:
             w = end.run(curator, loss, w, widest, length=1 / sizes.part, doubt=float(not wide))
         known = self._numbers(problem) or self._labels or start is not None or not standard.seen
         constant = without_slopes(begin if known else w, problem)
+        unit = standard.deviation if wide else standard.unit
         better = self._sure.run(  # 8
-            curator, loss, w, constant, standard.deviation if wide else standard.unit,
-            self._comparison(multiplier, problem), math.sqrt(sizes.mean_square()) if wide else 0.0,
+            curator, loss, w, constant, unit, self._comparison(multiplier, problem),
+            math.sqrt(sizes.mean_square()) if wide else 0.0,
         )  # fmt: skip
-        doubts = standard.doubts(better)
+        harmful = self.targets == "real" and Harm().run(
+            curator, w, constant, unit, self._harm(multiplier, problem)
+        )
+        doubts = standard.doubts(better, harmful)
         stated = standard.stated(descent.noise, selected=self.sparsity is not None)
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
@@ -259,7 +269,8 @@ class ScaledDescent:
     def _whole(self, multiplier: float, problem: Problem) -> float:
         """Noise of one gradient that costs what all stages cost where labels and scales do most."""
         descent = 1 + self.moment_share + self.size_share + self.level_share
-        share = LARGEST_SHARE + LARGEST_LEVEL + descent + 2 * self._gain_share(problem)
+        last = 2 * self._gain_share(problem) + LARGEST_HARM
+        share = LARGEST_SHARE + LARGEST_LEVEL + descent + last
         return self._price(share, multiplier).multiplier
 
     @property
@@ -288,6 +299,13 @@ class ScaledDescent:
 
     def _comparison(self, multiplier: float, problem: Problem) -> float:
         return self._price(self._gain_share(problem), multiplier).multiplier
+
+    def _harm(self, multiplier: float, problem: Problem) -> float:
+        """Noise of stage 8's look for harm: the usual share, or more where that is blunt."""
+        usual, least = (
+            self._price(share, multiplier).multiplier for share in (self.harm_share, LARGEST_HARM)
+        )
+        return max(least, min(usual, problem.n / problem.max_rows / ENOUGH))
 
     def _gain_share(self, problem: Problem) -> float:
         """Of each gain that stage 8 buys."""

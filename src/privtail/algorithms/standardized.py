@@ -40,6 +40,11 @@ NO_GAIN = (
     "The records do not gain from the slopes beyond the noise: all slopes are zero, the model is a "
     "private constant."
 )
+HARMFUL = (
+    "With slopes some records are missed by far, and not with a constant: all slopes are zero, the "
+    "model is a private constant. So it is with a code for missing values (-999), or where a few "
+    "values of a feature are huge: take the code out, or take logarithms."
+)
 
 HEAVIER = 1.5
 """A feature whose tails reach so many times farther than is usual counts in larger units."""
@@ -116,12 +121,12 @@ class Standard:
         w[: problem.d] *= self.scales[:, None]
         return w
 
-    def doubts(self, better: bool) -> tuple[str, ...]:
-        """Why not to trust a model that was found ``better`` than a constant or not."""
+    def doubts(self, better: bool, harmful: bool = False) -> tuple[str, ...]:
+        """Why not to trust a model that was found ``better`` than a constant or not, or harmful."""
         if not self.seen:
             return (NO_LEVEL,)
         if better:
-            return ()
+            return (HARMFUL,) * harmful
         return (NO_GAIN if self.resolved else NO_SCALE,)
 
     def stated(self, noise: Doubles, *, selected: bool) -> Doubles:

@@ -23,6 +23,7 @@ from privtail.losses import (
     LOSSES,
     AnyLoss,
     CustomLoss,
+    ExcessLoss,
     GeneralLoss,
     LogTruncatedLoss,
     Loss,
@@ -43,6 +44,7 @@ PURE_PART = (
 BUILT_IN = frozenset(
     {
         *(type(loss) for loss in LOSSES),
+        ExcessLoss,
         LogTruncatedLoss,
         PredictedCount,
         RelativeHuberLoss,

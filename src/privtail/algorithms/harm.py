@@ -1,0 +1,67 @@
+"""Whether a released model misses some records by far more than a constant does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.algorithms.comparison import FINEST, no_finer
+from privtail.losses import ExcessLoss, HuberLoss
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan, Round
+from privtail.trusted.means import BoundedMean
+from privtail.trusted.problem import Problem
+
+Doubles = NDArray[np.float64]
+
+FAR = 3.0
+"""Beyond so many scales a residual counts for what it is, not for its square."""
+
+SPARED = 6.0
+"""A record may lose so many squared scales more than it does with the constant."""
+
+LEAST = 3.0
+"""What it loses beyond is clamped here, or later where that can be seen."""
+
+SERIOUS = 0.05
+"""A mean loss of so many squared scales must be seen, however few records it comes from."""
+
+VISIBLE = 3.5
+"""It is seen at so many deviations of the noise: of 4,300 harmless models one is refused."""
+
+
+@dataclass(frozen=True)
+class Harm:
+    """A model of a number is not kept that misses by far what a constant does not.
+
+    A linear model goes on where features do: with a code for missing values (-999), or a few rows
+    in another unit, what holds for most records sends the others' predictions anywhere. They are
+    few, so the gain of the others hides them from `Comparison`. Here a record counts for what it
+    loses only, beyond what a model of use may cost it: its Huber loss (of residuals in scales of
+    the target, so that one far target alone loses little) above that at the constant.
+
+    **Privacy.** One Gaussian release of a mean of values in [0, 1]: of half the range of a gain, so
+    ``multiplier`` buys half the noise of one, in units of 1/n.
+    """
+
+    def plan(self, multiplier: float, problem: Problem) -> Plan:
+        """One release."""
+        noise = no_finer(multiplier / 2, problem, FINEST)
+        return (Round(events=(noise.event(problem.scores(1, BoundedMean(1.0))),)),)
+
+    def run(
+        self, curator: Curator, w: Doubles, constant: Doubles, unit: float, multiplier: float
+    ) -> bool:
+        """Whether ``w`` does harm; ``unit`` is the scale of the target."""
+        problem, square = curator.problem, unit**2
+        noise = no_finer(multiplier / 2, problem, FINEST)
+        std = noise.event(problem.scores(1, BoundedMean(1.0))).std
+        clamped = BoundedMean(square * (max(LEAST, SERIOUS / std) if std > 0 else LEAST))
+        margin = float(constant[problem.d, 0]) if problem.intercept else 0.0
+        excess = ExcessLoss(
+            loss=HuberLoss(threshold=FAR * unit), margin=margin, spared=SPARED * square
+        )
+        lost = float(curator.everyone().scores(excess, [w], clamped).release(noise)[0])
+        return lost > VISIBLE * std * clamped.bound and multiplier > 0
