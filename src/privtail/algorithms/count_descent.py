@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import xlogy
 
 from privtail.algorithms.histogram import Cells, Histogram
 from privtail.algorithms.level import Level
@@ -25,13 +26,23 @@ POWERS = 2.0 ** np.arange(-63, 64)
 EDGES = np.concatenate([[-1.0], POWERS / math.sqrt(2), POWERS[-1:] * math.sqrt(2)])
 """Public edges for counts: below zero, zero, then a cell around every power of two."""
 
+_CELLS = Cells(EDGES, zero=1)
+_LOWEST, _HIGHEST = np.append([0.0, 0.0], EDGES[1:]), np.append(EDGES.clip(0), math.inf)
 _MIDDLES = np.concatenate([[0.0, 0.0], POWERS, POWERS[-1:] * math.sqrt(2)])
+
+NONE_SEEN = (
+    "No counts above zero rose above the noise of their histogram: for the mean they are clipped "
+    "at 1. Where counts are usually larger, the model says little; raise epsilon."
+)
 
 VISIBLE = 20
 """A histogram of counts with noise n over this shows how far they reach."""
 
 SHARP = 40
 """A clipped mean with noise n over this does for a constant."""
+
+NEGLIGIBLE = 0.01
+"""So much more deviance by noise of the mean, as part of that of the counts, is no loss."""
 
 LARGEST_SHARE = 20.0
 """Steps that both may cost each, in parts of all, where less would not do."""
@@ -89,7 +100,7 @@ class CountDescent:
         require(domain, *self.needs, needed_by="CountDescent")
         released = curator.everyone().histogram((-1,), EDGES).release(law)
         std = law.event(problem.histogram(1, len(EDGES))).std
-        counts = Histogram(released, Cells(EDGES), std).above_noise(problem.n)
+        counts = _shown(Histogram(released, _CELLS, std), problem.n)
         level = self._level(multiplier, problem)
         clip = _clip(counts, level.deviation(problem))
         mean, top = _described(counts, std, problem.n, clip)
@@ -105,7 +116,9 @@ class CountDescent:
         part = Multiple(domain=domain, factor=1 / size)
         highest = min(math.log(top), POISSON_MARGIN) if curator.budget.private else POISSON_MARGIN
         loss = PoissonLoss(mean=size, highest=highest)
-        return replace(self.inner.run(curator, loss, part, multiplier, w), highest=highest)
+        result = self.inner.run(curator, loss, part, multiplier, w)
+        doubts = (NONE_SEEN,) * (not counts[2:].any())
+        return replace(result, highest=highest, notes=(*result.notes, *doubts))
 
     def _counting(self, multiplier: float, problem: Problem) -> GaussianNoise:
         return self._priced(multiplier / math.sqrt(2), VISIBLE, problem)
@@ -119,6 +132,16 @@ class CountDescent:
             multiplier / math.sqrt(self.steps * share) for share in (self.share, LARGEST_SHARE)
         )
         return GaussianNoise(max(least, min(usual, problem.n / problem.max_rows / sharp)))
+
+
+def _shown(histogram: Histogram, n: int) -> NDArray[np.float64]:
+    """Counts in cells above the noise, and in the run of the others that stands out most; else 0.
+
+    Large counts thin out over many cells, in none of which there are enough to be seen.
+    """
+    shown = histogram.above_noise(n)
+    rest = replace(histogram, counts=np.where(shown > 0, 0.0, histogram.counts))
+    return shown + rest.surest_run()
 
 
 def _described(counts: NDArray[np.float64], std: float, n: int, clip: float) -> tuple[float, float]:
@@ -136,8 +159,15 @@ def _described(counts: NDArray[np.float64], std: float, n: int, clip: float) -> 
 def _clip(counts: NDArray[np.float64], deviation: float) -> float:
     """Where a mean of these counts misses as much as noise adds, which has half of ``deviation``.
 
-    1 where nothing shows but zeros.
+    Or where noise is `NEGLIGIBLE` still: what does not show may be most of the mean. 1 where
+    nothing shows but zeros.
     """
     parts, edges = counts / max(float(counts.sum()), 1.0), EDGES[2:]
     missed = np.array([parts @ np.maximum(_MIDDLES - edge, 0.0) for edge in edges])
-    return max(1.0, float(edges[np.argmin((deviation / 2 * edges) ** 2 + missed**2)]))
+    balanced = max(1.0, float(edges[np.argmin((deviation / 2 * edges) ** 2 + missed**2)]))
+    mean = float(parts @ _MIDDLES)
+    if not 0 < mean < math.inf or deviation == 0:
+        return balanced
+    nearest = np.clip(mean, _LOWEST, _HIGHEST)
+    deviance = 2 * float(parts @ (xlogy(nearest, nearest / mean) - nearest + mean))
+    return max(balanced, math.sqrt(NEGLIGIBLE * deviance * mean) / (deviation / 2))

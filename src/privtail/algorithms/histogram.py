@@ -14,14 +14,10 @@ from privtail.algorithms.scales import BEYOND, SMALLEST, Scales
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
-SURE = 4.5
-"""How many deviations above zero a run of cells must stand to be believed.
-
-Of 400 histograms of noise alone one or two have such a run.
-"""
-
 LIKELY = 2.6
-"""The same for one cell near 1. Priors 1/k^2 of exponents k and 1/l of lengths l say the rest.
+"""How many deviations above zero one cell near 1 must stand to be believed.
+
+Priors 1/k^2 of exponents k and 1/l of lengths l say the rest of a run of cells.
 
 Of d columns the prior of the farthest exponents is lower by 1/d, that of those near 1 as it was.
 """
@@ -33,7 +29,7 @@ Were its unit that of a run of noise, the few records with another value might b
 """
 
 INSIDE = 3.7
-"""As `SURE`, for cells of a closer look at a column, which is known to lie there."""
+"""The same for any run of cells of a closer look at a column, which is known to lie there."""
 
 DIFFERING = 2.0
 """So many deviations of their noise beyond it, columns are believed to differ."""
@@ -66,13 +62,17 @@ class Cells:
     Attributes
     ----------
     edges : (cells - 1,), ascending.
-    zero : the cell around zero between signed powers of two; None for other edges.
-    closer : whether these are for a closer look at a column, which is known to lie in [-2, 2].
+    zero : the cell around zero between signed powers of two, or below those that have no sign;
+        None for a closer look.
     """
 
     edges: Doubles
     zero: int | None = None
-    closer: bool = False
+
+    @property
+    def closer(self) -> bool:
+        """Whether these are for a closer look at a column, which is known to lie in [-2, 2]."""
+        return self.zero is None
 
     def bounds(self, cell: int) -> tuple[float, float]:
         """Ends of a cell; an unbounded one is represented by its edge."""
@@ -115,15 +115,16 @@ class Cells:
     def sides(self) -> tuple[Integers, ...]:
         """Where a run of bounded cells may lie, (cells, parts) each.
 
-        Among powers of two on one side of zero, or on both (then it is one of magnitudes).
+        Among powers of two on one side of zero, or on both (then it is one of magnitudes); above
+        it, if they have no sign.
         """
         inner = np.arange(1, len(self.edges))
-        if self.closer:
-            inner = inner[(self.edges[:-1] >= -2) & (self.edges[1:] <= 2)]
         if self.zero is None:
-            return (inner[:, None],)
+            return (inner[(self.edges[:-1] >= -2) & (self.edges[1:] <= 2), None],)
         above = inner[inner > self.zero]
-        below = len(self.edges) - above
+        below = 2 * self.zero - above
+        if below[0] < 1:
+            return (above[:, None],)
         return above[:, None], below[:, None], np.column_stack([above, below])
 
     def needed(self, columns: int) -> Doubles | float:
@@ -132,7 +133,7 @@ class Cells:
         Of many ``columns`` one shows more by chance: in a window anywhere, among powers far from 1.
         """
         if self.zero is None:
-            return float((INSIDE if self.closer else SURE) ** 2 + 2 * math.log(columns))
+            return INSIDE**2 + 2 * math.log(columns)
         return _prior(len(self.sides[0]), columns)
 
 
@@ -156,7 +157,7 @@ def _window(cells: int) -> Cells:
     """So many edges from -2 to 2, and beyond them powers of sqrt 2: as many as in `POWERS`."""
     beyond = 2.0 ** (1 + np.arange(1, (len(POWERS.edges) - cells) // 2 + 1) / 2)
     edges = np.concatenate([-beyond[::-1], np.linspace(-2.0, 2.0, cells), beyond])
-    return Cells(edges, closer=True)
+    return Cells(edges)
 
 
 COARSE, FINE = _window(66), _window(130)

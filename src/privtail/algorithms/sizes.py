@@ -21,6 +21,8 @@ Doubles = NDArray[np.float64]
 EDGES = 2.0 ** np.arange(-64, 65, 0.5)
 """Public edges of the cells in which sizes are counted."""
 
+CELLS = Cells(EDGES, zero=0)
+
 NEGLIGIBLE = 0.02
 """Noise of an intercept, in residuals, that nobody would notice in a prediction."""
 
@@ -54,7 +56,7 @@ class Sizes:
         counts = curator.everyone().derivative_norms(plain, w, EDGES).release(noise)
         std, n = _event(noise, curator.problem).std, curator.problem.n
         part, _ = part_that_counts(counts, std, n)
-        return cls(Histogram(counts, Cells(EDGES), std).above_noise(n), part)
+        return cls(Histogram(counts, CELLS, std).above_noise(n), part)
 
     @property
     def parts(self) -> Doubles:
