@@ -15,6 +15,7 @@ import functools
 import math
 import numbers
 from dataclasses import MISSING, dataclass, fields
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -227,6 +228,11 @@ class QuantileLoss:
     @property
     def lipschitz(self) -> float:
         return float(max(self.quantile, 1 - self.quantile))
+
+    @property
+    def usual(self) -> float:
+        """Mean loss of a standard Gaussian at its quantile, which is its density there."""
+        return NormalDist().pdf(NormalDist().inv_cdf(self.quantile))
 
     def values(self, margins: Array, y: Array) -> Array:
         return _values(_quantile_values, margins, y, self.quantile)

@@ -16,7 +16,9 @@ from privtail.linear_model import (
     DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
+    DPQuantileRegressor,
 )
+from privtail.losses import QuantileLoss
 
 EPSILONS = (0.05, 1.0)
 
@@ -117,6 +119,40 @@ def test_the_constant_of_absolute_errors_is_a_median():
         assert constant_wins(model, X, y)
         wrong = np.abs(model.intercept_ - y).mean()
         assert wrong < 1.05 * np.abs(np.median(y) - y).mean()
+
+
+@pytest.mark.parametrize(
+    ("quantile", "n", "epsilon", "most"),
+    [(0.05, 1_000, 1.0, 1.1), (0.95, 10_000, 0.3, 1.05), (0.99, 1_000, 1.0, 1.25),
+     (0.99, 10_000, 0.3, 1.15)],
+)  # fmt: skip
+def test_the_constant_of_a_quantile_is_that(quantile, n, epsilon, most):
+    """Moves of a median's length left it at 1.2 to 3.3 times the loss; alpha keeps slopes away."""
+    ratios = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(n, 3)), rng.standard_t(4, n)
+        model = DPQuantileRegressor(
+            quantile, alpha=10.0, epsilon=epsilon, noise="simulated", random_state=seed
+        )
+        assert constant_wins(model, X, y)
+        loss = QuantileLoss(quantile=quantile)
+        made, best = (np.full((n, 1), c) for c in (model.intercept_, np.quantile(y, quantile)))
+        ratios.append(loss.values(made, y).mean() / loss.values(best, y).mean())
+    assert np.median(ratios) < most
+
+
+@pytest.mark.parametrize("quantile", [0.05, 0.95])
+def test_slopes_of_a_far_quantile_are_seen_on_either_side(quantile):
+    """What is usual there is a tenth of a scale; a fifth of a loss of that size was no gain."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(50_000, 4))
+        y = X @ [0.5, 0.5, 0, 0] + np.round(3 * rng.normal(size=50_000))
+        model = DPQuantileRegressor(
+            quantile, alpha=0.0, epsilon=1.0, noise="simulated", random_state=seed
+        ).fit(X, y)
+        assert model.coef_[:2] == pytest.approx([0.5, 0.5], abs=0.1)
 
 
 @pytest.mark.parametrize("rate", [0.15, 3.0, 300.0])

@@ -13,6 +13,7 @@ from privtail.losses import (
     Loss,
     PoissonLoss,
     PredictedCount,
+    QuantileLoss,
     Targets,
     WeightedLoss,
     WrongLabel,
@@ -128,7 +129,7 @@ def _predicted(loss: Loss) -> Loss:
 
 
 def _loss_of_one(loss: Loss, unit: float) -> float:
-    """Loss of a real target that a margin misses by ``unit``.
+    """Loss of a real target that a margin misses by ``unit``; of a quantile what is usual there.
 
     For counts the largest one that the loss's highest expected count l allows, l + 3 sqrt(l).
     """
@@ -137,6 +138,8 @@ def _loss_of_one(loss: Loss, unit: float) -> float:
         return root * (root + 3) / (loss.mean or 1.0)
     if loss.targets != "real":
         return 1.0
+    if isinstance(loss, QuantileLoss):
+        return unit * loss.usual
     missed, hit = loss.values(np.array([[unit], [0.0]]), np.zeros(2))
     bound = float(missed - hit)
     return bound if 0 < bound < math.inf else 1.0

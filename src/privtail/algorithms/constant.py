@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from privtail.algorithms.level import Level, bend
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result
 from privtail.algorithms.scales import Scales
 from privtail.algorithms.standardized import NO_LEVEL, Standard
-from privtail.losses import AbsoluteLoss, Loss
+from privtail.losses import AbsoluteLoss, Loss, QuantileLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, compose
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -57,18 +59,51 @@ def settled(
     """The constant model of the target's centre, or ``start``, moved to what suits the loss.
 
     A move is shortened by what noise may be of it: the centre is expected to be off by a scale, or,
-    where no scale was found, to lie anywhere in its cell. A median that is known to be zero does
-    not move.
+    where no scale was found, to lie anywhere in its cell. A quantile of the middle half that is
+    known to be zero does not move. Another quantile is looked for where that of a Gaussian is.
     """
     w = standard.start(curator.problem, start)
     steep, noise = bend(loss, standard.unit), level.deviation(curator.problem)
     reach = min(WIDEST, max(NARROWEST, UNEVEN / max(noise, 1e-300)))
     expected = standard.unit if standard.resolved else standard.deviation / math.sqrt(3)
-    trusted = 1 / (1 + (reach * noise * standard.deviation / expected) ** 2)
-    widest = min(steep * reach * standard.deviation, loss.lipschitz)
-    moved = level.run(curator, loss, w, widest, trusted / steep)
-    exact = isinstance(loss, AbsoluteLoss) and standard.zero and start is None
+    if isinstance(loss, QuantileLoss):
+        first = start is None and standard.resolved
+        moved = _quantile(curator, loss, w, level, expected, first=first)
+    else:
+        trusted = 1 / (1 + (reach * noise * standard.deviation / expected) ** 2)
+        widest = min(steep * reach * standard.deviation, loss.lipschitz)
+        moved = level.run(curator, loss, w, widest, trusted / steep)
+    middle = isinstance(loss, AbsoluteLoss) or (
+        isinstance(loss, QuantileLoss) and 0.25 <= loss.quantile <= 0.75
+    )
+    exact = middle and standard.zero and start is None
     return moved if standard.seen and not (exact or standard.blank) else w
+
+
+def _quantile(
+    curator: Curator, loss: QuantileLoss, w: Doubles, level: Level, unit: float, *, first: bool
+) -> Doubles:
+    """``w``, its intercept moved to a quantile, in steps that are right for a Gaussian's.
+
+    ``first`` it goes from the centre to where a Gaussian of scale ``unit`` has its quantile.
+    """
+    score = float(ndtri(loss.quantile))
+    w = w.copy()
+    w[-1] += first * unit * score
+    noise = level.deviation(curator.problem) * loss.lipschitz
+    told = partial(_too_high, loss.quantile, noise)
+    length = unit / (1 + (noise / loss.usual) ** 2)
+    return level.run(curator, loss, w, loss.lipschitz, length, told=told)
+
+
+def _too_high(quantile: float, noise: float, derivative: float) -> float:
+    """How far a level is above a Gaussian's quantile, in its deviations.
+
+    The mean derivative says how much more lies below than should, with ``noise``.
+    """
+    least = min(max(noise, 1e-9), quantile / 2, (1 - quantile) / 2)
+    below = min(max(quantile + derivative, least), 1 - least)
+    return float(ndtri(below) - ndtri(quantile))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,10 @@ from privtail.trusted.problem import Problem
 Doubles = NDArray[np.float64]
 
 FAR = 3.0
-"""Beyond so many scales a residual counts for what it is, not for its square."""
+"""Beyond so many scales a residual counts for what it is, not for its square.
+
+No target that showed is farther than that from the centre: a tail that features explain is no harm.
+"""
 
 SPARED = 6.0
 """A record may lose so many squared scales more than it does with the constant."""
@@ -54,7 +57,7 @@ class Harm:
     def run(
         self, curator: Curator, w: Doubles, constant: Doubles, unit: float, multiplier: float
     ) -> bool:
-        """Whether ``w`` does harm; ``unit`` is the scale of the target."""
+        """Whether ``w`` does harm; ``unit`` is a scale of the target that its tail fits."""
         problem, square = curator.problem, unit**2
         noise = no_finer(multiplier / 2, problem, FINEST)
         std = noise.event(problem.scores(1, BoundedMean(1.0))).std

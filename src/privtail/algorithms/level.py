@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -47,9 +47,11 @@ class Level:
 
     def run(
         self, curator: Curator, loss: Loss, w: Doubles, widest: float, length: float = 1.0,
-        doubt: float = 0.0,
+        doubt: float = 0.0, told: Callable[[float], float] = float,
     ) -> Doubles:  # fmt: skip
         """``w``, its intercept moved ``length`` times the mean derivative, clipped at ``widest``.
+
+        Or ``length`` times the distance that it has ``told``.
 
         Below ``doubt`` deviations of the noise it does not move, beyond it moves less than seen
         (James and Stein 1961, for one number).
@@ -62,7 +64,7 @@ class Level:
             for batch in curator.rounds(Everyone(), self.times):
                 move = float(batch.gradient(loss, flat, mean).take([d]).release(self.noise)[0])
                 if abs(move) > unsure:
-                    flat[d] -= length * move * (1 - (unsure / move) ** 2)
+                    flat[d] -= length * told(move) * (1 - (unsure / move) ** 2)
         return np.vstack([w[:d], flat[d:]])
 
     def _event(self, problem: Problem) -> Event:

@@ -15,7 +15,7 @@ from privtail.algorithms.averaged_descent import AveragedDescent
 from privtail.algorithms.comparison import ENOUGH, Comparison, lead, no_finer
 from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
-from privtail.algorithms.harm import Harm
+from privtail.algorithms.harm import FAR, Harm
 from privtail.algorithms.histogram import fewer
 from privtail.algorithms.level import STEEPEST, Level, kinked
 from privtail.algorithms.metric import SHORT, Metric
@@ -233,8 +233,9 @@ class ScaledDescent:
             curator, loss, w, constant, unit, self._comparison(multiplier, problem),
             math.sqrt(sizes.mean_square()) if wide else 0.0,
         )  # fmt: skip
+        far = max(unit, standard.deviation, standard.tail / FAR)
         harmful = self.targets == "real" and Harm().run(
-            curator, w, constant, unit, self._harm(multiplier, problem)
+            curator, w, constant, far, self._harm(multiplier, problem)
         )
         doubts = standard.doubts(better, harmful)
         stated = standard.stated(descent.noise, selected=self.sparsity is not None)

@@ -67,6 +67,7 @@ class Standard:
     deviation : root mean square of the target around its centre, as far as it was seen.
     zero : whether the median of the target is zero, wherever the rest of it lies that did not show.
     blank : whether nothing but zeros showed of the target: the size of the rest is not known.
+    tail : distance of the farthest target that showed from its centre.
     """
 
     scales: Doubles
@@ -78,6 +79,7 @@ class Standard:
     deviation: float = 1.0
     zero: bool = False
     blank: bool = False
+    tail: float = 0.0
 
     @classmethod
     def of(cls, found: Scales, curator: Curator) -> Self:
@@ -96,6 +98,7 @@ class Standard:
         return cls(
             scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved, deviation,
             bool(found.mostly_zeros[d] and found.shown[d] >= HELD), bool(found.zeros[d]),
+            float(found.tails[d]),
         )  # fmt: skip
 
     def stretched(self, times: Doubles, curator: Curator) -> Self:
