@@ -196,11 +196,11 @@ AGGREGATE = "sample-and-aggregate"
 
 METHODS: tuple[Method, ...] = (
     Method(
-        name=DEFAULT, kind="default", fit=_estimator("DPLinearRegression"), least=3, patience=0.8,
+        name=DEFAULT, kind="default", fit=_estimator("DPLinearRegression"), least=3, patience=1.0,
     ),
     Method(
         name="privtail, ten slopes", kind="sparse", fit=_estimator("DPSparseRegressor"),
-        fits=lambda p: p.wide, patience=0.8,
+        fits=lambda p: p.wide, patience=1.0,
     ),
     Method(
         name="privtail, lasso", kind="sparse", fit=_estimator("DPLasso", alpha=0.1),
