@@ -94,11 +94,13 @@ class Standard:
             return cls(scales, centres, 1.0, 0.0)
         unit = float(found.scales[d]) if found.scales[d] < BEYOND else 1.0
         seen, resolved = bool(found.reliable[d]), bool(found.resolved[d])
-        deviation = float(found.deviations[d]) if found.deviations[d] < BEYOND else unit
+        deviation, tail = (
+            float(size[d]) if size[d] < BEYOND else unit for size in (found.deviations, found.tails)
+        )
         return cls(
             scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved, deviation,
             bool(found.mostly_zeros[d] and found.shown[d] >= HELD), bool(found.zeros[d]),
-            float(found.tails[d]),
+            tail,
         )  # fmt: skip
 
     def stretched(self, times: Doubles, curator: Curator) -> Self:
