@@ -210,6 +210,7 @@ METHODS: tuple[Method, ...] = (
         Method(
             name=n, kind="paper", fit=_estimator("DPLinearRegression", algorithm=n),
             runs=1 if n == AGGREGATE else 9, fits=few if n == AGGREGATE else anything,
+            patience=1.0 if n == "clipped-spgd" else 0.2,
         )
         for n in NAMES
     ),
