@@ -9,6 +9,8 @@ import pytest
 from scipy.special import xlogy
 
 from privtail.algorithms import NAMES
+from privtail.algorithms.count_descent import EDGES, _shown
+from privtail.algorithms.histogram import Cells, Histogram
 from privtail.errors import InvalidInput
 from privtail.linear_model import (
     DPHuberRegressor,
@@ -188,14 +190,30 @@ def test_the_constant_of_overdispersed_counts_is_near_their_mean(level, spread):
     assert max(ratios) < 2
 
 
+def none_seen(model):
+    return any("rose above the noise of their histogram" in x for x in model.privacy_.notes)
+
+
 def test_a_statement_says_where_no_counts_show():
     """Of 500 counts near 600 a small budget shows nothing; with more it does."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(500, 2)), rng.poisson(600.0, 500).astype(float)
     for epsilon, shown in ((0.05, False), (3.0, True)):
         model = DPPoissonRegressor(epsilon=epsilon, noise="simulated", random_state=0).fit(X, y)
-        said = any("rose above the noise of their histogram" in x for x in model.privacy_.notes)
-        assert said != shown
+        assert none_seen(model) != shown
+    few = DPPoissonRegressor(epsilon=1.0, noise="simulated", random_state=0)
+    assert none_seen(few.fit(X, (rng.random(500) < 0.01).astype(float)))
+
+
+def test_a_run_of_counts_beside_zeros_that_show_is_no_noise():
+    """None of eight cells of 110 is sure beside noise of 50; together they are six deviations."""
+    released = np.random.default_rng(0).normal(0, 50, len(EDGES) + 1)
+    released[1] += 1_000
+    first = 1 + int(np.searchsorted(EDGES, 1.0))
+    released[first : first + 8] = 110.0
+    histogram = Histogram(released, Cells(EDGES, zero=1), 50.0)
+    assert not histogram.above_noise(1_880)[2:].any()
+    assert _shown(histogram, 1_880)[first : first + 8].all()
 
 
 def test_the_constant_of_labels_is_the_most_frequent_one():
