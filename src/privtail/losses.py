@@ -418,29 +418,34 @@ class WeightedLoss:
         return weights
 
 
-@dataclass(frozen=True, kw_only=True)
-class WrongLabel:
-    """1 if the label that the margins predict is wrong, else 0: a score, nothing to descend on."""
+class _Score:
+    """What is asked of a model, and not descended on: its values alone are used."""
 
-    outputs: int = 1
-
-    name: ClassVar[str] = "wrong label"
-    targets: ClassVar[Targets] = "class"
     convex: ClassVar[bool] = False
     curvature: ClassVar[float] = math.inf
     lipschitz: ClassVar[float] = math.inf
-
-    def values(self, margins: Array, y: Array) -> Array:
-        one = self.outputs == 1
-        predicted = margins[:, 0] > 0 if one else margins.argmax(axis=1)
-        return np.asarray(predicted != y, dtype=np.float64)
 
     def derivatives(self, margins: Array, y: Array) -> Array:
         return np.zeros_like(margins)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictedCount:
+class WrongLabel(_Score):
+    """1 if the label that the margins predict is wrong, else 0: a score, nothing to descend on."""
+
+    outputs: int = 1
+
+    name: ClassVar[str] = "wrong label"
+    targets: ClassVar[Targets] = "class"
+
+    def values(self, margins: Array, y: Array) -> Array:
+        one = self.outputs == 1
+        predicted = margins[:, 0] > 0 if one else margins.argmax(axis=1)
+        return np.asarray(predicted != y, dtype=np.float64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedCount(_Score):
     """`PoissonLoss` of what is predicted, exp(``highest``) at most: a score, as `WrongLabel`."""
 
     mean: float | None
@@ -449,20 +454,14 @@ class PredictedCount:
     name: ClassVar[str] = "predicted count"
     outputs: ClassVar[int] = 1
     targets: ClassVar[Targets] = "count"
-    convex: ClassVar[bool] = False
-    curvature: ClassVar[float] = math.inf
-    lipschitz: ClassVar[float] = math.inf
 
     def values(self, margins: Array, y: Array) -> Array:
         loss = PoissonLoss(mean=self.mean, highest=self.highest)
         return loss.values(np.minimum(margins, self.highest), y)
 
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return np.zeros_like(margins)
-
 
 @dataclass(frozen=True, kw_only=True)
-class ExcessLoss:
+class ExcessLoss(_Score):
     """``loss`` above that at one ``margin`` for all, and above what is ``spared``: a score."""
 
     loss: HuberLoss
@@ -472,9 +471,6 @@ class ExcessLoss:
     name: ClassVar[str] = "excess"
     outputs: ClassVar[int] = 1
     targets: ClassVar[Targets] = "real"
-    convex: ClassVar[bool] = False
-    curvature: ClassVar[float] = math.inf
-    lipschitz: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         if type(self.loss) is not HuberLoss:
@@ -483,9 +479,6 @@ class ExcessLoss:
     def values(self, margins: Array, y: Array) -> Array:
         usual = self.loss.values(np.full_like(margins, self.margin), y)
         return self.loss.values(margins, y) - usual - self.spared
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return np.zeros_like(margins)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,8 @@ import pytest
 from scipy.special import xlogy
 
 from privtail.algorithms import NAMES
-from privtail.algorithms.count_descent import EDGES, _shown
-from privtail.algorithms.histogram import Cells, Histogram
+from privtail.algorithms.count_descent import CELLS, EDGES, _shown
+from privtail.algorithms.histogram import Histogram
 from privtail.errors import InvalidInput
 from privtail.linear_model import (
     DPHuberRegressor,
@@ -211,7 +211,7 @@ def test_a_run_of_counts_beside_zeros_that_show_is_no_noise():
     released[1] += 1_000
     first = 1 + int(np.searchsorted(EDGES, 1.0))
     released[first : first + 8] = 110.0
-    histogram = Histogram(released, Cells(EDGES, zero=1), 50.0)
+    histogram = Histogram(released, CELLS, 50.0)
     assert not histogram.above_noise(1_880)[2:].any()
     assert _shown(histogram, 1_880)[first : first + 8].all()
 

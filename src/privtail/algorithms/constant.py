@@ -63,13 +63,13 @@ def settled(
     known to be zero does not move. Another quantile is looked for where that of a Gaussian is.
     """
     w = standard.start(curator.problem, start)
-    steep, noise = bend(loss, standard.unit), level.deviation(curator.problem)
-    reach = min(WIDEST, max(NARROWEST, UNEVEN / max(noise, 1e-300)))
     expected = standard.unit if standard.resolved else standard.deviation / math.sqrt(3)
     if isinstance(loss, QuantileLoss):
         first = start is None and standard.resolved
         moved = _quantile(curator, loss, w, level, expected, first=first)
     else:
+        steep, noise = bend(loss, standard.unit), level.deviation(curator.problem)
+        reach = min(WIDEST, max(NARROWEST, UNEVEN / max(noise, 1e-300)))
         trusted = 1 / (1 + (reach * noise * standard.deviation / expected) ** 2)
         widest = min(steep * reach * standard.deviation, loss.lipschitz)
         moved = level.run(curator, loss, w, widest, trusted / steep)

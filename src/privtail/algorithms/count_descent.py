@@ -26,7 +26,7 @@ POWERS = 2.0 ** np.arange(-63, 64)
 EDGES = np.concatenate([[-1.0], POWERS / math.sqrt(2), POWERS[-1:] * math.sqrt(2)])
 """Public edges for counts: below zero, zero, then a cell around every power of two."""
 
-_CELLS = Cells(EDGES, zero=1)
+CELLS = Cells(EDGES, zero=1)
 _LOWEST, _HIGHEST = np.append([0.0, 0.0], EDGES[1:]), np.append(EDGES.clip(0), math.inf)
 _MIDDLES = np.concatenate([[0.0, 0.0], POWERS, POWERS[-1:] * math.sqrt(2)])
 
@@ -100,7 +100,7 @@ class CountDescent:
         require(domain, *self.needs, needed_by="CountDescent")
         released = curator.everyone().histogram((-1,), EDGES).release(law)
         std = law.event(problem.histogram(1, len(EDGES))).std
-        counts = _shown(Histogram(released, _CELLS, std), problem.n)
+        counts = _shown(Histogram(released, CELLS, std), problem.n)
         level = self._level(multiplier, problem)
         clip = _clip(counts, level.deviation(problem))
         mean, top = _described(counts, std, problem.n, clip)

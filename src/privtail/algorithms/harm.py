@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from privtail.algorithms.comparison import FINEST, no_finer
 from privtail.losses import ExcessLoss, HuberLoss
 from privtail.trusted.curator import Curator
-from privtail.trusted.events import Plan, Round
+from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.means import BoundedMean
+from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
@@ -51,16 +52,15 @@ class Harm:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """One release."""
-        noise = no_finer(multiplier / 2, problem, FINEST)
-        return (Round(events=(noise.event(problem.scores(1, BoundedMean(1.0))),)),)
+        return (Round(events=(_event(_noise(multiplier, problem), problem),)),)
 
     def run(
         self, curator: Curator, w: Doubles, constant: Doubles, unit: float, multiplier: float
     ) -> bool:
         """Whether ``w`` does harm; ``unit`` is a scale of the target that its tail fits."""
         problem, square = curator.problem, unit**2
-        noise = no_finer(multiplier / 2, problem, FINEST)
-        std = noise.event(problem.scores(1, BoundedMean(1.0))).std
+        noise = _noise(multiplier, problem)
+        std = _event(noise, problem).std
         clamped = BoundedMean(square * (max(LEAST, SERIOUS / std) if std > 0 else LEAST))
         margin = float(constant[problem.d, 0]) if problem.intercept else 0.0
         excess = ExcessLoss(
@@ -68,3 +68,11 @@ class Harm:
         )
         lost = float(curator.everyone().scores(excess, [w], clamped).release(noise)[0])
         return lost > VISIBLE * std * clamped.bound and multiplier > 0
+
+
+def _noise(multiplier: float, problem: Problem) -> GaussianNoise:
+    return no_finer(multiplier / 2, problem, FINEST)
+
+
+def _event(noise: GaussianNoise, problem: Problem) -> Event:
+    return noise.event(problem.scores(1, BoundedMean(1.0)))

@@ -280,10 +280,8 @@ class ScaledDescent:
 
     def _level(self, multiplier: float, problem: Problem) -> Level:
         """Of the constant: the usual share, or more where that would not do."""
-        usual, least = (
-            self._price(share, multiplier).multiplier for share in (self.level_share, LARGEST_LEVEL)
-        )
-        noise = max(least, min(usual, problem.n / problem.max_rows / SHARP))
+        shares = self.level_share, LARGEST_LEVEL
+        noise = self._sharp_enough(shares, SHARP, multiplier, problem)
         times = 1 if self.squares else MOVES
         return Level(GaussianNoise(noise * math.sqrt(times)), times)
 
@@ -303,10 +301,14 @@ class ScaledDescent:
 
     def _harm(self, multiplier: float, problem: Problem) -> float:
         """Noise of stage 8's look for harm: the usual share, or more where that is blunt."""
-        usual, least = (
-            self._price(share, multiplier).multiplier for share in (self.harm_share, LARGEST_HARM)
-        )
-        return max(least, min(usual, problem.n / problem.max_rows / ENOUGH))
+        return self._sharp_enough((self.harm_share, LARGEST_HARM), ENOUGH, multiplier, problem)
+
+    def _sharp_enough(
+        self, shares: tuple[float, float], sharp: float, multiplier: float, problem: Problem
+    ) -> float:
+        """Noise n over ``sharp``, between what a usual and a largest of these ``shares`` buy."""
+        usual, least = (self._price(share, multiplier).multiplier for share in shares)
+        return max(least, min(usual, problem.n / problem.max_rows / sharp))
 
     def _gain_share(self, problem: Problem) -> float:
         """Of each gain that stage 8 buys."""
