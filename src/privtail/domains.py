@@ -651,6 +651,11 @@ class Slopes:
         return Slopes(domain=self.domain.scaled(scales))
 
 
+def of_slopes(domain: Domain) -> Domain:
+    """What a domain asks of the slopes, whether or not it leaves the intercept free."""
+    return domain.domain if isinstance(domain, Slopes) else domain
+
+
 @dataclass(frozen=True, kw_only=True)
 class Multiple:
     """A domain times a positive factor, as when an objective is divided by a number."""

@@ -147,7 +147,7 @@ def test_the_statement(small, neighbours):
     assert 0.69 < model.privacy_.spent <= 0.7
     assert model.privacy_.headline.startswith("(ε = 0.7, δ = 1e-05)-differentially private")
     assert neighbours.replace("_", "-") in model.privacy_.headline
-    assert [r.times for r in model.privacy_.plan] == [4, 1, 1, 20, 1, 80, 1, 1, 1]
+    assert [r.times for r in model.privacy_.plan] == [4, 1, 1, 20, 1, 80, 2, 1, 1, 1]
     again = pickle.loads(pickle.dumps(model))  # noqa: S301
     assert again.privacy_ == model.privacy_
     assert np.array_equal(again.predict(X), model.predict(X))

@@ -14,7 +14,7 @@ from privtail.algorithms.level import bend, kinked
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.sizes import Sizes
 from privtail.algorithms.thresholding import apart, probabilities, shrunk
-from privtail.domains import L2, Domain, Slopes, Unconstrained
+from privtail.domains import L2, Domain, Unconstrained, of_slopes
 from privtail.losses import Loss
 from privtail.trusted.curator import Curator
 from privtail.trusted.means import MallowsMean
@@ -195,6 +195,14 @@ class AveragedDescent:
         variances = self._variances(self._phase(1.0, 1.0, steps))
         return sizes.balanced(math.sqrt(float(variances.mean())))
 
+    def missed(self, sizes: Sizes, threshold: float, steps: int) -> float:
+        """How many times the mean square that a threshold shows, the balanced one of steps shows.
+
+        1 where the threshold shows none, or there are no steps.
+        """
+        shown = sizes.mean_square(threshold) if steps else 0.0
+        return sizes.mean_square(self.balanced(sizes, steps)) / shown if shown > 0 else 1.0
+
     def _phase(self, threshold: float, longer: float, steps: int, walking: float = 0.0) -> _Phase:
         """So many steps, as long as curvature and noise allow; rows ``longer`` times the reach.
 
@@ -280,8 +288,7 @@ class AveragedDescent:
     @property
     def _turns(self) -> bool:
         """Whether parts of a move may be taken along any direction, not of all slopes alike."""
-        domain = self._domain.domain if isinstance(self._domain, Slopes) else self._domain
-        return isinstance(domain, Unconstrained | L2)
+        return isinstance(of_slopes(self._domain), Unconstrained | L2)
 
 
 def _left(rate: float, phase: _Phase) -> float:

@@ -25,7 +25,8 @@ from privtail.algorithms.scales import BEYOND
 from privtail.algorithms.screening import Screening, of_chosen
 from privtail.algorithms.sizes import Sizes
 from privtail.algorithms.standardized import Standard, tempered, without_slopes
-from privtail.domains import Domain, require
+from privtail.algorithms.stretch import Stretch, plenty
+from privtail.domains import Domain, Unconstrained, of_slopes, require
 from privtail.losses import (
     LABELS,
     AnyLoss,
@@ -46,6 +47,9 @@ Doubles = NDArray[np.float64]
 
 RAREST = 10_000
 """Sizes are counted with noise n over this, or more: few residuals may be most of their mean."""
+
+MISSED = 8.0
+"""Where a wide threshold shows so many times the squares of a usual one, noise may be larger."""
 
 MOST_CLIPPED = 0.65
 """However large the noise, a third of the records is not clipped."""
@@ -100,10 +104,12 @@ class ScaledDescent:
     6. For squares, unless noise is large: three tenths of the steps with a threshold where noise
        adds as much to a direction as clipping may miss, and with rows twice as long. The move is
        kept, along each principal direction, as far as noise does not explain it: least squares
-       where residuals depend on features, else the robust fit.
-    7. For squares: the intercept is that of stage 2, with what second moments say of the means of
-       the features, and a mean of the residuals of the rows that count, clipped where noise would
-       be seen; where there was no stage 6, as far as it is no noise.
+       where residuals depend on features, else the robust fit. Noise may be twice as large where
+       the threshold of stage 5 shows little of the residuals, as of targets that are mostly zero.
+    7. For squares: where noise is large, and the domain has all slopes, they are made longer if
+       that gains (`Stretch`). The intercept is that of stage 2, with what second moments say of the
+       means of the features, and a mean of the residuals of the rows that count, clipped where
+       noise would be seen; where noise is large, as far as it is none.
     8. Does the mean loss gain from the slopes? If not beyond the noise, or if it loses where
        records are far off (`Comparison`), or if some numbers are missed by far (`Harm`), or if the
        target was not found, shrink to the private constant.
@@ -130,8 +136,9 @@ class ScaledDescent:
     sparsity : how many features may be used; None for all.
     scale_share, selection_share, moment_share, size_share, level_share, comparison_share,
     harm_share : parts of the descent's variance budget for stages 1 (each look at the scales; the
-        selection), 3, 5, 2 and 7 (each), and 8 (each gain, of numbers more, with fewer features
-        than `MANY_ENOUGH`; harm); they take less where less is enough, harm more where not.
+        selection), 3, 5, 2 and 7 (each; a `Stretch` as much again), and 8 (each gain, of numbers
+        more, with fewer features than `MANY_ENOUGH`; harm); they take less where less is enough,
+        harm more where not.
 
     **Privacy.** Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
     (target or labels, sizes), second moments of rows of length R, sqrt 2 R^2/n; ``steps`` gradients
@@ -172,6 +179,7 @@ class ScaledDescent:
             (Round(events=(descent,), times=short),),
             Sizes.plan(self._sizes(multiplier, problem), problem),
             (Round(events=(descent,), times=usual + wide),),
+            self._stretch(multiplier).plan(problem) if self._short(multiplier, problem) else (),
             self._end(multiplier).plan(problem) if self._least(problem) else (),
             self._sure.plan(self._comparison(multiplier, problem), problem),
             Harm().plan(self._harm(multiplier, problem), problem) if self.targets == "real" else (),
@@ -205,7 +213,7 @@ class ScaledDescent:
             curator, loss, domain.scaled(1 / standard.scales), metric, GaussianNoise(multiplier),
             standard.unit, self.most_noise * self._turning(begin, problem),
         )  # fmt: skip
-        short, usual, wide = self._phases(multiplier, problem)
+        short, *_ = self._phases(multiplier, problem)
         threshold = self._expected(loss, standard.unit, begin, multiplier, problem)
         w = descent.run(w, threshold, short)  # 4
         sizes = Sizes.bought(curator, self._sizes(multiplier, problem), loss, w)  # 5
@@ -215,30 +223,45 @@ class ScaledDescent:
         clipped = self._clipped(multiplier, problem, rare)
         threshold = min(threshold, loss.lipschitz, self._seen(sizes, loss, clipped))
         if self.targets == "count":
-            threshold = min(loss.lipschitz, max(threshold, descent.balanced(sizes, usual)))
+            threshold = min(
+                loss.lipschitz, max(threshold, descent.balanced(sizes, self.steps - short))
+            )
+        missed = descent.missed(sizes, threshold, self._last)
+        _, usual, wide = self._phases(multiplier, problem, missed)
         w = descent.thinned(w, threshold, usual, partial(standard.restrict, curator))
         if wide:  # 6
             w = descent.widened(w, threshold, wide, sizes)
+        unclipped, noise = bool(wide), descent.noise
         if self._least(problem):  # 7
             coarse = standard.start(problem, start)[-1]
             begin = np.vstack([begin[:-1], coarse + (begin[-1] - coarse) / sizes.part])
             w = begin + metric.joint(w[: problem.d] - begin[: problem.d], len(w))
+            if self._short(multiplier, problem):
+                times, unsure = self._stretch(multiplier).run(
+                    curator, w, begin, sizes, metric, standard.deviation
+                )
+                if isinstance(of_slopes(domain), Unconstrained) and times > 1:
+                    noise = np.hypot(times * noise, unsure * np.abs(w - begin)[: problem.d, 0])
+                    w, unclipped = begin + times * (w - begin), True
             end = self._end(multiplier)
             widest = sizes.widest(end.deviation(problem) / sizes.part, standard.unit)
-            w = end.run(curator, loss, w, widest, length=1 / sizes.part, doubt=float(not wide))
+            noisy = self._noisy(multiplier, problem)
+            if unclipped and noisy:
+                widest = max(widest, plenty(standard.deviation, end.deviation(problem)))
+            w = end.run(curator, loss, w, widest, length=1 / sizes.part, doubt=float(noisy))
         known = self._numbers(problem) or self._labels or start is not None or not standard.seen
         constant = without_slopes(begin if known else w, problem)
-        unit = standard.deviation if wide else standard.unit
+        unit = standard.deviation if unclipped else standard.unit
         better = self._sure.run(  # 8
             curator, loss, w, constant, unit, self._comparison(multiplier, problem),
-            math.sqrt(sizes.mean_square()) if wide else 0.0,
+            math.sqrt(sizes.mean_square()) if unclipped else 0.0,
         )  # fmt: skip
         far = max(unit, standard.deviation, standard.tail / FAR)
         harmful = self.targets == "real" and Harm().run(
             curator, w, constant, far, self._harm(multiplier, problem)
         )
         doubts = standard.doubts(better, harmful)
-        stated = standard.stated(descent.noise, selected=self.sparsity is not None)
+        stated = standard.stated(noise, selected=self.sparsity is not None)
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
             unit=standard.unit, scales=standard.scales,
@@ -269,7 +292,8 @@ class ScaledDescent:
 
     def _whole(self, multiplier: float, problem: Problem) -> float:
         """Noise of one gradient that costs what all stages cost where labels and scales do most."""
-        descent = 1 + self.moment_share + self.size_share + self.level_share
+        levels = self.level_share * (2 if self._short(multiplier, problem) else 1)
+        descent = 1 + self.moment_share + self.size_share + levels
         last = 2 * self._gain_share(problem) + LARGEST_HARM
         share = LARGEST_SHARE + LARGEST_LEVEL + descent + last
         return self._price(share, multiplier).multiplier
@@ -288,6 +312,14 @@ class ScaledDescent:
     def _end(self, multiplier: float) -> Level:
         """Of the residuals."""
         return Level(self._price(self.level_share, multiplier))
+
+    def _short(self, multiplier: float, problem: Problem) -> bool:
+        """Whether slopes may be too short for least squares."""
+        return self.squares and self._numbers(problem) and self._noisy(multiplier, problem)
+
+    def _stretch(self, multiplier: float) -> Stretch:
+        """Two numbers for the price of one."""
+        return Stretch(self._price(self.level_share / 2, multiplier))
 
     def _sizes(self, multiplier: float, problem: Problem) -> GaussianNoise:
         return no_finer(self._price(2 * self.size_share, multiplier).multiplier, problem, RAREST)
@@ -318,11 +350,25 @@ class ScaledDescent:
         few = max(1.0, MANY_ENOUGH / used) if self.targets == "real" else 1.0
         return self.comparison_share * few
 
-    def _phases(self, multiplier: float, problem: Problem) -> tuple[int, int, int]:
-        """Steps of stages 4, 5 and 6; with little budget none would be of use in the last."""
-        noisy = self._clipped(multiplier, problem) > 1 - self.level
-        first, third = self.steps // 5, 3 * self.steps // 10 * (self.squares and not noisy)
-        return first, self.steps - first - third, third
+    def _phases(
+        self, multiplier: float, problem: Problem, missed: float = 1.0
+    ) -> tuple[int, int, int]:
+        """Steps of stages 4, 5 and 6; with little budget none would be of use in the last.
+
+        Unless the threshold of stage 5 misses most of what residuals are: then less budget will do.
+        """
+        noisy = self._noisy(multiplier, problem, 2.0 if missed > MISSED else 1.0)
+        first, last = self.steps // 5, 0 if noisy else self._last
+        return first, self.steps - first - last, last
+
+    def _noisy(self, multiplier: float, problem: Problem, times: float = 1.0) -> bool:
+        """Whether noise is so many times larger than a threshold at ``level`` is made for."""
+        return self._clipped(multiplier, problem) > times * (1 - self.level)
+
+    @property
+    def _last(self) -> int:
+        """Steps of stage 6, if there is one."""
+        return 3 * self.steps // 10 if self.squares else 0
 
     @property
     def _looks(self) -> QuantileScales:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from privtail.algorithms.metric import Metric
-from privtail.domains import L1, L2, Domain, ElasticNet, Slopes, Unconstrained
+from privtail.domains import L1, L2, Domain, ElasticNet, Unconstrained, of_slopes
 
 Doubles = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ APART = Unconstrained | L1 | L2 | ElasticNet
 
 def apart(domain: Domain) -> bool:
     """Whether slopes of this domain may become 0 one by one."""
-    return isinstance(domain.domain if isinstance(domain, Slopes) else domain, APART)
+    return isinstance(of_slopes(domain), APART)
 
 
 def shrunk(w: Doubles, likely: Doubles, metric: Metric) -> tuple[Doubles, Doubles]:
