@@ -196,7 +196,7 @@ class AveragedDescent:
         return sizes.balanced(math.sqrt(float(variances.mean())))
 
     def missed(self, sizes: Sizes, threshold: float, steps: int) -> float:
-        """How many times the mean square that a threshold shows, the balanced one of steps shows.
+        """Mean square of residuals up to the `balanced` threshold, over that up to this one.
 
         1 where the threshold shows none, or there are no steps.
         """
