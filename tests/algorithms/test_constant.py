@@ -122,6 +122,21 @@ def test_a_constant_stays_zero_where_nothing_else_shows(kind, features, epsilon)
         assert np.sqrt(np.mean((model.predict(X) - y) ** 2)) < 1.04 * y.std()
 
 
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPHuberRegressor])
+def test_no_slopes_are_kept_beside_a_target_of_which_only_zeros_show(kind):
+    """Their unit is not known; one in twenty of these fits missed by 18 to 75 times what is usual.
+
+    Noise gains on a constant by chance in one fit of forty.
+    """
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(6_000, 7))
+        score = X[:, 0] + rng.normal(size=6_000)
+        y = 1e-3 * np.maximum(score - 0.6, 0.0) ** 1.5
+        model = kind(epsilon=0.1, **{**SIMULATED, "random_state": seed}).fit(X, y)
+        assert np.sqrt(np.mean((model.predict(X) - y) ** 2)) < 1.2 * y.std()
+
+
 @pytest.mark.parametrize("spread", ["ratings", "caps"])
 def test_a_mean_is_not_that_of_the_value_that_shows(spread):
     """Half of the records are all that shows; their spread left the mean where they are.

@@ -127,9 +127,14 @@ class Standard:
         return w
 
     def doubts(self, better: bool, harmful: bool = False) -> tuple[str, ...]:
-        """Why not to trust a model that was found ``better`` than a constant or not, or harmful."""
+        """Why not to trust a model that was found ``better`` than a constant or not, or harmful.
+
+        Where nothing but zeros showed, slopes have no unit: a better model is so by chance.
+        """
         if not self.seen:
             return (NO_LEVEL,)
+        if self.blank:
+            return (NO_SCALE,)
         if better:
             return (HARMFUL,) * harmful
         return (NO_GAIN if self.resolved else NO_SCALE,)
