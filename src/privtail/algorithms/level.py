@@ -54,7 +54,7 @@ class Level:
         Or ``length`` times the distance that it has ``told``.
 
         Below ``doubt`` deviations of the noise it does not move, beyond it moves less than seen
-        (James and Stein 1961, for one number).
+        (`surely`).
         """
         problem, mean = curator.problem, ClippedMean(widest)
         d, flat = problem.d, w.copy()
@@ -64,11 +64,16 @@ class Level:
             for batch in curator.rounds(Everyone(), self.times):
                 move = float(batch.gradient(loss, flat, mean).take([d]).release(self.noise)[0])
                 if abs(move) > unsure:
-                    flat[d] -= length * told(move) * (1 - (unsure / move) ** 2)
+                    flat[d] -= length * told(move) * surely(move, unsure)
         return np.vstack([w[:d], flat[d:]])
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.gradient(ClippedMean(1.0)).take(1))
+
+
+def surely(seen: float, unsure: float) -> float:
+    """Part of one number beyond ``unsure`` that is no noise (James and Stein 1961); 0 below."""
+    return 1 - (unsure / seen) ** 2 if abs(seen) > unsure else 0.0
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.algorithms.level import surely
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.sizes import Sizes
 from privtail.losses import SquaredLoss
@@ -60,8 +61,8 @@ class Stretch:
     ) -> tuple[float, float]:  # fmt: skip
         """How many times as long what ``w`` adds to the constant should be, and the noise of that.
 
-        To the noise is added what it hides: lengths beyond it are less than seen (James and Stein
-        1961, for one number). 1 and 0 if ``w`` is long enough. ``deviation`` is that of the target.
+        To the noise is added what it hides: lengths beyond it are less than seen (`surely`). 1 and
+        0 if ``w`` is long enough. ``deviation`` is that of the target.
         """
         problem, move = curator.problem, w - constant
         std = self._event(problem).std
@@ -73,8 +74,7 @@ class Stretch:
         size = WIDE * math.sqrt(variance) * edge if variance else edge
         gain = self._gain(curator, w, constant, size)
         longer, noise = (gain / variance - 0.5, std * size / variance) if variance else (0.0, 0.0)
-        unsure = UNSURE * noise
-        kept = longer * (1 - (unsure / longer) ** 2) if longer > unsure else 0.0
+        kept = max(0.0, longer) * surely(longer, UNSURE * noise)
         size *= max(1.0, kept)
         gain = self._gain(curator, w + kept * move, w, size)
         return (1 + kept, noise + longer - kept) if kept > 0 and gain > std * size else (1.0, 0.0)
