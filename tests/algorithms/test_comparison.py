@@ -18,7 +18,7 @@ def better(X, y, w, multiplier, seed=0):
     compared = Comparison()
     factor = curator.calibrate(lambda m: compared.plan(m * multiplier, curator.problem))
     w = np.atleast_2d(w).T
-    return compared.run(curator, SquaredLoss(), w, 0 * w, 1.0, factor * multiplier)
+    return compared.run(curator, SquaredLoss(), w, 0 * w, 1.0, factor * multiplier).keeps
 
 
 def test_a_gain_beyond_the_noise_is_seen():

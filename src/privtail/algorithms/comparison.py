@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,15 @@ SURER = 1.5
 HIDDEN = 0.5
 """Noise that hides half of the largest gain there may be hides all models: none is kept."""
 
+LIKELY = 1.0
+"""Deviations of the noise by which more labels must be right, where there are some to spoil."""
+
+EVEN = 0.2
+"""Lead of the most frequent label, in log-odds, up to which slopes have little to spoil.
+
+At half of it one of two labels is that of 52.5 records of a hundred: a coin is hardly worse.
+"""
+
 FAINT = 0.125
 """Gains of labels that are all as frequent are clamped here: small margins must be seen."""
 
@@ -49,6 +59,17 @@ SERIOUS = 0.1
 """A loss of this part of a typical loss must be seen, however few records it comes from."""
 
 Doubles = NDArray[np.float64]
+
+
+class Verdict(Enum):
+    """Whether a model is kept: it surely gains, it may gain and has little to spoil, or not."""
+
+    BETTER, UNSURE, NOT_BETTER = range(3)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the model is kept."""
+        return self is not Verdict.NOT_BETTER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +80,8 @@ class Comparison:
     still be seen: a model that loses there by more than the noise is not kept, for it is far off
     where features are large, and one that surely gains there is, whatever most records do. Of
     labels, it is how many more are right (with class weights, the gain clamped at 1): they may not
-    seem fewer, and that or both together must be visible.
+    seem fewer, and that or both together must be likely. Where labels occur about equally often a
+    constant is no better than a coin, and it is enough that the model is not likely worse.
 
     A record's gain is clamped to the loss of a margin that is off by one scale of the target (to
     the highest count seen; for labels to what the most frequent one loses where another becomes as
@@ -79,7 +101,7 @@ class Comparison:
     def run(
         self, curator: Curator, loss: Loss, w: Doubles, constant: Doubles, unit: float,
         multiplier: float, size: float = 0.0,
-    ) -> bool:  # fmt: skip
+    ) -> Verdict:  # fmt: skip
         """Whether ``w`` is better than the constant; without noise it is.
 
         ``unit`` is the scale of a real target; gains up to the loss of a margin that is off by
@@ -104,11 +126,19 @@ class Comparison:
             )
             for score, bound in scores
         ]
+        if multiplier == 0:
+            return Verdict.BETTER
         if self._labels:
-            better = gains[1] > 0 and max(gains[1], sum(gains) / math.sqrt(2)) > noticed
+            sure = max(gains[1], sum(gains) / math.sqrt(2)) / noticed * BEYOND_NOISE
+            needed = _needed(loss, constant[problem.d :])
+            kept = sure > needed and (needed <= 0 or (gains[1] > 0 and noticed < HIDDEN))
+            sure_enough = sure > BEYOND_NOISE
         else:
-            better = (gains[0] > noticed and gains[1] > -noticed) or gains[1] > SURER * noticed
-        return (better and noticed < HIDDEN) or multiplier == 0
+            kept = (gains[0] > noticed and gains[1] > -noticed) or gains[1] > SURER * noticed
+            kept, sure_enough = kept and noticed < HIDDEN, True
+        if not kept:
+            return Verdict.NOT_BETTER
+        return Verdict.BETTER if sure_enough else Verdict.UNSURE
 
     @property
     def _labels(self) -> bool:
@@ -154,6 +184,17 @@ def lead(intercept: Doubles) -> float:
         return 0.0
     margins = np.sort(intercept[0]) if intercept.size > 1 else np.array([0.0, abs(intercept[0, 0])])
     return float(margins[-1] - margins[-2])
+
+
+def _needed(loss: Loss, intercept: Doubles) -> float:
+    """How many deviations of the noise a gain of labels must be.
+
+    The more, the more the most frequent label leads: from surely no loss to a likely gain.
+    ``intercept`` is (1, K), or (0, K) for none.
+    """
+    if isinstance(loss, WeightedLoss) or intercept.size == 0:
+        return BEYOND_NOISE
+    return min(LIKELY, BEYOND_NOISE * (lead(intercept) / EVEN - 1))
 
 
 def _loss_of_turning(intercept: Doubles) -> float:

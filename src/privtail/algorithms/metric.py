@@ -57,7 +57,7 @@ class Metric:
     hidden : how much of each curvature may be noise.
     reach : longer rows are shrunk to this length.
     spread : length of what a unit of noise in every coordinate moves in a step of 1, seen in
-        predictions.
+        predictions: where features go together, less than where each goes its own way.
     moments, std : (rows, rows) what was released, and the noise of an entry; (0, 0) if nothing was.
     seen : (r,) curvatures as they were released, along the principal directions; (0,) without.
     short : part of the reach to which steps shrink rows.
@@ -152,7 +152,10 @@ class Metric:
         matrix, inverse = values.max() * np.eye(rows), np.zeros((rows, rows))
         matrix[square] = vectors * values @ vectors.T
         inverse[square] = vectors / values @ vectors.T
-        spread = math.sqrt(max(1.0, trace / len(values)) * float(np.sum(1 / values**2)))
+        true = np.maximum(likely(seen, std), 0.0)
+        parts = true / true.sum() if true.any() else np.full(len(values), 1 / len(values))
+        moved = float(np.sum(parts / values**2))
+        spread = math.sqrt(max(float(len(values)), trace) * moved)
         every = np.zeros((rows, len(values)))
         every[active] = vectors
         return cls(matrix, inverse, values, every, hidden, reach, spread, moments, std, seen, short)

@@ -18,7 +18,7 @@ from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result
 from privtail.algorithms.scales import BEYOND, Scales
 from privtail.algorithms.screening import Columns, Screening, of_chosen
-from privtail.algorithms.standardized import Standard, without_slopes
+from privtail.algorithms.standardized import Standard, unproven, without_slopes
 from privtail.algorithms.thresholding import apart, probabilities, shrunk
 from privtail.domains import Domain, require
 from privtail.losses import (
@@ -218,15 +218,15 @@ class ShortDescent:
             w = level.run(curator, loss, w, WIDE * unit, doubt=UNSURE)
         if not self._labels and not least and standard.seen:
             constant = without_slopes(w, problem)
-        better = self._compared.run(  # 5
+        verdict = self._compared.run(  # 5
             curator, loss, w, constant, FAIR * unit, self._comparison(multiplier)
         )
-        doubts = standard.doubts(better and standard.resolved)
+        doubts = standard.doubts(verdict.keeps and standard.resolved)
         stated = standard.stated(noise, selected=self.sparsity is not None)
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
             unit=unit, scales=standard.scales,
-            noise=np.zeros(problem.d) if doubts else stated, notes=doubts,
+            noise=np.zeros(problem.d) if doubts else stated, notes=doubts or unproven(verdict),
         )  # fmt: skip
 
     def _centred(self, curator: Curator, found: Scales, multiplier: float) -> Scales:

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.algorithms.comparison import Comparison
+from privtail.algorithms.comparison import Comparison, Verdict
 from privtail.algorithms.frequencies import Frequencies, of_labels
 from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.quantile_scales import HELD, QuantileScales
@@ -40,6 +40,11 @@ NO_GAIN = (
     "The records do not gain from the slopes beyond the noise: all slopes are zero, the model is a "
     "private constant."
 )
+UNPROVEN = (
+    "Whether more labels are right with these slopes than with the most frequent label alone does "
+    "not show beyond the noise. They are kept, since that is likely, or since labels that occur "
+    "equally often leave little to spoil."
+)
 HARMFUL = (
     "With slopes some records are missed by far, and not with a constant: all slopes are zero, the "
     "model is a private constant. So it is with a code for missing values (-999), or where a few "
@@ -51,6 +56,11 @@ HEAVIER = 1.5
 
 FARTHEST = 5.0
 """The farthest value that showed counts for a deviation so many times shorter."""
+
+
+def unproven(verdict: Verdict) -> tuple[str, ...]:
+    """What is to be said of a model that is kept."""
+    return (UNPROVEN,) * (verdict is Verdict.UNSURE)
 
 
 @dataclass(frozen=True)
@@ -221,14 +231,14 @@ class Standardized:
         if self._labels:
             counts = self._frequencies(compared, problem).run(curator)
             constant = of_labels(counts, loss, problem)
-        better = Comparison(targets=self.targets).run(
+        verdict = Comparison(targets=self.targets).run(
             curator, loss, result.w, constant, standard.unit, compared
         )
-        doubts = standard.doubts(better)
+        doubts = standard.doubts(verdict.keeps)
         w = standard.raw(constant if doubts else result.w, problem)
         return replace(
             result, w=w, unit=standard.unit, scales=standard.scales,
-            notes=(*result.notes, *doubts),
+            notes=(*result.notes, *(doubts or unproven(verdict))),
         )  # fmt: skip
 
     @property
