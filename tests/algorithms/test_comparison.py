@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privtail.algorithms.comparison import HIDDEN, Comparison
-from privtail.losses import SquaredLoss
+from privtail.algorithms.comparison import HIDDEN, Comparison, Verdict
+from privtail.losses import LogisticLoss, MultinomialLoss, SquaredLoss, WeightedLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.problem import Problem
@@ -52,6 +52,53 @@ def test_noise_that_hides_everything_keeps_nothing():
     kept = [better(x, 10 * x[:, 0], [10.0], 1.0, seed) for seed in range(80)]
     assert HIDDEN < 1
     assert not any(kept)
+
+
+def verdict(sign, share, multiplier, *, seed=0, weighted=False, outputs=1):
+    """Of slopes that are ``sign`` times right, where so large a ``share`` has label 1."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=400)
+    y = (x > np.quantile(x, 1 - share)).astype(float)
+    curator = Curator(
+        x[:, None], y, budget=Budget(1_000.0, 1e-6), noise="simulated", random_state=seed,
+        intercept=True, outputs=outputs, classes=tuple(range(max(2, outputs))),
+    )  # fmt: skip
+    compared = Comparison(targets="class")
+    curator.calibrate(lambda m: compared.plan(multiplier, curator.problem))
+    loss = LogisticLoss() if outputs == 1 else MultinomialLoss(classes=outputs)
+    loss = WeightedLoss(loss=loss, weights=(1.0, 1.0)) if weighted else loss
+    constant = np.zeros((2, outputs))
+    constant[1, -1] = np.log(share / (1 - share))
+    w = constant.copy()
+    w[0, -1] = 2 * sign
+    return compared.run(curator, loss, w, constant, 1.0, multiplier)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_labels_that_are_a_coin_have_nothing_to_spoil(outputs):
+    """With noise of .6 in a gain of .5: few are sure, nearly all are kept.
+
+    That right slopes are refused takes two gains that noise makes 3 deviations smaller: once in
+    10,000.
+    """
+    seeds = range(40)
+    right = [verdict(1.0, 0.5, 250.0, seed=s, outputs=outputs) for s in seeds]
+    wrong = [verdict(-1.0, 0.5, 8.0, seed=s, outputs=outputs) for s in seeds]
+    assert all(v.keeps for v in right)
+    assert sum(v is Verdict.UNSURE for v in right) > 5
+    assert not any(v.keeps for v in wrong)
+
+
+def test_the_more_one_label_leads_the_surer_a_gain_must_be():
+    """Slopes of no use are kept with even labels, and with one in four seldom; weights: never."""
+    kept = [
+        np.mean([verdict(0.0, share, 60.0, seed=s).keeps for s in range(60)])
+        for share in (0.5, 0.55, 0.75)
+    ]
+    assert kept[0] > 0.9 > kept[1] > kept[2]
+    assert kept[2] < 0.35
+    weighted = [verdict(0.0, 0.5, 60.0, seed=s, weighted=True).keeps for s in range(60)]
+    assert np.mean(weighted) < 0.15
 
 
 @pytest.mark.parametrize("targets", ["real", "binary", "class", "count"])

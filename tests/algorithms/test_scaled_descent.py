@@ -532,6 +532,17 @@ def test_lengths_are_told_where_they_exceed_noise_and_what_most_have():
     assert Metric.flat(np.ones(6, dtype=np.bool_)).lengths(5).tolist() == [1] * 6
 
 
+def test_noise_walks_less_far_where_features_go_together():
+    """As far as it does in directions as long as they are: here four short ones and a long one."""
+    alike, apart_ = metric([1.0] * 5, 0.4), metric([4.6, 0.1, 0.1, 0.1, 0.1], 0.4)
+    true = np.array([4.6, 0.1, 0.1, 0.1, 0.1])
+    moved = np.sqrt(np.sum(true / apart_.values**2))
+    assert apart_.spread == pytest.approx(moved, rel=0.1)
+    assert apart_.spread < 0.8 * alike.spread
+    assert alike.spread == pytest.approx(np.sqrt(np.sum(1 / alike.values**2)))
+    assert metric([-1.0] * 5, 0.4).spread > alike.spread  # nothing was seen: all are taken for 1
+
+
 def test_a_metric_of_divided_coordinates_steps_as_the_other_does():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(500, 3)) * [1.0, 2.0, 3.0]
