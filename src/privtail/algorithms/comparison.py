@@ -44,12 +44,16 @@ HIDDEN = 0.5
 """Noise that hides half of the largest gain there may be hides all models: none is kept."""
 
 LIKELY = 1.0
-"""Deviations of the noise by which more labels must be right, where there are some to spoil."""
+"""So many deviations make a gain of numbers likely.
+
+To ask for two loses slopes that help: models of noise lose as much as useful ones gain, so few of
+them seem to gain at all.
+"""
 
 EVEN = 0.2
-"""Lead of the most frequent label, in log-odds, up to which slopes have little to spoil.
+"""Lead of the most frequent label, in log-odds, at which gains and losses are feared alike.
 
-At half of it one of two labels is that of 52.5 records of a hundred: a coin is hardly worse.
+There 55 of a hundred records have it. With less there is little to spoil.
 """
 
 FAINT = 0.125
@@ -62,7 +66,7 @@ Doubles = NDArray[np.float64]
 
 
 class Verdict(Enum):
-    """Whether a model is kept: it surely gains, it may gain and has little to spoil, or not."""
+    """Whether a model is kept: it surely gains, it may gain or has nothing to spoil, or not."""
 
     BETTER, UNSURE, NOT_BETTER = range(3)
 
@@ -74,14 +78,14 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Keep a model if it lowers the mean loss of a constant by more than noise.
+    """Keep a model if it likely lowers the mean loss of a constant.
 
     Two mean gains are bought. Of numbers, the second is clamped as late as a loss of `SERIOUS` can
-    still be seen: a model that loses there by more than the noise is not kept, for it is far off
-    where features are large, and one that surely gains there is, whatever most records do. Of
-    labels, it is how many more are right (with class weights, the gain clamped at 1): they may not
-    seem fewer, and that or both together must be likely. Where labels occur about equally often a
-    constant is no better than a coin, and it is enough that the model is not likely worse.
+    still be seen: a model that surely loses there is not kept, for it is far off where features are
+    large, and one that surely gains there is, whatever most records do. Of labels, it is how many
+    more are right (with class weights, the gain clamped at 1): they may not seem fewer, and that or
+    both together must be visible. Where labels occur about equally often a constant is no better
+    than a coin, and it is enough that the model is not surely worse.
 
     A record's gain is clamped to the loss of a margin that is off by one scale of the target (to
     the highest count seen; for labels to what the most frequent one loses where another becomes as
@@ -128,17 +132,18 @@ class Comparison:
         ]
         if multiplier == 0:
             return Verdict.BETTER
+        sure = np.array(gains) / noticed * BEYOND_NOISE
         if self._labels:
-            sure = max(gains[1], sum(gains) / math.sqrt(2)) / noticed * BEYOND_NOISE
+            best = max(sure[1], sure.sum() / math.sqrt(2))
             needed = _needed(loss, constant[problem.d :])
-            kept = sure > needed and (needed <= 0 or (gains[1] > 0 and noticed < HIDDEN))
-            sure_enough = sure > BEYOND_NOISE
+            kept = best > needed and (needed <= 0 or (sure[1] > 0 and noticed < HIDDEN))
         else:
-            kept = (gains[0] > noticed and gains[1] > -noticed) or gains[1] > SURER * noticed
-            kept, sure_enough = kept and noticed < HIDDEN, True
+            best = max(sure[0], sure[1] / SURER)
+            likely = sure[0] > LIKELY and sure[1] > -BEYOND_NOISE
+            kept = (likely or sure[1] > SURER * BEYOND_NOISE) and noticed < HIDDEN
         if not kept:
             return Verdict.NOT_BETTER
-        return Verdict.BETTER if sure_enough else Verdict.UNSURE
+        return Verdict.BETTER if best > BEYOND_NOISE else Verdict.UNSURE
 
     @property
     def _labels(self) -> bool:
@@ -189,12 +194,12 @@ def lead(intercept: Doubles) -> float:
 def _needed(loss: Loss, intercept: Doubles) -> float:
     """How many deviations of the noise a gain of labels must be.
 
-    The more, the more the most frequent label leads: from surely no loss to a likely gain.
-    ``intercept`` is (1, K), or (0, K) for none.
+    From no sure loss to a sure gain, the farther the most frequent label leads. ``intercept`` is
+    (1, K), or (0, K) for none.
     """
     if isinstance(loss, WeightedLoss) or intercept.size == 0:
         return BEYOND_NOISE
-    return min(LIKELY, BEYOND_NOISE * (lead(intercept) / EVEN - 1))
+    return BEYOND_NOISE * (1 - 2 * math.exp2(-lead(intercept) / EVEN))
 
 
 def _loss_of_turning(intercept: Doubles) -> float:

@@ -41,9 +41,8 @@ NO_GAIN = (
     "private constant."
 )
 UNPROVEN = (
-    "Whether more labels are right with these slopes than with the most frequent label alone does "
-    "not show beyond the noise. They are kept, since that is likely, or since labels that occur "
-    "equally often leave little to spoil."
+    "Whether the records gain from the slopes does not show beyond the noise. They are kept, since "
+    "it is likely, or since a constant is no better than a coin where labels are equally frequent."
 )
 HARMFUL = (
     "With slopes some records are missed by far, and not with a constant: all slopes are zero, the "
