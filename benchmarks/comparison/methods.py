@@ -196,7 +196,7 @@ AGGREGATE = "sample-and-aggregate"
 
 METHODS: tuple[Method, ...] = (
     Method(
-        name=DEFAULT, kind="default", fit=_estimator("DPLinearRegression"), least=3, patience=1.0,
+        name=DEFAULT, kind="default", fit=_estimator("DPLinearRegression"), least=9,
     ),
     Method(
         name="privtail, ten slopes", kind="sparse", fit=_estimator("DPSparseRegressor"),

@@ -44,7 +44,7 @@ HIDDEN = 0.5
 """Noise that hides half of the largest gain there may be hides all models: none is kept."""
 
 LIKELY = 1.0
-"""So many deviations make a gain of numbers likely.
+"""So many deviations make a gain of numbers likely, if farther records show one too.
 
 To ask for two loses slopes that help: models of noise lose as much as useful ones gain, so few of
 them seem to gain at all.
@@ -82,10 +82,11 @@ class Comparison:
 
     Two mean gains are bought. Of numbers, the second is clamped as late as a loss of `SERIOUS` can
     still be seen: a model that surely loses there is not kept, for it is far off where features are
-    large, and one that surely gains there is, whatever most records do. Of labels, it is how many
-    more are right (with class weights, the gain clamped at 1): they may not seem fewer, and that or
-    both together must be visible. Where labels occur about equally often a constant is no better
-    than a coin, and it is enough that the model is not surely worse.
+    large, and one that surely gains there is, whatever most records do; where the first is likely a
+    gain, the second must be one too. Of labels, it is how many more are right (with class weights,
+    the gain clamped at 1): they may not seem fewer, and that or both together must be visible.
+    Where labels occur about equally often a constant is no better than a coin, and it is enough
+    that the model is not surely worse.
 
     A record's gain is clamped to the loss of a margin that is off by one scale of the target (to
     the highest count seen; for labels to what the most frequent one loses where another becomes as
@@ -132,15 +133,16 @@ class Comparison:
         ]
         if multiplier == 0:
             return Verdict.BETTER
-        sure = np.array(gains) / noticed * BEYOND_NOISE
+        first, second = np.array(gains) / noticed * BEYOND_NOISE
         if self._labels:
-            best = max(sure[1], sure.sum() / math.sqrt(2))
+            best = max(second, (first + second) / math.sqrt(2))
             needed = _needed(loss, constant[problem.d :])
-            kept = best > needed and (needed <= 0 or (sure[1] > 0 and noticed < HIDDEN))
+            kept = best > needed and (needed <= 0 or (second > 0 and noticed < HIDDEN))
         else:
-            best = max(sure[0], sure[1] / SURER)
-            likely = sure[0] > LIKELY and sure[1] > -BEYOND_NOISE
-            kept = (likely or sure[1] > SURER * BEYOND_NOISE) and noticed < HIDDEN
+            best = max(first, second / SURER)
+            sure = first > BEYOND_NOISE and second > -BEYOND_NOISE
+            likely = first > LIKELY and second > 0
+            kept = (sure or likely or second > SURER * BEYOND_NOISE) and noticed < HIDDEN
         if not kept:
             return Verdict.NOT_BETTER
         return Verdict.BETTER if best > BEYOND_NOISE else Verdict.UNSURE

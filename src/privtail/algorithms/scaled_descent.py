@@ -110,7 +110,7 @@ class ScaledDescent:
        that gains (`Stretch`). The intercept is that of stage 2, with what second moments say of the
        means of the features, and a mean of the residuals of the rows that count, clipped where
        noise would be seen; where noise is large, as far as it is none.
-    8. Does the mean loss gain from the slopes? If not beyond the noise, or if it loses where
+    8. Does the mean loss gain from the slopes? If that is not likely, or if it loses where
        records are far off (`Comparison`), or if some numbers are missed by far (`Harm`), or if the
        target was not found, shrink to the private constant.
 
