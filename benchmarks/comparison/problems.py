@@ -129,7 +129,8 @@ def _synthetic(
     return Sample(X=X, y=y, X_test=X_test, y_test=y_test, **known)
 
 
-def _lognormal(rng: np.random.Generator, n: int, d: int) -> tuple[Doubles, Doubles]:
+def lognormal(rng: np.random.Generator, n: int, d: int) -> tuple[Doubles, Doubles]:
+    """Features (n, d) and noise of mean zero."""
     return rng.lognormal(0, 1.5, (n, d)), rng.lognormal(0, 1.5, n) - math.exp(1.125)
 
 
@@ -144,7 +145,7 @@ def _sizes() -> list[Problem]:
                 def draw(
                     r: int, name: str = name, n: int = n, d: int = d, labels: bool = labels
                 ) -> Sample:
-                    return _synthetic(_lognormal, _rng(name, r), n, d, labels=labels)
+                    return _synthetic(lognormal, _rng(name, r), n, d, labels=labels)
 
                 found.append(
                     Problem(name=name, group="lognormal", draw=draw, n=n, d=d, classes=2 * labels,
@@ -196,7 +197,7 @@ def _shifts() -> list[Problem]:
             by = rng.choice([-1, 1], d + 1) * 10 ** rng.uniform(1, 4, d + 1)
             features = by[:d] if "features" in what else 0.0
             target = float(by[d]) if "target" in what else 0.0
-            return _synthetic(_lognormal, rng, n, d, far=(features, target))
+            return _synthetic(lognormal, rng, n, d, far=(features, target))
 
         found.append(Problem(name=name, group="shifts", draw=draw, n=n, d=d))
     return found

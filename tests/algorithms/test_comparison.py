@@ -54,6 +54,31 @@ def test_noise_that_hides_everything_keeps_nothing():
     assert not any(kept)
 
 
+def test_a_gain_that_is_likely_is_enough_if_it_shows_twice():
+    """Of 1.5 deviations .64 are kept, of none .08 (above 2 alone: .31 and .02).
+
+    That of 200 fits so many less, or more, are kept happens once in 10,000.
+    """
+    x, compared, multiplier = np.ones((400, 1)), Comparison(), 30.0
+    likely, none = (
+        [_likely(x, compared, multiplier, deviations, seed) for seed in range(200)]
+        for deviations in (1.5, 0.0)
+    )
+    assert np.mean([v.keeps for v in likely]) > 0.5
+    assert np.mean([v.keeps for v in none]) < 0.17
+    assert Verdict.UNSURE in likely
+
+
+def _likely(x, compared, multiplier, deviations, seed):
+    """Of slopes that gain so many deviations: of its clamp, w gains 1 - (1 - w)^2 of a target 1."""
+    curator = Curator(
+        x, x[:, 0], budget=Budget(1_000.0, 1e-6), noise="simulated", random_state=seed
+    )
+    curator.calibrate(lambda m: compared.plan(multiplier, curator.problem))
+    w = np.array([[1 - np.sqrt(1 - deviations * multiplier / len(x))]])
+    return compared.run(curator, SquaredLoss(), w, 0 * w, 1.0, multiplier)
+
+
 def verdict(sign, share, multiplier, *, seed=0, weighted=False, outputs=1):
     """Of slopes that are ``sign`` times right, where so large a ``share`` has label 1."""
     rng = np.random.default_rng(seed)
@@ -90,7 +115,7 @@ def test_labels_that_are_a_coin_have_nothing_to_spoil(outputs):
 
 
 def test_the_more_one_label_leads_the_surer_a_gain_must_be():
-    """Slopes of no use are kept with even labels, and with one in four seldom; weights: never."""
+    """Slopes of no use are kept with even labels, and with one in four seldom, as with weights."""
     kept = [
         np.mean([verdict(0.0, share, 60.0, seed=s).keeps for s in range(60)])
         for share in (0.5, 0.55, 0.75)

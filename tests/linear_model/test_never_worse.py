@@ -108,6 +108,23 @@ def test_labels(n):
             assert wrong < 2 * min(np.mean(labels), 1 - np.mean(labels))
 
 
+@pytest.mark.parametrize("algorithm", ["auto", "proximal-gradient"])
+def test_slopes_that_are_kept_without_a_sure_gain_say_so(algorithm):
+    """Nothing is to be learned of labels that are a coin; in some fits chance looks sure."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1_000, 5)), np.arange(1_000) % 2
+    unsure = 0
+    for seed in range(6):
+        model = DPLogisticRegression(
+            epsilon=0.5, classes=[0, 1], algorithm=algorithm, noise="simulated", random_state=seed
+        ).fit(X, y)
+        kept, notes = bool(model.coef_.any()), " ".join(model.privacy_.notes)
+        assert ("do not gain" in notes) != kept
+        assert kept or "They are kept" not in notes
+        unsure += "They are kept" in notes
+    assert unsure >= 3
+
+
 def constant_wins(model, X, y):
     """Whether the model is the constant: its slopes are zero."""
     return not np.any(model.fit(X, y).coef_)

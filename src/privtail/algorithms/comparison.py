@@ -114,7 +114,8 @@ class Comparison:
         """
         problem, noise = curator.problem, no_finer(multiplier, curator.problem, FINEST)
         batch = curator.everyone()
-        noticed = BEYOND_NOISE * noise.event(problem.improvement(ClampedMean(1.0))).std
+        deviation = noise.event(problem.improvement(ClampedMean(1.0))).std
+        noticed = BEYOND_NOISE * deviation
         scores: list[tuple[Loss, float]]
         if self._labels:
             wrong = loss if isinstance(loss, WeightedLoss) else WrongLabel(outputs=loss.outputs)
@@ -133,7 +134,7 @@ class Comparison:
         ]
         if multiplier == 0:
             return Verdict.BETTER
-        first, second = np.array(gains) / noticed * BEYOND_NOISE
+        first, second = (gain / deviation for gain in gains)
         if self._labels:
             best = max(second, (first + second) / math.sqrt(2))
             needed = _needed(loss, constant[problem.d :])

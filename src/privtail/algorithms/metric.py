@@ -142,7 +142,8 @@ class Metric:
         hidden = math.sqrt(2 * len(seen)) * std
         trace = max(float(seen.sum()), 0.0)
         top = min(trace + math.sqrt(2) * hidden, 4 * reach**2)
-        values = np.maximum(seen if short == 1 else likely(seen, std), 0.0) + hidden
+        true = np.maximum(likely(seen, std), 0.0)
+        values = (np.maximum(seen, 0.0) if short == 1 else true) + hidden
         if hidden > 1:
             unsure = seen < OUTSTANDING / short * hidden
             values[unsure] = np.minimum(values[unsure], reach)
@@ -152,7 +153,6 @@ class Metric:
         matrix, inverse = values.max() * np.eye(rows), np.zeros((rows, rows))
         matrix[square] = vectors * values @ vectors.T
         inverse[square] = vectors / values @ vectors.T
-        true = np.maximum(likely(seen, std), 0.0)
         parts = true / true.sum() if true.any() else np.full(len(values), 1 / len(values))
         moved = float(np.sum(parts / values**2))
         spread = math.sqrt(max(float(len(values)), trace) * moved)
