@@ -72,7 +72,7 @@ audits: $(DEV) $(SELF)
 	@PYTHONDONTWRITEBYTECODE=1 PRIVTAIL_THREADS=1 "$(PY)" tests/auditing/audits.py
 
 bench: $(DEV) $(SELF)
-	@for name in gradients fit memory files algorithms; do \
+	@for name in gradients fit memory files algorithms accounting; do \
 	  PYTHONDONTWRITEBYTECODE=1 "$(PY)" benchmarks/$$name.py || exit 1; echo; \
 	done
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -669,25 +668,14 @@ def test_calibration_says_why_it_cannot() -> None:
         (0.001, 10_000, 1.0, 0.7415), (1.0, 100, 0.1, 307.52), (1.0, 100, 1.0, 37.306),
     ],
 )  # fmt: skip
-def test_calibration_is_fast_and_as_good_as_the_best_peer(
+def test_calibration_is_as_good_as_the_best_peer(
     rate: float, steps: int, epsilon: float, sigma: float
 ) -> None:
-    start = time.process_time()
     ours = calibrate(
         lambda m: plan(gaussian(m, 10), times=steps, rate=rate), Budget(epsilon, 1e-5, "zero_out")
     )
-    assert time.process_time() - start < 10
     assert ours == pytest.approx(sigma, rel=8e-3)
     assert ours <= sigma * 1.001
-
-
-def test_closed_forms_cost_about_a_millisecond() -> None:
-    rounds = plan(gaussian(30.0), times=100)
-    cost(rounds, "zero_out").epsilon(1e-6)
-    start = time.process_time()
-    for _ in range(50):
-        cost(rounds, "zero_out").epsilon(1e-6)
-    assert (time.process_time() - start) / 50 < 5e-3
 
 
 # --- monotone in every argument -------------------------------------------------------------------
