@@ -62,10 +62,11 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.means import ClampedMean, ClippedMean, SmoothedCatoniMean, TruncatedMean
 from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
+from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.samplers import SimulatedSampler
 from privtail.trusted.mechanisms.selection import LaplaceMax
 from privtail.trusted.mechanisms.trimmed import TrimmedMean
-from privtail.trusted.sampling import DisjointParts, PoissonBatches
+from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches
 
 ALPHA = 1e-6
 DELTAS = (0.0, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.2)
@@ -394,6 +395,23 @@ class Trimmed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Weighed:
+    """Two histograms of all columns, in which the cells count differently."""
+
+    weights: tuple[tuple[float, ...], ...]
+    needs = ()
+
+    def plan(self, multiplier: float, problem: Any) -> Plan:
+        answer = problem.histogram(problem.d, len(self.weights[0]) - 1, weighted=True)
+        return (Round(events=(GaussianNoise(multiplier).event(answer),), times=2),)
+
+    def run(self, curator: Curator, loss: Any, domain: Any, multiplier: float, start: Any) -> None:
+        for batch in curator.rounds(Everyone(), 2):
+            answer = batch.histogram(range(len(self.weights)), [0.0], weights=self.weights)
+            answer.release(GaussianNoise(multiplier))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Aggregated:
     """The centre of attention of a function of parts: their one target."""
 
@@ -506,6 +524,10 @@ FITS: dict[str, Fit] = {
         ),
         loss=AbsoluteLoss(), others=columns([1.0, 1.0, 1.0], -1.0, rows=60),
         one=([1.0, -1.0, 1.0], 1.0), other=([1.0, -1.0, 1.0], -1.0),
+    ),
+    "weighted histogram": Fit(
+        algorithm=Weighed(weights=((0.1, 4.0), (4.0, 0.0)) * 8), others=columns([1.0] * 16, -1.0),
+        one=([HUGE, -1.0] * 8, 1.0), other=([-5e-324, 1.0] * 8, 1.0),
     ),
     "W20 1, a function": Fit(algorithm=Aggregated(mechanism=aggregated_mean), **POINTS, **LOOSE),
     "W20 1": Fit(

@@ -484,6 +484,8 @@ def test_no_question_warns_of_a_record(storage: str, outputs: int) -> None:
             b.derivative_norms(loss, w, EDGES)
         b.moments(1e-9, target=True)
         b.histogram([0, -1], EDGES)
+        for weights in weighings(2).values():
+            b.histogram([0, -1], EDGES, weights=weights)
 
 
 def test_no_type_of_number_warns_of_a_record() -> None:
@@ -576,6 +578,109 @@ def test_every_column_is_counted_between_its_own_edges() -> None:
     assert len({tuple(integers(counts)) for counts in common}) == 1
 
 
+CELLS = len(EDGES) + 1
+
+
+def weighings(columns: int) -> dict[str, np.ndarray]:
+    """Weights of cells: ones, zeros of one side, the largest there are, none, any."""
+    largest = np.full((columns, CELLS), math.sqrt(columns))
+    light, spike, rng = largest.copy(), np.zeros((columns, CELLS)), np.random.default_rng(0)
+    light[:, : CELLS // 2], spike[0] = TINY, math.sqrt(columns)
+    return {
+        "ones": np.ones((columns, CELLS)), "largest": largest, "light": light, "spike": spike,
+        "nothing": np.zeros((columns, CELLS)),
+        "any": rng.uniform(0, math.sqrt(columns), (columns, CELLS)),
+    }  # fmt: skip
+
+
+def weighed(
+    columns: list[int], weights: np.ndarray, storage: str = "float64"
+) -> tuple[np.ndarray, np.ndarray]:
+    """How much of its bounds a weighted histogram attains, replaced and emptied."""
+    worst, worst_emptied = np.zeros(3), np.zeros(3)
+    rows = [*adversarial_rows(D), (np.full(D, -5.0), -5.0), (np.full(D, 5.0), 5.0)]
+    for t in range(len(rows)):
+        row = t % (N - 4)
+        X, y = X0.copy(), Y0.copy()
+        X[row], y[row] = rows[-1]
+        sets = neighbours(X, y, row, *rows[t], storage)
+        full, other, empty = (batch(*s).histogram(columns, EDGES, weights=weights) for s in sets)
+        r = ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
+        worst = np.maximum(worst, r)
+        if -1 in columns:
+            r = ratios(Pair(integers(full), integers(empty), full.sensitivity.radius))
+            worst_emptied = np.maximum(worst_emptied, r)
+            assert all(a >= b for a, b in zip(integers(full), integers(empty), strict=True))
+    return worst, worst_emptied
+
+
+@pytest.mark.parametrize("name", weighings(1))
+@pytest.mark.parametrize("columns", [[0], [0, 3], [4, -1, 2], [*range(D), -1]])
+@pytest.mark.parametrize("storage", STORAGES)
+def test_weighted_histogram(storage: str, columns: list[int], name: str) -> None:
+    worst, emptied = weighed(columns, weighings(len(columns))[name], storage)
+    if name in ("ones", "largest"):  # as long as may be, in all columns
+        assert worst[:2].min() >= 0.999
+    if name == "spike":  # all of it in one cell
+        assert worst[2] >= 0.999
+    if -1 in columns and name != "nothing":
+        assert emptied.max() >= 0.999
+
+
+def test_weights_of_one_are_votes() -> None:
+    columns = [0, 3, 4]
+    for edges in (EDGES, np.outer([1.0, 1.1, 1.2], EDGES)):
+        votes = batch(X0, Y0).histogram(columns, edges)
+        weights = np.ones((3, CELLS))
+        same = batch(X0, Y0).histogram(columns, edges, weights=weights)
+        units = same.sensitivity.unit / votes.sensitivity.unit
+        assert [v * units for v in integers(same)] == integers(votes)
+        weights[2, 0] = 1 + 2.0**-50  # rounded down as weights are, not counted
+        near = batch(X0, Y0).histogram(columns, edges, weights=weights)
+        assert integers(near) != integers(same)
+        assert np.allclose(integers(near), integers(same), rtol=1e-8)
+
+
+def test_light_cells_leave_room_for_the_others() -> None:
+    """A record of ones in two of nine columns, and one with a value in all."""
+    weights = np.array([[0.5, 2.0]] * 9)
+    X = np.zeros((2, 9))
+    X[0, :2], X[1] = 1.0, 1.0
+    curators = (batch(rows).histogram(range(9), [0.5], weights=weights) for rows in (X[:1], X))
+    one, both = (np.reshape(integers(c), (9, 2)) * c.sensitivity.unit for c in curators)
+    shrunk = 3 / math.sqrt(2 * 4 + 7 / 4)
+    assert np.allclose(one, [[0, 2 * shrunk]] * 2 + [[shrunk / 2, 0]] * 7, atol=1e-7)
+    assert np.allclose(both - one, [[0, 1.0]] * 9, atol=1e-7)
+
+
+@pytest.mark.parametrize("wrong", [-1e-9, math.nan, math.inf, 1.5])
+def test_weights_that_are_none_are_refused(wrong: float) -> None:
+    weights = np.ones((2, CELLS))
+    weights[1, 3] = wrong
+    for bad, pooled in ((weights, False), (np.ones(CELLS), False), (np.ones((2, CELLS)), True)):
+        with pytest.raises(InvalidInput, match="weights need a number from 0"):
+            batch(X0, Y0).histogram([0, 1], EDGES, pooled, bad)
+
+
+def test_weights_that_are_not_shrunk_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_module, "_lengths", lambda votes: np.full(len(votes), 1e-9))
+    with pytest.raises(AssertionError, match="l2"):
+        weighed([0, 3, 4], weighings(3)["largest"])
+
+
+def test_weights_of_which_one_is_not_measured_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = batch_module._lengths
+    monkeypatch.setattr(batch_module, "_lengths", lambda votes: honest(votes[:, :-1]))
+    with pytest.raises(AssertionError, match="l2"):
+        weighed([0, 3, 4], weighings(3)["largest"])
+
+
+def test_weights_that_are_rounded_up_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "margin_of_safety", lambda size, bits: -(2.0**-30))
+    with pytest.raises(AssertionError, match="l2"):
+        weighed([0, 3, 4], weighings(3)["largest"])
+
+
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("storage", STORAGES)
 def test_derivative_norms(storage: str, outputs: int) -> None:
@@ -614,6 +719,7 @@ def everything(b: Batch) -> list[list[int]]:
         b.histogram([0, 1, -1], EDGES),
         b.histogram([0, 1, -1], EDGES, pooled=True),
         b.histogram([0, -1], [[0.0, 1.0], [-1e308, 1e-320]]),
+        b.histogram([0, 1, -1], EDGES, weights=weighings(3)["any"]),
         b.derivative_norms(SquaredLoss(), w, [0.1, 1.0, 10.0, 1e200]),
     ]
     return [integers(answer) for answer in answers]

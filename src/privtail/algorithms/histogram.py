@@ -169,15 +169,20 @@ They are as many as those of the first look, so that any look may follow any oth
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts (cells,) of a column's values, each with noise of deviation ``std``.
+    """Counts (cells,) of a column's values, with noise of deviation ``std``, of each or of all.
 
     It is one of so many ``columns``, of which one shows more by chance.
     """
 
     counts: Doubles
     cells: Cells
-    std: float
+    std: Doubles | float
     columns: int = 1
+
+    @property
+    def stds(self) -> Doubles:
+        """Deviation of the noise of each cell."""
+        return np.broadcast_to(self.std, self.counts.shape)
 
     def described(self, n: int) -> Scales | None:
         """Where ``n`` records lie and how far they spread; None if too little shows."""
@@ -220,7 +225,7 @@ class Histogram:
         Zero is no neighbour of 2^-64: its cell among the powers of two is a run of its own.
         """
         counts, zero = self.counts, self.cells.zero
-        if self.std == 0:
+        if not np.any(self.std):
             return counts
         likely = counts > 2.5 * self.std
         runs: Integers = np.cumsum(~likely)
@@ -235,13 +240,15 @@ class Histogram:
         All are 0 if no run that holds ``least`` records is sure, by ``doubt`` more than is needed.
         """
         nothing = np.zeros_like(self.counts)
-        if self.std == 0:
+        if not np.any(self.std):
             return nothing
         best, chosen = 0.0, self.cells.sides[0][:0]
         needed = self.cells.needed(self.columns) + doubt
+        unit = float(np.min(self.std))
+        counts, variances = self.counts / unit, np.square(self.stds / unit)
         for side in self.cells.sides:
-            std = self.std * math.sqrt(side.shape[1])
-            height, run = _most_significant(self.counts[side].sum(axis=1), std, least, needed)
+            sums, noise = (x[side].sum(axis=1) for x in (counts, variances))
+            height, run = _most_significant(sums, noise, least / unit, needed)
             if height > best:
                 best, chosen = height, side[run]
         nothing[chosen] = np.maximum(self.counts[chosen], 0.0)
@@ -249,25 +256,27 @@ class Histogram:
 
 
 def _most_significant(
-    counts: Doubles, std: float, least: float, needed: Doubles | float
+    counts: Doubles, variances: Doubles, least: float, needed: Doubles | float
 ) -> tuple[float, slice]:
     """Squared height beyond what is needed of the surest run of ``least`` records, and the run."""
-    sums = np.concatenate([[0.0], np.cumsum(counts)])
-    mass = sums[None, :] - sums[:, None]
-    lengths = np.arange(len(sums))[None, :] - np.arange(len(sums))[:, None]
-    possible = (lengths > 0) & (mass >= least) & (mass > 0)
-    heights = (mass / std) ** 2 / np.maximum(lengths, 1) - needed
-    heights = np.where(possible, heights, 0.0)
+    mass, noise = (
+        np.subtract.outer(ends, ends).T
+        for ends in (np.append(0.0, np.cumsum(x)) for x in (counts, variances))
+    )
+    possible = (noise > 0) & (mass >= least) & (mass > 0)
+    squares = np.divide(mass**2, noise, out=np.zeros_like(mass), where=possible)
+    heights = np.where(possible, squares - needed, 0.0)
     first, last = np.unravel_index(int(heights.argmax()), heights.shape)
     return float(heights[first, last]), slice(int(first), int(last))
 
 
-def part_that_counts(counts: Doubles, std: float, n: int) -> tuple[float, float]:
+def part_that_counts(counts: Doubles, std: Doubles | float, n: int) -> tuple[float, float]:
     """Part of ``n`` rows that the cells of one column hold, with its deviation.
 
     1 and 0 if they may be all.
     """
-    part, deviation = float(counts.sum()) / n, std * math.sqrt(len(counts)) / n
+    noise = float(np.hypot.reduce(np.broadcast_to(std, counts.shape)))
+    part, deviation = float(counts.sum()) / n, noise / n
     unsure = SURELY * deviation
     if unsure >= 1 or 1 - part <= unsure:
         return 1.0, 0.0
@@ -279,8 +288,10 @@ def fewer(counted: int, n: int, consequence: str) -> tuple[str, ...]:
     return (f"{FEWER.format(counted=counted, n=n)} {consequence}",) * (counted < n)
 
 
-def described(counts: Doubles, cells: Cells, std: float, n: int) -> Scales:
-    """Describe columns of ``n`` records from counts (columns, cells) with noise ``std``.
+def described(counts: Doubles, cells: Cells, std: Doubles | float, n: int) -> Scales:
+    """Describe columns of ``n`` records from counts (columns, cells).
+
+    ``std`` (cells,) is the deviation of the noise of each cell, or of all.
 
     A column that does not show gets the deviation of all together for a scale: with one that is too
     large it says little, with one that is too small it hides the others.
@@ -290,6 +301,7 @@ def described(counts: Doubles, cells: Cells, std: float, n: int) -> Scales:
         k = len(rows)
         return Histogram(rows.sum(axis=0), cells, std * math.sqrt(k)).described(n * k)
 
+    std = np.broadcast_to(std, counts.shape[1:])
     together, unseen = pooled(counts), Scales.unseen()
     each = [Histogram(row, cells, std, len(counts)).described(n) for row in counts]
     if together:
@@ -301,7 +313,7 @@ def described(counts: Doubles, cells: Cells, std: float, n: int) -> Scales:
     return Scales.joined([one or unseen for one in each])
 
 
-def _alike(counts: Doubles, cells: Cells, std: float, n: int) -> NDArray[np.bool_]:
+def _alike(counts: Doubles, cells: Cells, std: Doubles, n: int) -> NDArray[np.bool_]:
     """Columns whose counts do not stand out from those of the others, where most do not.
 
     What they show together says more of these than their own noise. Where that is hardly more than
@@ -310,7 +322,7 @@ def _alike(counts: Doubles, cells: Cells, std: float, n: int) -> NDArray[np.bool
     each column, in which they differ no more than noise does; and that not in a closer look.
     """
     rest = len(counts) - 1
-    if rest == 0 or std == 0:
+    if rest == 0 or not std.any():
         return np.zeros(len(counts), dtype=np.bool_)
     others, noise = (counts.sum(axis=0) - counts) / rest, std * math.sqrt(1 + 1 / rest)
     left = [Histogram(row, cells, noise, len(counts)) for row in counts - others]
@@ -319,18 +331,19 @@ def _alike(counts: Doubles, cells: Cells, std: float, n: int) -> NDArray[np.bool
     if 2 * len(rows) < len(alike):
         return none
     usual = Histogram(cells.without_zeros(rows.sum(axis=0)), cells, std * math.sqrt(len(rows)))
-    if usual.sure_cells().sum() > LIKELY * std * len(rows):
+    likely = LIKELY * float(std.min())
+    if usual.sure_cells().sum() > likely * len(rows):
         return alike
-    most = usual.surest_run(max(LIKELY * std, n / 2) * len(rows))
+    most = usual.surest_run(max(likely, n / 2) * len(rows))
     return alike if not cells.closer and _spread_alike(rows, most, std) else none
 
 
-def _spread_alike(rows: Doubles, run: Doubles, std: float) -> bool:
+def _spread_alike(rows: Doubles, run: Doubles, std: Doubles) -> bool:
     """Whether the columns of ``rows`` differ no more in the cells of a ``run`` than noise may.
 
     Where no column differs surely, all of them together may (their squares, a chi-square).
     """
-    shown = rows[:, run > 0] / std
+    shown = rows[:, run > 0] / std[run > 0]
     differing = float(((shown - shown.mean(axis=0)) ** 2).sum())
     free = (len(shown) - 1) * shown.shape[1]
     return bool(free > 0 and differing <= free + DIFFERING * math.sqrt(2 * free))

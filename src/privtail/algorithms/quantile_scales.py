@@ -56,6 +56,12 @@ POOLING_LABELS = 2.0
 They have centres then; and where units differ, those that show have their own.
 """
 
+ROOM = 1.5
+"""Records with up to so many times as many values that are not zero as is usual count fully."""
+
+ZEROS = 4.0
+"""Zeros take about one part of a record's votes in so many, where most values are zero."""
+
 _TARGET = (-1,)
 
 
@@ -76,10 +82,14 @@ class QuantileScales:
     all looks together need no less noise in a feature's cell than n over this; one at the target no
     less than n/100.
     ``narrow``: also a needle is described by the cell that holds it, for what is clipped there.
+    Where features are mostly zero (words, categories as columns, rare amounts), looks after the
+    first count zeros less and the rest more, with less noise by up to the square root of how many
+    of all values that are.
 
-    **Privacy.** Edges are made of what earlier looks released. Per look one Gaussian release of d
-    histograms (l2 sensitivity sqrt(2 d) under replace-one) and one of the target's; together they
-    cost what one release of noise ``multiplier`` costs, or less.
+    **Privacy.** Edges and weights are made of what earlier looks released. Per look one Gaussian
+    release of d histograms (l2 sensitivity sqrt(2 d) under replace-one, however cells are weighed:
+    votes of a record are shrunk together) and one of the target's; together they cost what one
+    release of noise ``multiplier`` costs, or less.
     """
 
     target: bool = False
@@ -199,13 +209,18 @@ class _Look:
         """Cells that a record fills; also, how many columns are told apart."""
         return 1 if self.pooled else self.columns
 
+    @property
+    def weighted(self) -> bool:
+        """Whether some cells may count more than others."""
+        return self.votes > 1
+
     def noise(self, problem: Problem) -> GaussianNoise:
         """Relative to the l2 radius."""
         return GaussianNoise(self.std / math.sqrt(self.votes) / problem.max_rows)
 
     def event(self, problem: Problem) -> Event:
         """The release."""
-        answer = problem.histogram(self.columns, len(POWERS.edges), self.pooled)
+        answer = problem.histogram(self.columns, len(POWERS.edges), self.pooled, self.weighted)
         return self.noise(problem).event(answer)
 
 
@@ -230,7 +245,7 @@ class _Sight:
         self._edges = np.tile(POWERS.edges, (count, 1))
         self._middles, self._halves = np.zeros(count), np.ones(count)
         self._closer, self._hidden = (np.zeros(count, dtype=np.bool_) for _ in range(2))
-        self._times, self._counts = np.zeros(count), np.zeros((count, len(POWERS.edges) + 1))
+        self._sums, self._squares = np.zeros((2, count, len(POWERS.edges) + 1))
         self.found, self._first, self._coarser = (Scales.declared(count) for _ in range(3))
 
     def of_features(self, narrow: bool) -> Scales:
@@ -256,10 +271,14 @@ class _Sight:
         """Buy a histogram; look closer next time, if it shows where a column is, not its spread."""
         look = self._look
         edges = self._edges[0] if look.pooled else self._edges
-        answer = batch.histogram(self._columns, edges, look.pooled)
-        self._counts += answer.release(look.noise(self._problem)).reshape(self._counts.shape)
-        self._times += 1
-        stds = look.std / np.sqrt(self._times)
+        weights = self._weights()
+        answer = batch.histogram(
+            self._columns, edges, look.pooled, weights if look.weighted else None
+        )
+        shown = answer.release(look.noise(self._problem)).reshape(weights.shape)
+        self._sums += weights * shown
+        self._squares += weights**2
+        stds = look.std / np.sqrt(self._squares)
         seen = self._described(stds)
         for wider in (self._first, self._coarser):
             wider.put(~self._closer, seen.take(~self._closer))
@@ -267,14 +286,34 @@ class _Sight:
         self.found = self._coarser.sharpened(seen, self._middles, self._halves, end, HELD)
         self._hidden = self._closer & ~seen.reliable
         go = seen.reliable & ~self.found.resolved & (self.found.centres != 0)
-        largest = math.sqrt(2 * math.log(self._counts.size))
-        held = np.maximum(HELD, largest * stds / self._problem.n)
+        largest = math.sqrt(2 * math.log(stds.size))
+        held = np.maximum(HELD, largest * stds.min(axis=1) / self._problem.n)
         self._approach(np.flatnonzero(go & (seen.shown >= held)))
+
+    def _weights(self) -> Doubles:
+        """What a value counts in each cell of the next look, (columns, cells).
+
+        A record has one l2 norm to spend on all columns. Where many values are zero, these count
+        for less and the others for more, as long as a record has few enough of them.
+        """
+        weights, zero = np.ones_like(self._sums), POWERS.zero
+        bought = self._squares[:, zero] > 0
+        far = ~self._closer & bought
+        columns, n = len(far), self._problem.n
+        zeros = self._sums[far, zero] / self._squares[far, zero] / n
+        unsure = self._look.std / n * math.sqrt(float((1 / self._squares[far, zero]).sum()))
+        filled = ROOM * max(1.0, columns - float(zeros.sum()) + unsure)
+        if filled < columns and self._look.weighted:
+            empty = columns - filled
+            light = filled / (filled + ZEROS * empty)
+            weights[far, zero] = math.sqrt(light)
+            weights *= math.sqrt(columns / (filled + light * empty))
+        return weights
 
     def _described(self, stds: Doubles) -> Scales:
         """What all looks through the present windows say, in units of these."""
         seen = Scales.declared(len(stds))
-        means = self._counts / self._times[:, None]
+        means = self._sums / self._squares
         for group in self._groups():
             cells = self._window if self._closer[group[0]] else POWERS
             seen.put(group, described(means[group], cells, stds[group[0]], self._problem.n))
@@ -283,8 +322,8 @@ class _Sight:
         return seen
 
     def _groups(self) -> list[list[int]]:
-        """Columns in groups that are seen through one window, equally often."""
-        windows = np.column_stack([self._closer, self._middles, self._halves, self._times])
+        """Columns in groups that are seen through one window, with the same noise."""
+        windows = np.column_stack([self._closer, self._middles, self._halves, self._squares[:, 0]])
         groups: dict[tuple[float, ...], list[int]] = {}
         for j, window in enumerate(windows):
             groups.setdefault(tuple(window), []).append(j)
@@ -297,4 +336,4 @@ class _Sight:
         self._middles[columns], self._halves[columns] = middles, halves
         self._edges[columns] = middles[:, None] + halves[:, None] * self._window.edges
         self._closer[columns] = True
-        self._times[columns], self._counts[columns] = 0, 0.0
+        self._sums[columns], self._squares[columns] = 0.0, 0.0

@@ -186,34 +186,46 @@ class Batch:
         return self._answer(_median(self._sweep(block, 1, (answer.size, 1), target)), answer)
 
     def histogram(
-        self, columns: Sequence[int], edges: ArrayLike, pooled: bool = False
-    ) -> Sensitive:
+        self, columns: Sequence[int], edges: ArrayLike, pooled: bool = False,
+        weights: ArrayLike | None = None,
+    ) -> Sensitive:  # fmt: skip
         """Counts of mapped column values between public edges; column -1 is the (raw) target.
 
         Cell 0 lies below the first edge, cell e at or above edge e - 1. Flattened (columns,
         edges + 1). ``edges`` (edges,) are those of all columns, (columns, edges) one row for each.
         With ``pooled`` each record votes for one column, chosen by its id, and the columns are
-        added, (edges + 1,). Rows with a non-finite number count nowhere. Sensitivity:
+        added, (edges + 1,). With ``weights`` (columns, edges + 1), public and not negative, a
+        record adds those of its cells instead of ones, shrunk together to l2 norm sqrt(columns) if
+        they are longer. Rows with a non-finite number count nowhere. Sensitivity:
         `Problem.histogram`, whatever the edges: a record fills one cell per column.
         """
         cuts = _ascending(edges, len(columns))
-        answer = self.problem.histogram(len(columns), cuts.shape[1], pooled)
+        cells = len(columns), cuts.shape[1] + 1
+        answer = self.problem.histogram(len(columns), cells[1] - 1, pooled, weights is not None)
         voters = self._curator.blocks(len(columns)) if pooled else None
+        public = None if weights is None else _weights(weights, cells, pooled)
+        bits = self._bits if public is None else self.problem.weighted_bits(len(columns))
+        if public is not None and (public == 1).all():
+            public = None  # ones have the norm that they may have
 
         def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             z = rows.transformed(self._curator.map.scales, self._curator.map.offsets)
             valid = np.isfinite(z).all(axis=1)
             if -1 in columns:
                 valid &= np.isfinite(y)
+            if public is not None:
+                found = [y[valid] if column == -1 else z[valid, column] for column in columns]
+                sums[0] += _weighed(found, cuts, public, bits)
+                return
             for c, column in enumerate(columns):
                 counted = valid if voters is None else valid & (labels == c)
                 values = (y if column == -1 else z[:, column])[counted]
                 sums[0, c, :] += _counts(values, cuts[c])
 
-        shape = (len(columns), cuts.shape[1] + 1)
-        counts = self._sweep(block, 1, shape, -1 in columns, voters)
+        most = BLOCK_ROWS if public is None else _weighed_at_once(len(columns))
+        counts = self._sweep(block, 1, cells, -1 in columns, voters, most)
         counts = counts.sum(axis=1) if pooled else counts.reshape(1, -1)
-        return self._answer(counts[0] << self._bits, answer)
+        return self._answer(counts[0] << (0 if public is not None else bits), answer)
 
     def derivative_norms(self, loss: Loss, w: ArrayLike, edges: ArrayLike) -> Sensitive:
         """Counts of the l2 norms of the records' gradients in their margins at w.
@@ -690,6 +702,46 @@ def _counts(values: Doubles, cuts: Doubles) -> Integers:
     """How many values lie in each of the len(cuts) + 1 cells."""
     cells = np.searchsorted(cuts, values, side="right")
     return np.bincount(cells, minlength=len(cuts) + 1)
+
+
+def _weights(weights: ArrayLike, cells: tuple[int, int], pooled: bool) -> Doubles:
+    """A copy of the weights of all cells."""
+    copy = np.array(weights, dtype=np.float64)
+    if pooled or copy.shape != cells or not ((copy >= 0) & (copy <= math.sqrt(cells[0]))).all():
+        raise InvalidInput(
+            f"weights need a number from 0 to sqrt(columns) for each of {cells} cells, and votes "
+            "that are not pooled."
+        )
+    return copy
+
+
+def _weighed_at_once(columns: int) -> int:
+    """Rows of a block whose votes are written out, of many columns fewer."""
+    return max(1, BLOCK_ROWS // COPIED, BLOCK_ROWS * COPIED // max(COPIED, columns))
+
+
+def _weighed(values: list[Doubles], cuts: Doubles, weights: Doubles, bits: int) -> Doubles:
+    """Sums of the weights of the cells that values of columns lie in, (columns, cells), in steps.
+
+    Every row's weights are shrunk to l2 norm sqrt(columns) and rounded down. The computed squares
+    and their root have a relative error below (columns + 4) 2^-53, and the margin is larger.
+    """
+    columns, cells = weights.shape
+    filled = [
+        np.searchsorted(edges, column, side="right")
+        for edges, column in zip(cuts, values, strict=True)
+    ]
+    votes = [weight[cell] for weight, cell in zip(weights, filled, strict=True)]
+    margin = kernels.margin_of_safety(columns, bits)
+    with np.errstate(divide="ignore"):
+        shrunk = np.minimum(1.0, math.sqrt(columns) / _lengths(np.array(votes).T)) * (1 - margin)
+    steps = [np.floor(vote * shrunk * 2.0**bits) for vote in votes]
+    return np.array(
+        [
+            np.bincount(cell, weights=step, minlength=cells)
+            for cell, step in zip(filled, steps, strict=True)
+        ]
+    )
 
 
 @dataclass(frozen=True)
