@@ -380,10 +380,10 @@ class ScaledDescent:
         return self.targets in LABELS
 
     def _frequencies(self, multiplier: float, problem: Problem) -> Frequencies:
-        """Half as dear as scales may be, for they are two counts or few."""
+        """As dear as a gain, or half as dear as scales may be, for they are two counts or few."""
         usual, least = (
             self._price(2 * share, multiplier).multiplier
-            for share in (2 * self.comparison_share, LARGEST_SHARE)
+            for share in (self.comparison_share, LARGEST_SHARE)
         )
         return Frequencies.priced(usual, least, problem)
 

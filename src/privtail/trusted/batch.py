@@ -41,6 +41,8 @@ VIEWED = 4
 """Blocks that are swept as one where they are views of the records and nothing is copied."""
 COPIED = 32
 """Columns of which a block is copied before it is swept; of more, fewer rows: a cache holds it."""
+PARTS = 8
+"""A block is cut into so many at most: each has sums of its own to add."""
 CACHED = 2**17
 """Numbers of a block whose gradients are written out record by record: a cache holds them."""
 NARROW = 2**17
@@ -717,7 +719,7 @@ def _weights(weights: ArrayLike, cells: tuple[int, int], pooled: bool) -> Double
 
 def _weighed_at_once(columns: int) -> int:
     """Rows of a block whose votes are written out, of many columns fewer."""
-    return max(1, BLOCK_ROWS // COPIED, BLOCK_ROWS * COPIED // max(COPIED, columns))
+    return max(1, BLOCK_ROWS // PARTS, BLOCK_ROWS * COPIED // max(COPIED, columns))
 
 
 def _weighed(values: list[Doubles], cuts: Doubles, weights: Doubles, bits: int) -> Doubles:
