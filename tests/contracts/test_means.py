@@ -662,6 +662,32 @@ def test_weights_that_are_none_are_refused(wrong: float) -> None:
             batch(X0, Y0).histogram([0, 1], EDGES, pooled, bad)
 
 
+def test_a_column_is_one_number() -> None:
+    """Lists of columns were votes of many records: one record moved 900 times what it may."""
+    for weights in (None, [[0.5, 0.9]]):
+        with pytest.raises(TypeError):
+            batch(np.zeros((1, 12))).histogram([[0] * 1000], [0.0], weights=weights)
+
+
+def test_weights_are_read_once() -> None:
+    """What an object's __array__ lends may change while records are read."""
+    lent = np.ones((2, CELLS))
+
+    class Lender:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+            return lent
+
+    assert not np.shares_memory(batch_module._weights(Lender(), (2, CELLS), False), lent)
+
+
+def test_weights_that_are_tiny_raise_nothing_that_tells_of_a_record() -> None:
+    with np.errstate(all="raise"):
+        for record in (-1.0, 1.0):
+            batch(np.array([[record, 0.0], [1.0, 1.0]])).histogram(
+                [0, 1], [0.0], weights=[[1e-308, 1.0], [1.0, 1.0]]
+            )
+
+
 def test_weights_that_are_not_shrunk_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_module, "_lengths", lambda votes: np.full(len(votes), 1e-9))
     with pytest.raises(AssertionError, match="l2"):

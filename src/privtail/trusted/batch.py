@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import os
 import threading
 from collections import Counter
@@ -201,6 +202,7 @@ class Batch:
         they are longer. Rows with a non-finite number count nowhere. Sensitivity:
         `Problem.histogram`, whatever the edges: a record fills one cell per column.
         """
+        columns = [operator.index(column) for column in columns]
         cuts = _ascending(edges, len(columns))
         cells = len(columns), cuts.shape[1] + 1
         answer = self.problem.histogram(len(columns), cells[1] - 1, pooled, weights is not None)
@@ -708,7 +710,7 @@ def _counts(values: Doubles, cuts: Doubles) -> Integers:
 
 def _weights(weights: ArrayLike, cells: tuple[int, int], pooled: bool) -> Doubles:
     """A copy of the weights of all cells."""
-    copy = np.array(weights, dtype=np.float64)
+    copy = np.array(weights, dtype=np.float64).copy()  # an __array__ may lend what it keeps
     if pooled or copy.shape != cells or not ((copy >= 0) & (copy <= math.sqrt(cells[0]))).all():
         raise InvalidInput(
             f"weights need a number from 0 to sqrt(columns) for each of {cells} cells, and votes "
@@ -734,10 +736,10 @@ def _weighed(values: list[Doubles], cuts: Doubles, weights: Doubles, bits: int) 
         for edges, column in zip(cuts, values, strict=True)
     ]
     votes = [weight[cell] for weight, cell in zip(weights, filled, strict=True)]
-    margin = kernels.margin_of_safety(columns, bits)
-    with np.errstate(divide="ignore"):
-        shrunk = np.minimum(1.0, math.sqrt(columns) / _lengths(np.array(votes).T)) * (1 - margin)
-    steps = [np.floor(vote * shrunk * 2.0**bits) for vote in votes]
+    room = max(0.0, 1 - kernels.margin_of_safety(columns, bits))
+    with np.errstate(all="ignore"):
+        shrunk = np.minimum(1.0, math.sqrt(columns) / _lengths(np.array(votes).T)) * room
+        steps = [np.floor(vote * shrunk * 2.0**bits) for vote in votes]
     return np.array(
         [
             np.bincount(cell, weights=step, minlength=cells)
