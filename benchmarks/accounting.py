@@ -9,7 +9,6 @@ modules, the noise of many rounds on batches of rows, a closed form.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -41,9 +40,7 @@ LIMITS = {
 
 def imported(module: str) -> float:
     """Seconds of a first import beside numpy."""
-    code = IMPORTED.format(module=module)
-    command = [sys.executable, "-c", code]
-    return float(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    return float(in_a_process("-c", IMPORTED.format(module=module)))
 
 
 def measured() -> dict[str, float]:

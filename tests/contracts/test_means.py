@@ -543,13 +543,10 @@ def test_moments_attain_their_bound() -> None:
 EDGES = [-HUGE, -1.0, 0.0, TINY, 1.0, 1e200]
 
 
-@pytest.mark.parametrize("own", [False, True])
-@pytest.mark.parametrize("pooled", [False, True])
-@pytest.mark.parametrize("columns", [[0], [0, 3], [4, -1, 2], list(range(D))])
-@pytest.mark.parametrize("storage", STORAGES)
-def test_histogram(storage: str, columns: list[int], pooled: bool, own: bool) -> None:
-    """Of common edges, or of each column's own: they cost the same."""
-    edges = np.outer(1.0 + np.arange(len(columns)) / 8, EDGES) if own else EDGES
+def attained(
+    columns: list[int], storage: str, edges: Any = EDGES, **options: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """How much of its bounds a histogram attains, where a record is replaced and emptied."""
     worst, worst_emptied = np.zeros(3), np.zeros(3)
     rows = [*adversarial_rows(D), (np.full(D, -5.0), -5.0), (np.full(D, 5.0), 5.0)]
     for t in range(len(rows)):
@@ -557,12 +554,24 @@ def test_histogram(storage: str, columns: list[int], pooled: bool, own: bool) ->
         X, y = X0.copy(), Y0.copy()
         X[row], y[row] = rows[-1]
         sets = neighbours(X, y, row, *rows[t], storage)
-        full, other, empty = (batch(*s).histogram(columns, edges, pooled) for s in sets)
+        full, other, empty = (batch(*s).histogram(columns, edges, **options) for s in sets)
         r = ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
         worst = np.maximum(worst, r)
         if -1 in columns:
             r = ratios(Pair(integers(full), integers(empty), full.sensitivity.radius))
             worst_emptied = np.maximum(worst_emptied, r)
+            assert all(a >= b for a, b in zip(integers(full), integers(empty), strict=True))
+    return worst, worst_emptied
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("columns", [[0], [0, 3], [4, -1, 2], list(range(D))])
+@pytest.mark.parametrize("storage", STORAGES)
+def test_histogram(storage: str, columns: list[int], pooled: bool, own: bool) -> None:
+    """Of common edges, or of each column's own: they cost the same."""
+    edges = np.outer(1.0 + np.arange(len(columns)) / 8, EDGES) if own else EDGES
+    worst, worst_emptied = attained(columns, storage, edges, pooled=pooled)
     assert worst.min() >= 0.999
     if -1 in columns:
         assert worst_emptied.min() >= 0.999
@@ -593,32 +602,11 @@ def weighings(columns: int) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def weighed(
-    columns: list[int], weights: np.ndarray, storage: str = "float64"
-) -> tuple[np.ndarray, np.ndarray]:
-    """How much of its bounds a weighted histogram attains, replaced and emptied."""
-    worst, worst_emptied = np.zeros(3), np.zeros(3)
-    rows = [*adversarial_rows(D), (np.full(D, -5.0), -5.0), (np.full(D, 5.0), 5.0)]
-    for t in range(len(rows)):
-        row = t % (N - 4)
-        X, y = X0.copy(), Y0.copy()
-        X[row], y[row] = rows[-1]
-        sets = neighbours(X, y, row, *rows[t], storage)
-        full, other, empty = (batch(*s).histogram(columns, EDGES, weights=weights) for s in sets)
-        r = ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
-        worst = np.maximum(worst, r)
-        if -1 in columns:
-            r = ratios(Pair(integers(full), integers(empty), full.sensitivity.radius))
-            worst_emptied = np.maximum(worst_emptied, r)
-            assert all(a >= b for a, b in zip(integers(full), integers(empty), strict=True))
-    return worst, worst_emptied
-
-
 @pytest.mark.parametrize("name", weighings(1))
 @pytest.mark.parametrize("columns", [[0], [0, 3], [4, -1, 2], [*range(D), -1]])
 @pytest.mark.parametrize("storage", STORAGES)
 def test_weighted_histogram(storage: str, columns: list[int], name: str) -> None:
-    worst, emptied = weighed(columns, weighings(len(columns))[name], storage)
+    worst, emptied = attained(columns, storage, weights=weighings(len(columns))[name])
     if name in ("ones", "largest"):  # as long as may be, in all columns
         assert worst[:2].min() >= 0.999
     if name == "spike":  # all of it in one cell
@@ -691,20 +679,20 @@ def test_weights_that_are_tiny_raise_nothing_that_tells_of_a_record() -> None:
 def test_weights_that_are_not_shrunk_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_module, "_lengths", lambda votes: np.full(len(votes), 1e-9))
     with pytest.raises(AssertionError, match="l2"):
-        weighed([0, 3, 4], weighings(3)["largest"])
+        attained([0, 3, 4], "float64", weights=weighings(3)["largest"])
 
 
 def test_weights_of_which_one_is_not_measured_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = batch_module._lengths
     monkeypatch.setattr(batch_module, "_lengths", lambda votes: honest(votes[:, :-1]))
     with pytest.raises(AssertionError, match="l2"):
-        weighed([0, 3, 4], weighings(3)["largest"])
+        attained([0, 3, 4], "float64", weights=weighings(3)["largest"])
 
 
 def test_weights_that_are_rounded_up_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "margin_of_safety", lambda size, bits: -(2.0**-30))
     with pytest.raises(AssertionError, match="l2"):
-        weighed([0, 3, 4], weighings(3)["largest"])
+        attained([0, 3, 4], "float64", weights=weighings(3)["largest"])
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

@@ -217,19 +217,18 @@ class Batch:
             valid = np.isfinite(z).all(axis=1)
             if -1 in columns:
                 valid &= np.isfinite(y)
+            asked = [y if column == -1 else z[:, column] for column in columns]
             if public is not None:
-                found = [y[valid] if column == -1 else z[valid, column] for column in columns]
-                sums[0] += _weighed(found, cuts, public, bits)
+                sums[0] += _weighed([values[valid] for values in asked], cuts, public, bits)
                 return
-            for c, column in enumerate(columns):
+            for c, values in enumerate(asked):
                 counted = valid if voters is None else valid & (labels == c)
-                values = (y if column == -1 else z[:, column])[counted]
-                sums[0, c, :] += _counts(values, cuts[c])
+                sums[0, c, :] += _counts(values[counted], cuts[c]) * 2.0**bits
 
         most = BLOCK_ROWS if public is None else _weighed_at_once(len(columns))
         counts = self._sweep(block, 1, cells, -1 in columns, voters, most)
         counts = counts.sum(axis=1) if pooled else counts.reshape(1, -1)
-        return self._answer(counts[0] << (0 if public is not None else bits), answer)
+        return self._answer(counts[0], answer)
 
     def derivative_norms(self, loss: Loss, w: ArrayLike, edges: ArrayLike) -> Sensitive:
         """Counts of the l2 norms of the records' gradients in their margins at w.
@@ -731,21 +730,17 @@ def _weighed(values: list[Doubles], cuts: Doubles, weights: Doubles, bits: int) 
     and their root have a relative error below (columns + 4) 2^-53, and the margin is larger.
     """
     columns, cells = weights.shape
-    filled = [
-        np.searchsorted(edges, column, side="right")
-        for edges, column in zip(cuts, values, strict=True)
-    ]
-    votes = [weight[cell] for weight, cell in zip(weights, filled, strict=True)]
+    filled = np.array(
+        [np.searchsorted(*pair, side="right") for pair in zip(cuts, values, strict=True)]
+    )
+    votes = np.take_along_axis(weights, filled, axis=1)
     room = max(0.0, 1 - kernels.margin_of_safety(columns, bits))
     with np.errstate(all="ignore"):
-        shrunk = np.minimum(1.0, math.sqrt(columns) / _lengths(np.array(votes).T)) * room
-        steps = [np.floor(vote * shrunk * 2.0**bits) for vote in votes]
-    return np.array(
-        [
-            np.bincount(cell, weights=step, minlength=cells)
-            for cell, step in zip(filled, steps, strict=True)
-        ]
-    )
+        shrunk = np.minimum(1.0, math.sqrt(columns) / _lengths(votes.T)) * room
+        steps = np.floor(votes * shrunk * 2.0**bits)
+    places = filled + cells * np.arange(columns)[:, None]
+    sums: Doubles = np.bincount(places.ravel(), weights=steps.ravel(), minlength=weights.size)
+    return sums.reshape(weights.shape)
 
 
 @dataclass(frozen=True)
