@@ -739,8 +739,8 @@ def _weighed(values: list[Doubles], cuts: Doubles, weights: Doubles, bits: int) 
         shrunk = np.minimum(1.0, math.sqrt(columns) / _lengths(votes.T)) * room
         steps = np.floor(votes * shrunk * 2.0**bits)
     places = filled + cells * np.arange(columns)[:, None]
-    sums: Doubles = np.bincount(places.ravel(), weights=steps.ravel(), minlength=weights.size)
-    return sums.reshape(weights.shape)
+    sums = np.bincount(places.ravel(), weights=steps.ravel(), minlength=weights.size)
+    return np.asarray(sums, dtype=np.float64).reshape(weights.shape)
 
 
 @dataclass(frozen=True)
