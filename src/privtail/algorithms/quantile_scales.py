@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privtail.algorithms.comparison import ENOUGH
 from privtail.algorithms.histogram import COARSE, FINE, POWERS, described
+from privtail.algorithms.level import surely
 from privtail.algorithms.scales import Scales
 from privtail.losses import LABELS, Targets
 from privtail.trusted.batch import Batch
@@ -61,6 +62,12 @@ ROOM = 1.5
 
 ZEROS = 4.0
 """Zeros take about one part of a record's votes in so many, where most values are zero."""
+
+OUTSTANDING = 3.0
+"""Cells in which all columns stand so many deviations above zero tell how far rows were shrunk."""
+
+UNSURE = 2.0
+"""Rows were shrunk if what is missing of them is more than so many deviations of the noise."""
 
 _TARGET = (-1,)
 
@@ -245,7 +252,7 @@ class _Sight:
         self._edges = np.tile(POWERS.edges, (count, 1))
         self._middles, self._halves = np.zeros(count), np.ones(count)
         self._closer, self._hidden = (np.zeros(count, dtype=np.bool_) for _ in range(2))
-        self._sums, self._squares = np.zeros((2, count, len(POWERS.edges) + 1))
+        self._sums, self._squares, self._plain = np.zeros((3, count, len(POWERS.edges) + 1))
         self.found, self._first, self._coarser = (Scales.declared(count) for _ in range(3))
 
     def of_features(self, narrow: bool) -> Scales:
@@ -276,6 +283,9 @@ class _Sight:
             self._columns, edges, look.pooled, weights if look.weighted else None
         )
         shown = answer.release(look.noise(self._problem)).reshape(weights.shape)
+        if not self._squares.any():
+            self._plain = shown
+        weights = self._counted(weights, shown)
         self._sums += weights * shown
         self._squares += weights**2
         stds = look.std / np.sqrt(self._squares)
@@ -309,6 +319,22 @@ class _Sight:
             weights[far, zero] = math.sqrt(light)
             weights *= math.sqrt(columns / (filled + light * empty))
         return weights
+
+    def _counted(self, weights: Doubles, shown: Doubles) -> Doubles:
+        """What values did count, given their ``weights`` and what these have ``shown``.
+
+        Less, where rows that are full are beside empty ones: they were shrunk. The first look tells
+        by how much, for in it none was.
+        """
+        far, std = ~self._closer, self._look.std * math.sqrt(2 * float((~self._closer).sum()))
+        heavy = far[:, None] & (weights > 1)
+        cells = heavy.any(axis=0) & ((self._plain + shown)[far].sum(axis=0) > OUTSTANDING * std)
+        due, seen = (float(x[far][:, cells].sum()) for x in (self._plain, shown / weights))
+        if not due > seen > 0:
+            return weights
+        unsure = UNSURE * std * math.sqrt(float(cells.sum())) / seen
+        times = 1 + (due / seen - 1) * surely(due / seen - 1, unsure)
+        return np.where(heavy, np.maximum(weights / times, 1.0), weights)
 
     def _described(self, stds: Doubles) -> Scales:
         """What all looks through the present windows say, in units of these."""

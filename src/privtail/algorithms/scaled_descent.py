@@ -24,7 +24,13 @@ from privtail.algorithms.result import Result
 from privtail.algorithms.scales import BEYOND
 from privtail.algorithms.screening import Screening, of_chosen
 from privtail.algorithms.sizes import Sizes
-from privtail.algorithms.standardized import Standard, tempered, unproven, without_slopes
+from privtail.algorithms.standardized import (
+    Standard,
+    tempered,
+    unbelieved,
+    unproven,
+    without_slopes,
+)
 from privtail.algorithms.stretch import Stretch, plenty
 from privtail.domains import Domain, Unconstrained, of_slopes, require
 from privtail.losses import (
@@ -252,10 +258,13 @@ class ScaledDescent:
         known = self._numbers(problem) or self._labels or start is not None or not standard.seen
         constant = without_slopes(begin if known else w, problem)
         unit = standard.deviation if unclipped else standard.unit
+        price = self._comparison(multiplier, problem)
         verdict = self._sure.run(  # 8
-            curator, loss, w, constant, unit, self._comparison(multiplier, problem),
+            curator, loss, w, constant, unit, price,
             math.sqrt(sizes.mean_square()) if unclipped else 0.0,
         )  # fmt: skip
+        believed = self._sure.believed(verdict, loss, constant, price, problem)
+        noise = noise + unbelieved(w, believed, problem)
         far = max(unit, standard.deviation, standard.tail / FAR)
         harmful = self.targets == "real" and Harm().run(
             curator, w, constant, far, self._harm(multiplier, problem)
@@ -264,10 +273,10 @@ class ScaledDescent:
         stated = standard.stated(noise, selected=self.sparsity is not None)
         missing = fewer(round(sizes.part * problem.n), problem.n, FILL)
         return Result(
-            standard.raw(constant if doubts else w, problem), self.steps, multiplier,
+            standard.raw(constant if doubts else believed * w, problem), self.steps, multiplier,
             unit=standard.unit, scales=standard.scales,
             noise=np.zeros(problem.d) if doubts else stated,
-            notes=(*(doubts or unproven(verdict)), *missing),
+            notes=(*(doubts or unproven(verdict, believed)), *missing),
             threshold=loss.threshold if isinstance(loss, HuberLoss) else None,
         )  # fmt: skip
 

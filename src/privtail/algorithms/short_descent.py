@@ -18,7 +18,7 @@ from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result
 from privtail.algorithms.scales import BEYOND, Scales
 from privtail.algorithms.screening import Columns, Screening, of_chosen
-from privtail.algorithms.standardized import Standard, unproven, without_slopes
+from privtail.algorithms.standardized import Standard, unbelieved, unproven, without_slopes
 from privtail.algorithms.thresholding import apart, probabilities, shrunk
 from privtail.domains import Domain, require
 from privtail.losses import (
@@ -218,15 +218,16 @@ class ShortDescent:
             w = level.run(curator, loss, w, WIDE * unit, doubt=UNSURE)
         if not self._labels and not least and standard.seen:
             constant = without_slopes(w, problem)
-        verdict = self._compared.run(  # 5
-            curator, loss, w, constant, FAIR * unit, self._comparison(multiplier)
-        )
+        price = self._comparison(multiplier)
+        verdict = self._compared.run(curator, loss, w, constant, FAIR * unit, price)  # 5
+        believed = self._compared.believed(verdict, loss, constant, price, problem)
         doubts = standard.doubts(verdict.keeps and standard.resolved)
+        noise = noise + unbelieved(w, believed, problem)
         stated = standard.stated(noise, selected=self.sparsity is not None)
         return Result(
-            standard.raw(constant if doubts else w, problem), self.steps, multiplier,
-            unit=unit, scales=standard.scales,
-            noise=np.zeros(problem.d) if doubts else stated, notes=doubts or unproven(verdict),
+            standard.raw(constant if doubts else believed * w, problem), self.steps, multiplier,
+            unit=unit, scales=standard.scales, noise=np.zeros(problem.d) if doubts else stated,
+            notes=doubts or unproven(verdict, believed),
         )  # fmt: skip
 
     def _centred(self, curator: Curator, found: Scales, multiplier: float) -> Scales:

@@ -44,6 +44,11 @@ UNPROVEN = (
     "Whether the records gain from the slopes does not show beyond the noise. They are kept, since "
     "it is likely, or since a constant is no better than a coin where labels are equally frequent."
 )
+MODEST = (
+    "How much of the labels the model tells does not show beyond the noise: margins are {:.2g} of "
+    "what the slopes say, so that probabilities are near those of a coin. The labels that it "
+    "predicts are the same."
+)
 HARMFUL = (
     "With slopes some records are missed by far, and not with a constant: all slopes are zero, the "
     "model is a private constant. So it is with a code for missing values (-999), or where a few "
@@ -57,9 +62,10 @@ FARTHEST = 5.0
 """The farthest value that showed counts for a deviation so many times shorter."""
 
 
-def unproven(verdict: Verdict) -> tuple[str, ...]:
-    """What is to be said of a model that is kept."""
-    return (UNPROVEN,) * (verdict is Verdict.UNSURE)
+def unproven(verdict: Verdict, believed: float = 1.0) -> tuple[str, ...]:
+    """What is to be said of a model that is kept, with a part of its margins."""
+    modest = (MODEST.format(believed),) * (believed < 1)
+    return (UNPROVEN,) * (verdict is Verdict.UNSURE) + modest
 
 
 @dataclass(frozen=True)
@@ -275,6 +281,11 @@ def without_slopes(w: Doubles, problem: Problem) -> Doubles:
     constant = w.copy()
     constant[: problem.d] = 0.0
     return constant
+
+
+def unbelieved(w: Doubles, believed: float, problem: Problem) -> Doubles:
+    """(d,) what slopes lose that keep a part of their margins: it may have been no noise."""
+    return np.asarray((1 - believed) * np.abs(w[: problem.d]).max(axis=1))
 
 
 def _priced(multiplier: float, plan: Plan, share: float) -> float:
