@@ -445,6 +445,29 @@ class WrongLabel(_Score):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OddsAgainst(_Score):
+    """Odds that margins give against the label that a record has: (1 - p) / p, as derivatives.
+
+    Their log is the margin with a sign, if there is one.
+    """
+
+    outputs: int = 1
+
+    name: ClassVar[str] = "odds against"
+    targets: ClassVar[Targets] = "class"
+
+    def values(self, margins: Array, y: Array) -> Array:
+        plain = LogisticLoss() if self.outputs == 1 else MultinomialLoss(classes=self.outputs)
+        with np.errstate(all="ignore"):
+            return np.asarray(np.expm1(plain.values(margins, y)))
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        odds = np.zeros_like(margins)
+        odds[:, 0] = self.values(margins, y)
+        return odds
+
+
+@dataclass(frozen=True, kw_only=True)
 class PredictedCount(_Score):
     """`PoissonLoss` of what is predicted, exp(``highest``) at most: a score, as `WrongLabel`."""
 

@@ -126,26 +126,6 @@ def test_the_more_one_label_leads_the_surer_a_gain_must_be():
     assert np.mean(weighted) < 0.15
 
 
-def believed(verdict, share, multiplier, loss=None):
-    """The part of margins that is kept, where so large a ``share`` has label 1."""
-    constant = np.array([[0.0], [np.log(share / (1 - share))]])
-    problem = Problem(n=400, d=1, intercept=True)
-    return Comparison(targets="class").believed(
-        verdict, loss or LogisticLoss(), constant, multiplier, problem
-    )
-
-
-def test_margins_are_what_noise_leaves_of_the_gain():
-    """Noise of a gain is multiplier / 400: where it hides all gains there are, as in .2."""
-    assert believed(Verdict.BETTER, 0.5, 2.0) == 1
-    assert believed(Verdict.UNSURE, 0.5, 2.0) == pytest.approx(0.04 / (0.04 + 0.005**2))
-    for verdict in (Verdict.BETTER, Verdict.UNSURE):
-        assert believed(verdict, 0.5, 200.0) == pytest.approx(0.04 / (0.04 + 0.5**2))
-    assert believed(Verdict.UNSURE, 0.7, 200.0) == 1
-    weighted = WeightedLoss(loss=LogisticLoss(), weights=(1.0, 1.0))
-    assert believed(Verdict.UNSURE, 0.5, 200.0, weighted) == 1
-
-
 @pytest.mark.parametrize("targets", ["real", "binary", "class", "count"])
 def test_what_it_releases_is_what_it_planned(targets):
     problem = Problem(n=1_000, d=2, outputs=3 if targets == "class" else 1, intercept=True)

@@ -214,6 +214,7 @@ def test_without_a_selection_there_is_a_metric():
         ("gradient", 101, 48),
         ("improvement", 1, 1),
         ("improvement", 1, 1),
+        ("derivative norms", 25, 1),
     ]
 
 

@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtail.errors import InvalidInput
-from privtail.losses import CustomLoss, GeneralLoss, MultinomialLoss, SquaredLoss
+from privtail.losses import CustomLoss, GeneralLoss, MultinomialLoss, OddsAgainst, SquaredLoss
 from privtail.trusted import batch as batch_module
 from privtail.trusted import kernels, means
 from privtail.trusted.budget import Budget
@@ -482,6 +482,7 @@ def test_no_question_warns_of_a_record(storage: str, outputs: int) -> None:
             b.scores(loss, [w, -w], BoundedMean(1e-9))
             b.improvement(loss, w, -w, ClampedMean(1e-9))
             b.derivative_norms(loss, w, EDGES)
+        b.derivative_norms(OddsAgainst(outputs=outputs), w, [0.0, 1.0, 1e200])
         b.moments(1e-9, target=True)
         b.histogram([0, -1], EDGES)
         for weights in weighings(2).values():

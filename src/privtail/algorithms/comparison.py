@@ -59,9 +59,6 @@ There 55 of a hundred records have it. With less there is little to spoil.
 FAINT = 0.125
 """Gains of labels that are all as frequent are clamped here: small margins must be seen."""
 
-GAINS = 0.2
-"""Models of two labels that are equally frequent are right so much more often than a coin."""
-
 SERIOUS = 0.1
 """A loss of this part of a typical loss must be seen, however few records it comes from."""
 
@@ -149,22 +146,6 @@ class Comparison:
         if not kept:
             return Verdict.NOT_BETTER
         return Verdict.BETTER if best > BEYOND_NOISE else Verdict.UNSURE
-
-    def believed(
-        self, verdict: Verdict, loss: Loss, constant: Doubles, multiplier: float, problem: Problem
-    ) -> float:
-        """Part of its margins that a model of labels keeps: what noise leaves of its gain.
-
-        1 but where a constant is no better than a coin, so that models are kept whose gain does not
-        show: a gain that is `GAINS` among models is likely this part of what is seen of it. The
-        label that it predicts remains, and its probabilities are those of what is known.
-        """
-        if not self._labels or _needed(loss, constant[problem.d :]) > 0:
-            return 1.0
-        deviation = self._event(multiplier, problem).std
-        if verdict is Verdict.BETTER and BEYOND_NOISE * deviation < HIDDEN:
-            return 1.0
-        return GAINS**2 / (GAINS**2 + deviation**2)
 
     @staticmethod
     def _event(multiplier: float, problem: Problem) -> Event:

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 
 from privtail.algorithms.averaged_descent import AveragedDescent
 from privtail.algorithms.comparison import ENOUGH, Comparison, lead, no_finer
+from privtail.algorithms.confidence import Confidence
 from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
 from privtail.algorithms.harm import FAR, Harm
@@ -118,7 +119,8 @@ class ScaledDescent:
        noise would be seen; where noise is large, as far as it is none.
     8. Does the mean loss gain from the slopes? If that is not likely, or if it loses where
        records are far off (`Comparison`), or if some numbers are missed by far (`Harm`), or if the
-       target was not found, shrink to the private constant.
+       target was not found, shrink to the private constant. Of labels, margins become as long as
+       the model is right (`Confidence`).
 
     Where the largest share of stage 1 would not find a numeric target, there is a `Constant` and no
     more.
@@ -141,10 +143,10 @@ class ScaledDescent:
     squares : whether the loss is that of squares.
     sparsity : how many features may be used; None for all.
     scale_share, selection_share, moment_share, size_share, level_share, comparison_share,
-    harm_share : parts of the descent's variance budget for stages 1 (each look at the scales; the
-        selection), 3, 5, 2 and 7 (each; a `Stretch` as much again), and 8 (each gain, of numbers
-        more, with fewer features than `MANY_ENOUGH`; harm); they take less where less is enough,
-        harm more where not.
+    confidence_share, harm_share : parts of the descent's variance budget for stages 1 (each look at
+        the scales; the selection), 3, 5, 2 and 7 (each; a `Stretch` as much again), and 8 (each
+        gain, of numbers more, with fewer features than `MANY_ENOUGH`; margins of labels; harm);
+        they take less where less is enough, harm more where not.
 
     **Privacy.** Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
     (target or labels, sizes), second moments of rows of length R, sqrt 2 R^2/n; ``steps`` gradients
@@ -166,6 +168,7 @@ class ScaledDescent:
     size_share: float = 0.05
     level_share: float = 0.05
     comparison_share: float = 0.05
+    confidence_share: float = 0.02
     harm_share: float = 0.02
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
@@ -188,6 +191,7 @@ class ScaledDescent:
             self._stretch(multiplier).plan(problem) if self._short(multiplier, problem) else (),
             self._end(multiplier).plan(problem) if self._least(problem) else (),
             self._sure.plan(self._comparison(multiplier, problem), problem),
+            self._confidence(multiplier, problem).plan(problem) if self._labels else (),
             Harm().plan(self._harm(multiplier, problem), problem) if self.targets == "real" else (),
         )
         return tuple(r for r in plan if r.times)
@@ -263,7 +267,7 @@ class ScaledDescent:
             curator, loss, w, constant, unit, price,
             math.sqrt(sizes.mean_square()) if unclipped else 0.0,
         )  # fmt: skip
-        believed = self._sure.believed(verdict, loss, constant, price, problem)
+        believed = self._believed(curator, loss, w, multiplier)
         noise = noise + unbelieved(w, believed, problem)
         far = max(unit, standard.deviation, standard.tail / FAR)
         harmful = self.targets == "real" and Harm().run(
@@ -340,6 +344,16 @@ class ScaledDescent:
 
     def _comparison(self, multiplier: float, problem: Problem) -> float:
         return self._price(self._gain_share(problem), multiplier).multiplier
+
+    def _believed(self, curator: Curator, loss: Loss, w: Doubles, multiplier: float) -> float:
+        """Part of its margins that a model keeps: of labels, with which it is as sure as right."""
+        if not self._labels:
+            return 1.0
+        return self._confidence(multiplier, curator.problem).run(curator, loss, w)
+
+    def _confidence(self, multiplier: float, problem: Problem) -> Confidence:
+        price = self._price(2 * self.confidence_share, multiplier).multiplier
+        return Confidence.priced(price, problem)
 
     def _harm(self, multiplier: float, problem: Problem) -> float:
         """Noise of stage 8's look for harm: the usual share, or more where that is blunt."""

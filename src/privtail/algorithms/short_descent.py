@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.comparison import Comparison
+from privtail.algorithms.confidence import Confidence
 from privtail.algorithms.frequencies import Frequencies, of_labels, sharp, sharpest
 from privtail.algorithms.level import Level, tiny_features
 from privtail.algorithms.metric import SHORT, Metric
@@ -112,7 +113,8 @@ class ShortDescent:
        Without a selection slopes then shrink by how likely they are noise (`probabilities`). Of a
        target whose scale was not found no slopes are kept: the steps close in on it instead.
     4. For squares: the intercept is a mean of the residuals.
-    5. Does the mean loss gain from the slopes? If not, the private constant (`Comparison`).
+    5. Does the mean loss gain from the slopes? If not, the private constant (`Comparison`). Of
+       labels, margins become as long as the model is right (`Confidence`).
 
     Not from a paper. Where noise is small beside what so many features may carry, or so large that
     most of the budget goes to a constant, ``fine`` is run instead; both count noise alike.
@@ -124,9 +126,10 @@ class ShortDescent:
     steps : gradient releases; together they cost the same, however many they are.
     targets, squares : as in `ScaledDescent`.
     scale_share, centre_share, level_share, selection_share, count_share, moment_share,
-    descent_share, comparison_share : what the stages cost, in ``UNIT`` gradients; scales are bought
-        twice with a selection (of all, of the selected), a level twice, centres `CENTRINGS` times,
-        a comparison too; counts of labels take less where less is enough.
+    descent_share, comparison_share, confidence_share : what the stages cost, in ``UNIT`` gradients;
+        scales are bought twice with a selection (of all, of the selected), a level twice, centres
+        `CENTRINGS` times, a comparison too; counts of labels, and what margins told, take less
+        where less is enough.
 
     **Privacy.** Gaussian releases of histograms, of second moments, of ``steps`` mean gradients and
     of single numbers, and one noisy top-k or two, whose picks have the same noise; composition of
@@ -148,6 +151,7 @@ class ShortDescent:
     moment_share: float = 0.05
     descent_share: float = 0.6
     comparison_share: float = 0.07
+    confidence_share: float = 0.02
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
@@ -165,6 +169,7 @@ class ShortDescent:
             self._descended(multiplier, problem),
             level if least else (),
             self._compared.plan(self._comparison(multiplier), problem),
+            self._confidence(multiplier, problem).plan(problem) if self._labels else (),
         )
 
     def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
@@ -220,7 +225,7 @@ class ShortDescent:
             constant = without_slopes(w, problem)
         price = self._comparison(multiplier)
         verdict = self._compared.run(curator, loss, w, constant, FAIR * unit, price)  # 5
-        believed = self._compared.believed(verdict, loss, constant, price, problem)
+        believed = self._believed(curator, loss, w, multiplier)
         doubts = standard.doubts(verdict.keeps and standard.resolved)
         noise = noise + unbelieved(w, believed, problem)
         stated = standard.stated(noise, selected=self.sparsity is not None)
@@ -401,6 +406,16 @@ class ShortDescent:
 
     def _comparison(self, multiplier: float) -> float:
         return self._price(self.comparison_share, multiplier).multiplier
+
+    def _believed(self, curator: Curator, loss: Loss, w: Doubles, multiplier: float) -> float:
+        """Part of its margins that a model keeps: of labels, with which it is as sure as right."""
+        if not self._labels:
+            return 1.0
+        return self._confidence(multiplier, curator.problem).run(curator, loss, w)
+
+    def _confidence(self, multiplier: float, problem: Problem) -> Confidence:
+        price = self._price(2 * self.confidence_share, multiplier).multiplier
+        return Confidence.priced(price, problem)
 
     def _frequencies(self, multiplier: float, problem: Problem) -> Frequencies:
         return Frequencies.priced(self._comparison(multiplier), self._counting(multiplier), problem)

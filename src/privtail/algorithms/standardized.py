@@ -45,15 +45,17 @@ UNPROVEN = (
     "it is likely, or since a constant is no better than a coin where labels are equally frequent."
 )
 MODEST = (
-    "How much of the labels the model tells does not show beyond the noise: margins are {:.2g} of "
-    "what the slopes say, so that probabilities are near those of a coin. The labels that it "
-    "predicts are the same."
+    "The model was surer of its labels than it is right, or noise hides how sure it may be: its "
+    "margins are {:.2g} of what the slopes said. The labels that it predicts are the same."
 )
 HARMFUL = (
     "With slopes some records are missed by far, and not with a constant: all slopes are zero, the "
     "model is a private constant. So it is with a code for missing values (-999), or where a few "
     "values of a feature are huge: take the code out, or take logarithms."
 )
+
+LENGTHY = 0.5
+"""Margins of labels of which less is kept are spoken of."""
 
 HEAVIER = 1.5
 """A feature whose tails reach so many times farther than is usual counts in larger units."""
@@ -64,7 +66,7 @@ FARTHEST = 5.0
 
 def unproven(verdict: Verdict, believed: float = 1.0) -> tuple[str, ...]:
     """What is to be said of a model that is kept, with a part of its margins."""
-    modest = (MODEST.format(believed),) * (believed < 1)
+    modest = (MODEST.format(believed),) * (believed < LENGTHY)
     return (UNPROVEN,) * (verdict is Verdict.UNSURE) + modest
 
 
