@@ -59,16 +59,19 @@ def _run(asked: argparse.Namespace, most: float = math.inf) -> None:
         m for m in methods.METHODS
         if not asked.methods or m.name in asked.methods or m.kind in asked.methods
     ]  # fmt: skip
+    there = [
+        p for p in problems.problems()
+        if (asked.problems in p.name or asked.problems == p.group) and p.n <= most
+    ]  # fmt: skip
+    if not chosen or not there:
+        names = methods.METHODS if not chosen else problems.problems()
+        raise SystemExit(f"Nothing is called so. There are: {'; '.join(x.name for x in names)}.")
     for method in chosen:
         if said := methods.missing(method):
             print(f"skipped {said}")
         if asked.again:
             runner.path_of(method.name, asked.results).unlink(missing_ok=True)
     chosen = [m for m in chosen if not methods.missing(m)]
-    there = [
-        p for p in problems.problems()
-        if (asked.problems in p.name or asked.problems == p.group) and p.n <= most
-    ]  # fmt: skip
     for problem in there:
         if not problems.here(problem):
             print(f"skipped {problem.name}: its table is not here (privtail data)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ class Confidence:
     noise: GaussianNoise
 
     @classmethod
-    def priced(cls, multiplier: float, problem: Problem) -> Confidence:
+    def priced(cls, multiplier: float, problem: Problem) -> Self:
         """With a noise multiplier, or with more where that is `ENOUGH`."""
         return cls(no_finer(multiplier, problem, ENOUGH))
 
@@ -75,9 +76,9 @@ class Confidence:
             .release(self.noise)
         )
         std, n = self._event(curator.problem).std, curator.problem.n
-        kept = Histogram(counts, CELLS, std).above_noise(n)
         if not std:
             return 1.0
+        kept = Histogram(counts, CELLS, std).above_noise(n)
         if not kept.any():
             return HIDDEN
         deviation = std * math.sqrt(np.count_nonzero(kept)) / (2 * n)
