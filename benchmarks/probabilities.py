@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import log_loss
 
 from privtail.errors import NoiseWarning
 from privtail.linear_model import DPLogisticRegression
@@ -55,12 +56,8 @@ def fitted(number: int) -> tuple[float, float]:
     ).fit(X[:n], y[:n])
     p, often, tested = model.predict_proba(X[n:])[:, 1], y[:n].mean(), y[n:]
     wrong = np.mean((p > 0.5) != tested) / min(often, 1 - often)
-    return _log_loss(p, tested) / _log_loss(np.full(TESTED, often), tested), float(wrong)
-
-
-def _log_loss(p: Doubles, y: Doubles) -> float:
-    p = np.clip(p, 1e-12, 1 - 1e-12)
-    return -float(np.mean(np.where(y == 1, np.log(p), np.log(1 - p))))
+    lost = log_loss(tested, p) / log_loss(tested, np.full(TESTED, often))
+    return float(lost), float(wrong)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from scipy.special import log_expit
 
 from privtail.algorithms.comparison import no_finer
 from privtail.algorithms.histogram import Cells, Histogram
-from privtail.losses import Loss, OddsAgainst, WeightedLoss
+from privtail.losses import LABELS, Loss, OddsAgainst, Targets, WeightedLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -56,18 +56,21 @@ class Confidence:
     """
 
     noise: GaussianNoise
+    targets: Targets = "class"
 
     @classmethod
-    def priced(cls, multiplier: float, problem: Problem) -> Self:
-        """With a noise multiplier, or with more where that is `ENOUGH`."""
-        return cls(no_finer(multiplier, problem, ENOUGH))
+    def priced(cls, noise: GaussianNoise, targets: Targets, problem: Problem) -> Self:
+        """With this noise, or with more where that is `ENOUGH`."""
+        return cls(no_finer(noise.multiplier, problem, ENOUGH), targets)
 
     def plan(self, problem: Problem) -> Plan:
-        """One histogram."""
-        return (Round(events=(self._event(problem),)),)
+        """One histogram, of labels."""
+        return (Round(events=(self._event(problem),)),) if self.targets in LABELS else ()
 
     def run(self, curator: Curator, loss: Loss, w: Doubles) -> float:
-        """In (0, 1]; 1 without noise."""
+        """In (0, 1]; 1 without noise, and of what is no label."""
+        if self.targets not in LABELS:
+            return 1.0
         plain = loss.loss if isinstance(loss, WeightedLoss) else loss
         odds = np.exp(CELLS.edges)
         counts = (

@@ -191,7 +191,7 @@ class ScaledDescent:
             self._stretch(multiplier).plan(problem) if self._short(multiplier, problem) else (),
             self._end(multiplier).plan(problem) if self._least(problem) else (),
             self._sure.plan(self._comparison(multiplier, problem), problem),
-            self._confidence(multiplier, problem).plan(problem) if self._labels else (),
+            self._confidence(multiplier, problem).plan(problem),
             Harm().plan(self._harm(multiplier, problem), problem) if self.targets == "real" else (),
         )
         return tuple(r for r in plan if r.times)
@@ -262,12 +262,11 @@ class ScaledDescent:
         known = self._numbers(problem) or self._labels or start is not None or not standard.seen
         constant = without_slopes(begin if known else w, problem)
         unit = standard.deviation if unclipped else standard.unit
-        price = self._comparison(multiplier, problem)
         verdict = self._sure.run(  # 8
-            curator, loss, w, constant, unit, price,
+            curator, loss, w, constant, unit, self._comparison(multiplier, problem),
             math.sqrt(sizes.mean_square()) if unclipped else 0.0,
         )  # fmt: skip
-        believed = self._believed(curator, loss, w, multiplier)
+        believed = self._confidence(multiplier, problem).run(curator, loss, w)
         noise = noise + unbelieved(w, believed, problem)
         far = max(unit, standard.deviation, standard.tail / FAR)
         harmful = self.targets == "real" and Harm().run(
@@ -345,15 +344,9 @@ class ScaledDescent:
     def _comparison(self, multiplier: float, problem: Problem) -> float:
         return self._price(self._gain_share(problem), multiplier).multiplier
 
-    def _believed(self, curator: Curator, loss: Loss, w: Doubles, multiplier: float) -> float:
-        """Part of its margins that a model keeps: of labels, with which it is as sure as right."""
-        if not self._labels:
-            return 1.0
-        return self._confidence(multiplier, curator.problem).run(curator, loss, w)
-
     def _confidence(self, multiplier: float, problem: Problem) -> Confidence:
-        price = self._price(2 * self.confidence_share, multiplier).multiplier
-        return Confidence.priced(price, problem)
+        price = self._price(2 * self.confidence_share, multiplier)
+        return Confidence.priced(price, self.targets, problem)
 
     def _harm(self, multiplier: float, problem: Problem) -> float:
         """Noise of stage 8's look for harm: the usual share, or more where that is blunt."""

@@ -169,7 +169,7 @@ class ShortDescent:
             self._descended(multiplier, problem),
             level if least else (),
             self._compared.plan(self._comparison(multiplier), problem),
-            self._confidence(multiplier, problem).plan(problem) if self._labels else (),
+            self._confidence(multiplier, problem).plan(problem),
         )
 
     def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
@@ -223,9 +223,10 @@ class ShortDescent:
             w = level.run(curator, loss, w, WIDE * unit, doubt=UNSURE)
         if not self._labels and not least and standard.seen:
             constant = without_slopes(w, problem)
-        price = self._comparison(multiplier)
-        verdict = self._compared.run(curator, loss, w, constant, FAIR * unit, price)  # 5
-        believed = self._believed(curator, loss, w, multiplier)
+        verdict = self._compared.run(  # 5
+            curator, loss, w, constant, FAIR * unit, self._comparison(multiplier)
+        )
+        believed = self._confidence(multiplier, problem).run(curator, loss, w)
         doubts = standard.doubts(verdict.keeps and standard.resolved)
         noise = noise + unbelieved(w, believed, problem)
         stated = standard.stated(noise, selected=self.sparsity is not None)
@@ -407,15 +408,9 @@ class ShortDescent:
     def _comparison(self, multiplier: float) -> float:
         return self._price(self.comparison_share, multiplier).multiplier
 
-    def _believed(self, curator: Curator, loss: Loss, w: Doubles, multiplier: float) -> float:
-        """Part of its margins that a model keeps: of labels, with which it is as sure as right."""
-        if not self._labels:
-            return 1.0
-        return self._confidence(multiplier, curator.problem).run(curator, loss, w)
-
     def _confidence(self, multiplier: float, problem: Problem) -> Confidence:
-        price = self._price(2 * self.confidence_share, multiplier).multiplier
-        return Confidence.priced(price, problem)
+        price = self._price(2 * self.confidence_share, multiplier)
+        return Confidence.priced(price, self.targets, problem)
 
     def _frequencies(self, multiplier: float, problem: Problem) -> Frequencies:
         return Frequencies.priced(self._comparison(multiplier), self._counting(multiplier), problem)
