@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privtail.algorithms.screening import Signs
 from privtail.errors import InvalidInput
 from privtail.losses import CustomLoss, GeneralLoss, MultinomialLoss, OddsAgainst, SquaredLoss
 from privtail.trusted import batch as batch_module
@@ -443,6 +444,136 @@ def test_improvement_needs_a_clamped_range() -> None:
             b.improvement(SquaredLoss(), w, w, mean)
 
 
+REACHES = (0.0, TINY, 1.0, 1e300, math.inf)
+
+
+def check_separations(outputs: int, mean: Any, reach: float, storage: str, use_map: bool) -> None:
+    """Replace and empty one record by every adversarial row."""
+    for value in (0.0, 0.1, HUGE):
+        w = np.full((D + 1, outputs), value)
+        for t, (x_new, y_new) in enumerate(adversarial_rows(D)):
+            sets = neighbours(X0, Y0, t % N, x_new, y_new, storage)
+            full, other, empty = (
+                mapped(batch(*s, intercept=True, outputs=outputs), use_map).separations(
+                    Wild(outputs), w, mean, reach
+                )
+                for s in sets
+            )
+            ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
+            ratios(Pair(integers(full), integers(empty), full.sensitivity.radius))
+
+
+@pytest.mark.parametrize("use_map", [False, True])
+@pytest.mark.parametrize("reach", REACHES)
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_separations(storage: str, reach: float, use_map: bool) -> None:
+    for outputs, threshold in itertools.product((1, 3), (1e-9, 0.5, 1e300)):
+        check_separations(outputs, ClampedMean(threshold), reach, storage, use_map)
+
+
+@pytest.mark.parametrize("reach", REACHES)
+def test_separations_attain_their_bound(reach: float) -> None:
+    """A record that is on the side of the others, against them, or gone."""
+    X, y = np.array([[HUGE, 5.0]] * 3 + [[-HUGE, -5.0]] * 3), np.repeat([1.0, -1.0], 3)
+    against, gone = y.copy(), y.copy()
+    against[0], gone[0] = -1.0, math.nan
+    a, b, c = (
+        batch(X, t).separations(Wild(), np.zeros((2, 1)), ClampedMean(0.3), reach)
+        for t in (y, against, gone)
+    )
+    assert min(ratios(Pair(integers(a), integers(b), a.sensitivity.diameter))) >= 0.999
+    assert min(ratios(Pair(integers(a), integers(c), a.sensitivity.radius))) >= 0.999
+
+
+@pytest.mark.parametrize("reach", [0.0, 0.6, 1.1, math.inf])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_separations_are_those_of_the_best_cut(outputs: int, reach: float) -> None:
+    """Of the cut at 0, and of those between values that are halves of whole numbers."""
+    rng = np.random.default_rng(0)
+    X, y = np.rint(2 * rng.standard_t(2, (60, D))) / 2, np.arange(60.0) % max(2, outputs)
+    X[3], y[4] = math.nan, math.inf
+    loss: Any = MultinomialLoss(classes=3) if outputs == 3 else SquaredLoss()
+    w, kept = rng.normal(size=(D, outputs)), ~np.isin(np.arange(60), [3, 4])
+    answer = batch(X, y, outputs=outputs).separations(loss, w, ClampedMean(0.7), reach)
+    c = np.clip(loss.derivatives(X[kept] @ w, y[kept]), -0.7, 0.7)
+    cuts = [0.0, *(t for t in [-1e9, *np.arange(-50.45, 50, 0.1), 1e9] if abs(t) < reach)]
+    sums = [np.abs(np.sign(X[kept] - t).T @ c).reshape(-1) for t in cuts]
+    found = np.array(integers(answer)) * answer.sensitivity.unit
+    assert found == pytest.approx(np.max(sums, axis=0) / 60, abs=1e-8)
+
+
+def test_separations_by_all_cuts_know_no_units() -> None:
+    X, y = big_data()
+    b, w = batch(X, y), np.zeros((7, 1))
+    plain = integers(b.separations(SquaredLoss(), w, ClampedMean(1.0)))
+    b._curator.transform(2.0 ** np.arange(-60, 80, 20))
+    assert integers(b.separations(SquaredLoss(), w, ClampedMean(1.0))) == plain
+    X = np.rint(np.nan_to_num(np.clip(X, -1e6, 1e6)))
+    apart = [batch(X + t, y).separations(SquaredLoss(), w, ClampedMean(1.0)) for t in (0.0, 1e8)]
+    assert integers(apart[1])[0] >= integers(apart[0])[0]  # 0 is a cut that has a side of its own
+
+
+def test_separations_do_not_know_how_many_columns_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = big_data()
+    w = np.zeros((7, 1))
+    for data in (X, sp.csr_matrix(X)):
+        at_once = integers(batch(data, y).separations(SquaredLoss(), w, ClampedMean(1.0)))
+        with monkeypatch.context() as patch:
+            patch.setattr(batch_module.formats, "KEPT_BYTES", 2 * 8 * len(y))
+            parts = integers(batch(data, y).separations(SquaredLoss(), w, ClampedMean(1.0)))
+        assert parts == at_once
+
+
+def test_separations_need_a_clamped_range_and_one_block() -> None:
+    b, w = batch(np.ones((3, 1)), np.ones(3)), np.zeros((1, 1))
+    for mean in (ClippedMean(1.0), TruncatedMean(1.0), BoundedMean(1.0), ClampedMean(1.0, 3)):
+        with pytest.raises(InvalidInput, match="one block: use ClampedMean"):
+            b.separations(SquaredLoss(), w, mean)
+    for reach in (-1.0, math.nan):
+        with pytest.raises(InvalidInput, match="reach must be a number that is not negative"):
+            b.separations(SquaredLoss(), w, ClampedMean(1.0), reach)
+
+
+@pytest.mark.parametrize("reach", [0.0, math.inf])
+def test_separations_of_derivatives_that_are_not_clamped_are_caught(
+    reach: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rounded(entries: np.ndarray, limit: int, bits: int) -> None:
+        entries[:] = np.rint(np.clip(np.nan_to_num(entries), -4.0, 4.0) * 2.0**bits)
+
+    monkeypatch.setattr(batch_module, "_clamp", rounded)
+    with pytest.raises(AssertionError, match="l1"):
+        check_separations(1, ClampedMean(0.5), reach, "float64", False)
+
+
+def test_separations_whose_sides_are_wide_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of two columns under one name: each record has two sides to be on."""
+    honest = kernels.widest_cut
+
+    def doubled(values: Any, order: Any, steps: Any, reach: Any, found: Any) -> None:
+        honest(values, order, steps, reach, found)
+        found *= 2
+
+    monkeypatch.setattr(kernels, "widest_cut", doubled)
+    with pytest.raises(AssertionError, match="l1"):
+        test_separations_attain_their_bound(math.inf)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_sum_of_the_sizes_of_mean_signs(storage: str) -> None:
+    """Where one record turns, fills or empties all columns: the bound is attained."""
+    each, worst = np.ones((1, D), dtype=np.int64), np.zeros(3)
+    for t, (x_new, y_new) in enumerate([*adversarial_rows(D), (np.full(D, -3.0), 1.0)]):
+        X = np.where(X0 > 0, 1.0, -1.0) if t % 2 else np.abs(np.nan_to_num(X0)) + 3
+        sets = neighbours(X, Y0, t % N, x_new, y_new, storage)
+        full, other, _ = (batch(*s).means(Signs()).abs().dot(each) for s in sets)
+        r = ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
+        worst = np.maximum(worst, r)
+    assert worst.min() >= 0.999
+
+
 @pytest.mark.parametrize("blocks", BLOCKS)
 @pytest.mark.parametrize("storage", STORAGES)
 def test_a_score_does_not_see_the_other_candidates(blocks: int, storage: str) -> None:
@@ -482,6 +613,8 @@ def test_no_question_warns_of_a_record(storage: str, outputs: int) -> None:
             b.scores(loss, [w, -w], BoundedMean(1e-9))
             b.improvement(loss, w, -w, ClampedMean(1e-9))
             b.derivative_norms(loss, w, EDGES)
+            for reach in (0.0, math.inf):
+                b.separations(loss, w, ClampedMean(1e-9), reach)
         b.derivative_norms(OddsAgainst(outputs=outputs), w, [0.0, 1.0, 1e200])
         b.moments(1e-9, target=True)
         b.histogram([0, -1], EDGES)
@@ -730,6 +863,8 @@ def everything(b: Batch) -> list[list[int]]:
     answers += [
         b.scores(SquaredLoss(), [w, -w], BoundedMean(2.0, blocks=3)),
         b.improvement(SquaredLoss(), w, -w, ClampedMean(2.0, blocks=3)),
+        b.separations(SquaredLoss(), w, ClampedMean(2.0)),
+        b.separations(SquaredLoss(), w, ClampedMean(2.0), 0.5),
         b.moments(1.7, target=True),
         b.histogram([0, 1, -1], EDGES),
         b.histogram([0, 1, -1], EDGES, pooled=True),

@@ -730,7 +730,7 @@ def taped(monkeypatch: pytest.MonkeyPatch, job: Any, data: Any, played: Any) -> 
             patch.setattr(ExactSampler, name, tape.draw(name, getattr(ExactSampler, name)))
         for name in (
             "gradient", "means", "scores", "improvement", "moments", "histogram",
-            "derivative_norms", "trimmed", "aggregate",
+            "derivative_norms", "separations", "trimmed", "aggregate",
         ):  # fmt: skip
             patch.setattr(Batch, name, tape.listen(name, getattr(Batch, name)))
         patch.setattr(Opening, "charge", tape.listen("charge", Opening.charge))

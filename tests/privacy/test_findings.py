@@ -313,6 +313,7 @@ QUESTIONS = {
     "scores": lambda batch, loss, w: batch.scores(loss, [w], BoundedMean(1.0)),
     "improvement": lambda batch, loss, w: batch.improvement(loss, w, w, ClampedMean(1.0)),
     "derivative_norms": lambda batch, loss, w: batch.derivative_norms(loss, w, [1.0]),
+    "separations": lambda batch, loss, w: batch.separations(loss, w, ClampedMean(1.0)),
 }
 FUNCTIONS: dict[str, Any] = {"value": lambda m, y: m, "derivative": lambda m, y: m - y}
 

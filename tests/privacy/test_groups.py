@@ -195,6 +195,8 @@ QUESTIONS: dict[str, Question] = {
     "weighted histogram": lambda b: b.histogram([0, 2, -1], EDGES, weights=WEIGHTS),
     "pooled histogram": lambda b: b.histogram([0, 1, -1], EDGES, pooled=True),
     "derivative norms": lambda b: b.derivative_norms(Wild(), W, 2.0 ** np.arange(-20, 20)),
+    "separations": lambda b: b.separations(Wild(), W, ClampedMean(0.5)),
+    "separations at zero": lambda b: b.separations(Wild(), W, ClampedMean(0.5), 0.0),
     "invalid rows": lambda b: b.invalid_rows(),
     "gradient": lambda b: b.gradient(SquaredLoss(), W, ClippedMean(1.0)),
 }
@@ -217,7 +219,7 @@ def test_all_other_questions(name: str, max_rows: int, sampling: Sampling) -> No
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_sparse_rows_and_an_intercept(name: str) -> None:
-    if not any(word in name for word in ("gradient", "derivative", "scores")):
+    if not any(word in name for word in ("gradient", "derivative", "scores", "separations")):
         check(QUESTIONS[name], 2, PEOPLE[::3], storage=sp.csr_matrix, options={"intercept": True})
     check(QUESTIONS[name], 2, PEOPLE[::3], storage=sp.csr_matrix)
 
@@ -250,6 +252,9 @@ ATTAINED: dict[str, tuple[Question, Any, Any]] = {
     ),
     "derivative norms": (
         QUESTIONS["derivative norms"], rewritten(1e-3, 1e-3, False), rewritten(100.0, 5.0, False),
+    ),
+    "separations": (
+        QUESTIONS["separations"], rewritten(HUGE, 5.0, False), rewritten(HUGE, -5.0, False),
     ),
     "invalid rows": (
         QUESTIONS["invalid rows"], rewritten(math.nan, 1.0, False), rewritten(1.0, 1.0, False),

@@ -168,6 +168,53 @@ class Batch:
 
         return self._answer(_median(self._sweep(block, mean.blocks, (1, 1))), answer)
 
+    def separations(
+        self, loss: Loss, w: ArrayLike, mean: RobustMean, reach: float = math.inf
+    ) -> Sensitive:
+        """How far a cut of each column parts the records' derivatives at w, (d K,) row-major.
+
+        The largest |mean of c sign(z - t)| over the cut t = 0 and all others with |t| < ``reach``
+        of a mapped column z; c is the record's derivative in a margin, forced onto the range of
+        ``mean``. With all cuts, no unit or shift of a column matters. Sensitivity:
+        `Problem.separations`. Beyond zero it takes 8 n bytes of memory per column, and one sweep
+        for every `KEPT_BYTES`.
+        """
+        mean = _as_asked(mean)
+        answer = self.problem.separations(mean)
+        if not reach >= 0:
+            raise InvalidInput(f"reach must be a number that is not negative, got {reach!r}.")
+        w = self._parameters(w)
+        self._curator.assume(callbacks.assumptions(loss))
+        box, map_ = cast(Interval, mean.range), self._curator.map
+        limit, outputs, d = box.steps(self._bits), self.problem.outputs, self.problem.d
+        n = len(self._curator.blocks(1))
+        places, steps = np.arange(n), np.zeros((n if reach > 0 else 0, outputs))
+        found = np.zeros((d, outputs), dtype=np.int64)
+        for part in _split(d, formats.sweeps(n, d) if reach > 0 else 1):
+            columns = np.zeros((part.stop - part.start if reach > 0 else 0, n))
+
+            def block(
+                rows: Rows, y: Doubles, seen: Integers, sums: Doubles,
+                columns: Doubles = columns, part: slice = part,
+            ) -> None:  # fmt: skip
+                z = rows.transformed(map_.scales, map_.offsets)
+                margins, _, _ = self._margins(rows, w)
+                counted = np.isfinite(z).all(axis=1) & np.isfinite(y)
+                with np.errstate(all="ignore"):
+                    entries = callbacks.derivatives(loss, margins, y) / box.radius
+                _clamp(entries.reshape(-1), limit, self._bits)
+                z = np.where(counted[:, None], z[:, part], 0.0)
+                entries[~counted] = 0.0
+                sums[0, part] += np.sign(z).T @ entries
+                if reach > 0:
+                    steps[seen], columns[:, seen] = entries, z.T
+
+            sums = self._sweep(block, 1, found.shape, True, places, self._rows_at_once)
+            found[part] = np.abs(sums[0, part])
+            for j, values in enumerate(columns, part.start):
+                kernels.widest_cut(values, np.argsort(values), steps, reach, found[j])
+        return self._answer(found.reshape(-1), answer)
+
     def moments(self, radius: float, target: bool = False) -> Sensitive:
         """Second moments of the rows (z, 1, y) clipped to l2 norm ``radius``.
 

@@ -123,6 +123,20 @@ class Problem:
             raise InvalidInput("improvement needs a clamped range: use ClampedMean(threshold).")
         return self._mean(mean, 1, "improvement")
 
+    def separations(self, mean: RobustMean) -> Sensitivity:
+        """Largest sums of derivatives on one side of a cut less those on the other, size d K.
+
+        For one cut t of a column, a record adds c sign(x - t), with c in the range of ``mean``,
+        which holds -c too: such a sum moves by no more than one of c, and so does the largest
+        absolute value over a set of cuts that no record chooses (all reals t below a public size,
+        and 0): |max |a_t| - max |b_t|| <= max |a_t - b_t|.
+        """
+        if mean.range != Interval(mean.range.radius) or mean.blocks != 1:
+            raise InvalidInput(
+                "separations need a clamped range and one block: use ClampedMean(threshold)."
+            )
+        return self._mean(mean, self.d * self.outputs, "separations")
+
     def moments(self, radius: float, target: bool = False) -> Sensitivity:
         """Second moments of clipped (x, 1, y): upper triangle, off-diagonals times sqrt 2.
 
