@@ -51,6 +51,8 @@ from privtail.algorithms import (
     TruncatedLasso,
     TruncatedSparseRegression,
 )
+from privtail.algorithms.scales import Scales
+from privtail.algorithms.screening import Reach
 from privtail.algorithms.short_descent import ShortDescent
 from privtail.domains import L1Ball, L2Ball, Unconstrained
 from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
@@ -64,7 +66,7 @@ from privtail.trusted.means import ClampedMean, ClippedMean, SmoothedCatoniMean,
 from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.samplers import SimulatedSampler
-from privtail.trusted.mechanisms.selection import LaplaceMax
+from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyTopK
 from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches
 
@@ -412,6 +414,27 @@ class Weighed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Parted:
+    """Two top columns of those that some cut parts, and the sum of the sizes of mean signs."""
+
+    picks = 2
+    needs = ()
+
+    def plan(self, multiplier: float, problem: Any) -> Plan:
+        return (*self._top(multiplier, problem), *Reach(GaussianNoise(multiplier)).plan(problem))
+
+    def run(self, curator: Curator, loss: Any, domain: Any, multiplier: float, start: Any) -> None:
+        w = np.zeros((curator.problem.rows, 1))
+        answer = curator.everyone().separations(loss, w, ClampedMean(1.0))
+        answer.release(NoisyTopK(multiplier, self.picks))
+        Reach(GaussianNoise(multiplier)).run(curator, loss, Scales.declared(curator.problem.d))
+
+    def _top(self, multiplier: float, problem: Any) -> Plan:
+        answer = problem.separations(ClampedMean(1.0))
+        return (Round(events=(NoisyTopK(multiplier, self.picks).event(answer),)),)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Aggregated:
     """The centre of attention of a function of parts: their one target."""
 
@@ -447,6 +470,13 @@ def targets(low: int, high: int, reach: float) -> tuple[np.ndarray, np.ndarray]:
 def columns(x: list[float], y: float, rows: int = 12) -> tuple[np.ndarray, np.ndarray]:
     """Others that are all alike."""
     return np.tile(np.array(x), (rows, 1)), np.full(rows, y)
+
+
+def parted() -> tuple[np.ndarray, np.ndarray]:
+    """Others that the best cut of two columns parts as their targets say, and of two against."""
+    y = np.where(np.arange(12) % 2, 1.0, -1.0)
+    y[RECORD] = math.nan
+    return y[:, None] * np.array([1e-3, 1e-3, -1e6, -1e6]) + 5.0, y
 
 
 def leaning(x: float, y: float) -> tuple[np.ndarray, np.ndarray]:
@@ -528,6 +558,10 @@ FITS: dict[str, Fit] = {
     "weighted histogram": Fit(
         algorithm=Weighed(weights=((0.1, 4.0), (4.0, 0.0)) * 8), others=columns([1.0] * 16, -1.0),
         one=([HUGE, -1.0] * 8, 1.0), other=([-5e-324, 1.0] * 8, 1.0),
+    ),
+    "separations": Fit(
+        algorithm=Parted(), loss=AbsoluteLoss(), others=parted(),
+        one=([HUGE, -HUGE, HUGE, -HUGE], -1.0), other=([HUGE, -HUGE, HUGE, -HUGE], 1.0),
     ),
     "W20 1, a function": Fit(algorithm=Aggregated(mechanism=aggregated_mean), **POINTS, **LOOSE),
     "W20 1": Fit(

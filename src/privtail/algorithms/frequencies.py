@@ -73,14 +73,24 @@ def sharpest(loss: Loss, constant: Doubles) -> tuple[float, float]:
 
     ``constant`` is the intercept (1, K), or (0, K) for none.
     """
-    labels = np.arange(max(2, loss.outputs), dtype=np.float64)
-    margins = np.repeat(constant.sum(axis=0, keepdims=True), len(labels), axis=0)
+    margins, labels = _every_label(loss, constant)
     plain = loss.loss if isinstance(loss, WeightedLoss) else loss
     p = np.exp(-plain.values(margins, labels))
     bend = float(np.linalg.eigvalsh(np.diag(p) - np.outer(p, p))[-1])
     bend *= loss.curvature / MultinomialLoss.curvature
-    sizes = np.linalg.norm(loss.derivatives(margins, labels), axis=1)
+    sizes = np.linalg.norm(derivatives(loss, constant), axis=1)
     return float(sizes.max()), bend
+
+
+def derivatives(loss: Loss, constant: Doubles) -> Doubles:
+    """Of a loss of labels at a constant model (1, K), or (0, K), for every label: (labels, K)."""
+    return loss.derivatives(*_every_label(loss, constant))
+
+
+def _every_label(loss: Loss, constant: Doubles) -> tuple[Doubles, Doubles]:
+    """The margins of a constant model, (labels, K), and the labels."""
+    labels = np.arange(max(2, loss.outputs), dtype=np.float64)
+    return np.repeat(constant.sum(axis=0, keepdims=True), len(labels), axis=0), labels
 
 
 def _labels(problem: Problem) -> int:

@@ -22,8 +22,8 @@ from privtail.algorithms.level import STEEPEST, Level, kinked
 from privtail.algorithms.metric import SHORT, Metric
 from privtail.algorithms.quantile_scales import RARE, QuantileScales
 from privtail.algorithms.result import Result
-from privtail.algorithms.scales import BEYOND
-from privtail.algorithms.screening import Screening, of_chosen
+from privtail.algorithms.scales import BEYOND, Scales
+from privtail.algorithms.screening import Reach, Screening, of_chosen
 from privtail.algorithms.sizes import Sizes
 from privtail.algorithms.standardized import (
     Standard,
@@ -96,10 +96,10 @@ class ScaledDescent:
     """Full-batch proximal descent that needs to know nothing about the data.
 
     1. Centre and scale every feature (and a numeric target) by private quantiles; beside a numeric
-       target, features of heavier tails by more (`tempered`). With ``sparsity``, keep the features
-       that the target goes with (`Screening`).
-    2. For numbers: the mean of the target, or what else is the best constant (`Level`); how often
-       labels occur (`Frequencies`).
+       target, features of heavier tails by more (`tempered`). Buy how often labels occur
+       (`Frequencies`). With ``sparsity``, keep the features that the target goes with (`Screening`,
+       and `Reach` where they share one scale).
+    2. For numbers: the mean of the target, or what else is the best constant (`Level`).
     3. Buy second moments of the features: the `Metric` of the steps. Beside a numeric target,
        features count in larger units that are longer than most by what they show.
     4. A fifth of the steps, with a threshold for Gaussian residuals of the target's scale.
@@ -142,11 +142,12 @@ class ScaledDescent:
         the constant; counts begin where ``start`` says (`CountDescent`).
     squares : whether the loss is that of squares.
     sparsity : how many features may be used; None for all.
-    scale_share, selection_share, moment_share, size_share, level_share, comparison_share,
-    confidence_share, harm_share : parts of the descent's variance budget for stages 1 (each look at
-        the scales; the selection), 3, 5, 2 and 7 (each; a `Stretch` as much again), and 8 (each
-        gain, of numbers more, with fewer features than `MANY_ENOUGH`; margins of labels; harm);
-        they take less where less is enough, harm more where not.
+    scale_share, selection_share, reach_share, moment_share, size_share, level_share,
+    comparison_share, confidence_share, harm_share : parts of the descent's variance budget for
+        stages 1 (each look at the scales; the selection; its reach), 3, 5, 2 and 7 (each; a
+        `Stretch` as much again), and 8 (each gain, of numbers more, with fewer features than
+        `MANY_ENOUGH`; margins of labels; harm); they take less where less is enough, harm more
+        where not.
 
     **Privacy.** Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
     (target or labels, sizes), second moments of rows of length R, sqrt 2 R^2/n; ``steps`` gradients
@@ -164,6 +165,7 @@ class ScaledDescent:
     sparsity: int | None = None
     scale_share: float = 0.6
     selection_share: float = 1.0
+    reach_share: float = 0.02
     moment_share: float = 0.1
     size_share: float = 0.05
     level_share: float = 0.05
@@ -181,9 +183,9 @@ class ScaledDescent:
         descent = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
         plan = compose(
             self._looks.plan(self._scales(multiplier, problem), problem),
+            self._frequencies(multiplier, problem).plan(problem) if self._labels else (),
             self._screened(multiplier, problem),
             self._level(multiplier, problem).plan(problem) if self._numbers(problem) else (),
-            self._frequencies(multiplier, problem).plan(problem) if self._labels else (),
             Metric.plan(self._price(2 * self.moment_share, multiplier), problem),
             (Round(events=(descent,), times=short),),
             Sizes.plan(self._sizes(multiplier, problem), problem),
@@ -210,9 +212,14 @@ class ScaledDescent:
         require(domain, *self.needs, needed_by="ScaledDescent")
         if self._alone(multiplier, problem):
             return self._constant.run(curator, loss, self._whole(multiplier, problem), start)
-        standard = self._standard(curator, loss, multiplier)  # 1
+        found = self._looks.run(curator, self._scales(multiplier, problem))  # 1
+        constant, rare = None, 1.0
+        if self._labels:
+            often = self._frequencies(multiplier, problem).run(curator)
+            constant, rare = of_labels(often, loss, problem), rarity(often)
+        standard = self._standard(curator, loss, found, multiplier, constant)
         given, loss = loss, standard.loss(loss)
-        w, begin, rare = self._begun(curator, loss, standard, multiplier, start)  # 2
+        w, begin = self._begun(curator, loss, standard, multiplier, start, constant)  # 2
         metric = self._metric(curator, standard, multiplier)  # 3
         if self.targets == "real":
             lengths = metric.lengths(problem.d)
@@ -415,42 +422,57 @@ class ScaledDescent:
         """What the selection releases."""
         if self.sparsity is None:
             return ()
-        return Screening(sparsity=self.sparsity).plan(
-            *self._screening(multiplier, problem), problem
+        return compose(
+            self._reach(multiplier, problem).plan(problem)
+            if self._shared(multiplier, problem)
+            else (),
+            self._screening(multiplier, problem).plan(problem),
         )
 
-    def _screening(self, multiplier: float, problem: Problem) -> tuple[float, float, bool]:
-        """Noise of a pick, that of the looks, and whether features shared a scale."""
-        scales = self._scales(multiplier, problem)
-        price = self._price(self.selection_share / (self.sparsity or 1), multiplier).multiplier
-        return price, scales, self._looks.pooled(scales, problem)
+    def _screening(self, multiplier: float, problem: Problem) -> Screening:
+        sparsity, shared = self.sparsity or problem.d, self._shared(multiplier, problem)
+        return Screening(
+            sparsity=sparsity,
+            multiplier=self._price(self.selection_share / sparsity, multiplier).multiplier,
+            own=self._scales(multiplier, problem) if shared else None,
+        )
 
-    def _standard(self, curator: Curator, loss: Loss, multiplier: float) -> Standard:
+    def _reach(self, multiplier: float, problem: Problem) -> Reach:
+        return Reach.priced(self._price(self.reach_share, multiplier), problem)
+
+    def _shared(self, multiplier: float, problem: Problem) -> bool:
+        """Whether features are selected that share one scale."""
+        some = self.sparsity is not None and self.sparsity < problem.d
+        return some and self._looks.pooled(self._scales(multiplier, problem), problem)
+
+    def _standard(
+        self, curator: Curator, loss: Loss, found: Scales, multiplier: float,
+        constant: Doubles | None,
+    ) -> Standard:  # fmt: skip
         """Private units; features that were not selected count for nothing."""
-        found = self._looks.run(curator, self._scales(multiplier, curator.problem))
+        problem = curator.problem
         if self.sparsity is not None:
-            own, chosen = Screening(sparsity=self.sparsity).run(
-                curator, loss, found, *self._screening(multiplier, curator.problem)
+            shared = self._shared(multiplier, problem)
+            reach = self._reach(multiplier, problem).run(curator, loss, found) if shared else 0.0
+            found, chosen = self._screening(multiplier, problem).run(
+                curator, loss, found, constant, reach=reach
             )
-            found = of_chosen(own, chosen, curator.problem.d)
+            found = of_chosen(found, chosen, problem.d)
         return Standard.of(tempered(found) if self.targets == "real" else found, curator)
 
     def _begun(
         self, curator: Curator, loss: Loss, standard: Standard, multiplier: float,
-        start: ArrayLike | None,
-    ) -> tuple[Doubles, Doubles, float]:  # fmt: skip
-        """Where the descent starts, the constant if it is known, and the `rarity` of labels."""
+        start: ArrayLike | None, constant: Doubles | None,
+    ) -> tuple[Doubles, Doubles]:  # fmt: skip
+        """Where the descent starts, and the constant if it is known."""
         problem = curator.problem
-        if self._labels:
-            often = self._frequencies(multiplier, problem).run(curator)
-            constant = of_labels(often, loss, problem)
-            w = constant if start is None else standard.start(problem, start)
-            return w, constant, rarity(often)
+        if constant is not None:
+            return constant if start is None else standard.start(problem, start), constant
         if self._numbers(problem):
             w = settled(curator, loss, standard, self._level(multiplier, problem), start)
         else:
             w = standard.start(problem, start)
-        return w, w, 1.0
+        return w, w
 
     def _turning(self, constant: Doubles, problem: Problem) -> float:
         """Margin that turns the constant's label, at least 1; 1 for numbers."""

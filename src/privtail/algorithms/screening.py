@@ -2,25 +2,82 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.algorithms.comparison import no_finer
+from privtail.algorithms.frequencies import derivatives
 from privtail.algorithms.quantile_scales import RARE, QuantileScales
 from privtail.algorithms.scales import BEYOND, Scales
 from privtail.algorithms.standardized import Standard
-from privtail.losses import AbsoluteLoss, Loss
+from privtail.losses import LABELS, AbsoluteLoss, Loss
 from privtail.trusted.curator import Curator
-from privtail.trusted.events import Plan, Round, compose
-from privtail.trusted.means import ClampedMean
+from privtail.trusted.events import Event, Plan, Round, compose
+from privtail.trusted.means import ClampedMean, Interval
+from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.problem import Problem
 
 Columns = NDArray[np.intp]
 
 NARROW = 2.0**-30
-"""Products of features and signs are clamped here, in scales: they are signs, in any unit."""
+"""Derivatives that are clamped here are signs."""
+
+UNBALANCED = 0.38
+"""Mean size of the mean signs of features from which the cut that they share parts them badly."""
+
+ENOUGH = 20
+"""A mean with noise 1 over this tells that."""
+
+
+@dataclass(frozen=True)
+class Signs:
+    """Entries clamped to few steps of the grid: signs, of which many columns can be added."""
+
+    size: float = 2.0**-20
+    blocks: int = 1
+
+    @property
+    def range(self) -> Interval:
+        return Interval(1.0, limit=self.size)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far from zero features are cut that share one scale: not at all, or anywhere.
+
+    In equal units the cut at zero says most, for the best of all cuts has a score where there is
+    nothing to find. In units of their own features lie on one side of it.
+
+    **Privacy.** One Gaussian release of the sum of the sizes of the mean signs.
+    """
+
+    noise: GaussianNoise
+
+    @classmethod
+    def priced(cls, noise: GaussianNoise, problem: Problem) -> Self:
+        """With this noise, or with more where that is `ENOUGH`."""
+        return cls(no_finer(noise.multiplier, problem, ENOUGH))
+
+    def plan(self, problem: Problem) -> Plan:
+        """One number."""
+        return (Round(events=(self._event(problem),)),)
+
+    def run(self, curator: Curator, loss: Loss, found: Scales) -> float:
+        """0, or infinite; 0 where the constant model is not as often below targets as above."""
+        problem = curator.problem
+        standard = Standard.of(_cut(found, problem.d), curator)
+        total = curator.everyone().means(Signs()).abs().dot(_each(problem)).release(self.noise)
+        size = float(total[0]) / Signs.size / len(problem.measured)
+        even = problem.intercept and not standard.zero and loss.targets in (*LABELS, "real")
+        return math.inf if even and size > UNBALANCED else 0.0
+
+    def _event(self, problem: Problem) -> Event:
+        return self.noise.event(problem.means(Signs()).dot(_each(problem)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,32 +85,37 @@ class Screening:
     """Choose ``sparsity`` features by one noisy top-k of quadrant correlations (Blomqvist 1950).
 
     The score of a feature is how often it and the residual of a model, at first the constant one,
-    have the same sign: bounded, and blind to scales and tails. Features that shared one scale get
-    their own afterwards, which is affordable for a few.
+    have the same sign: bounded, and blind to scales and tails. With a `Reach` beyond zero it is
+    that of the feature's best cut, and residuals of labels count by their sizes. Features that
+    shared one scale get their own afterwards, which is affordable for a few.
+
+    Parameters
+    ----------
+    sparsity : features to choose.
+    multiplier : noise of each pick.
+    own : noise of the looks at what is chosen; None where features have scales of their own.
 
     **Privacy.** One selection under Gumbel noise, `QuantileScales` of ``sparsity`` columns.
     """
 
     sparsity: int
+    multiplier: float
+    own: float | None
 
-    def plan(
-        self, multiplier: float, scales: float, shared: bool, problem: Problem, chosen: int = 0
-    ) -> Plan:
-        """The selection, each pick with noise ``multiplier``; then scales, if they were shared.
-
-        So many features are ``chosen`` already.
-        """
+    def plan(self, problem: Problem, chosen: int = 0) -> Plan:
+        """The selection, where so many features are ``chosen`` already; then scales."""
         if self.sparsity >= problem.d:
             return ()
-        scores = replace(problem.gradient(ClampedMean(1.0)), one_signed=False)
         left = (problem.d - chosen) * problem.outputs
-        top = NoisyTopK(multiplier, self.sparsity).event(scores.take(left))
-        closer = QuantileScales(enough=RARE).plan(scales, problem, self.sparsity)
-        return compose((Round(events=(top,)),), closer if shared else ())
+        scores = problem.separations(ClampedMean(1.0)).take(left)
+        top = NoisyTopK(self.multiplier, self.sparsity).event(scores)
+        looks = QuantileScales(enough=RARE)
+        closer = () if self.own is None else looks.plan(self.own, problem, self.sparsity)
+        return compose((Round(events=(top,)),), closer)
 
     def run(
-        self, curator: Curator, loss: Loss, found: Scales, multiplier: float, scales: float,
-        shared: bool, raw: ArrayLike | None = None, chosen: Columns | None = None,
+        self, curator: Curator, loss: Loss, found: Scales, raw: ArrayLike | None = None,
+        chosen: Columns | None = None, reach: float = 0.0,
     ) -> tuple[Scales, Columns]:  # fmt: skip
         """What is ``found`` with scales of their own, and all features that are chosen now.
 
@@ -67,16 +129,17 @@ class Screening:
         if self.sparsity >= d:
             return found, left
         w = Standard.of(_cut(found, d), curator).start(problem, raw)
-        signs = AbsoluteLoss() if loss.targets == "real" else loss
-        scores = curator.everyone().gradient(signs, w, ClampedMean(NARROW * _steep(signs)))
+        loss = AbsoluteLoss() if loss.targets == "real" else loss
+        mean = ClampedMean(_largest(loss, w[d:]) * (1.0 if reach else NARROW))
         asked = (left[:, None] * outputs + np.arange(outputs)).ravel()
-        best = scores.take(asked).abs().release(NoisyTopK(multiplier, self.sparsity))
+        scores = curator.everyone().separations(loss, w, mean, reach).take(asked)
+        best = scores.release(NoisyTopK(self.multiplier, self.sparsity))
         top = np.unique(left[best // outputs])
-        if shared:
+        if self.own is not None:
             curator.transform(np.ones(d))
             rest = np.setdiff1d(left, top)[: self.sparsity - len(top)]
             columns = tuple(int(j) for j in np.concatenate([top, rest]))
-            own = QuantileScales(enough=RARE).run(curator, scales, columns)
+            own = QuantileScales(enough=RARE).run(curator, self.own, columns)
             found.put(top, own.take(top))
         return found, np.union1d(before, top)
 
@@ -100,6 +163,15 @@ def _cut(found: Scales, d: int) -> Scales:
     return replace(found, centres=places, reliable=np.ones_like(found.reliable))
 
 
-def _steep(loss: Loss) -> float:
-    """Size of a typical derivative: labels begin in the middle between all and nothing."""
-    return 1.0 if loss.targets == "real" else 0.5
+def _largest(loss: Loss, constant: NDArray[np.float64]) -> float:
+    """The largest derivative of labels at a constant model; 1 of numbers, where signs do."""
+    if loss.targets not in LABELS:
+        return 1.0
+    return float(np.abs(derivatives(loss, constant)).max())
+
+
+def _each(problem: Problem) -> NDArray[np.int64]:
+    """Ones for the columns that are measured, (1, d)."""
+    ones = np.zeros((1, problem.d), dtype=np.int64)
+    ones[:, list(problem.measured)] = 1
+    return ones

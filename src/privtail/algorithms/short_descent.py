@@ -18,7 +18,7 @@ from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result
 from privtail.algorithms.scales import BEYOND, Scales
-from privtail.algorithms.screening import Columns, Screening, of_chosen
+from privtail.algorithms.screening import Reach, Screening, of_chosen
 from privtail.algorithms.standardized import Standard, unbelieved, unproven, without_slopes
 from privtail.algorithms.thresholding import apart, probabilities, shrunk
 from privtail.domains import Domain, require
@@ -104,9 +104,10 @@ class ShortDescent:
        centre to its median. For squares buy its mean, for the constant model (`Level`); of labels,
        how often they occur (`Frequencies`), where the descent starts.
     2. With ``sparsity``, select features by a noisy top-k (`Screening`), as many of them as are
-       `findable`. Of a real target half of them: the others after two fifths of the steps, by what
-       these left of it, where what the first half explains no longer hides them. Without, buy
-       second moments of all features: the `Metric` of the steps.
+       `findable`; where they share one scale, by cuts that are bought for them (`Reach`). Of a real
+       target half of them: the others after two fifths of the steps, by what these left of it,
+       where what the first half explains no longer hides them. Without, buy second moments of all
+       features: the `Metric` of the steps.
     3. Steps with rows and residuals clipped to little more than their directions: there a gradient
        says most per unit of its sensitivity. The steps stop early, as a ridge would: of labels
        where noise alone has walked far. Of a real target their later two thirds are averaged.
@@ -125,11 +126,11 @@ class ShortDescent:
     sparsity : how many features may be used; None for all, which is best for two labels.
     steps : gradient releases; together they cost the same, however many they are.
     targets, squares : as in `ScaledDescent`.
-    scale_share, centre_share, level_share, selection_share, count_share, moment_share,
-    descent_share, comparison_share, confidence_share : what the stages cost, in ``UNIT`` gradients;
-        scales are bought twice with a selection (of all, of the selected), a level twice, centres
-        `CENTRINGS` times, a comparison too; counts of labels, and what margins told, take less
-        where less is enough.
+    scale_share, centre_share, level_share, selection_share, reach_share, count_share,
+    moment_share, descent_share, comparison_share, confidence_share : what the stages cost, in
+        ``UNIT`` gradients; scales are bought twice with a selection (of all, of the selected), a
+        level twice, centres `CENTRINGS` times, a comparison too; counts of labels, a reach, and
+        what margins told, take less where less is enough.
 
     **Privacy.** Gaussian releases of histograms, of second moments, of ``steps`` mean gradients and
     of single numbers, and one noisy top-k or two, whose picks have the same noise; composition of
@@ -147,6 +148,7 @@ class ShortDescent:
     centre_share: float = 0.04
     level_share: float = 0.08
     selection_share: float = 1.5
+    reach_share: float = 0.03
     count_share: float = 2.4
     moment_share: float = 0.05
     descent_share: float = 0.6
@@ -166,6 +168,9 @@ class ShortDescent:
             centre.plan(problem) * CENTRINGS if self._centring(problem) else (),
             level if least else (),
             self._frequencies(multiplier, problem).plan(problem) if self._labels else (),
+            self._reach(multiplier, problem).plan(problem)
+            if self._cut(multiplier, problem)
+            else (),
             self._descended(multiplier, problem),
             level if least else (),
             self._compared.plan(self._comparison(multiplier), problem),
@@ -202,10 +207,13 @@ class ShortDescent:
             counts = self._frequencies(multiplier, problem).run(curator)
             constant = of_labels(counts, loss, problem)
             raw = standard.raw(constant, problem) if start is None else start
-        width, chosen = unit, np.zeros(0, dtype=np.intp)
+        reach, width, chosen = 0.0, unit, np.zeros(0, dtype=np.intp)
+        if self._cut(multiplier, problem):
+            reach = self._reach(multiplier, problem).run(curator, loss, found)
         for picks, steps in self._turns(multiplier, problem):
             if picks:  # 2
-                found, chosen = self._chosen(curator, loss, found, multiplier, picks, raw, chosen)
+                selection = self._selection(multiplier, picks, problem)
+                found, chosen = selection.run(curator, loss, found, raw, chosen, reach)
                 standard = Standard.of(of_chosen(found, chosen, problem.d), curator)
             w, active = standard.start(problem, raw), standard.scales < BEYOND
             if standard.resolved:
@@ -263,14 +271,6 @@ class ShortDescent:
         centres[-1], scales[-1] = w[-1, 0], unit
         resolved = np.append(found.resolved[:-1], not far)
         return replace(found, centres=centres, scales=scales, resolved=resolved)
-
-    def _chosen(
-        self, curator: Curator, loss: Loss, found: Scales, multiplier: float, picks: int,
-        raw: ArrayLike | None, chosen: Columns,
-    ) -> tuple[Scales, Columns]:  # fmt: skip
-        """With so many features more: what is found of all, and which are chosen."""
-        prices = self._selecting(multiplier, picks, curator.problem)
-        return Screening(sparsity=picks).run(curator, loss, found, *prices, raw, chosen)
 
     def _descent(
         self, curator: Curator, loss: Loss, domain: Domain, w: Doubles, multiplier: float,
@@ -347,8 +347,7 @@ class ShortDescent:
         plans, chosen = [], 0
         for picks, steps in self._turns(multiplier, problem):
             if picks:
-                prices = self._selecting(multiplier, picks, problem)
-                plans.append(Screening(sparsity=picks).plan(*prices, problem, chosen))
+                plans.append(self._selection(multiplier, picks, problem).plan(problem, chosen))
             else:
                 plans.append(Metric.plan(self._moment(multiplier), problem))
             plans.append((Round(events=(step,), times=steps),))
@@ -419,14 +418,25 @@ class ShortDescent:
         """The least noise of counts of labels."""
         return self._price(self.count_share, multiplier).multiplier
 
-    def _selecting(
-        self, multiplier: float, picks: int, problem: Problem
-    ) -> tuple[float, float, bool]:
-        """Noise of a pick, that of looks at so many, and whether features shared a scale."""
+    def _selection(self, multiplier: float, picks: int, problem: Problem) -> Screening:
+        """Of so many features; all picks have the same noise."""
         price, scales = self._price(self.selection_share, multiplier), self._scales(multiplier)
-        every = self._findable(multiplier, problem)
-        shared = self._looks(multiplier, problem).pooled(scales, problem)
-        return price.multiplier * math.sqrt(every), scales * math.sqrt(every / picks), shared
+        every, shared = self._findable(multiplier, problem), self._shared(multiplier, problem)
+        return Screening(
+            sparsity=picks, multiplier=price.multiplier * math.sqrt(every),
+            own=scales * math.sqrt(every / picks) if shared else None,
+        )  # fmt: skip
+
+    def _reach(self, multiplier: float, problem: Problem) -> Reach:
+        return Reach.priced(self._price(self.reach_share, multiplier), problem)
+
+    def _cut(self, multiplier: float, problem: Problem) -> bool:
+        """Whether features are selected that share one scale."""
+        return self.sparsity is not None and self._shared(multiplier, problem)
+
+    def _shared(self, multiplier: float, problem: Problem) -> bool:
+        """Whether all features have one scale."""
+        return self._looks(multiplier, problem).pooled(self._scales(multiplier), problem)
 
     def _findable(self, multiplier: float, problem: Problem) -> int:
         """How many features are selected in all."""
