@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from privtail.algorithms.histogram import POWERS, described, part_that_counts
+from privtail.algorithms.histogram import POWERS, part_that_counts
+from privtail.algorithms.profiles import described
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.mean import private_mean
 from privtail.trusted.batch import Batch
@@ -218,38 +219,6 @@ def test_where_most_columns_differ_each_keeps_its_own_description():
     X = (1 + rng.normal(size=(10_000, 40))) * 10.0 ** rng.uniform(-6, 6, 40)
     estimate = private_mean(X, epsilon=0.5, noise="simulated", random_state=0)
     assert (np.abs(estimate.value - X.mean(axis=0)) < 0.2 * X.std(axis=0)).all()
-
-
-def described_under(std, X, rng):
-    """What a first look says of the columns of X under noise ``std`` in a count."""
-    counts = np.array([np.bincount(np.searchsorted(EDGES, x), minlength=259) for x in X.T])
-    return described(counts + rng.normal(0, std, counts.shape), POWERS, std, len(X))
-
-
-def described_as_one(units, *, std, seed):
-    """Whether 20 columns of one law are described together; the second half in other units."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_t(2.5, (1_000, 20)) * np.repeat([1.0, units], 10)
-    found = described_under(std, X, rng)
-    return bool(found.reliable.mean() > 0.5 and len(set(found.scales)) < 6)
-
-
-def test_columns_that_show_in_a_run_alone_are_described_together():
-    """No cell of all of them together is sure, and none of a column's runs."""
-    assert sum(described_as_one(1.0, std=100, seed=seed) for seed in range(20)) >= 18
-
-
-def test_columns_of_which_half_are_in_other_units_are_not():
-    """All twenty would be, did the differences of all columns together not count."""
-    assert sum(described_as_one(1024.0, std=60, seed=seed) for seed in range(20)) <= 10
-
-
-def test_amounts_that_are_zero_for_most_keep_what_each_shows():
-    """A run of amounts that all show together holds a third of the rows: zeros say more."""
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        X = np.where(rng.random((1_000, 20)) < 0.3, rng.lognormal(3.0, 1.0, (1_000, 20)), 0.0)
-        assert described_under(100.0, X, rng).zeros.mean() > 0.5
 
 
 def looked_at(X, *, std, seed=0, **options):

@@ -31,9 +31,6 @@ Were its unit that of a run of noise, the few records with another value might b
 INSIDE = 3.7
 """The same for any run of cells of a closer look at a column, which is known to lie there."""
 
-DIFFERING = 2.0
-"""So many deviations of their noise beyond it, columns are believed to differ."""
-
 SURELY = 3.0
 """So many deviations of its noise below n, the sum of all cells is believed to be less than n."""
 
@@ -286,64 +283,3 @@ def part_that_counts(counts: Doubles, std: Doubles | float, n: int) -> tuple[flo
 def fewer(counted: int, n: int, consequence: str) -> tuple[str, ...]:
     """What a statement says where so many of ``n`` rows count; nothing where all do."""
     return (f"{FEWER.format(counted=counted, n=n)} {consequence}",) * (counted < n)
-
-
-def described(counts: Doubles, cells: Cells, std: Doubles | float, n: int) -> Scales:
-    """Describe columns of ``n`` records from counts (columns, cells).
-
-    ``std`` (cells,) is the deviation of the noise of each cell, or of all.
-
-    A column that does not show gets the deviation of all together for a scale: with one that is too
-    large it says little, with one that is too small it hides the others.
-    """
-
-    def pooled(rows: Doubles) -> Scales | None:
-        k = len(rows)
-        return Histogram(rows.sum(axis=0), cells, std * math.sqrt(k)).described(n * k)
-
-    std = np.broadcast_to(std, counts.shape[1:])
-    together, unseen = pooled(counts), Scales.unseen()
-    each = [Histogram(row, cells, std, len(counts)).described(n) for row in counts]
-    if together:
-        alike = _alike(counts, cells, std, n)
-        they = pooled(counts[alike]) if alike.any() else None
-        each = [they or one if same else one for same, one in zip(alike, each, strict=True)]
-        size = together.deviations
-        unseen = replace(unseen, scales=size, deviations=size, tails=together.tails)
-    return Scales.joined([one or unseen for one in each])
-
-
-def _alike(counts: Doubles, cells: Cells, std: Doubles, n: int) -> NDArray[np.bool_]:
-    """Columns whose counts do not stand out from those of the others, where most do not.
-
-    What they show together says more of these than their own noise. Where that is hardly more than
-    zeros, the rest of one column would drown in noise: each is left at what it shows. Nor are
-    they alike where only a run of cells shows, but for one that holds half of the ``n`` records of
-    each column, in which they differ no more than noise does; and that not in a closer look.
-    """
-    rest = len(counts) - 1
-    if rest == 0 or not std.any():
-        return np.zeros(len(counts), dtype=np.bool_)
-    others, noise = (counts.sum(axis=0) - counts) / rest, std * math.sqrt(1 + 1 / rest)
-    left = [Histogram(row, cells, noise, len(counts)) for row in counts - others]
-    alike = np.array([not (h.sure_cells().any() or h.surest_run().any()) for h in left])
-    rows, none = counts[alike], np.zeros_like(alike)
-    if 2 * len(rows) < len(alike):
-        return none
-    usual = Histogram(cells.without_zeros(rows.sum(axis=0)), cells, std * math.sqrt(len(rows)))
-    likely = LIKELY * float(std.min())
-    if usual.sure_cells().sum() > likely * len(rows):
-        return alike
-    most = usual.surest_run(max(likely, n / 2) * len(rows))
-    return alike if not cells.closer and _spread_alike(rows, most, std) else none
-
-
-def _spread_alike(rows: Doubles, run: Doubles, std: Doubles) -> bool:
-    """Whether the columns of ``rows`` differ no more in the cells of a ``run`` than noise may.
-
-    Where no column differs surely, all of them together may (their squares, a chi-square).
-    """
-    shown = rows[:, run > 0] / std[run > 0]
-    differing = float(((shown - shown.mean(axis=0)) ** 2).sum())
-    free = (len(shown) - 1) * shown.shape[1]
-    return bool(free > 0 and differing <= free + DIFFERING * math.sqrt(2 * free))

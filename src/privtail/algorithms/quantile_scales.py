@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.algorithms.comparison import ENOUGH
-from privtail.algorithms.histogram import COARSE, FINE, POWERS, described
+from privtail.algorithms.histogram import COARSE, FINE, POWERS
 from privtail.algorithms.level import surely
+from privtail.algorithms.profiles import described
 from privtail.algorithms.scales import Scales
 from privtail.losses import LABELS, Targets
 from privtail.trusted.batch import Batch
