@@ -61,7 +61,7 @@ UNSURE = (
     "its mean is off by more than the noise that is stated."
 )
 
-LOOKS = QuantileScales(narrow=True, pooling=6)
+LOOKS = QuantileScales(narrow=True)
 """What finds the columns: a mean clipped to a cell that holds nearly all loses little.
 
 If it loses a part p of the records, the mean is off by sqrt(p) deviations at most.

@@ -81,13 +81,13 @@ def test_every_constant_has_a_positive_scale(value):
     assert (np.abs(found.centres - clamped) <= max(abs(clamped) / 2, 2.0**-64)).all()
 
 
-def test_pooling_costs_one_vote_and_begins_when_noise_is_a_twelfth():
+def test_pooling_costs_one_vote_and_begins_when_noise_is_a_sixth():
     scales = QuantileScales()
     problem = Problem(n=1000, d=100)
-    assert not scales.pooled(8.2, problem)
-    assert scales.pooled(8.4, problem)
+    assert not scales.pooled(16.4, problem)
+    assert scales.pooled(16.8, problem)
     assert not scales.pooled(1e3, Problem(n=1000, d=1))
-    for multiplier, votes in ((8.2, 100), (8.4, 1)):
+    for multiplier, votes in ((16.4, 100), (16.8, 1)):
         (looks,) = scales.plan(multiplier, problem)
         (event,) = looks.events
         assert looks.times == 4
@@ -100,7 +100,7 @@ def test_pooling_costs_one_vote_and_begins_when_noise_is_a_twelfth():
 
 @pytest.mark.parametrize(
     ("multiplier", "part", "votes"),
-    [(60.0, 0.3, 10), (170.0, 0.3, 10), (190.0, 4 * 0.304**2, 10), (230.0, 0.6, 1), (1e4, 0.6, 1)],
+    [(60.0, 0.3, 10), (170.0, 0.3, 10), (230.0, 4 * 0.368**2, 10), (350.0, 0.6, 1), (1e4, 0.6, 1)],
 )
 def test_the_target_gets_what_makes_a_look_at_it_sharp(multiplier, part, votes):
     """More than the least part from noise n/58 in all looks on; then features share a scale."""

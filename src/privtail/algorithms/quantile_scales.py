@@ -49,11 +49,14 @@ What the middle half of them has is then the median of all: a third and a quarte
 one half.
 """
 
-POOLING = 12.0
+POOLING = 6.0
 """Noise of n over this hides a feature so that a scale for all of them is of more use."""
 
+POOLING_SELECTING = 12.0
+"""The same where features are to be selected: one scale for all leaves them comparable."""
+
 POOLING_LABELS = 2.0
-"""The same for labels, where features that are alike are described together without a vote.
+"""The same for all slopes of labels: features that are alike are described together anyway.
 
 They have centres then; and where units differ, those that show have their own.
 """
@@ -109,7 +112,8 @@ class QuantileScales:
     @classmethod
     def of(cls, targets: Targets, enough: int = 100_000, *, selecting: bool = True) -> Self:
         """With the target's column where it holds real numbers; ``selecting`` some features."""
-        pooling = POOLING_LABELS if targets in LABELS and not selecting else POOLING
+        every = POOLING_LABELS if targets in LABELS else POOLING
+        pooling = POOLING_SELECTING if selecting else every
         return cls(target=targets == "real", enough=enough, pooling=pooling)
 
     def sharp(self, problem: Problem, features: int | None = None) -> float:
