@@ -22,13 +22,10 @@ FEW = 10
 """How many features are selected at most where nothing is known of their number."""
 
 MANY = 5 * FEW
-"""From so many features on, most may be left out."""
-
-SOME = 3 * FEW
-"""For numbers, so many are enough where noise is much: the fewer they are, the more."""
+"""From so many features on, some may be left out."""
 
 CROWDED = 0.5
-"""Length of a gradient's noise over `MANY` features from which it is too much, for numbers.
+"""Length of a gradient's noise over all features from which it is too much, for numbers.
 
 Gradients of standardized rows with residuals of 1 have length 1 where one feature tells all.
 """
@@ -86,12 +83,11 @@ class FewOrAll:
         return chosen.run(curator, loss, domain, multiplier, start)
 
     def _chosen(self, multiplier: float, problem: Problem) -> Algorithm:
-        d = problem.d
-        noise = multiplier * problem.max_rows / problem.n * math.sqrt(d)
-        fewest, most = SOME, CROWDED * max(1.0, MANY / d)
+        noise = multiplier * problem.max_rows / problem.n * math.sqrt(problem.d)
+        most = CROWDED
         if self.few.targets in LABELS:
-            fewest, most = MANY, CROWDED_LABELS * math.sqrt(self.labels / 2)
-        return self.few if d >= fewest and noise > most else self.every
+            most = CROWDED_LABELS * math.sqrt(self.labels / 2)
+        return self.few if problem.d >= MANY and noise > most else self.every
 
 
 def selecting(fine: ScaledDescent, sparsity: int) -> ShortDescent:
