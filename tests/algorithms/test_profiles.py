@@ -76,7 +76,7 @@ def test_units_that_are_alike_are_known_where_no_column_shows(law):
     for seed in range(4):
         rng = np.random.default_rng(seed)
         X = LAWS[law](rng, 60)
-        assert np.median(np.abs(octaves_off(described_under(250.0, X, rng), X))) < 1.0
+        assert np.median(np.abs(octaves_off(described_under(250.0, X, rng), X))) < 1.2
 
 
 def test_a_column_in_other_units_than_all_others_is_seen():
