@@ -53,7 +53,7 @@ VAGUE = 1.0
 SHOWN = 0.9
 """Of columns of which single cells show less than this, only a profile is likely."""
 
-SURE = 0.5
+SURE = 0.2
 """How likely columns lie together that are described as one."""
 
 VISIBLE = 0.03
