@@ -1,17 +1,19 @@
-"""Units and zeros that nobody knows: what a selection among many features loses by them.
+"""Units and zeros that nobody knows: what fits under much noise lose by them.
 
     python -m benchmarks.units [--seeds 40]
 
-1,000 rows, 100 features, epsilon .5: all features share one scale, and ten of them matter, as in
-``benchmarks/accuracy.py``. "spread" features are in units of 10^U(-s, s), "moved" ones have their
-zero moved by U(-s, s). The three columns are mean test errors (RMSE, share of wrong labels) where
-features are cut at zero, at the best of all cuts, and at what the fit buys (`Reach`).
+1,000 rows, epsilon .5; ten features matter, as in ``benchmarks/accuracy.py``. "spread" features are
+in units of 10^U(-s, s), "moved" ones have their zero moved by U(-s, s). Mean test errors (RMSE,
+share of wrong labels): of 100 features, which share one scale, where they are cut at zero, at the
+best of all cuts, and at what the fit buys (`Reach`); of 20 features, that of the default.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
+from itertools import product
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -21,11 +23,16 @@ from benchmarks.accuracy import SLOPES
 from benchmarks.faint import drawn
 from privtail.algorithms import screening
 from privtail.errors import NoiseWarning
-from privtail.linear_model import DPSparseClassifier, DPSparseRegressor
+from privtail.linear_model import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPSparseClassifier,
+    DPSparseRegressor,
+)
 
 Doubles = NDArray[np.float64]
 
-N, D, EPSILON, DELTA = 1_000, 100, 0.5, 1e-3
+N, MANY, FEW, EPSILON, DELTA = 1_000, 100, 20, 0.5, 1e-3
 LAWS = ("lognormal", "gauss", "t(2.5)")
 CUTS = {"at zero": np.inf, "anywhere": -np.inf, "bought": screening.UNBALANCED}
 TABLES = (("spread", 0.0), ("spread", 0.5), ("spread", 1.0), ("spread", 3.0), ("moved", 5.0))
@@ -37,18 +44,27 @@ def disguised(X: Doubles, how: str, size: float, rng: np.random.Generator) -> Do
     return X * 10.0**drawn_ if how == "spread" else X + drawn_
 
 
-def error(task: str, law: str, how: str, size: float, seed: int) -> float:
-    """Of one fit, on fresh rows."""
-    rng, X, noise = drawn(law, N, D, seed)
+def error(task: str, law: str, d: int, how: str, size: float, seed: int) -> float:
+    """Of one fit, on fresh rows; of `MANY` features some are selected."""
+    rng, X, noise = drawn(law, N, d, seed)
     told = X[:, : len(SLOPES)] @ SLOPES + noise
     X = disguised(X, how, size, rng)
-    options = {"epsilon": EPSILON, "delta": DELTA, "noise": "simulated", "random_state": seed}
+    options: dict[str, Any] = {
+        "epsilon": EPSILON,
+        "delta": DELTA,
+        "noise": "simulated",
+        "random_state": seed,
+    }
+    some = d == MANY
     if task == "numbers":
-        number = DPSparseRegressor(len(SLOPES), **options).fit(X[:N], told[:N])
-        return float(np.sqrt(np.mean((number.predict(X[N:]) - told[N:]) ** 2)))
+        number = (
+            DPSparseRegressor(len(SLOPES), **options) if some else DPLinearRegression(**options)
+        )
+        return float(np.sqrt(np.mean((number.fit(X[:N], told[:N]).predict(X[N:]) - told[N:]) ** 2)))
     y = (told > np.median(told)).astype(float)
-    label = DPSparseClassifier(len(SLOPES), classes=[0.0, 1.0], **options).fit(X[:N], y[:N])
-    return float(np.mean(label.predict(X[N:]) != y[N:]))
+    options["classes"] = [0.0, 1.0]
+    label = DPSparseClassifier(len(SLOPES), **options) if some else DPLogisticRegression(**options)
+    return float(np.mean(label.fit(X[:N], y[:N]).predict(X[N:]) != y[N:]))
 
 
 def main() -> None:
@@ -57,16 +73,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=40)
     asked = parser.parse_args()
     warnings.simplefilter("ignore", NoiseWarning)
-    print(f"{'':<32}" + "".join(f"{cut:>10}" for cut in CUTS))
-    for task in ("labels", "numbers"):
-        for law in LAWS:
-            for how, size in TABLES:
-                means = []
-                for least in CUTS.values():
-                    with patch.object(screening, "UNBALANCED", least):
-                        fits = [error(task, law, how, size, seed) for seed in range(asked.seeds)]
-                    means.append(f"{np.mean(fits):>10.4g}")
-                print(f"{task}, {law}, {how} {size:g}".ljust(32) + "".join(means), flush=True)
+    for d, cuts in ((MANY, CUTS), (FEW, {"default": screening.UNBALANCED})):
+        print(f"{d} features".ljust(32) + "".join(f"{cut:>10}" for cut in cuts))
+        for task, law, (how, size) in product(("labels", "numbers"), LAWS, TABLES):
+            means = []
+            for least in cuts.values():
+                with patch.object(screening, "UNBALANCED", least):
+                    fits = [error(task, law, d, how, size, seed) for seed in range(asked.seeds)]
+                means.append(f"{np.mean(fits):>10.4g}")
+            print(f"{task}, {law}, {how} {size:g}".ljust(32) + "".join(means), flush=True)
 
 
 if __name__ == "__main__":
