@@ -93,6 +93,8 @@ class QuantileScales:
     all looks together need no less noise in a feature's cell than n over this; one at the target no
     less than n/100.
     ``narrow``: also a needle is described by the cell that holds it, for what is clipped there.
+    Columns that noise hides among the powers of two are described by what is likely, given all of
+    them (`Likely`).
     Where features are mostly zero (words, categories as columns, rare amounts), looks after the
     first count zeros less and the rest more, with less noise by up to the square root of how many
     of all values that are.

@@ -32,7 +32,8 @@ class Scales:
     reliable : (columns,) whether the histogram of the column rose above its noise. Where it did
         not, the centre is 0, scale and deviation are the deviation of all columns pooled, and
         the tail is theirs (1 if nothing was seen).
-        A column whose histogram does not differ from those of most others is described by theirs.
+        A column whose histogram does not differ from those of most others is described by theirs;
+        of one that noise hides in a first look, it is whether its location is likely known.
     resolved : (columns,) whether the quantiles of the spread lie at least two cells apart.
     shown : (columns,) part of the records in cells above the noise.
     """
