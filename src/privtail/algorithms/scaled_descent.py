@@ -119,7 +119,8 @@ class ScaledDescent:
        noise would be seen; where noise is large, as far as it is none.
     8. Does the mean loss gain from the slopes? If that is not likely, or if it loses where
        records are far off (`Comparison`), or if some numbers are missed by far (`Harm`), or if the
-       target was not found, shrink to the private constant. Of labels, margins become as long as
+       target was not found, shrink to the private constant; of a target whose scale was not found,
+       to that on which the steps closed in. Of labels, margins become as long as
        the model is right (`Confidence`).
 
     Where the largest share of stage 1 would not find a numeric target, there is a `Constant` and no
@@ -280,6 +281,8 @@ class ScaledDescent:
             curator, w, constant, far, self._harm(multiplier, problem)
         )
         doubts = standard.doubts(verdict.keeps, harmful)
+        nearer = standard.seen and not (standard.resolved or standard.blank)
+        constant = without_slopes(w, problem) if nearer else constant
         stated = standard.stated(noise, selected=self.sparsity is not None)
         missing = fewer(round(sizes.part * problem.n), problem.n, FILL)
         return Result(
