@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 from unittest.mock import patch
@@ -33,6 +35,12 @@ from privtail.linear_model import (
 Doubles = NDArray[np.float64]
 
 N, MANY, FEW, EPSILON, DELTA = 1_000, 100, 20, 0.5, 1e-3
+MODELS: dict[tuple[str, int], Callable[..., Any]] = {
+    ("numbers", MANY): partial(DPSparseRegressor, len(SLOPES)),
+    ("labels", MANY): partial(DPSparseClassifier, len(SLOPES), classes=[0.0, 1.0]),
+    ("numbers", FEW): DPLinearRegression,
+    ("labels", FEW): partial(DPLogisticRegression, classes=[0.0, 1.0]),
+}
 LAWS = ("lognormal", "gauss", "t(2.5)")
 CUTS = {"at zero": np.inf, "anywhere": -np.inf, "bought": screening.UNBALANCED}
 TABLES = (("spread", 0.0), ("spread", 0.5), ("spread", 1.0), ("spread", 3.0), ("moved", 5.0))
@@ -45,26 +53,16 @@ def disguised(X: Doubles, how: str, size: float, rng: np.random.Generator) -> Do
 
 
 def error(task: str, law: str, d: int, how: str, size: float, seed: int) -> float:
-    """Of one fit, on fresh rows; of `MANY` features some are selected."""
+    """Of one fit, on fresh rows."""
     rng, X, noise = drawn(law, N, d, seed)
-    told = X[:, : len(SLOPES)] @ SLOPES + noise
+    y = X[:, : len(SLOPES)] @ SLOPES + noise
     X = disguised(X, how, size, rng)
-    options: dict[str, Any] = {
-        "epsilon": EPSILON,
-        "delta": DELTA,
-        "noise": "simulated",
-        "random_state": seed,
-    }
-    some = d == MANY
+    y = y if task == "numbers" else (y > np.median(y)).astype(float)
+    model = MODELS[task, d](epsilon=EPSILON, delta=DELTA, noise="simulated", random_state=seed)
+    fitted = model.fit(X[:N], y[:N]).predict(X[N:])
     if task == "numbers":
-        number = (
-            DPSparseRegressor(len(SLOPES), **options) if some else DPLinearRegression(**options)
-        )
-        return float(np.sqrt(np.mean((number.fit(X[:N], told[:N]).predict(X[N:]) - told[N:]) ** 2)))
-    y = (told > np.median(told)).astype(float)
-    options["classes"] = [0.0, 1.0]
-    label = DPSparseClassifier(len(SLOPES), **options) if some else DPLogisticRegression(**options)
-    return float(np.mean(label.fit(X[:N], y[:N]).predict(X[N:]) != y[N:]))
+        return float(np.sqrt(np.mean((fitted - y[N:]) ** 2)))
+    return float(np.mean(fitted != y[N:]))
 
 
 def main() -> None:

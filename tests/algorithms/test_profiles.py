@@ -73,10 +73,11 @@ def test_units_are_found_that_no_cell_shows(law, d):
 @pytest.mark.parametrize("law", LAWS)
 def test_units_that_are_alike_are_known_where_no_column_shows(law):
     """Under noise of a quarter of all records columns say nothing alone, and together enough."""
+    most = 1.1 if law == "t" else 1.0
     for seed in range(4):
         rng = np.random.default_rng(seed)
         X = LAWS[law](rng, 60)
-        assert np.median(np.abs(octaves_off(described_under(250.0, X, rng), X))) < 1.2
+        assert np.median(np.abs(octaves_off(described_under(250.0, X, rng), X))) < most
 
 
 def test_a_column_in_other_units_than_all_others_is_seen():

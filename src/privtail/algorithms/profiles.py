@@ -53,8 +53,8 @@ VAGUE = 1.0
 SHOWN = 0.9
 """Of columns of which single cells show less than this, only a profile is likely."""
 
-SURE = 0.2
-"""How likely columns lie together that are described as one."""
+TOGETHER = 0.2
+"""Columns are described as one if it is at least so likely that they lie together."""
 
 VISIBLE = 0.03
 """Cells of a profile that hold less do not count in its description."""
@@ -118,7 +118,7 @@ class Likely:
     Attributes
     ----------
     prior : (locations, shapes), how likely a column has a profile.
-    together : whether all columns surely lie within half an octave, but for outlying ones.
+    together : whether all columns may well lie within half an octave, but for outlying ones.
     """
 
     prior: Doubles
@@ -138,7 +138,7 @@ class Likely:
             prior = np.outer(laws @ apart, shapes)
             shapes = (_normal(likely * prior).sum(axis=(0, 1)) + USUAL * even) / (len(some) + USUAL)
         near = laws.reshape(len(APART), -1)[np.array(APART) <= STEP].sum()
-        return cls(prior, bool(near > SURE))
+        return cls(prior, bool(near > TOGETHER))
 
     def described(self, counts: Doubles, std: Doubles, n: float) -> Scales:
         """These columns."""

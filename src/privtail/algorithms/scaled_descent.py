@@ -120,8 +120,8 @@ class ScaledDescent:
     8. Does the mean loss gain from the slopes? If that is not likely, or if it loses where
        records are far off (`Comparison`), or if some numbers are missed by far (`Harm`), or if the
        target was not found, shrink to the private constant; of a target whose scale was not found,
-       to that on which the steps closed in. Of labels, margins become as long as
-       the model is right (`Confidence`).
+       to that on which the steps closed in. Of labels, margins become as long as the model is
+       right (`Confidence`).
 
     Where the largest share of stage 1 would not find a numeric target, there is a `Constant` and no
     more.
