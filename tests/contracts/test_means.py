@@ -27,7 +27,7 @@ from privtail.algorithms.screening import Signs
 from privtail.errors import InvalidInput
 from privtail.losses import CustomLoss, GeneralLoss, MultinomialLoss, OddsAgainst, SquaredLoss
 from privtail.trusted import batch as batch_module
-from privtail.trusted import kernels, means
+from privtail.trusted import kernels, maps, means
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator
 from privtail.trusted.events import Round
@@ -161,24 +161,37 @@ X0[0] = X0[1]
 Y0 = np.concatenate([DATA.standard_cauchy(N - 2), [-HUGE, TINY]])
 
 
-def mapped(b: Batch, use: bool) -> Batch:
-    if use:
+MAPS = ("plain", "scaled", "turned", "wildly turned")
+
+
+def turning(d: int, wild: bool = False) -> np.ndarray:
+    """Mixes features, and makes some of them long, short, or nothing."""
+    turn = np.random.default_rng(d).standard_normal((d, d)) * np.logspace(-2, 2, d)
+    turn[:, d // 2] = 0.0
+    if wild:
+        turn[0] *= 1e200
+        turn[-1] *= 1e-300
+    return turn
+
+
+def mapped(b: Batch, how: str) -> Batch:
+    if how != "plain":
         d, sparse = b.problem.d, b._curator.sparse
-        scales = np.logspace(-3, 3, d)
-        b._curator.transform(scales, None if sparse else np.linspace(-2, 2, d))
+        turn = None if how == "scaled" else turning(d, how == "wildly turned")
+        b._curator.transform(np.logspace(-3, 3, d), None if sparse else np.linspace(-2, 2, d), turn)
     return b
 
 
 def gradient_pairs(mean: Any, storage: str, rows: list[tuple[np.ndarray, float]], **o: Any) -> Any:
     """Replace and empty one record by every adversarial row; yield the pairs of answers."""
-    loss, use_map, intercept, outputs = o["loss"], o["use_map"], o["intercept"], o["outputs"]
+    loss, how, intercept, outputs = o["loss"], o["how"], o["intercept"], o["outputs"]
     X, y = o.get("X", X0), o.get("y", Y0)
     w = o.get("w")
     if w is None:
         w = np.zeros((X.shape[1] + intercept, outputs))
 
     def answer(data: tuple[Any, Any]) -> Sensitive:
-        b = mapped(batch(*data, intercept=intercept, outputs=outputs), use_map)
+        b = mapped(batch(*data, intercept=intercept, outputs=outputs), how)
         return b.gradient(loss, w, mean)
 
     for t, (x_new, y_new) in enumerate(rows):
@@ -213,13 +226,13 @@ def test_no_adversarial_record_moves_a_gradient_further_than_said(mean: Any) -> 
     shapes = [(False, 1), (True, 1), (True, 3), (False, 3)]
     for t, storage in enumerate(STORAGES):
         for s, (intercept, outputs) in enumerate(shapes):
-            use_map = bool((t + s) % 2)
+            how = MAPS[(t + s) % len(MAPS)]
             losses: list[Any] = [Wild(outputs)]
             losses.append(SquaredLoss() if outputs == 1 else MultinomialLoss(classes=3))
             for m, loss in enumerate(losses):
                 some = rows[(t + s + m) % 4 :: 4]
                 for pair in gradient_pairs(
-                    mean, storage, some, loss=loss, use_map=use_map, intercept=intercept,
+                    mean, storage, some, loss=loss, how=how, intercept=intercept,
                     outputs=outputs,
                 ):  # fmt: skip
                     ratios(pair)
@@ -244,7 +257,7 @@ def test_no_record_at_all_moves_a_gradient_further_than_said(mean: Any, data: An
     w = np.array(data.draw(st.lists(extreme, min_size=d * outputs, max_size=d * outputs)))
     pairs = gradient_pairs(
         dataclasses.replace(mean, blocks=blocks), storage, [(x_new, data.draw(extreme))],
-        loss=Wild(outputs), use_map=data.draw(st.booleans()), intercept=False, outputs=outputs,
+        loss=Wild(outputs), how=data.draw(st.sampled_from(MAPS)), intercept=False, outputs=outputs,
         X=X, y=y, w=w.reshape(d, outputs),
     )  # fmt: skip
     for pair in pairs:
@@ -332,7 +345,7 @@ def test_derivatives_that_are_not_finite_move_nothing_too_far() -> None:
     for loss in (custom, general):
         for mean in ONE_EACH:
             for pair in gradient_pairs(
-                mean, "float64", adversarial_rows(D)[::2], loss=loss, use_map=False,
+                mean, "float64", adversarial_rows(D)[::2], loss=loss, how="plain",
                 intercept=False, outputs=1,
             ):  # fmt: skip
                 ratios(pair)
@@ -346,12 +359,12 @@ def test_derivatives_that_are_not_finite_move_nothing_too_far() -> None:
 def test_column_means(mean: Any, storage: str) -> None:
     for t, (x_new, _) in enumerate(adversarial_rows(D)[:: 1 + (storage != "float64")]):
         sets = neighbours(X0, Y0, t % N, x_new, 0.0, storage)
-        answers = [mapped(batch(X), bool(t % 2)).means(mean) for X, _ in sets[:2]]
+        answers = [mapped(batch(X), MAPS[t % len(MAPS)]).means(mean) for X, _ in sets[:2]]
         ratios(Pair(*map(integers, answers), answers[0].sensitivity.diameter))
         if storage != "int64":
             X = np.array(X0)
             X[t % N] = math.nan
-            gone = mapped(batch(stored(X, storage)), bool(t % 2)).means(mean)
+            gone = mapped(batch(stored(X, storage)), MAPS[t % len(MAPS)]).means(mean)
             ratios(Pair(integers(answers[0]), integers(gone), gone.sensitivity.radius))
 
 
@@ -447,14 +460,14 @@ def test_improvement_needs_a_clamped_range() -> None:
 REACHES = (0.0, TINY, 1.0, 1e300, math.inf)
 
 
-def check_separations(outputs: int, mean: Any, reach: float, storage: str, use_map: bool) -> None:
+def check_separations(outputs: int, mean: Any, reach: float, storage: str, how: str) -> None:
     """Replace and empty one record by every adversarial row."""
     for value in (0.0, 0.1, HUGE):
         w = np.full((D + 1, outputs), value)
         for t, (x_new, y_new) in enumerate(adversarial_rows(D)):
             sets = neighbours(X0, Y0, t % N, x_new, y_new, storage)
             full, other, empty = (
-                mapped(batch(*s, intercept=True, outputs=outputs), use_map).separations(
+                mapped(batch(*s, intercept=True, outputs=outputs), how).separations(
                     Wild(outputs), w, mean, reach
                 )
                 for s in sets
@@ -463,13 +476,13 @@ def check_separations(outputs: int, mean: Any, reach: float, storage: str, use_m
             ratios(Pair(integers(full), integers(empty), full.sensitivity.radius))
 
 
-@pytest.mark.parametrize("use_map", [False, True])
+@pytest.mark.parametrize("how", ["plain", "turned"])
 @pytest.mark.parametrize("reach", REACHES)
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_separations(storage: str, reach: float, use_map: bool) -> None:
+def test_separations(storage: str, reach: float, how: str) -> None:
     for outputs, threshold in itertools.product((1, 3), (1e-9, 0.5, 1e300)):
-        check_separations(outputs, ClampedMean(threshold), reach, storage, use_map)
+        check_separations(outputs, ClampedMean(threshold), reach, storage, how)
 
 
 @pytest.mark.parametrize("reach", REACHES)
@@ -655,7 +668,7 @@ def test_moments(storage: str, intercept: bool, target: bool) -> None:
         sets = neighbours(X0, Y0, t % N, x_new, y_new, storage)
         radius = (1.0, 1e-3, 1e100, 1e-100)[t % 4]
         full, other, empty = (
-            mapped(batch(*s, intercept=intercept), bool(t % 2)).moments(radius, target)
+            mapped(batch(*s, intercept=intercept), MAPS[t % len(MAPS)]).moments(radius, target)
             for s in sets
         )
         ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
@@ -872,6 +885,11 @@ def everything(b: Batch) -> list[list[int]]:
         b.histogram([0, 1, -1], EDGES, weights=weighings(3)["any"]),
         b.derivative_norms(SquaredLoss(), w, [0.1, 1.0, 10.0, 1e200]),
     ]
+    map_ = b._curator.map
+    b._curator.transform(map_.scales, map_.offsets, turning(b.problem.d))
+    answers += [b.gradient(SquaredLoss(), w, mean) for mean in ONE_EACH]
+    answers += [b.separations(SquaredLoss(), w, ClampedMean(2.0)), b.moments(1.7)]
+    b._curator.transform(map_.scales, map_.offsets)
     return [integers(answer) for answer in answers]
 
 
@@ -987,6 +1005,35 @@ def test_margins_are_summed_in_the_written_order(d: int) -> None:
         assert (margins[:, k] == summed_in_lanes(X * (w[:, k] * scales)) + shift).all()
 
 
+@pytest.mark.parametrize("d", [1, 5, 8, 11])
+@pytest.mark.parametrize("rows", [1, 7, 8, 19])
+def test_rows_are_turned_in_the_written_order(rows: int, d: int) -> None:
+    """To the last bit: from left to right, every product rounded with the sum it is added to."""
+    rng = np.random.default_rng(d)
+    X = rng.standard_normal((rows, d)) * 10.0 ** rng.integers(-8, 8, (rows, d))
+    turn, scales = rng.standard_normal((d, d)), rng.random(d) + 0.5
+    z = maps.FeatureMap(scales, np.ones(d), turn).applied(as_records(X).rows(slice(0, rows)))
+    exact = [[[Fraction(float(a)) for a in row] for row in M] for M in (X * scales + 1, turn.T)]
+    for i, k in itertools.product(range(rows), range(d)):
+        total = Fraction(0)
+        for a, b in zip(exact[0][i], exact[1][k], strict=True):
+            total = Fraction(float(a * b + total))
+        assert z.transformed()[i, k] == float(total)
+
+
+def test_a_turned_gradient_is_that_of_turned_records() -> None:
+    """Records that somebody turned before are other numbers by an ulp, and then by a grid step."""
+    X, y = np.random.default_rng(0).standard_t(3, (2, 90, 4)), np.linspace(-2, 2, 90)
+    turn, w = turning(4), np.linspace(-1, 1, 5)[:, None]
+    for mean in ONE_EACH:
+        b = batch(X[0], y, intercept=True)
+        b._curator.transform(np.full(4, 2.0), np.full(4, 0.5), turn)
+        asked = b.gradient(SquaredLoss(), w, mean)
+        done = batch((X[0] * 2 + 0.5) @ turn, y, intercept=True).gradient(SquaredLoss(), w, mean)
+        assert asked.sensitivity == done.sensitivity
+        assert np.abs(asked._value - done._value).max() * asked.sensitivity.unit < 1e-8
+
+
 def test_a_sparse_row_that_stores_a_column_many_times_is_one_row() -> None:
     """ALGORITHMS 0b.5; also when its owner claims that the matrix is canonical already."""
     d, copies = 3, 50
@@ -1020,9 +1067,10 @@ def test_a_row_does_not_know_its_neighbours() -> None:
     assert np.array_equal(*first)
 
 
+@pytest.mark.parametrize("how", ["plain", "turned"])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("outputs", [1, 3, 8])
-def test_a_row_does_not_know_its_position(sparse: bool, outputs: int) -> None:
+def test_a_row_does_not_know_its_position(sparse: bool, outputs: int, how: str) -> None:
     """The sum of all equals the sum of each alone, and any order gives the same sum."""
     X, y = big_data()
     X, y = X[:70], np.where(np.isfinite(Y := y[:70]), Y, 1.0)
@@ -1035,7 +1083,7 @@ def test_a_row_does_not_know_its_position(sparse: bool, outputs: int) -> None:
     for mean in ONE_EACH:
 
         def ask(rows: Any, mean: Any = mean) -> np.ndarray:
-            b = batch(make(X[rows]), y[rows], outputs=outputs)
+            b = mapped(batch(make(X[rows]), y[rows], outputs=outputs), how)
             norms = b.derivative_norms(loss, w, 2.0 ** np.arange(-40, 40, 0.01))
             return np.concatenate([b.gradient(loss, w, mean)._value, norms._value])
 
@@ -1117,7 +1165,7 @@ def test_the_printed_formula_without_the_final_clamp_is_caught(
     rows = [(np.full(D, a), 1.0) for a in (3e7, -3e7, 1e6)]
     X, y = np.ones((4, D)), np.ones(4)
     arguments: dict[str, Any] = {
-        "loss": SquaredLoss(), "use_map": False, "intercept": False, "outputs": 1, "X": X, "y": y,
+        "loss": SquaredLoss(), "how": "plain", "intercept": False, "outputs": 1, "X": X, "y": y,
     }  # fmt: skip
 
     def check() -> None:
@@ -1162,7 +1210,7 @@ def test_clipping_by_the_norm_of_the_input_is_caught(monkeypatch: pytest.MonkeyP
     """ALGORITHMS 0b.3: 1e200 x 1e-170 underflows in the norm and not in the product."""
     rows = [(np.full(D, 1e-170), 1e200), (np.full(D, 1.0), 1.0)]
     arguments: dict[str, Any] = {
-        "loss": SquaredLoss(), "use_map": False, "intercept": False, "outputs": 1,
+        "loss": SquaredLoss(), "how": "plain", "intercept": False, "outputs": 1,
         "X": np.ones((2, D)), "y": np.ones(2),
     }  # fmt: skip
 
@@ -1174,6 +1222,75 @@ def test_clipping_by_the_norm_of_the_input_is_caught(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(kernels, "ball_dense", clip_by_the_norm_of_the_input(guard=True))
     with pytest.raises(AssertionError, match=r"l1|l2|l-inf"):
         check()
+
+
+def test_shrinking_rows_before_they_are_turned_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    applied = maps.FeatureMap.applied
+
+    def sabotaged(map_: Any, rows: Any) -> Any:
+        turned = applied(map_, rows)
+        still = applied(dataclasses.replace(map_, turn=None), rows)
+        margins = turned.margins
+
+        def long(*given: Any) -> Any:
+            found, _, valid = margins(*given)
+            return found, still.margins(*given)[1], valid
+
+        turned.margins = long
+        return turned
+
+    monkeypatch.setattr(maps.FeatureMap, "applied", sabotaged)
+    pairs = gradient_pairs(
+        MallowsMean(1.0, 2.0), "float64", adversarial_rows(D), loss=SquaredLoss(), how="turned",
+        intercept=False, outputs=1,
+    )  # fmt: skip
+    with pytest.raises(AssertionError, match="l2"):
+        list(map(ratios, pairs))
+
+
+@dataclass(frozen=True)
+class Meddling:
+    """A loss that changes the map of a question while it is answered."""
+
+    curator: list[Curator]
+    scale: float
+
+    outputs: ClassVar[int] = 1
+    name: ClassVar[str] = "meddling"
+    targets: ClassVar[str] = "real"
+    convex: ClassVar[bool] = False
+    curvature: ClassVar[float] = math.inf
+    lipschitz: ClassVar[float] = math.inf
+
+    def derivatives(self, margins: Any, y: Any) -> Any:
+        d = self.curator[0].problem.d
+        self.curator[0].transform(np.full(d, self.scale), None, self.scale * np.eye(d))
+        return np.ones_like(margins)
+
+
+def check_meddling() -> None:
+    for scale, mean in itertools.product((1e-3, 1e6), (ClippedMean(1.0), MallowsMean(1.0, 2.0))):
+        answers = []
+        for x in (0.0, 1e3):
+            b = batch(np.full((1, 3), x), np.ones(1))
+            loss: Any = Meddling([b._curator], scale)
+            answers.append(b.gradient(loss, np.zeros((3, 1)), mean))
+        full, other = answers
+        ratios(Pair(integers(full), integers(other), full.sensitivity.radius))
+
+
+def test_a_question_sees_one_map() -> None:
+    check_meddling()
+
+
+def test_a_map_that_is_read_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sabotaged(rows: Any, *given: Any) -> None:
+        changed = rows._rows.transformed(np.full(3, 1e6), np.zeros(3))
+        maps.MappedRows.as_they_are(changed)._rows.ball_sum(np.ones(3), np.zeros(3), *given)
+
+    monkeypatch.setattr(maps.MappedRows, "ball_sum", sabotaged)
+    with pytest.raises(AssertionError, match="l2"):
+        check_meddling()
 
 
 def test_rounding_out_of_the_ball_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,11 +37,11 @@ from privtail.mean import private_mean
 from privtail.statement import state
 from privtail.trusted import batch as batch_module
 from privtail.trusted.accountants import cost
-from privtail.trusted.batch import FeatureMap
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round
 from privtail.trusted.ledger import Ledger
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import (
     Ball,
     BoundedMean,

@@ -14,6 +14,7 @@ from privtail.algorithms.level import bend, kinked
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.sizes import Sizes
 from privtail.algorithms.thresholding import apart, probabilities, shrunk
+from privtail.algorithms.turn import Turn
 from privtail.domains import L2, Domain, Unconstrained, of_slopes
 from privtail.losses import Loss
 from privtail.trusted.curator import Curator
@@ -118,7 +119,8 @@ class AveragedDescent:
 
     Parameters
     ----------
-    metric : of the steps; rows are shrunk to its reach, or to the part of it that it says.
+    metric : of the steps; rows are shrunk to its reach, or to the part of it that it says, after a
+        `Turn`.
     law : the noise of every gradient.
     unit : scale of the target; noise alone walks at most ``most_noise`` of them, or, with a wider
         threshold, `WALKING` residuals.
@@ -132,7 +134,8 @@ class AveragedDescent:
         self, curator: Curator, loss: Loss, domain: Domain, metric: Metric, law: GaussianNoise,
         unit: float, most_noise: float,
     ):  # fmt: skip
-        self._curator, self.loss, self._domain, self._metric = curator, loss, domain, metric
+        self._curator, self.loss, self._domain = curator, loss, domain
+        self._metric, self._turn = metric, Turn.of(metric, curator)
         self._law, self._unit, self._most = law, unit, most_noise * unit
         self._noise, self._guess = np.zeros((2, len(metric.values)))
         self._lost = np.zeros(curator.problem.d)
@@ -175,7 +178,7 @@ class AveragedDescent:
 
         What slopes lost that were taken for noise is added: it may have been none.
         """
-        return self._metric.deviations(self._noise, self._curator.problem.d) + self._lost
+        return self._deviations(self._noise) + self._lost
 
     def widened(self, w: Doubles, threshold: float, steps: int, sizes: Sizes) -> Doubles:
         """From ``w`` on with a wider threshold and longer rows, as far as it is no noise."""
@@ -208,13 +211,14 @@ class AveragedDescent:
 
         Where typical rows are shrunk, so is the curvature. Noise may walk to ``walking`` at least.
         """
-        problem, metric = self._curator.problem, self._metric
-        mean = MallowsMean(threshold, metric.short * longer * metric.reach)
+        problem, metric, turn = self._curator.problem, self._metric, self._turn
+        reach = metric.short * longer * metric.reach
+        mean = MallowsMean(threshold, reach * turn.shorter)
         std = self._law.event(problem.gradient(mean)).std
         first = 1 / bend(self.loss, self._unit)
         typical = math.sqrt(min(float(metric.active.sum()), float(metric.values.sum())))
-        first /= min(1.0, mean.reach / typical)
-        walk = std * math.sqrt(steps) * metric.spread
+        first /= min(1.0, reach / typical)
+        walk = std * math.sqrt(steps) * turn.spread
         length = min(first, max(self._most, walking) / walk) if walk > 0 else first
         shrinking = kinked(self.loss)
         skipped = steps - max(1, steps // 10) if shrinking else steps // 3
@@ -230,7 +234,7 @@ class AveragedDescent:
         lengths = phase.lengths
         for batch in self._curator.rounds(Everyone(), steps):
             w, length = trail.w, float(lengths[trail.steps])
-            g = batch.gradient(self.loss, w, phase.mean).release(self._law).reshape(w.shape)
+            g = self._turn.gradient(self._curator, batch, self.loss, w, phase.mean, self._law)
             trail.add(g, self._metric.step(self._domain, w, g, length), self._metric, phase.skipped)
 
     def _end(self, phase: _Phase, trail: _Trail) -> Doubles:
@@ -253,9 +257,13 @@ class AveragedDescent:
 
     def _likely(self, phase: _Phase, trail: _Trail) -> Doubles:
         """(d, K) how likely the slopes of an average are more than noise."""
-        d = self._curator.problem.d
         each = self._after(phase, self._guess, self._shown(phase, trail))
-        return probabilities(self._mean(phase, trail)[:d], self._metric.deviations(each, d))
+        slopes = self._mean(phase, trail)[: self._curator.problem.d]
+        return probabilities(slopes, self._deviations(each))
+
+    def _deviations(self, each: Doubles) -> Doubles:
+        """(d,) of the slopes, given those (r,) along the principal directions."""
+        return self._metric.deviations(each, self._curator.problem.d) * self._turn.bent
 
     def _shrunk(self, w: Doubles, likely: Doubles) -> Doubles:
         """With these parts (d, K) of the slopes; what they lost may have been no noise."""
@@ -269,7 +277,7 @@ class AveragedDescent:
         fewer = self._metric.restricted(np.append(kept, self._metric.active[len(kept) :]))
         self._noise = self._metric.carried(self._noise, fewer)
         self._guess = self._metric.carried(self._guess, fewer)
-        self._metric = fewer
+        self._metric, self._turn = fewer, Turn.of(fewer, self._curator)
 
     def _variances(self, phase: _Phase) -> Doubles:
         """What noise adds to an average of iterates, along the principal directions."""
@@ -282,7 +290,7 @@ class AveragedDescent:
         left = np.array([_left(float(rate), phase) for rate in rates])[each]
         kept = np.arange(phase.skipped, phase.steps) + 1
         lasting = np.mean((1 - rates[:, None]) ** kept, axis=1)[each]
-        added = phase.std * left / np.sqrt(self._metric.values)
+        added = phase.std * left * self._turn.gains / np.sqrt(self._metric.values)
         return np.asarray(np.hypot(lasting * start, added))
 
     @property

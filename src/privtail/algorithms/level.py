@@ -80,9 +80,8 @@ def surely(seen: float, unsure: float) -> float:
 def tiny_features(curator: Curator) -> Iterator[None]:
     """Rows are as long as their intercept meanwhile: features count `TINY` times what they did."""
     map_ = curator.map
-    curator.transform(map_.scales * TINY, map_.offsets * TINY)
-    yield
-    curator.transform(map_.scales, map_.offsets)
+    with curator.transformed(map_.scales * TINY, map_.offsets * TINY):
+        yield
 
 
 def bend(loss: Loss, unit: float) -> float:

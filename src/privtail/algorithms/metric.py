@@ -60,6 +60,7 @@ class Metric:
         predictions: where features go together, less than where each goes its own way.
     moments, std : (rows, rows) what was released, and the noise of an entry; (0, 0) if nothing was.
     seen : (r,) curvatures as they were released, along the principal directions; (0,) without.
+    likely : (r,) what curvature there likely is along the principal directions; (0,) without.
     short : part of the reach to which steps shrink rows.
     """
 
@@ -73,6 +74,7 @@ class Metric:
     moments: Doubles = field(default_factory=lambda: np.zeros((0, 0)))
     std: float = 0.0
     seen: Doubles = field(default_factory=lambda: np.zeros(0))
+    likely: Doubles = field(default_factory=lambda: np.zeros(0))
     short: float = 1.0
 
     @classmethod
@@ -153,12 +155,13 @@ class Metric:
         matrix, inverse = values.max() * np.eye(rows), np.zeros((rows, rows))
         matrix[square] = vectors * values @ vectors.T
         inverse[square] = vectors / values @ vectors.T
-        parts = true / true.sum() if true.any() else np.full(len(values), 1 / len(values))
-        moved = float(np.sum(parts / values**2))
+        moved = float(np.sum(_parts(true) / values**2))
         spread = math.sqrt(max(float(len(values)), trace) * moved)
         every = np.zeros((rows, len(values)))
         every[active] = vectors
-        return cls(matrix, inverse, values, every, hidden, reach, spread, moments, std, seen, short)
+        return cls(
+            matrix, inverse, values, every, hidden, reach, spread, moments, std, seen, true, short
+        )
 
     def lengths(self, d: int) -> Doubles:
         """(rows,) of the first ``d`` coordinates that are longer than is usual; 1 of the others.
@@ -179,6 +182,11 @@ class Metric:
             return self
         moments = self.moments / np.outer(lengths, lengths)
         return self._of(moments, self.std, self.active, self.reach, self.short)
+
+    @property
+    def parts(self) -> Doubles:
+        """(r,) of the likely curvature, all alike where there is none."""
+        return _parts(self.likely)
 
     @property
     def largest(self) -> float:
@@ -213,7 +221,7 @@ class Metric:
         """(r,) the same, for the curvature that there is on average."""
         if self.seen.size == 0:
             return self.rates
-        return np.asarray(np.clip(likely(self.seen, self.std) / self.values, 0.0, 1.0))
+        return np.asarray(np.minimum(1.0, self.likely / self.values))
 
     def coordinates(self, move: Doubles, d: int) -> Doubles:
         """(r, K) of a move of the slopes (d, K) along the principal directions.
@@ -287,6 +295,10 @@ def proximal_point(
         v, u = new, new + (momentum - 1) / following * step
         momentum = following
     return v
+
+
+def _parts(likely: Doubles) -> Doubles:
+    return likely / likely.sum() if likely.any() else np.full(len(likely), 1 / len(likely))
 
 
 def likely(seen: Doubles, std: float) -> Doubles:

@@ -21,6 +21,7 @@ from privtail.algorithms.scales import BEYOND, Scales
 from privtail.algorithms.screening import Reach, Screening, of_chosen
 from privtail.algorithms.standardized import Standard, unbelieved, unproven, without_slopes
 from privtail.algorithms.thresholding import apart, probabilities, shrunk
+from privtail.algorithms.turn import Turn
 from privtail.domains import Domain, require
 from privtail.losses import (
     LABELS,
@@ -284,23 +285,24 @@ class ShortDescent:
         """
         problem, law = curator.problem, self._step(multiplier)
         metric = self._metric(curator, multiplier, active)
+        turn = Turn.of(metric, curator)
         real = loss.targets == "real"
         threshold, bend = (NARROW * unit, NARROW * BEND) if real else sharpest(loss, w[problem.d :])
         rows = int(active.sum()) + int(problem.intercept)
-        mean = MallowsMean(threshold, SHORT * math.sqrt(max(1, rows)))
+        mean = MallowsMean(threshold, SHORT * turn.shorter * math.sqrt(max(1, rows)))
         std = law.event(problem.gradient(mean)).std
         length = 1 / steps / SHORT / (bend if real else LEFT * bend)
-        walk = length * std * metric.spread * math.sqrt(steps * problem.outputs)
+        walk = length * std * turn.spread * math.sqrt(steps * problem.outputs)
         length *= TIMES if real or walk == 0 else min(TIMES, WALK / walk)
         skipped, total = steps // 3 if real else steps - 1, np.zeros_like(w)
         for t, batch in enumerate(curator.rounds(Everyone(), steps)):
-            g = batch.gradient(loss, w, mean).release(law)
-            w = metric.step(domain, w, g.reshape(w.shape), length)
+            g = turn.gradient(curator, batch, loss, w, mean, law)
+            w = metric.step(domain, w, g, length)
             total += w if t >= skipped else 0.0
         kept = steps - skipped
         lasting = np.minimum(1.0, np.arange(steps, 0, -1) / kept)
-        each = length * std * float(np.linalg.norm(lasting)) / np.sqrt(metric.values)
-        w, deviations = total / kept, metric.deviations(each, problem.d)
+        each = length * std * float(np.linalg.norm(lasting)) * turn.gains / np.sqrt(metric.values)
+        w, deviations = total / kept, metric.deviations(each, problem.d) * turn.bent
         if self.sparsity is not None or not apart(domain):
             return w, deviations
         likely = probabilities(w[: problem.d], deviations)

@@ -20,13 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.errors import IncompatibleParts, InvalidInput, NotReleased
 from privtail.losses import AnyLoss, GeneralLoss, Loss
 from privtail.trusted import callbacks, kernels
+from privtail.trusted.maps import MappedRows
 from privtail.trusted.means import Ball, ClippedMean, Interval, RobustMean
 from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import DenseRows, Room, Rows, Stream, Window, formats
+from privtail.trusted.records import Room, Stream, Window, formats
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.sensitive import Sensitive, Sensitivity
 
@@ -66,14 +67,6 @@ def threads() -> int:
     return len(usable(0)) if usable else os.cpu_count() or 1
 
 
-@dataclass(frozen=True)
-class FeatureMap:
-    """Public map of features z_j = x_j scale_j + offset_j; the intercept column stays 1."""
-
-    scales: Doubles
-    offsets: Doubles
-
-
 class Batch:
     """Answers questions about the records of one round. The only door to the records."""
 
@@ -108,12 +101,11 @@ class Batch:
         if not math.isfinite(range_.radius):
             raise InvalidInput("A mean of columns needs a finite threshold.")
         zero = np.zeros((d, 1))
-        map_ = self._curator.map
 
-        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            _, squares, valid = rows.margins(map_.scales, map_.offsets, zero, np.zeros(1))
+        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            _, squares, valid = rows.margins(zero, np.zeros(1))
             ones = np.ones((len(rows), 1))
-            _contribute(rows, map_, squares, valid, ones, labels, False, range_, self._bits, sums)
+            _contribute(rows, squares, valid, ones, labels, False, range_, self._bits, sums)
 
         sums = self._sweep(block, mean.blocks, (d, 1), targets=False)
         return self._answer(_median(sums), self.problem.means(mean))
@@ -130,7 +122,7 @@ class Batch:
         box = cast(Interval, mean.range)
         limit = box.steps(self._bits)
 
-        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             for first in range(0, len(points), TILE):
                 tile = points[first : first + TILE]
                 margins, _, valid = self._margins(rows, np.hstack(tile))
@@ -156,7 +148,7 @@ class Batch:
         points = self._parameters(w), self._parameters(base)
         box = cast(Interval, mean.range)
 
-        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             found = [self._margins(rows, point) for point in points]
             with np.errstate(all="ignore"):
                 here, there = (callbacks.values(loss, margins, y) for margins, _, _ in found)
@@ -185,7 +177,7 @@ class Batch:
             raise InvalidInput(f"reach must be a number that is not negative, got {reach!r}.")
         w = self._parameters(w)
         self._curator.assume(callbacks.assumptions(loss))
-        box, map_ = cast(Interval, mean.range), self._curator.map
+        box = cast(Interval, mean.range)
         limit, outputs, d = box.steps(self._bits), self.problem.outputs, self.problem.d
         n = len(self._curator.blocks(1))
         places, steps = np.arange(n), np.zeros((n if reach > 0 else 0, outputs))
@@ -194,10 +186,10 @@ class Batch:
             columns = np.zeros((part.stop - part.start if reach > 0 else 0, n))
 
             def block(
-                rows: Rows, y: Doubles, seen: Integers, sums: Doubles,
+                rows: MappedRows, y: Doubles, seen: Integers, sums: Doubles,
                 columns: Doubles = columns, part: slice = part,
             ) -> None:  # fmt: skip
-                z = rows.transformed(map_.scales, map_.offsets)
+                z = rows.transformed()
                 margins, _, _ = self._margins(rows, w)
                 counted = np.isfinite(z).all(axis=1) & np.isfinite(y)
                 with np.errstate(all="ignore"):
@@ -223,8 +215,8 @@ class Batch:
         answer = self.problem.moments(radius, target)
         margin = kernels.margin_of_safety(answer.size, self._bits)
 
-        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            z = [rows.transformed(self._curator.map.scales, self._curator.map.offsets)]
+        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            z = [rows.transformed()]
             if self.problem.intercept:
                 z.append(np.ones((len(rows), 1)))
             if target:
@@ -259,8 +251,8 @@ class Batch:
         if public is not None and (public == 1).all():
             public = None  # ones have the norm that they may have
 
-        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            z = rows.transformed(self._curator.map.scales, self._curator.map.offsets)
+        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            z = rows.transformed()
             valid = np.isfinite(z).all(axis=1)
             if -1 in columns:
                 valid &= np.isfinite(y)
@@ -285,7 +277,7 @@ class Batch:
         w, cuts = self._parameters(w), _ascending(edges, 1)[0]
         self._curator.assume(callbacks.assumptions(loss))
 
-        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             margins, _, valid = self._margins(rows, w)
             lengths = _lengths(callbacks.derivatives(loss, margins, y))
             sums[0, 0, :] += _counts(lengths[valid & np.isfinite(y)], cuts)
@@ -303,9 +295,8 @@ class Batch:
         zero = np.zeros((self.problem.d, 1))
         target = self._curator._targets is not None
 
-        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            map_ = self._curator.map
-            _, _, valid = rows.margins(map_.scales, map_.offsets, zero, np.zeros(1))
+        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            _, _, valid = rows.margins(zero, np.zeros(1))
             sums[0, 0] += np.count_nonzero(~(valid & np.isfinite(y)))
 
         count = self._sweep(block, 1, (1,), target)
@@ -344,13 +335,13 @@ class Batch:
         self._curator.assume(callbacks.assumptions(loss))
         width, outputs = w.shape
 
-        def values(rows: Rows, y: Doubles) -> Doubles:
+        def values(rows: MappedRows, y: Doubles) -> Doubles:
             if isinstance(loss, GeneralLoss):
-                x = rows.transformed(self._curator.map.scales, self._curator.map.offsets)
+                x = rows.transformed()
                 return callbacks.gradients(loss, w, x, y)
             margins, _, valid = self._margins(rows, w)
             residuals = callbacks.derivatives(loss, margins, y)
-            z = rows.transformed(self._curator.map.scales, self._curator.map.offsets)
+            z = rows.transformed()
             if self.problem.intercept:
                 z = np.hstack([z, np.ones((len(rows), 1))])
             with np.errstate(all="ignore"):
@@ -362,10 +353,9 @@ class Batch:
 
     def trimmed_means(self, mechanism: TrimmedMean) -> Doubles:
         """Released trimmed means of the mapped columns, (d,); like `trimmed`."""
-        map_ = self._curator.map
 
-        def values(rows: Rows, y: Doubles) -> Doubles:
-            z = rows.transformed(map_.scales, map_.offsets)
+        def values(rows: MappedRows, y: Doubles) -> Doubles:
+            z = rows.transformed()
             z[~np.isfinite(z).all(axis=1)] = 0.0
             return z
 
@@ -403,7 +393,7 @@ class Batch:
     def _rows_at_once(self) -> int:
         """Long blocks where they are views, short ones where they are copies."""
         records, d = self._curator._records, self.problem.d
-        if records.viewed:
+        if records.viewed and self._curator.map.turn is None:
             return max(BLOCK_ROWS, VIEWED * BLOCK_ROWS // self.problem.outputs)
         if records.sparse:
             return BLOCK_ROWS
@@ -420,13 +410,13 @@ class Batch:
             raise InvalidInput(f"w needs shape {shape}, got {array.shape}.")
         return array
 
-    def _margins(self, rows: Rows, w: Doubles) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
-        d, map_ = self.problem.d, self._curator.map
+    def _margins(self, rows: MappedRows, w: Doubles) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
+        d = self.problem.d
         b = w[d] if self.problem.intercept else np.zeros(w.shape[1])
-        return rows.margins(map_.scales, map_.offsets, w[:d], b)
+        return rows.margins(w[:d], b)
 
     def _norms(
-        self, rows: Rows, y: Doubles, loss: Loss, w: Doubles
+        self, rows: MappedRows, y: Doubles, loss: Loss, w: Doubles
     ) -> tuple[Doubles, NDArray[np.bool_]]:
         """L2 norms of the records' gradients, and whether the features are finite, (rows,) each."""
         margins, squares, valid = self._margins(rows, w)
@@ -436,35 +426,33 @@ class Batch:
 
     def _gradient_block(
         self, loss: AnyLoss, w: Doubles, mean: RobustMean
-    ) -> Callable[[Rows, Doubles, Integers, Doubles], None]:
-        map_, intercept, range_ = self._curator.map, self.problem.intercept, mean.range
+    ) -> Callable[[MappedRows, Doubles, Integers, Doubles], None]:
+        intercept, range_ = self.problem.intercept, mean.range
         if isinstance(loss, GeneralLoss):
             return self._general_block(loss, w, range_)
 
-        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             margins, squares, valid = self._margins(rows, w)
             valid &= np.isfinite(y)
             residuals = callbacks.derivatives(loss, margins, y)
             _contribute(
-                rows, map_, squares, valid, residuals, labels, intercept, range_, self._bits, sums
+                rows, squares, valid, residuals, labels, intercept, range_, self._bits, sums
             )
 
         return block
 
     def _general_block(
         self, loss: GeneralLoss, w: Doubles, range_: Ball | Interval
-    ) -> Callable[[Rows, Doubles, Integers, Doubles], None]:
-        map_ = self._curator.map
-        one, zero = np.ones(w.size), np.zeros(w.size)
-        plain, flat_w = FeatureMap(one, zero), np.zeros((w.size, 1))
+    ) -> Callable[[MappedRows, Doubles, Integers, Doubles], None]:
+        flat_w = np.zeros((w.size, 1))
 
-        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            x = rows.transformed(map_.scales, map_.offsets)
-            flat = DenseRows(callbacks.gradients(loss, w, x, y))
-            _, squares, valid = flat.margins(one, zero, flat_w, np.zeros(1))
+        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            x = rows.transformed()
+            flat = MappedRows.as_they_are(callbacks.gradients(loss, w, x, y))
+            _, squares, valid = flat.margins(flat_w, np.zeros(1))
             valid &= np.isfinite(x).all(axis=1) & np.isfinite(y)
             ones, view = np.ones((len(rows), 1)), sums.reshape(sums.shape[0], w.size, 1)
-            _contribute(flat, plain, squares, valid, ones, labels, False, range_, self._bits, view)
+            _contribute(flat, squares, valid, ones, labels, False, range_, self._bits, view)
 
         return block
 
@@ -472,7 +460,7 @@ class Batch:
         self,
         mechanism: TrimmedMean,
         size: int,
-        values: Callable[[Rows, Doubles], Doubles],
+        values: Callable[[MappedRows, Doubles], Doubles],
         targets: bool,
     ) -> Doubles:
         if type(mechanism) is not TrimmedMean:
@@ -487,7 +475,7 @@ class Batch:
             columns = np.full((part.stop - part.start, n), nothing)
 
             def block(
-                rows: Rows, y: Doubles, places: Integers, sums: Doubles,
+                rows: MappedRows, y: Doubles, places: Integers, sums: Doubles,
                 columns: Integers = columns, part: slice = part,
             ) -> None:  # fmt: skip
                 run = len(places) == places[-1] + 1 - places[0]
@@ -512,10 +500,10 @@ class Batch:
             kept = np.full((end - begin, d + 1), np.nan)
 
             def block(
-                rows: Rows, y: Doubles, seen: Integers, sums: Doubles,
+                rows: MappedRows, y: Doubles, seen: Integers, sums: Doubles,
                 kept: Doubles = kept, begin: int = begin, end: int = end,
             ) -> None:  # fmt: skip
-                z = rows.transformed(curator.map.scales, curator.map.offsets)
+                z = rows.transformed()
                 at = places[seen]
                 wanted = (at >= begin) & (at < end)
                 kept[at[wanted] - begin] = np.column_stack([z, y])[wanted]
@@ -545,9 +533,9 @@ class Batch:
             )
         largest = [0.0]
 
-        def block(rows: Rows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             if isinstance(loss, GeneralLoss):
-                x = rows.transformed(self._curator.map.scales, self._curator.map.offsets)
+                x = rows.transformed()
                 norms = np.linalg.norm(callbacks.gradients(loss, w, x, y), axis=1)
             else:
                 norms, _ = self._norms(rows, y, loss, w)
@@ -561,7 +549,7 @@ class Batch:
 
     def _sweep(
         self,
-        block: Callable[[Rows, Doubles, Integers, Doubles], None],
+        block: Callable[[MappedRows, Doubles, Integers, Doubles], None],
         blocks: int,
         shape: tuple[int, ...],
         targets: bool = True,
@@ -575,7 +563,7 @@ class Batch:
             raise InvalidInput("This question needs a target y.")
         deal = curator.blocks(blocks) if labels is None else labels
 
-        rooms = threading.local()
+        rooms, map_ = threading.local(), curator.map
 
         def one(share: _Share) -> Integers:
             window, ids = share
@@ -584,14 +572,14 @@ class Batch:
             total = np.zeros((blocks, *shape), dtype=np.int64)
             for part in _pieces(ids, at_once):
                 here = _moved(part, window.start)
-                rows = records.rows(here, room)
-                y = source.rows(here) if source and targets else np.zeros(len(rows))
-                if not len(rows) == len(y) == len(deal[part]):
+                found = records.rows(here, room)
+                y = source.rows(here) if source and targets else np.zeros(len(found))
+                if not len(found) == len(y) == len(deal[part]):
                     raise InvalidInput(
                         "The container returned another number of rows than asked for."
                     )
                 sums = np.zeros((blocks, *shape))
-                block(rows, y, deal[part], sums)
+                block(map_.applied(found), y, deal[part], sums)
                 total += sums.astype(np.int64)
             return total
 
@@ -683,17 +671,14 @@ def _moved(ids: Ids, start: int) -> Ids:
 
 
 def _contribute(
-    rows: Rows, map_: FeatureMap, squares: Doubles, valid: NDArray[np.bool_], residuals: Doubles,
+    rows: MappedRows, squares: Doubles, valid: NDArray[np.bool_], residuals: Doubles,
     labels: Integers, intercept: bool, range_: Ball | Interval, bits: int, sums: Doubles,
 ) -> None:  # fmt: skip
-    scales, offsets = map_.scales, map_.offsets
     if isinstance(range_, Ball):
         residuals = _shrunk(squares, residuals, intercept, range_)
-        rows.ball_sum(
-            scales, offsets, squares, valid, residuals, labels, intercept, range_.radius, bits, sums
-        )
+        rows.ball_sum(squares, valid, residuals, labels, intercept, range_.radius, bits, sums)
     else:
-        rows.box_sum(scales, offsets, valid, residuals, labels, intercept, range_, bits, sums)
+        rows.box_sum(valid, residuals, labels, intercept, range_, bits, sums)
 
 
 def _clamp(entries: Doubles, limit: int, bits: int) -> None:

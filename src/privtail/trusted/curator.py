@@ -38,6 +38,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal, NoReturn
 
@@ -47,10 +48,11 @@ from numpy.typing import ArrayLike, NDArray
 from privtail import progress
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned, NotReleased, require_whole
 from privtail.trusted.accountants import calibrate, cost
-from privtail.trusted.batch import BLOCK_ROWS, Batch, FeatureMap, Ids
+from privtail.trusted.batch import BLOCK_ROWS, Batch, Ids
 from privtail.trusted.budget import ROW, Budget, person
 from privtail.trusted.events import Plan, Round, plan_to_json
 from privtail.trusted.ledger import Allowance, Ledger
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler, SimulatedSampler
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
@@ -151,7 +153,7 @@ class Curator:
         self._cursor: list[tuple[Round, int]] = []
         self._current: Opening | None = None
         self._done = 0
-        self._map = FeatureMap(np.ones(d), np.zeros(d))
+        self._map = FeatureMap.of(d, np.ones(d))
 
     # ---------------------------------------------------------------- budget
 
@@ -282,17 +284,29 @@ class Curator:
 
     # ---------------------------------------------------------------- public choices
 
-    def transform(self, scales: ArrayLike, offsets: ArrayLike | None = None) -> None:
-        """Set the public feature map z = x * scales + offsets of all later questions."""
-        s = np.array(scales, dtype=np.float64)
-        o = np.zeros_like(s) if offsets is None else np.array(offsets, dtype=np.float64)
-        if s.shape != (self.problem.d,) or o.shape != s.shape:
-            raise InvalidInput(f"scales and offsets need shape ({self.problem.d},).")
-        if not (np.isfinite(s).all() and (s > 0).all() and np.isfinite(o).all()):
-            raise InvalidInput("scales must be positive and finite, offsets finite.")
-        if self._records.sparse and o.any():
+    def transform(
+        self, scales: ArrayLike, offsets: ArrayLike | None = None, turn: ArrayLike | None = None
+    ) -> None:
+        """Set the public feature map z = (x * scales + offsets) turn of all later questions.
+
+        ``turn`` (d, d) mixes features; without one each stays by itself.
+        """
+        map_ = FeatureMap.of(self.problem.d, scales, offsets, turn)
+        if self._records.sparse and map_.offsets.any():
             raise InvalidInput("Sparse records cannot be centred; use offsets=None.")
-        self._map = FeatureMap(s, o)
+        self._map = map_
+
+    @contextmanager
+    def transformed(
+        self, scales: ArrayLike, offsets: ArrayLike | None = None, turn: ArrayLike | None = None
+    ) -> Iterator[None]:
+        """`transform`, for the questions that are asked meanwhile."""
+        before = self._map
+        self.transform(scales, offsets, turn)
+        try:
+            yield
+        finally:
+            self._map = before
 
     def declare(self, classes: Sequence[Any]) -> None:
         """Code the targets by these (declared or released) classes."""

@@ -2,7 +2,7 @@
 
 Formal guarantee
 ----------------
-Let b be the number of grid bits. Every kernel turns one row into integers that depend on that row
+Let b be the number of grid bits. Every kernel turns one row into numbers that depend on that row
 and on public arguments alone (summation orders are fixed in the source, no fast-math), and
 
 * `ball_sum` and `moment_sum`: the integer vector of a row has l2 norm at most 2^b;
@@ -332,6 +332,48 @@ def margins_dense(X, scales, offsets, w, b, margins, squares, valid):
             for j in range(d):
                 if not abs(X[i, j]) <= 1.7976931348623157e308:
                     valid[i] = False
+
+
+@compiled
+def turned(Z, panels, out):
+    """Rows Z (rows, d) times a square matrix turn, to ``out[: rows * d]``; C-contiguous float64.
+
+    ``panels[p, j]`` holds turn[j, 8 p : 8 p + 8], filled up with zeros; ``out`` has eight doubles
+    more than it needs. Every sum z_1 turn_1k + z_2 turn_2k + ... goes from left to right, a product
+    and a sum rounded once: it is that of its row alone. Eight rows go side by side, and the last
+    panel first: what it writes behind the end of a row is written over, or lies behind the last.
+    """
+    rows, d = Z.shape
+    eight = rows - rows % 8
+    for i in range(0, eight, 8):
+        for p in range(panels.shape[0] - 1, -1, -1):
+            s0, s1, s2, s3 = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
+            s4, s5, s6, s7 = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
+            for j in range(d):
+                t = load(panels, (p * d + j) * 8)
+                s0 = fma(splat(Z[i, j]), t, s0)
+                s1 = fma(splat(Z[i + 1, j]), t, s1)
+                s2 = fma(splat(Z[i + 2, j]), t, s2)
+                s3 = fma(splat(Z[i + 3, j]), t, s3)
+                s4 = fma(splat(Z[i + 4, j]), t, s4)
+                s5 = fma(splat(Z[i + 5, j]), t, s5)
+                s6 = fma(splat(Z[i + 6, j]), t, s6)
+                s7 = fma(splat(Z[i + 7, j]), t, s7)
+            place = i * d + 8 * p
+            store(out, place, s0)
+            store(out, place + d, s1)
+            store(out, place + 2 * d, s2)
+            store(out, place + 3 * d, s3)
+            store(out, place + 4 * d, s4)
+            store(out, place + 5 * d, s5)
+            store(out, place + 6 * d, s6)
+            store(out, place + 7 * d, s7)
+    for i in range(eight, rows):
+        for p in range(panels.shape[0] - 1, -1, -1):
+            s0 = splat(0.0)
+            for j in range(d):
+                s0 = fma(splat(Z[i, j]), load(panels, (p * d + j) * 8), s0)
+            store(out, i * d + 8 * p, s0)
 
 
 @compiled
