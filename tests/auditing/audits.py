@@ -62,7 +62,13 @@ from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import NEIGHBOURS, Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
-from privtail.trusted.means import ClampedMean, ClippedMean, SmoothedCatoniMean, TruncatedMean
+from privtail.trusted.means import (
+    ClampedMean,
+    ClippedMean,
+    MallowsMean,
+    SmoothedCatoniMean,
+    TruncatedMean,
+)
 from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.samplers import SimulatedSampler
@@ -414,6 +420,25 @@ class Weighed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Mixed:
+    """Gradients of records that are turned, before they are shrunk: then they are longer."""
+
+    turn: tuple[tuple[float, ...], ...]
+    mean = MallowsMean(1.0, 2.0)
+    needs = ()
+
+    def plan(self, multiplier: float, problem: Any) -> Plan:
+        event = GaussianNoise(multiplier).event(problem.gradient(self.mean))
+        return (Round(events=(event,), times=2),)
+
+    def run(self, curator: Curator, loss: Any, domain: Any, multiplier: float, start: Any) -> None:
+        d, w = curator.problem.d, np.zeros((curator.problem.rows, 1))
+        for batch in curator.rounds(Everyone(), 2):
+            with curator.transformed(np.ones(d), turn=self.turn):
+                batch.gradient(loss, w, self.mean).release(GaussianNoise(multiplier))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Parted:
     """Two top columns of those that some cut parts, and the sum of the sizes of mean signs."""
 
@@ -562,6 +587,10 @@ FITS: dict[str, Fit] = {
     "separations": Fit(
         algorithm=Parted(), loss=AbsoluteLoss(), others=parted(),
         one=([HUGE, -HUGE, HUGE, -HUGE], -1.0), other=([HUGE, -HUGE, HUGE, -HUGE], 1.0),
+    ),
+    "turned gradient": Fit(
+        algorithm=Mixed(turn=((1e6, 3.0), (1e6, -3.0))), loss=AbsoluteLoss(),
+        others=columns([1.0, 1.0], math.nan), one=([1.0, 1.0], -1.0), other=([1.0, 1.0], 1.0),
     ),
     "W20 1, a function": Fit(algorithm=Aggregated(mechanism=aggregated_mean), **POINTS, **LOOSE),
     "W20 1": Fit(

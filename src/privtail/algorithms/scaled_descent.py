@@ -102,7 +102,8 @@ class ScaledDescent:
     2. For numbers: the mean of the target, or what else is the best constant (`Level`).
     3. Buy second moments of the features: the `Metric` of the steps. Beside a numeric target,
        features count in larger units that are longer than most by what they show.
-    4. A fifth of the steps, with a threshold for Gaussian residuals of the target's scale.
+    4. A fifth of the steps, with a threshold for Gaussian residuals of the target's scale; from now
+       on of rows that are turned where features go together (`Turn`).
     5. Buy the sizes of the residuals (of derivatives): a quantile of them is the threshold of the
        steps that follow. It is ``level``, or lower where noise is large beside it; higher with a
        rare label, and of counts up to where noise adds what clipping misses. Halfway features

@@ -109,9 +109,10 @@ class ShortDescent:
        target half of them: the others after two fifths of the steps, by what these left of it,
        where what the first half explains no longer hides them. Without, buy second moments of all
        features: the `Metric` of the steps.
-    3. Steps with rows and residuals clipped to little more than their directions: there a gradient
-       says most per unit of its sensitivity. The steps stop early, as a ridge would: of labels
-       where noise alone has walked far. Of a real target their later two thirds are averaged.
+    3. Steps with rows, turned where features go together (`Turn`), and residuals clipped to little
+       more than their directions: there a gradient says most per unit of its sensitivity. The steps
+       stop early, as a ridge would: of labels where noise alone has walked far. Of a real target
+       their later two thirds are averaged.
        Without a selection slopes then shrink by how likely they are noise (`probabilities`). Of a
        target whose scale was not found no slopes are kept: the steps close in on it instead.
     4. For squares: the intercept is a mean of the residuals.
