@@ -135,7 +135,7 @@ class AveragedDescent:
         unit: float, most_noise: float,
     ):  # fmt: skip
         self._curator, self.loss, self._domain = curator, loss, domain
-        self._metric, self._turn = metric, Turn.of(metric, curator)
+        self._metric, self._turn = metric, Turn.of(metric, curator, law)
         self._law, self._unit, self._most = law, unit, most_noise * unit
         self._noise, self._guess = np.zeros((2, len(metric.values)))
         self._lost = np.zeros(curator.problem.d)
@@ -277,7 +277,7 @@ class AveragedDescent:
         fewer = self._metric.restricted(np.append(kept, self._metric.active[len(kept) :]))
         self._noise = self._metric.carried(self._noise, fewer)
         self._guess = self._metric.carried(self._guess, fewer)
-        self._metric, self._turn = fewer, Turn.of(fewer, self._curator)
+        self._metric, self._turn = fewer, Turn.of(fewer, self._curator, self._law)
 
     def _variances(self, phase: _Phase) -> Doubles:
         """What noise adds to an average of iterates, along the principal directions."""

@@ -286,7 +286,7 @@ class ShortDescent:
         """
         problem, law = curator.problem, self._step(multiplier)
         metric = self._metric(curator, multiplier, active)
-        turn = Turn.of(metric, curator)
+        turn = Turn.of(metric, curator, law)
         real = loss.targets == "real"
         threshold, bend = (NARROW * unit, NARROW * BEND) if real else sharpest(loss, w[problem.d :])
         rows = int(active.sum()) + int(problem.intercept)

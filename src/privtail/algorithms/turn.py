@@ -24,6 +24,12 @@ MOST = 128
 WORTH = 0.97
 """Rows are turned where that leaves less of the noise than this part."""
 
+QUIET = 0.01
+"""Noise of a gradient that moves predictions by less than this part of a residual is no matter.
+
+A hundred of these, one after the other, add one per cent to its square.
+"""
+
 DOUBTED = 0.5
 """Part of what noise may hide that counts as curvature of every direction."""
 
@@ -61,13 +67,15 @@ class Turn:
     shorter: float
 
     @classmethod
-    def of(cls, metric: Metric, curator: Curator) -> Self:
-        """By what was released of second moments, if that is `WORTH` it."""
+    def of(cls, metric: Metric, curator: Curator, law: GaussianNoise) -> Self:
+        """By what was released of second moments, if that is `WORTH` it with gradients' noise."""
         d = curator.problem.d
         count = len(metric.values)
         still = cls(None, None, np.zeros(d), np.ones(count), np.ones(d), metric.spread, 1.0)
         features = np.flatnonzero(metric.active[:d])
-        if d > MOST or len(features) < 2 or not metric.likely.size or metric.hidden == 0:
+        mean = MallowsMean(1.0, metric.short * metric.reach)
+        noise = law.event(curator.problem.gradient(mean)).std * metric.spread
+        if not (metric.likely.size and 2 <= len(features) <= d <= MOST and noise > QUIET):
             return still
         moments = metric.vectors * (metric.likely + DOUBTED * metric.hidden) @ metric.vectors.T
         square, means = np.ix_(features, features), np.zeros(d)
