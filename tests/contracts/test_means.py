@@ -46,7 +46,7 @@ from privtail.trusted.means import (
     catoni_influence,
 )
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.records import as_records
+from privtail.trusted.records import Room, as_records
 from privtail.trusted.sampling import Everyone, PoissonBatches
 from privtail.trusted.sensitive import Norms, Sensitive
 
@@ -1012,7 +1012,8 @@ def test_rows_are_turned_in_the_written_order(rows: int, d: int) -> None:
     rng = np.random.default_rng(d)
     X = rng.standard_normal((rows, d)) * 10.0 ** rng.integers(-8, 8, (rows, d))
     turn, scales = rng.standard_normal((d, d)), rng.random(d) + 0.5
-    z = maps.FeatureMap(scales, np.ones(d), turn).applied(as_records(X).rows(slice(0, rows)))
+    found = as_records(X).rows(slice(0, rows))
+    z = maps.FeatureMap(scales, np.ones(d), turn).applied(found, Room())
     exact = [[[Fraction(float(a)) for a in row] for row in M] for M in (X * scales + 1, turn.T)]
     for i, k in itertools.product(range(rows), range(d)):
         total = Fraction(0)
@@ -1227,9 +1228,9 @@ def test_clipping_by_the_norm_of_the_input_is_caught(monkeypatch: pytest.MonkeyP
 def test_shrinking_rows_before_they_are_turned_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     applied = maps.FeatureMap.applied
 
-    def sabotaged(map_: Any, rows: Any) -> Any:
-        turned = applied(map_, rows)
-        still = applied(dataclasses.replace(map_, turn=None), rows)
+    def sabotaged(map_: Any, rows: Any, room: Any) -> Any:
+        turned = applied(map_, rows, room)
+        still = applied(dataclasses.replace(map_, turn=None), rows, room)
         margins = turned.margins
 
         def long(*given: Any) -> Any:

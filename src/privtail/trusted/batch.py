@@ -567,19 +567,19 @@ class Batch:
 
         def one(share: _Share) -> Integers:
             window, ids = share
-            room = rooms.__dict__.setdefault("room", Room())
+            copied, turned = rooms.__dict__.setdefault("rooms", (Room(), Room()))
             records, source = window.open()
             total = np.zeros((blocks, *shape), dtype=np.int64)
             for part in _pieces(ids, at_once):
                 here = _moved(part, window.start)
-                found = records.rows(here, room)
+                found = records.rows(here, copied)
                 y = source.rows(here) if source and targets else np.zeros(len(found))
                 if not len(found) == len(y) == len(deal[part]):
                     raise InvalidInput(
                         "The container returned another number of rows than asked for."
                     )
                 sums = np.zeros((blocks, *shape))
-                block(map_.applied(found), y, deal[part], sums)
+                block(map_.applied(found, turned), y, deal[part], sums)
                 total += sums.astype(np.int64)
             return total
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.errors import InvalidInput
 from privtail.trusted import kernels
 from privtail.trusted.means import Interval
-from privtail.trusted.records import DenseRows, Rows
+from privtail.trusted.records import DenseRows, Room, Rows
 
 Doubles = NDArray[np.float64]
 
@@ -44,17 +44,17 @@ class FeatureMap:
             raise InvalidInput("turn must hold finite numbers.")
         return cls(s, o, t)
 
-    def applied(self, rows: Rows) -> MappedRows:
-        """Rows as every question about them sees them."""
+    def applied(self, rows: Rows, room: Room) -> MappedRows:
+        """Rows as every question about them sees them; turned ones are in ``room``."""
         if self.turn is None:
             return MappedRows(rows, self.scales, self.offsets)
-        z = rows.transformed(self.scales, self.offsets)
-        (n, d), lanes = z.shape, kernels.LANES
+        X = rows.dense()
+        (n, d), lanes = X.shape, kernels.LANES
         wide = np.zeros((d, d + -d % lanes))
         wide[:, :d] = self.turn
         panels = np.ascontiguousarray(wide.reshape(d, -1, lanes).transpose(1, 0, 2))
-        turned = np.empty(n * d + lanes)
-        kernels.turned(np.ascontiguousarray(z), panels, turned)
+        turned = room.of(n * d + lanes)
+        kernels.turned(X, self.scales, self.offsets, panels, turned)
         return MappedRows.as_they_are(turned[: n * d].reshape(n, d))
 
 

@@ -130,6 +130,10 @@ class DenseRows:
         )  # fmt: skip
         sums += turned.transpose(0, 2, 1)
 
+    def dense(self) -> Doubles:
+        """The rows themselves, (rows, d), contiguous."""
+        return self.X
+
     def transformed(self, scales: Doubles, offsets: Doubles) -> Doubles:
         """Dense rows after scaling and centring, (rows, d)."""
         with np.errstate(all="ignore"):

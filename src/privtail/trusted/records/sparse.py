@@ -131,7 +131,11 @@ class SparseRows:
         )  # fmt: skip
         sums += turned.transpose(0, 2, 1)
 
+    def dense(self) -> Doubles:
+        """The rows with their zeros, (rows, d), contiguous."""
+        return np.ascontiguousarray(self.block.toarray())
+
     def transformed(self, scales: Doubles, offsets: Doubles) -> Doubles:
         """Dense rows after scaling, (rows, d)."""
         with np.errstate(all="ignore"):
-            return np.asarray(self.block.toarray() * scales)
+            return np.asarray(self.dense() * scales)
