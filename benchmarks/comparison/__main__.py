@@ -6,10 +6,10 @@
     python -m benchmarks.comparison quick
 
 ``run`` computes what is missing in ``benchmarks/results`` (``--again`` throws the rows of the named
-methods away first), ``report`` prints the table, ``publish`` writes the figures and the numbers of
-``docs/which-method.md``, and ``quick`` computes and prints a table of its own, of the problems with
-1,000 records, once each. Real tables are read from the folder that PRIVTAIL_DATA names, or from
-../shared/data; peers from the environments of ``make peers``.
+methods and problems away first), ``report`` prints the table, ``publish`` writes the figures and
+the numbers of ``docs/which-method.md``, and ``quick`` computes and prints a table of its own, of
+the problems with 1,000 records, once each. Real tables are read from the folder that PRIVTAIL_DATA
+names, or from ../shared/data; peers from the environments of ``make peers``.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def _run(asked: argparse.Namespace, most: float = math.inf) -> None:
     for method in chosen:
         if said := methods.missing(method):
             print(f"skipped {said}")
-        if asked.again:
-            runner.path_of(method.name, asked.results).unlink(missing_ok=True)
     chosen = [m for m in chosen if not methods.missing(m)]
     for problem in there:
         if not problems.here(problem):
             print(f"skipped {problem.name}: its table is not here (privtail data)")
     there = [p for p in there if problems.here(p)]
+    for method in chosen if asked.again else []:
+        runner.forget(method.name, there, asked.results)
     runner.run(
         chosen, there, folder=asked.results, minutes=asked.minutes, processes=asked.processes,
         runs=asked.runs,

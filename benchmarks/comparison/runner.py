@@ -73,6 +73,12 @@ def write(method: str, rows: pd.DataFrame, folder: Path = RESULTS) -> None:
     draft.replace(path_of(method, folder))
 
 
+def forget(method: str, asked: list[Problem], folder: Path) -> None:
+    """Throw the rows of a method on these problems away."""
+    rows = read(method, folder).astype({"problem": str})
+    write(method, rows[~rows["problem"].isin([p.name for p in asked])], folder)
+
+
 def wanted(
     method: Method, problem: Problem, rows: pd.DataFrame, most: int
 ) -> Iterator[tuple[int, float]]:

@@ -171,6 +171,15 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path, counted: SimpleNamespace
     assert len(runner.read("counted", tmp_path)) == 18
 
 
+def test_rows_are_thrown_away_by_problem(tmp_path: Path) -> None:
+    numbers = dict.fromkeys(runner.COLUMNS[1:], 1.0)
+    rows = pd.DataFrame([{"problem": name} | numbers for name in ("one", "two", "one")])
+    runner.write("counted", rows, tmp_path)
+    runner.forget("counted", [easy("one")], tmp_path)
+    kept = runner.read("counted", tmp_path)["problem"]
+    assert list(kept) == list(kept.cat.categories) == ["two"]
+
+
 def test_slow_fits_are_repeated_less(tmp_path: Path, counted: SimpleNamespace) -> None:
     counted.seconds.each = 0.5
     runner.run(counted.methods, [easy()], folder=tmp_path, processes=1, tell=lambda _: None)
@@ -257,7 +266,7 @@ def test_the_report_says_where_it_fails(made_up: pd.DataFrame) -> None:
     assert "worse than the constant: 1; worst 1.200 (lost" in said
     lost = next(line for line in said.splitlines() if line.startswith("lost ") and "/5" not in line)
     assert "beaten" not in lost or "Opacus" in lost
-    assert list(report.beaten(report.standings(made_up))["problem"]) == ["lost"]
+    assert list(report.beaten(report.standings(made_up))["problem"]) == ["lost", "near"]
     assert "AdaSSP, true bounds" in said
     assert "AdaSSP, true bounds" not in report.text(made_up, summary=True)
 
