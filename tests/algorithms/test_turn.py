@@ -129,14 +129,14 @@ def test_noise_is_as_long_as_is_said(longest):
     assert turn.spread / metric.spread == pytest.approx(times, rel=6 / math.sqrt(2 * steps))
 
 
-@pytest.mark.parametrize("kind", ["alike", "quiet", "one feature", "many", "nothing seen"])
+@pytest.mark.parametrize("kind", ["alike", "quiet", "one feature", "many", "nothing seen", "nothing"])
 def test_rows_stay_as_they_are_where_that_is_as_good(kind):
     d = {"one feature": 1, "many": MOST + 1}.get(kind, D)
     X = np.random.default_rng(0).normal(size=(N, d)) if kind == "alike" else features(d=d)
     curator, _ = asked(X, np.zeros(N))
     metric = metric_of(with_ones(X))
-    if kind == "nothing seen":
-        metric = Metric.flat(np.ones(d + 1, dtype=np.bool_))
+    if kind.startswith("nothing"):
+        metric = Metric.flat(np.full(d + 1, kind == "nothing seen"))
     turn = Turn.of(metric, curator, GaussianNoise(1.0) if kind == "quiet" else LOUD)
     assert turn.joint is None
     assert (turn.spread, turn.shorter) == (metric.spread, 1.0)

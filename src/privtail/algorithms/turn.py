@@ -73,9 +73,10 @@ class Turn:
         count = len(metric.values)
         still = cls(None, None, np.zeros(d), np.ones(count), np.ones(d), metric.spread, 1.0)
         features = np.flatnonzero(metric.active[:d])
+        if not (metric.likely.size and 2 <= len(features) <= d <= MOST):
+            return still
         mean = MallowsMean(1.0, metric.short * metric.reach)
-        noise = law.event(curator.problem.gradient(mean)).std * metric.spread
-        if not (metric.likely.size and 2 <= len(features) <= d <= MOST and noise > QUIET):
+        if law.event(curator.problem.gradient(mean)).std * metric.spread < QUIET:
             return still
         moments = metric.vectors * (metric.likely + DOUBTED * metric.hidden) @ metric.vectors.T
         square, means = np.ix_(features, features), np.zeros(d)
