@@ -129,7 +129,9 @@ def test_noise_is_as_long_as_is_said(longest):
     assert turn.spread / metric.spread == pytest.approx(times, rel=6 / math.sqrt(2 * steps))
 
 
-@pytest.mark.parametrize("kind", ["alike", "quiet", "one feature", "many", "nothing seen", "nothing"])
+@pytest.mark.parametrize(
+    "kind", ["alike", "quiet", "one feature", "many", "nothing seen", "nothing"]
+)
 def test_rows_stay_as_they_are_where_that_is_as_good(kind):
     d = {"one feature": 1, "many": MOST + 1}.get(kind, D)
     X = np.random.default_rng(0).normal(size=(N, d)) if kind == "alike" else features(d=d)
