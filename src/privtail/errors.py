@@ -8,10 +8,12 @@
     ├── IncompatibleParts      a loss, a domain, a mean and an algorithm do not fit
     └── InvalidInput           shapes, types, files or numbers that cannot be used
 
-Warnings are made of public numbers only, all under `PrivacyWarning`:
+Warnings before a fit are made of public numbers only, all under `PrivacyWarning`:
 
     ├── DeltaWarning           delta is above 1/n
     └── NoiseWarning           the planned noise is above any signal
+
+`AccuracyWarning` comes after a fit and is made of released numbers: the answer says little.
 
 An error says what happened, why it probably happened, and what to type instead. None quotes
 a value that came from a record.
@@ -75,6 +77,10 @@ class DeltaWarning(PrivacyWarning):
 
 class NoiseWarning(PrivacyWarning):
     """The planned noise is larger than any slope can be."""
+
+
+class AccuracyWarning(UserWarning):
+    """What was released says little of the records; decided by released numbers alone."""
 
 
 def require_whole(name: str, value: object, least: int) -> None:
