@@ -376,7 +376,7 @@ REFUSED: dict[str, tuple[Any, list[str]]] = {
     "text columns": (
         lambda f: fit(f("t.csv", drop=["when"]), "y"), ["'b', 'job'", 'drop=["b"]'],
     ),
-    "a date": (lambda f: fit(f("t.csv", drop=["b", "job"]), "y"), ["'when'", "date32"]),
+    "a date": (lambda f: fit(f("t.csv", drop=["b", "job"]), "y"), ["'when' of t.csv holds text"]),
     "a target of text": (
         lambda f: fit(f("t.csv", drop=["b", "job", "when"]), "y"), ["'y'", "classifier"],
     ),

@@ -762,11 +762,11 @@ def test_bytes_are_ids_as_they_are() -> None:
 
 
 def test_a_scratch_copy_is_that_of_its_classes(tmp_path: Any) -> None:
-    """0 == False: the copy made for numbers was handed out for truths, all rows undeclared."""
+    """0 == False: the copy made for numbers was handed out for truths, or the other way."""
     file = tmp_path / "a.csv"
-    file.write_text("x,y\n" + "1.5,true\n2.5,false\n" * 8)
+    file.write_text("x,y\n" + "1.5,1\n2.5,0\n" * 8)
     table = TableFile(file, scratch=tmp_path)
-    for classes, least in (([0, 1], -1), ([False, True], 0)):
+    for classes, least in (([0, 1], 0), ([False, True], -1)):
         targets = opened(table, "y", classes, None)[1]
         assert isinstance(targets, Labels)
         assert targets.codes(slice(None)).min() == least

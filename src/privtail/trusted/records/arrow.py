@@ -117,14 +117,26 @@ def numbers(column: Any) -> NDArray[np.float64]:
 
 
 def text_numbers(column: Any) -> NDArray[np.float64]:
-    """Text, chunked, as doubles; NaN for what is not a number."""
+    """Text as doubles, each cell by itself; NaN for what is no finite number.
+
+    A number is written in digits, with a decimal point, a sign and an exponent if it has them:
+    ``-12.5e3``. Spaces around it do not count. ``true`` is 1 and ``false`` is 0, in any letters.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    trimmed = pc.utf8_trim_whitespace(column)
-    numeral = pc.match_substring_regex(trimmed, _NUMBER)
-    cells = pc.if_else(numeral, trimmed, None).cast(pa.float64())
-    return np.asarray(cells.to_numpy(), dtype=np.float64)
+    cells = pc.if_else(pc.equal(column, ""), None, column)
+    try:
+        # Arrow takes exactly the numerals below, and words for NaN and infinity.
+        found = cells.cast(pa.float64())
+    except pa.ArrowInvalid:
+        cells = pc.utf8_trim_whitespace(cells)
+        truth = pc.index_in(pc.utf8_lower(cells), pa.array(["false", "true"])).cast(pa.float64())
+        numeral = pc.match_substring_regex(cells, _NUMBER)
+        found = pc.coalesce(pc.if_else(numeral, cells, None).cast(pa.float64()), truth)
+    values = np.array(found.to_numpy(zero_copy_only=False), dtype=np.float64)
+    values[~np.isfinite(values)] = np.nan
+    return values
 
 
 def distinct(column: Any) -> Distinct:

@@ -4,11 +4,12 @@ Formal guarantee
 ----------------
 A column becomes doubles or text by its declared role and the type of the file, never by its cells,
 so a null or an odd cell changes no dtype: what is not a number becomes NaN, which drops its row;
-bytes that are no UTF-8 become U+FFFD. A CSV has no types: its labels are text unless numbers are
-declared (an empty cell is a missing label where none are), so that no cell decides how the others
-are written; an undeclared column of features takes the type that PyArrow infers from the first
-block of the file (from all of it in `TableFile.columns`), and its refusal if that is not numeric
-is, like every refusal of a malformed file, outside the promise. No error quotes a cell.
+bytes that are no UTF-8 become U+FFFD. A CSV has no types: all of it is read as text. Its labels are
+text unless numbers are declared (an empty cell is a missing label where none are), and all other
+columns are numbers, which `text_numbers` reads cell by cell. So no cell decides what another one is
+worth. The first block of the file decides one thing, whether a column is refused because too many
+of its cells are no numbers; like every refusal of a malformed file, that is outside the promise. No
+error quotes a cell.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ _UNPACKED = {
     ".zip": "unzip -p",
 }  # fmt: skip
 """Ending -> the command that writes what such a file holds."""
-_TRUTHS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
+_ODD, _ODD_IF_NUMERIC = 0.1, 0.5
+"""A CSV column is refused if more of its cells in the first block are no numbers."""
 
 
 class TableFile:
@@ -68,8 +70,9 @@ class TableFile:
     ----------
     path : a Parquet or Arrow file, or CSV with a header (``,``, ``;`` or tab, UTF-8).
     categories : column -> its declared categories; one-hot encoded.
-    numeric : columns that hold numbers by declaration: what is none in them drops its row. Others
-        of a CSV are what PyArrow takes its first megabyte for.
+    numeric : columns that hold numbers by declaration: what is none in them drops its row. In a
+        CSV, a column without categories is read so too, but refused if more than a tenth of its
+        cells in the first megabyte are no numbers; a declared one if more than half are.
     drop : columns to leave out.
     scratch : a folder for a private copy, decoded once, for many passes over a file that is slow
         to decode. The copy has no name in the folder, and ends with this object.
@@ -104,7 +107,7 @@ class TableFile:
                 raise InvalidInput(f"{option} must be a list of columns: {option}=[{given!r}].")
         declared = dict(categories or {})
         self._numeric, self._drop = frozenset(numeric), frozenset(drop)
-        self._format = self._opened(start, declared)
+        self._format = self._opened(start)
         self.names = self._format.names
         self._refuse_repeated(self.names)
         self.require(declared, "declared as categories")
@@ -148,7 +151,7 @@ class TableFile:
             self._copies[key] = make(self.scratch)
         return self._copies[key]
 
-    def _opened(self, start: bytes, categories: Declarations) -> Format:
+    def _opened(self, start: bytes) -> Format:
         import pyarrow as pa
 
         try:
@@ -162,7 +165,7 @@ class TableFile:
         written = {name.strip(" "): name for name in names}
         if len(written) < len(names):
             self._refuse_repeated([name.strip(" ") for name in names])
-        return Csv(self.path, self._delimiter, written, categories, self._numeric, self._drop)
+        return Csv(self.path, self._delimiter, written, self._drop)
 
     def _refuse_repeated(self, names: Sequence[str]) -> None:
         twice = [name for name, count in Counter(names).items() if count > 1]
@@ -220,17 +223,17 @@ class TableFile:
         """
         import pyarrow as pa
 
-        if not self._delimiter and self._format.n == 0:
-            raise InvalidInput(f"{self.path} has no rows.")
         labels = labels or {}
         wanted = [name for name in self.names if name in labels or name in set(numbers)]
         with self._refusing():
-            if isinstance(self._format, Csv):
-                table = self._read_csv(self._format.written, wanted, labels, parsed)
-            else:
-                table = pa.Table.from_batches(self._format.batches(wanted, ()))
-        if table.num_rows == 0:
+            batches = list(self._format.batches(wanted, ()))
+        if not batches:
             raise InvalidInput(f"{self.path} has no rows.")
+        table = pa.Table.from_batches(batches)
+        if self._delimiter:
+            text = self._texts([name for name in numbers if name not in labels], parsed)
+            if text:
+                raise self._text_refusal(text)
         return {
             name: self._labels(name, table[name], labels[name])
             if name in labels
@@ -294,7 +297,7 @@ class TableFile:
             )
         left = tuple(name for name in self.names if name not in self._drop and name != target)
         undeclared = [name for name in left if name not in self.categories]
-        text = [name for name in undeclared if self._is_text(name) and name not in self._numeric]
+        text = self._texts(undeclared, self._numeric)
         if text:
             raise self._text_refusal(text)
         if any(str(self._type(name)) == "null" for name in undeclared):
@@ -354,19 +357,14 @@ class TableFile:
 
     def numbers(self, name: str, column: Any) -> NDArray[np.float64]:
         """Cells of a batch as doubles; NaN for what is not a number."""
-        if not (self._delimiter and self._is_truth(name)):
-            return numbers(column)
-        found = distinct(column)
-        listed = [_TRUTHS.get(str(value).strip().lower(), math.nan) for value in found.values]
-        truths: NDArray[np.float64] = np.array(listed, dtype=np.float64)[found.positions]
-        return truths
+        return numbers(column)
 
     def labels(self, name: str, column: Any, declared: Sequence[Label]) -> Distinct:
         """Cells of a batch as labels; what that means for text depends on what is declared."""
         import pyarrow as pa
 
         found = distinct(column)
-        if not self._is_text(name) and not self._delimiter:
+        if not self._is_text(name):
             return found
         values: list[Any] = found.values
         if self._delimiter and declared and _are_numbers(declared):
@@ -385,7 +383,7 @@ class TableFile:
         InvalidInput
             If text is declared for a column of numbers, or two labels become the same.
         """
-        if not self._delimiter and self._is_truth(name):
+        if self._is_truth(name):
             truths = {"true": True, "false": False}
             return tuple(truths.get(str(value).lower(), value) for value in declared)
         numeric = _are_numbers(declared) if self._delimiter else self._is_number(name)
@@ -402,7 +400,7 @@ class TableFile:
         found = self._type(name)
         if not is_label(found):
             raise self._unusable(name, found)
-        if self._delimiter or not (self._is_truth(name) or self._is_number(name)):
+        if not (self._is_truth(name) or self._is_number(name)):
             return np.dtype(object)
         if "decimal" in str(self._type(name)):
             return np.dtype(object)
@@ -416,7 +414,7 @@ class TableFile:
 
     def require_numeric(self, name: str, *, mend: str = "", cli: str = "") -> None:
         """Refuse a column that is not one of numbers; ``mend`` and ``cli`` say what else to do."""
-        if self._is_text(name) and name not in self._numeric:
+        if self._texts([name], self._numeric):
             marks = "If marks stand for missing numbers:"
             raise self._text(
                 f"Column {name!r} of {self.path} holds text, and numbers are needed.",
@@ -449,6 +447,29 @@ class TableFile:
 
     def _is_truth(self, name: str) -> bool:
         return str(self._type(name)) == "bool"
+
+    def _texts(self, names: Sequence[str], numeric: Collection[str]) -> list[str]:
+        """The columns of text among these, but for those that are declared ``numeric``.
+
+        Raises
+        ------
+        InvalidInput
+            If a column of a CSV that is declared numeric is not one.
+        """
+        if not isinstance(self._format, Csv):
+            return [name for name in names if self._is_text(name) and name not in numeric]
+        with self._refusing():
+            shares = self._format.text
+        odd = [name for name in names if name in numeric and shares[name] > _ODD_IF_NUMERIC]
+        if odd:
+            raise self._text(
+                f"Column {odd[0]!r} of {self.path} is declared numeric, and most of its first "
+                "cells are no numbers.", "", "",
+            )  # fmt: skip
+        empty = [name for name in names if name not in numeric and math.isnan(shares[name])]
+        if empty:
+            raise self._unusable(empty[0], "null")
+        return [name for name in names if name not in numeric and shares[name] > _ODD]
 
     def _text_refusal(self, names: Sequence[str]) -> InvalidInput:
         one, several = names[0], len(names) > 1
@@ -483,7 +504,7 @@ class TableFile:
 
         column = decoded(column)
         if is_text(column.type):
-            if not parsed:
+            if not (parsed or self._delimiter):
                 raise self._text_refusal([name])
             return text_numbers(column)
         if not (is_number(column.type) or kind.is_boolean(column.type)):
@@ -602,24 +623,6 @@ class TableFile:
                 "line (pandas writes its index so: to_csv(..., index=False) leaves it out)."
             )
         return delimiter, names
-
-    def _read_csv(
-        self, written: Mapping[str, str], wanted: list[str], labels: Declared,
-        parsed: Collection[str],
-    ) -> Any:  # fmt: skip
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-
-        return arrow_csv.read_csv(
-            self.path,
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=self._delimiter, newlines_in_values=True
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                include_columns=[written[name] for name in wanted],
-                column_types={written[name]: pa.string() for name in [*labels, *parsed]},
-            ),
-        ).rename_columns(wanted)
 
     def _malformed(self, reason: str) -> InvalidInput:
         if "UTF8" in reason:

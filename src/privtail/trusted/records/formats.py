@@ -3,19 +3,25 @@
 Formal guarantee
 ----------------
 Nothing here computes on a cell but PyArrow's decoding. Which rows share a batch follows from the
-layout of the file, and no sum depends on it. A cell of a CSV becomes the same number whichever way
-its column is read: what PyArrow's reader takes for a double `text_numbers` takes for the same one,
-or neither finds a finite number.
+layout of the file, and no sum depends on it. Every cell of a CSV is read as text, so that no cell
+decides what another one is worth, and every line after the header is a row, a blank one too: n and
+the ids of other rows do not depend on what a cell holds. `Csv.text` alone looks at cells, of the
+first block, and says whether a column is refused; a column that is not refused is read the same
+way whatever it found.
 """
 
 from __future__ import annotations
 
+import math
 import mmap
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from privtail.trusted.records.arrow import text_numbers
 
 WINDOW_ROWS = 16_384
 """At most this many rows are handed out at once."""
@@ -24,7 +30,11 @@ KEPT_BYTES = 2**28
 
 _READ_BYTES = 1 << 20
 _KEPT_WINDOWS = 32
-_BAD_NUMBER = re.compile(r"^In CSV column #(\d+): .*CSV conversion error to double")
+_MISSING = (
+    "", "-", "--", ".", "?", "#N/A", "#NA", "N/A", "NA", "NULL", "NaN", "None", "n/a", "na", "nan",
+    "null",
+)  # fmt: skip
+"""Marks of a missing number: they say nothing about how the others are written."""
 
 
 def sweeps(n: int, numbers: int) -> int:
@@ -99,84 +109,68 @@ class Arrow:
 
 
 class Csv:
-    """A CSV file with a header; ``n`` takes one pass over it.
+    """A CSV file with a header, all of it text; ``n`` takes one pass over it.
 
     Parameters
     ----------
     names : name -> name as the header writes it.
-    text : columns to read as text.
-    numeric : columns to read as numbers. The first block decides what other columns are.
     drop : columns that nobody will ask for.
     """
 
     def __init__(
-        self, path: Path, delimiter: str, names: Mapping[str, str], text: Collection[str],
-        numeric: Collection[str], drop: Collection[str],
-    ) -> None:  # fmt: skip
+        self, path: Path, delimiter: str, names: Mapping[str, str], drop: Collection[str]
+    ) -> None:
+        import pyarrow as pa
+
         self._path, self._delimiter, self.written = path, delimiter, dict(names)
         self.names = tuple(names)
-        self._declared = set(text), set(numeric)
+        self.types = dict.fromkeys(names, pa.string())
         self._kept = [name for name in names if name not in set(drop)]
-        self._irregular: set[str] = set()
-
-    @cached_property
-    def types(self) -> dict[str, Any]:
-        """The type of every column: as declared, or as the first block of the file suggests."""
-        import pyarrow as pa
-        import pyarrow.types as kind
-
-        text, numeric = self._declared
-        fixed = {**dict.fromkeys(text, pa.string()), **dict.fromkeys(numeric, pa.float64())}
-        with self._open(self.names, {}) as reader:
-            found = dict(zip(self.names, reader.schema.types, strict=True))
-        return {
-            name: fixed.get(name, pa.float64() if kind.is_integer(one) else one)
-            for name, one in found.items()
-        }
 
     @cached_property
     def n(self) -> int:
-        """Number of rows. The same pass meets every cell that later passes will convert."""
-        import pyarrow as pa
+        """Number of rows. The same pass meets every cell that later passes will read."""
+        return sum(batch.num_rows for batch in self.batches(self._kept, ()))
 
-        while True:
-            try:
-                return sum(batch.num_rows for batch in self.batches(self._kept, ()))
-            except pa.ArrowInvalid as error:
-                found = _BAD_NUMBER.match(str(error))
-                if not found:
-                    raise
-                self._irregular.add(self.names[int(found[1])])
+    @cached_property
+    def text(self) -> dict[str, float]:
+        """Column -> the share of its cells in the first block that are no numbers.
 
-    def batches(self, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
-        """Record batches of the columns ``names``, in order; ``labels`` as text.
-
-        A column of numbers in which some cell is none comes as text.
+        Of those that are not missing; NaN where all are.
         """
         import pyarrow as pa
-        import pyarrow.types as kind
+        import pyarrow.compute as pc
 
-        def read_as(name: str) -> Any:
-            number = kind.is_floating(self.types[name]) and name not in labels
-            return pa.float64() if number and name not in self._irregular else pa.string()
+        shares = dict.fromkeys(self._kept, math.nan)
+        with self._open(self._kept) as reader:
+            first = next(iter(reader), None)
+        for name, column in zip(self._kept, first.columns if first else (), strict=False):
+            marks = pc.is_in(pc.utf8_trim_whitespace(column), pa.array(_MISSING))
+            given = ~np.asarray(marks.to_numpy(zero_copy_only=False), dtype=np.bool_)
+            if given.any():
+                shares[name] = float(np.mean(np.isnan(text_numbers(column)[given])))
+        return shares
 
-        with self._open(names, {name: read_as(name) for name in names}) as reader:
+    def batches(self, names: Sequence[str], _: Collection[str]) -> Iterator[Any]:
+        """Record batches of the columns ``names``, in order, as text."""
+        with self._open(names) as reader:
             for batch in reader:
                 for start in range(0, batch.num_rows, WINDOW_ROWS):
                     yield batch.slice(start, WINDOW_ROWS)
 
-    def _open(self, names: Sequence[str], types: Mapping[str, Any]) -> Any:
+    def _open(self, names: Sequence[str]) -> Any:
+        import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
+        written = [self.written[name] for name in names]
         return arrow_csv.open_csv(
             self._path,
             read_options=arrow_csv.ReadOptions(block_size=_READ_BYTES),
             parse_options=arrow_csv.ParseOptions(
-                delimiter=self._delimiter, newlines_in_values=True
+                delimiter=self._delimiter, newlines_in_values=True, ignore_empty_lines=False
             ),
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=[self.written[name] for name in names],
-                column_types={self.written[name]: one for name, one in types.items()},
+                include_columns=written, column_types=dict.fromkeys(written, pa.string())
             ),
         )
 

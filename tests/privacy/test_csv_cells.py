@@ -1,0 +1,176 @@
+"""Neighbouring CSV files: what a cell is worth, and how many rows there are, is no other's matter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privtail import open_table
+from privtail.errors import InvalidInput
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Round
+from privtail.trusted.means import ClippedMean
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.records import formats
+from privtail.trusted.records.arrow import text_numbers
+from privtail.trusted.records.streams import Stream
+
+pa = pytest.importorskip("pyarrow")
+
+ODD = [
+    "true", "FALSE", "", "NA", "?", "nan", "-inf", "1e999", "2020-01-01", "12:30:00", "1,5", "1.5",
+    "9223372036854775808", " 7 ", "+3", "0x1F", "007", "1_000", "a\nb", 'say ""hi""', "#1", "\t",
+    "2020-01-01T00:00:00Z", "é", "１", "\u2212" "3", "1e-320", "." , "12 abc", "null",
+]  # fmt: skip
+"""Cells that PyArrow, and others, take for a type of their own."""
+
+COLUMNS = {
+    "zeros and ones": lambda i: str(i % 2),
+    "truths": lambda i: ("true", "False")[i % 2],
+    "whole numbers": lambda i: str(i * 37 % 1_000 - 500),
+    "fractions": lambda i: f"{i * 0.37 % 11:.3f}",
+    "zeros and ones, later more": lambda i: str(i % 2 if i < 300 else i),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "WINDOW_ROWS", 97)
+    monkeypatch.setattr(formats, "_READ_BYTES", 1_000)
+
+
+def rows(path: Path, **options: Any) -> np.ndarray:
+    """Every record as the kernels see it, in the order of ids."""
+    windows = Stream(open_table(path, **options), None).windows(None)
+    return np.vstack([w.open()[0].rows(slice(0, w.stop - w.start)).X for w in windows])
+
+
+def written(folder: Path, cells: list[str], name: str = "t.csv") -> Path:
+    path = folder / name
+    text = "x,z\n" + "".join(f'"{cell}",1\n' for cell in cells)
+    path.write_bytes(text.encode())
+    return path
+
+
+def moved(folder: Path, cells: list[str], at: int, odd: str) -> np.ndarray:
+    """Which records differ between a file and its neighbour."""
+    one = rows(written(folder, cells))
+    other = rows(written(folder, [*cells[:at], odd, *cells[at + 1 :]], "other.csv"))
+    assert one.shape == other.shape
+    return np.flatnonzero((one.view(np.uint64) != other.view(np.uint64)).any(axis=1))
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_cell_changes_its_own_record_alone(tmp_path: Path, name: str, odd: str) -> None:
+    cells = [COLUMNS[name](i) for i in range(600)]
+    for at in (0, 10, 599):
+        assert set(moved(tmp_path, cells, at, odd)) <= {at}
+
+
+def test_types_that_are_inferred_are_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyarrow import csv
+
+    honest = csv.ConvertOptions
+    monkeypatch.setattr(
+        csv, "ConvertOptions", lambda include_columns, column_types: honest(
+            include_columns=include_columns
+        )
+    )  # fmt: skip
+    cells = [COLUMNS["zeros and ones, later more"](i) for i in range(600)]
+    with pytest.raises((AssertionError, InvalidInput)):
+        assert set(moved(tmp_path, cells, 10, "true")) <= {10}
+
+
+def test_a_numeral_is_read_alike_alone_and_among_others() -> None:
+    rng = np.random.default_rng(3)
+    letters = list("0123456789..eE+-- nifa_x'\n\t") + ["true", "false", "nan", "inf"]
+    cells = ["".join(rng.choice(letters, rng.integers(0, 6))) for _ in range(3_000)]
+    together = text_numbers(pa.array(cells))
+    alone = np.concatenate([text_numbers(pa.array([cell])) for cell in cells])
+    assert np.array_equal(together, alone, equal_nan=True)
+    assert np.isfinite(together).mean() > 0.1
+    for cell, value in zip(cells, together.tolist(), strict=True):
+        if np.isfinite(value) and not cell.strip().lower().startswith(("t", "f")):
+            assert value == float(cell)
+
+
+# Lines
+
+
+LINES = ["1", "", "2", "", "", "3"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False], ids=["ended", "open"])
+@pytest.mark.parametrize("lines", [LINES, ["", *LINES, ""], [""] * 40 + ["1"], LINES * 500])
+@pytest.mark.parametrize("header", ["x", "x,z"])
+def test_a_blank_line_is_a_row(
+    tmp_path: Path, end: str, last: bool, lines: list[str], header: str
+) -> None:
+    path = tmp_path / "t.csv"
+    more = ",1" if header == "x,z" else ""
+    text = end.join([header, *(line and line + more for line in lines)])
+    path.write_bytes((text + end * last).encode())
+    lines = lines if last or lines[-1] else lines[:-1]  # no line follows the last end of a line
+    expected = [float(line) if line else np.nan for line in lines]
+    assert open_table(path).n == len(lines)
+    assert np.array_equal(rows(path, numeric=["x"])[:, 0], expected, equal_nan=True)
+
+
+def test_blank_lines_that_are_skipped_are_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyarrow import csv
+
+    honest = csv.ParseOptions
+    monkeypatch.setattr(
+        csv, "ParseOptions", lambda ignore_empty_lines, **options: honest(**options)
+    )
+    with pytest.raises(AssertionError):
+        test_a_blank_line_is_a_row(tmp_path, "\n", True, LINES, "x")
+
+
+def test_a_blank_line_in_quotes_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('x,job\n1,"a\n\nb"\n\n2,c"d\n\n3,"e\n"\n')
+    found = rows(path, categories={"job": ["a\n\nb", 'c"d', "e\n"]})
+    missing = [np.nan, 0, 0, 0]
+    expected = [[1, 1, 0, 0], missing, [2, 0, 1, 0], missing, [3, 0, 0, 1]]
+    assert np.array_equal(found, expected, equal_nan=True)
+
+
+# Sums
+
+
+@pytest.mark.parametrize(("at", "odd"), [(5, "true"), (5, ""), (599, "1e308"), (0, "Infinity")])
+@pytest.mark.parametrize("header", ["x", "x,z"])
+def test_neighbours_differ_by_no_more_than_is_billed(
+    tmp_path: Path, at: int, odd: str, header: str
+) -> None:
+    cells = [COLUMNS["zeros and ones, later more"](i) for i in range(600)]
+    more = ",1" if header == "x,z" else ""
+    answers = []
+    for chosen in (cells, [*cells[:at], odd, *cells[at + 1 :]]):
+        path = tmp_path / "t.csv"
+        path.write_text(header + "\n" + "".join(f"{cell}{more}\n" for cell in chosen))
+        curator = Curator(open_table(path), None, budget=Budget(1.0, 1e-6), noise="simulated")
+        mean, noise = ClippedMean(1.0), GaussianNoise(10.0)
+        curator.open((Round(events=(noise.event(curator.problem.means(mean)),)),))
+        answers.append(curator.everyone().means(mean))
+    assert answers[0].sensitivity == answers[1].sensitivity
+    apart = np.linalg.norm((answers[0]._value - answers[1]._value).astype(float))
+    assert apart <= answers[0].sensitivity.diameter.l2
+
+
+def test_one_odd_cell_refuses_no_column(tmp_path: Path) -> None:
+    cells = [str(i) for i in range(50)]
+    for odd in ODD:
+        path = written(tmp_path, [odd, *cells])
+        assert open_table(path).features() == ("x", "z")
