@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
 from privtail.statement import Statement
-from privtail.trusted.tables import Label, feature_blocks, whole
+from privtail.trusted.tables import Label, table_blocks, whole
 
 Link = Literal["identity", "log", "logit"]
 
@@ -148,12 +148,15 @@ class Model:
     # ---------------------------------------------------------------- use
 
     def predict(self, data: Any) -> NDArray[Any]:
-        """Numbers, expected counts or labels, (rows,); NaN or None where a number is missing.
+        """Numbers, expected counts or labels, (rows,).
+
+        A row in which a number is missing or not finite has none: NaN, or None if labels are text.
 
         Parameters
         ----------
-        data : a data frame or a mapping of columns. Columns are found by name; others are ignored.
-            A category that was not declared is all zeros.
+        data : a data frame, an Arrow table, a mapping of columns, or a file: its path, or what
+            `privtail.open_table` gives. Columns are found by name; others are ignored. A category
+            that was not declared is all zeros.
 
         Raises
         ------
@@ -165,45 +168,25 @@ class Model:
             return expected_counts(scores, self.highest)
         if self.classes is None:
             return scores
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: NDArray[Any] = np.array(self.classes, dtype=object)[best]
-        labels[np.isnan(scores if scores.ndim == 1 else scores.sum(axis=1))] = None
-        return labels
+        return likely_labels(scores, label_array(self.classes))
 
     def predict_proba(self, data: Any) -> NDArray[np.float64]:
-        """Probability of every class, (rows, classes)."""
-        from scipy.special import expit, softmax
-
+        """Probability of every class, (rows, classes); NaN where a number is missing."""
         if self.classes is None:
             raise InvalidInput(f"A {self.kind} model predicts numbers; it has no probabilities.")
-        scores = self.decision_function(data)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
+        return probabilities(self.decision_function(data))
 
     def decision_function(self, data: Any) -> NDArray[np.float64]:
         """Scores: (rows,) for numbers and two classes, else (rows, classes)."""
-        with np.errstate(all="ignore"):
-            blocks = [z @ self.coef.T + self.intercept for z in self._designs(data)]
-        scores = np.asarray(np.concatenate(blocks), dtype=np.float64)
+        scores = scores_of(self._designs(data), self.coef, self.intercept)
         return scores[:, 0] if len(self.coef) == 1 else scores
 
     def design(self, data: Any) -> NDArray[np.float64]:
         """The features as the model sees them, (rows, features)."""
-        return np.concatenate(list(self._designs(data)))
+        return np.concatenate([np.empty((0, len(self.features))), *self._designs(data)])
 
     def _designs(self, data: Any) -> Iterator[NDArray[np.float64]]:
-        present = [str(name) for name in getattr(data, "columns", data)]
-        missing = [column.name for column in self.columns if column.name not in present]
-        if missing:
-            raise InvalidInput(
-                f"The data have no column {', '.join(map(repr, missing))}, which the model was "
-                "fitted on. Columns are found by name: rename what was renamed."
-            )
-        yield from feature_blocks(
-            {column.name: data[column.name] for column in self.columns},
-            self.categories,
-        )
+        return table_blocks(data, [column.name for column in self.columns], self.categories)
 
     # ---------------------------------------------------------------- written
 
@@ -287,6 +270,59 @@ class Model:
 
     def __repr__(self) -> str:
         return f"<Model: {self.kind}, {self.target} from {len(self.columns)} columns>"
+
+
+# --- from features to predictions -----------------------------------------------------------------
+
+
+def scores_of(
+    designs: Iterable[Any], coef: NDArray[np.float64], intercept: Any
+) -> NDArray[np.float64]:  # fmt: skip
+    """Scores (rows, K) of blocks of features, dense or CSR; NaN in rows that are not `finite`."""
+    scores = [np.empty((0, len(coef)))]
+    with np.errstate(all="ignore"):
+        for features in designs:
+            block = np.asarray(features @ coef.T + intercept, dtype=np.float64)
+            block[~finite(features)] = np.nan
+            scores.append(block)
+    return np.concatenate(scores)
+
+
+def finite(features: Any) -> NDArray[np.bool_]:
+    """Which rows of features, dense or CSR, hold finite numbers alone."""
+    if not hasattr(features, "tocsr"):
+        return np.asarray(np.isfinite(features).all(axis=1))
+    rows = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))
+    whole_rows = np.ones(features.shape[0], dtype=np.bool_)
+    whole_rows[rows[~np.isfinite(features.data)]] = False
+    return whole_rows
+
+
+def likely_labels(scores: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[Any]:
+    """The most probable label of every row; where a score is NaN none: NaN of numbers, or None."""
+    two = scores.ndim == 1
+    labels: NDArray[Any] = classes[(scores > 0).astype(int) if two else scores.argmax(axis=1)]
+    unknown = np.isnan(scores if two else scores.sum(axis=1))
+    if unknown.any():
+        numbers = classes.dtype.kind in "iuf"
+        labels = labels.astype(np.float64 if numbers else object)
+        labels[unknown] = np.nan if numbers else None
+    return labels
+
+
+def label_array(labels: Sequence[Any]) -> NDArray[Any]:
+    """Labels as an array that keeps the type of each: text and numbers together are objects."""
+    kinds = {isinstance(label, str) for label in labels}
+    return np.array(labels, dtype=object if len(kinds) > 1 else None)
+
+
+def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of every class (rows, classes), from scores (rows,) of the second or (rows, classes)."""
+    from scipy.special import expit, softmax
+
+    if scores.ndim == 1:
+        return np.column_stack([expit(-scores), expit(scores)])
+    return np.asarray(softmax(scores, axis=1))
 
 
 def expected_counts(scores: NDArray[np.float64], highest: float) -> NDArray[np.float64]:

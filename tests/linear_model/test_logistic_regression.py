@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from privtail import Ledger, open_table
+from privtail import Ledger, PrivateSearchCV, open_table
 from privtail.algorithms import (
     CatoniDescent,
     MedianOfMeansDescent,
@@ -79,13 +81,51 @@ def test_labels_declared_and_bought(labelled):
         assert 0.99 < model.privacy_.cost.epsilon(1e-6) <= 1.0
 
 
-def test_the_order_of_declared_classes_is_kept(labelled):
+def test_classes_are_sorted_as_in_scikit_learn(labelled):
+    """Scorers and calibrators take column k of probabilities for the k-th class in this order."""
     X, y = labelled
-    one = DPLogisticRegression(epsilon=5.0, classes=["no", "yes"], **SIMULATED).fit(X, y)
-    two = DPLogisticRegression(epsilon=5.0, classes=["yes", "no"], **SIMULATED).fit(X, y)
-    assert list(two.classes_) == ["yes", "no"]
-    assert np.mean(one.predict(X) == two.predict(X)) > 0.9
-    assert two.predict_proba(X)[:, 0] == pytest.approx(one.predict_proba(X)[:, 1], abs=0.2)
+    orders = (["no", "yes"], ["yes", "no"], {"yes", "no"}, np.array(["yes", "no"]))
+    models = [
+        DPLogisticRegression(epsilon=5.0, classes=classes, **SIMULATED).fit(X, y)
+        for classes in orders
+    ]
+    for model in models:
+        assert list(model.classes_) == ["no", "yes"]
+        assert np.array_equal(model.coef_, models[0].coef_)
+        assert roc_auc_score(y, model.predict_proba(X)[:, 1]) > 0.8
+        assert log_loss(y, model.predict_proba(X)) < 0.6
+        assert np.array_equal(model.predict(X) == "yes", model.decision_function(X) > 0)
+    CalibratedClassifierCV(DPLogisticRegression(classes=["yes", "no"], **SIMULATED), cv=2).fit(X, y)
+    search = PrivateSearchCV(
+        DPLogisticRegression(classes=["yes", "no"]), {"C": [1.0]}, trials=1, **SIMULATED
+    ).fit(X, y)
+    assert list(search.classes_) == ["no", "yes"]
+
+
+def test_weights_follow_labels_and_not_positions(labelled):
+    X, y = labelled
+    options = {"class_weight": {"yes": 50.0}, "epsilon": 50.0, **SIMULATED}
+    for classes in (["no", "yes"], ["yes", "no"], None):
+        model = DPLogisticRegression(classes=classes, **options).fit(X, y)
+        assert np.mean(model.predict(X) == "yes") > 0.8
+
+
+@pytest.mark.parametrize(
+    ("given", "order"),
+    [([2, 0.5, 1], [0.5, 1, 2]), (["b", 3, "a", 1.5], [1.5, 3, "a", "b"]), ([10, 9], [9, 10])],
+)
+def test_bought_and_declared_labels_have_one_order(given, order):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4_000, 2))
+    y = np.array(given, dtype=object)[rng.integers(0, len(given), 4_000)]
+    for classes in (given, None):
+        model = DPLogisticRegression(**SIMULATED | {"epsilon": 8.0}, classes=classes).fit(X, y)
+        assert model.classes_.tolist() == order
+
+
+def test_labels_that_can_be_read_once_are_refused(labelled):
+    with pytest.raises(InvalidInput, match="list of labels"):
+        DPLogisticRegression(classes=iter(["no", "yes"])).fit(*labelled)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +217,7 @@ def test_a_class_that_nobody_has_is_improbable(labelled):
     X, y = labelled
     classes = ["no", "yes", "never"]
     model = DPLogisticRegression(epsilon=4.0, classes=classes, **SIMULATED).fit(X, y)
-    assert model.predict_proba(X)[:, 2].mean() < 0.2
+    assert model.predict_proba(X)[:, list(model.classes_).index("never")].mean() < 0.2
 
 
 ALGORITHMS = {

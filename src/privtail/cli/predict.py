@@ -81,12 +81,17 @@ def _csv(rows: Iterable[list[str]]) -> str:
 
 def _rows(model: Model, columns: dict[str, Any]) -> Iterator[list[str]]:
     """One row per prediction; empty where a number is missing."""
-    predicted = model.predict(columns)
+    import numpy as np
+
+    from privtail.model import likely_labels, probabilities
+
     if model.classes is None:
-        for value in predicted.tolist():
+        for value in model.predict(columns).tolist():
             yield ["" if math.isnan(value) else repr(value)]
         return
-    for label, chances in zip(predicted, model.predict_proba(columns).tolist(), strict=True):
+    scores = model.decision_function(columns)
+    labels = likely_labels(scores, np.array(model.classes, dtype=object))
+    for label, chances in zip(labels, probabilities(scores).tolist(), strict=True):
         yield (
             [str(label), *(f"{p:.6g}" for p in chances)]
             if label is not None

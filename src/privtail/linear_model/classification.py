@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from privtail.algorithms.few_or_all import FewOrAll
@@ -18,15 +17,16 @@ from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.algorithms.short_descent import ShortDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
-from privtail.linear_model.fitting import PrivateLinearModel, require_number
+from privtail.linear_model.fitting import PrivateLinearModel, as_a_whole, require_number
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss, WeightedLoss
-from privtail.model import Link
+from privtail.model import Link, label_array, likely_labels, probabilities
 from privtail.trusted.accountants import calibrate
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
+from privtail.trusted.records.targets import canonical_label
 from privtail.trusted.sampling import Everyone
 
 LABELS_DELTA = 0.009
@@ -61,7 +61,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     Parameters
     ----------
-    classes : declared labels, in order. None buys them: where a part q of the rows must hold a
+    classes : declared labels; their order says nothing, ``classes_`` is sorted. None buys them: where a part q of the rows must hold a
         label for it to be found, other noise grows by about 2q, and by 16 % at most. At delta =
         1e-6 these are 152 of 7,500 rows at epsilon = 1, and 749 at 0.1; `plan` says how many.
     class_weight : None; a mapping from a label to the (public) weight of its losses, 1 for labels
@@ -72,7 +72,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     Attributes
     ----------
-    coef_ : (1, d), or (K, d) for K > 2 classes. intercept_ : (1,) or (K,). classes_ : (K,).
+    coef_ : (1, d), or (K, d) for K > 2 classes. intercept_ : (1,) or (K,).
+    classes_ : (K,) labels, sorted as in scikit-learn (numbers before text); columns of
+        probabilities are in this order, and a score of two classes is of the second.
     n_iter_, n_features_in_ : int. privacy_ : the `Statement`. plan_ : the `FitPlan`.
 
     Raises
@@ -88,6 +90,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     _target_kind = "class"
 
+    @as_a_whole
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
         """Fit on X (n, d) and labels y (n,); charges the ledger once.
 
@@ -108,7 +111,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         notes: tuple[str, ...] = ()
         with self._watched():
             if declared is None:
-                found = self._bought(curator)
+                found = sorted_labels(self._bought(curator))
                 declared = found[:MOST_CLASSES]
                 note = LABELS_PLANNED if found == declared else LABELS_LEFT_OUT
                 notes = (note.format(found=len(found)),)
@@ -119,7 +122,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             loss = _loss(len(declared), weights)
             result = self._run(curator, algorithm, loss, domain, plan.multiplier, notes)
         d = curator.problem.d
-        self.classes_ = _as_classes(declared)
+        self.classes_ = label_array(declared)
         self.coef_ = np.ascontiguousarray(result.w[:d].T)
         self.intercept_ = result.w[d].copy() if self.fit_intercept else np.zeros(len(self.coef_))
         return self
@@ -162,7 +165,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             return None
         if isinstance(self.classes, str):
             raise InvalidInput(f"classes must be a list of labels, got the text {self.classes!r}.")
-        declared = list(self.classes)
+        if iter(self.classes) is self.classes:
+            raise InvalidInput("classes can be read once alone: give a list of labels.")
+        declared = sorted_labels(self.classes)
         if len(declared) < 2:
             raise InvalidInput("A classifier needs at least two classes.")
         weights = self.class_weight if isinstance(self.class_weight, Mapping) else {}
@@ -258,24 +263,23 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     # ---------------------------------------------------------------- used
 
-    def decision_function(self, X: Any) -> Any:
-        """Scores: (rows,) for two classes, else (rows, K)."""
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores: (rows,) of the second of two classes, else (rows, K); NaN as in `predict`."""
         scores = self._margins(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities (rows, K)."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            p = expit(scores)
-            return np.column_stack([1 - p, p])
-        return np.asarray(softmax(scores, axis=1))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Class probabilities (rows, K) in the order of ``classes_``; NaN as in `predict`."""
+        return probabilities(self.decision_function(X))
 
-    def predict(self, X: Any) -> Any:
-        """Most probable class (rows,)."""
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[best]
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most probable class (rows,).
+
+        A row in which a number is missing or not finite has none, whatever X is: NaN among labels
+        that are numbers, else None in an array of objects; its scores and probabilities are NaN.
+        With ``invalid="raise"`` it is refused.
+        """
+        return likely_labels(self.decision_function(X), self.classes_)
 
 
 @dataclass(eq=False, repr=False)
@@ -301,10 +305,14 @@ class DPLogisticRegression(PrivateClassifier):
         return L2(alpha=1 / (self.C * n))
 
 
-def _as_classes(labels: Sequence[Any]) -> NDArray[Any]:
-    """Labels as an array that keeps the type of each: text and numbers together are objects."""
-    kinds = {isinstance(label, str) for label in labels}
-    return np.array(labels, dtype=object if len(kinds) > 1 else None)
+def sorted_labels(labels: Iterable[Any]) -> list[Any]:
+    """Labels in scikit-learn's order: numbers by size, then text; what is none of these last."""
+
+    def place(label: Any) -> tuple[int, Any]:
+        plain = canonical_label(label)
+        return (2, 0) if plain is None else (int(isinstance(plain, str)), plain)
+
+    return sorted(labels, key=place)
 
 
 def outputs_of(classes: int) -> int:

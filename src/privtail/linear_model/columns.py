@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.errors import InvalidInput
-from privtail.linear_model.fitting import PrivateEstimator
+from privtail.linear_model.fitting import PrivateEstimator, as_a_whole
 from privtail.mean import Method, mean_of
 from privtail.statement import Statement, state
 
@@ -55,6 +55,7 @@ class DPMean(PrivateEstimator):
 
     method: Method = "clipped"
 
+    @as_a_whole
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
         """Release the means of X (n, d); y is ignored. Charges the ledger once."""
         self._refuse(unknown)
@@ -113,6 +114,7 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
     with_centering: bool = True
     with_scaling: bool = True
 
+    @as_a_whole
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
         """Release centre and scale of the columns of X (n, d); charges the ledger once."""
         if self.with_centering and hasattr(X, "tocsr"):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import os
 import sys
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +32,7 @@ from privtail.errors import InvalidInput, require_whole
 from privtail.linear_model.planning import FitPlan
 from privtail.losses import AnyLoss, PoissonLoss, SquaredLoss, Targets
 from privtail.mean import interval
-from privtail.model import LARGEST_LOG, Link, expected_counts
+from privtail.model import LARGEST_LOG, Link, expected_counts, finite, scores_of
 from privtail.progress import watching
 from privtail.statement import Statement, state
 from privtail.trusted.accountants import calibrate
@@ -41,13 +43,36 @@ from privtail.trusted.ledger import Allowance, Ledger, as_ledger
 from privtail.trusted.mechanisms.noise import LaplaceNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.refusals import as_plain_numbers
-from privtail.trusted.tables import (
-    TableFile,
-    column_blocks,
-    feature_blocks,
-    person_ids,
-    require_categories,
-)
+from privtail.trusted.tables import TableFile, person_ids, require_categories, table_blocks
+
+
+Fitted = TypeVar("Fitted")
+
+
+def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
+    """Decorate ``fit``: it changes its estimator when all is done, and else not at all.
+
+    It runs on a copy that has the parameters and nothing that was fitted. So a refused or failed
+    fit leaves the model that was there, and a new model has nothing of the old one.
+    """
+
+    @functools.wraps(fit)
+    def whole(self: Fitted, *args: Any, **kwargs: Any) -> Fitted:
+        fresh = copy.copy(self)
+        for name in [name for name in vars(fresh) if _is_fitted(name)]:
+            delattr(fresh, name)
+        fit(fresh, *args, **kwargs)
+        for name in [name for name in vars(self) if _is_fitted(name)]:
+            delattr(self, name)
+        vars(self).update(vars(fresh))
+        return self
+
+    return whole
+
+
+def _is_fitted(attribute: str) -> bool:
+    """Whether scikit-learn's convention calls this an attribute that a fit has set."""
+    return attribute.endswith("_") and not attribute.startswith("_")
 
 
 @dataclass(eq=False, repr=False)
@@ -82,14 +107,14 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _refuse(self, unknown: Mapping[str, Any]) -> None:
         """Arguments of ``fit`` that are not for us, and parameters that mean nothing."""
-        if "sample_weight" in unknown:
+        if unknown.get("sample_weight") is not None:
             raise InvalidInput(
                 "sample_weight is refused: a weight decides how far one row may move the model, so "
                 "weights that depend on records would break the promise. Use class_weight, or "
                 "leave rows out."
             )
-        if unknown:
-            raise TypeError(f"fit() got an unexpected argument {next(iter(unknown))!r}.")
+        for name in unknown.keys() - {"sample_weight"}:
+            raise TypeError(f"fit() got an unexpected argument {name!r}.")
         self._require_parameters()
 
     def _require_parameters(self) -> None:
@@ -115,7 +140,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected: use y.ravel().",
                 DataConversionWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _remembered(
@@ -375,8 +400,6 @@ class PrivateLinearModel(PrivateEstimator):
         if self.count_invalid > 0:
             released = curator.everyone().invalid_rows().release(self._counting_noise())
             self.n_invalid_ = int(np.clip(np.round(released[0]), 0, curator.problem.n))
-        elif hasattr(self, "n_invalid_"):
-            del self.n_invalid_
 
     def _watched(self) -> AbstractContextManager[None]:
         """Progress on stderr for what happens inside, if it was asked for."""
@@ -442,59 +465,46 @@ class PrivateLinearModel(PrivateEstimator):
             )
         return interval(self.coef_, np.broadcast_to(self.coef_noise_std_, self.coef_.shape), level)
 
-    def _encoded(self, X: Any) -> Any:
-        """Features to predict with: as they are, or with declared categories encoded."""
-        check_is_fitted(self)
-        if isinstance(X, TableFile):
-            return self._read(X)
-        if not (self.categories_ or isinstance(X, Mapping) or _is_arrow(X)):
-            if getattr(X, "ndim", 2) != 2:
+    def _designs(self, X: Any) -> Iterable[Any]:
+        """Blocks of features to predict with; columns are encoded as in the fit."""
+        named = isinstance(X, Mapping | TableFile | str | os.PathLike) or _is_arrow(X)
+        if named or hasattr(X, "columns"):
+            if not named:
+                validate_data(self, X, reset=False, skip_check_array=True)
+            known = getattr(self, "feature_names_in_", None)
+            names = [str(name) for name in (_names(X) if known is None else known)]
+            if len(names) != self.n_features_in_:
                 raise InvalidInput(
-                    "predict needs two dimensions (rows, features). Reshape your data: "
-                    "x.reshape(1, -1) for one row."
+                    f"X has {len(names)} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input."
                 )
-            return validate_data(self, X, reset=False, accept_sparse="csr")
-        if not (isinstance(X, Mapping) or hasattr(X, "columns")):
+            return table_blocks(X, names, self.categories_)
+        if self.categories_:
             raise InvalidInput("This model was fitted on named columns; pass a data frame.")
-        names = _names(X)
-        if isinstance(X, Mapping) or _is_arrow(X):
-            known = [str(name) for name in getattr(self, "feature_names_in_", names)]
-            missing = [name for name in known if name not in names]
-            if missing:
-                raise InvalidInput(
-                    f"The data have no column {', '.join(map(repr, missing))}, which the model was "
-                    "fitted on. Columns are found by name: rename what was renamed."
-                )
-            names = known
-        else:
-            validate_data(self, X, reset=False, skip_check_array=True)
-        columns = {name: X[name] for name in names}
-        return np.vstack(list(feature_blocks(columns, self.categories_)))
-
-    def _read(self, table: TableFile) -> NDArray[np.float64]:
-        """The features of a file; its other columns are left out."""
-        known = [str(name) for name in self.feature_names_in_]
-        table.require(known, "that the model was fitted on")
-        numbers = [name for name in known if name not in self.categories_]
-        return np.vstack(
-            [
-                block
-                for columns in column_blocks(table, numbers, self.categories_)
-                for block in feature_blocks(
-                    {name: columns[name] for name in known}, self.categories_
-                )
-            ]
-        )
+        if getattr(X, "ndim", 2) != 2:
+            raise InvalidInput(
+                "predict needs two dimensions (rows, features). Reshape your data: "
+                "x.reshape(1, -1) for one row."
+            )
+        return [
+            validate_data(
+                self, X, reset=False, accept_sparse="csr", ensure_all_finite=False,
+                ensure_min_samples=0,
+            )
+        ]  # fmt: skip
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
-        """Scores (rows, K) = X coef^T + intercept, dense or sparse."""
-        features = self._encoded(X)
-        margins = np.asarray(features @ np.atleast_2d(self.coef_).T) + self.intercept_
-        return np.asarray(margins, dtype=np.float64)
+        """Scores (rows, K) = X coef^T + intercept, NaN in rows where a number is not finite."""
+        check_is_fitted(self)
+        designs = self._designs(X)
+        if self.invalid == "raise":
+            designs = map(_refused_if_not_finite, designs)
+        return scores_of(designs, np.atleast_2d(self.coef_), self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.invalid != "raise"
         tags.target_tags.required = True
         return tags
 
@@ -526,6 +536,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         counts = isinstance(self._loss(), PoissonLoss) and isinstance(self.algorithm, str)
         return CountDescent(inner=algorithm) if counts else algorithm
 
+    @as_a_whole
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
         """Fit on X (n, d) and y (n,); charges the ledger once.
 
@@ -548,7 +559,11 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             self.highest_ = min(result.highest, LARGEST_LOG)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predictions (rows,) for X (rows, d): margins, or of counts what is expected."""
+        """Predictions (rows,) for X (rows, d): margins, or of counts what is expected.
+
+        A row in which a number is missing or not finite has none: NaN, whatever X is (an array, a
+        data frame, a mapping, an Arrow table, a file). With ``invalid="raise"`` it is refused.
+        """
         margins = self._margins(X)[:, 0]
         return expected_counts(margins, self.highest_) if self.link == "log" else margins
 
@@ -559,6 +574,14 @@ _OUTSIDE = ("invalid='raise': the refusal of non-finite rows is outside the guar
 def _shown(done: int, planned: int) -> None:
     if done == planned or done % max(1, planned // 10) == 0:
         sys.stderr.write(f"privtail: {done} of {planned} rounds\n")
+
+
+def _refused_if_not_finite(features: Any) -> Any:
+    if not finite(features).all():
+        raise InvalidInput(
+            "Input X contains NaN or infinity. With invalid='zero' such rows get no prediction."
+        )
+    return features
 
 
 def _is_arrow(X: Any) -> bool:

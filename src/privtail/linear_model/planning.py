@@ -89,7 +89,7 @@ class FitPlan:
     def warn(self) -> None:
         """Issue the warnings."""
         for warning in self._warnings():
-            warnings.warn(warning, stacklevel=4)
+            warnings.warn(warning, stacklevel=5)
 
     def _warnings(self) -> Iterator[PrivacyWarning]:
         n, delta = self.problem.n, self.budget.delta

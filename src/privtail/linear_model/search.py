@@ -19,11 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.scales import BEYOND, Scales
 from privtail.errors import InvalidInput, UnsupportedAccounting
-from privtail.linear_model.classification import outputs_of
+from privtail.linear_model.classification import outputs_of, sorted_labels
 from privtail.linear_model.fitting import (
     PrivateEstimator,
     PrivateLinearModel,
     PrivateRegressor,
+    as_a_whole,
     require_number,
 )
 from privtail.linear_model.planning import FitPlan
@@ -124,6 +125,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     trials: int = 10
     held_out: float = 0.25
 
+    @as_a_whole
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
         """Search on X (n, d) and y (n,); charges the ledger once.
 
@@ -279,10 +281,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X)
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The best estimator's score, without noise: R^2, or the share of right labels."""
         check_is_fitted(self)
-        return float(self.best_estimator_.score(X, y))
+        return float(self.best_estimator_.score(X, y, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
@@ -307,7 +309,7 @@ def _labels(estimator: PrivateLinearModel) -> Sequence[Any] | None:
             "Trials do not buy labels: declare them, for example "
             f"{type(estimator).__name__}(classes=[0, 1])."
         )
-    return list(estimator.classes)
+    return sorted_labels(estimator.classes)
 
 
 def _score(estimator: PrivateLinearModel, labels: Sequence[Any] | None) -> Loss:

@@ -10,12 +10,14 @@ Learning goes through a `Curator` only.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.errors import InvalidInput
 from privtail.trusted.records.files import Label, TableFile, typed_labels, whole
 from privtail.trusted.records.tables import Table, require_categories
 
@@ -27,6 +29,7 @@ __all__ = [
     "open_table",
     "person_ids",
     "require_categories",
+    "table_blocks",
     "typed_labels",
     "whole",
 ]
@@ -101,6 +104,44 @@ def feature_blocks(
     one, zero = np.ones(table.d), np.zeros(table.d)
     for start in range(0, table.n, _BLOCK_ROWS):
         yield table.rows(slice(start, start + _BLOCK_ROWS)).transformed(one, zero)
+
+
+def table_blocks(
+    data: Any, names: Sequence[str], categories: Mapping[str, Sequence[Label]]
+) -> Iterator[NDArray[np.float64]]:
+    """The columns of these names of any table, as `feature_blocks`; others are left out.
+
+    ``data`` is a file (a path, or what `open_table` gives), a data frame, an Arrow table, or a
+    mapping of columns.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none of these, a column is missing, or one holds text where numbers are needed.
+    """
+    numbers = [name for name in names if name not in categories]
+    if isinstance(data, str | PathLike):
+        data = TableFile(Path(data), numeric=numbers, categories=categories)
+    if isinstance(data, TableFile):
+        data.require(names, "that the model was fitted on")
+        for block in column_blocks(data, numbers, categories):
+            yield from feature_blocks({name: block[name] for name in names}, categories)
+        return
+    columns = data if isinstance(data, Mapping) else getattr(data, "column_names", None)
+    columns = getattr(data, "columns", ()) if columns is None else columns
+    present = {str(name): name for name in columns}
+    if not present:
+        raise InvalidInput(
+            f"The model finds columns by name, and {type(data).__name__} has none. Pass a data "
+            "frame, an Arrow table, a mapping of columns, or a file."
+        )
+    missing = [name for name in names if name not in present]
+    if missing:
+        raise InvalidInput(
+            f"The data have no column {', '.join(map(repr, missing))}, which the model was "
+            "fitted on. Columns are found by name: rename what was renamed."
+        )
+    yield from feature_blocks({name: data[present[name]] for name in names}, categories)
 
 
 def column_blocks(
