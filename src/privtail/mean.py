@@ -351,10 +351,11 @@ class _Mean:
             last = stage.plan(multiplier, problem)
         else:
             answer = problem.means(self._mean(1.0))
-            last = (Round(events=(GaussianNoise(multiplier).event(answer),)),)
+            last = (Round(stage="mean", events=(GaussianNoise(multiplier).event(answer),)),)
         if self.threshold is not None:
             return last
-        count = Round(events=(self._counting(multiplier).event(problem.histogram(1, 1)),))
+        counted = self._counting(multiplier).event(problem.histogram(1, 1))
+        count = Round(stage="rows that count", events=(counted,))
         return compose((count,), LOOKS.plan(self._scales(multiplier, problem), problem), last)
 
     def run(self, curator: Curator) -> MeanEstimate:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-Callback = Callable[[int, int], object]
+Callback = Callable[[int, int, str], object]
 
 
 class _Display:
@@ -17,10 +17,10 @@ class _Display:
         self.callback = callback
         self.failure: Exception | None = None
 
-    def show(self, done: int, planned: int) -> None:
+    def show(self, done: int, planned: int, stage: str) -> None:
         if self.failure is None:
             try:
-                self.callback(done, planned)
+                self.callback(done, planned, stage)
             except Exception as error:  # noqa: BLE001  a display must not lose a paid release
                 self.failure = error
 
@@ -30,10 +30,11 @@ _WATCHED: ContextVar[_Display | None] = ContextVar("privtail_progress", default=
 
 @contextmanager
 def watching(callback: Callback) -> Iterator[None]:
-    """Call ``callback(done_rounds, planned_rounds)`` after every round of every fit inside.
+    """Call ``callback(done_rounds, planned_rounds, stage)`` after every round of every fit inside.
 
-    Both are public numbers of the plan; each fit counts its own rounds. The callback runs in the
-    thread of the fit. An inner ``watching`` replaces the outer one until it ends, and a thread
+    All are public, from the plan; ``stage`` names what the round was for, such as ``"descent"``
+    (empty where the algorithm gives no name). Each fit counts its own rounds. The callback runs in
+    the thread of the fit. An inner ``watching`` replaces the outer one until it ends, and a thread
     watches what was asked for in its own context.
 
     A callback that fails does not cost a release that was paid for: it is not called again, the
@@ -55,8 +56,8 @@ def watching(callback: Callback) -> Iterator[None]:
         )
 
 
-def report(done: int, planned: int) -> None:
+def report(done: int, planned: int, stage: str) -> None:
     """Tell whoever watches this context."""
     display = _WATCHED.get()
     if display is not None:
-        display.show(done, planned)
+        display.show(done, planned, stage)

@@ -298,8 +298,9 @@ class Statement:
     def table(self) -> tuple[tuple[str, ...], ...]:
         """The releases, under a header. ``share`` is a guide to where the budget went.
 
-        ``size`` is how many numbers one release holds. Noise is shown as its standard deviation: in
-        released units, over the zero-out sensitivity (``z``), over the replace-one sensitivity.
+        ``stage`` says what a release is for, where the algorithm names its stages. ``size`` is how
+        many numbers one release holds. Noise is shown as its standard deviation: in released units,
+        over the zero-out sensitivity (``z``), over the replace-one sensitivity.
         Where it follows a smooth sensitivity S, it is in units of S, which is private.
         """
         rows = [(r, e) for r in self.plan for e in r.events]
@@ -309,7 +310,7 @@ class Statement:
             f"{w / total:.1%}" if 0 < total < math.inf else "?" if math.isinf(w) else "0.0%"
             for w in weights
         ]
-        head = ("question", "law", "times", "sampling", "size", "noise std")
+        head = ("stage", "question", "law", "times", "sampling", "size", "noise std")
         return (
             (*head, "z", "std/diam.", "share"),
             *(_row(r, e, share) for (r, e), share in zip(rows, shares, strict=True)),
@@ -328,11 +329,17 @@ class Statement:
         return "\n".join([*lines, "", hanging("versions  ", versions)])
 
     def _releases(self) -> Iterable[str]:
-        """The table in 80 columns: an unusual law and sampling stand on a line of their own."""
-        table = [((row[0], row[2], *row[4:]), (row[1], row[3])) for row in self.table()]
-        widths = [max(map(len, column)) for column in zip(*(row for row, _ in table), strict=True)]
-        for row, said in table:
-            yield "  " + "  ".join(map(str.ljust, row, widths)).rstrip()
+        """The table in 80 columns: stages, unusual laws and samplings have lines of their own."""
+        table = [(row[0], (row[1], row[3], *row[5:]), (row[2], row[4])) for row in self.table()]
+        rows = [row for _, row, _ in table]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        before = "stage"
+        for stage, row, said in table:
+            if stage not in (before, "-"):
+                yield f"  {stage}:"
+            before = stage
+            indent = "  " if stage in ("stage", "-") else "    "
+            yield indent + "  ".join(map(str.ljust, row, widths)).rstrip()
             unusual = [x for x in said if x not in ("law", "sampling", "gaussian", "everyone")]
             if unusual:
                 yield f"    {', '.join(unusual)}"
@@ -610,7 +617,9 @@ def _read_round(r: dict[str, Any]) -> dict[str, Any]:
         _read_event(_require(dict, "an event", e))
         for e in _require(list, "events", r.get("events"))
     ]
-    return {"sampling": sampling, "times": _integer("times", r.get("times")), "events": events}
+    stage = _require_line("stage", r.get("stage", ""))
+    times = _integer("times", r.get("times"))
+    return {"sampling": sampling, "times": times, "events": events, "stage": stage}
 
 
 def _read_event(event: dict[str, Any]) -> dict[str, Any]:
@@ -737,6 +746,7 @@ def _row(r: Round, event: Event, share: str) -> tuple[str, ...]:
     if event.scale and event.law in SMOOTH:
         noise = f"{_rounded(event.deviation)} × S"
     return (
+        r.stage or "-",
         event.question or "-",
         law.replace("_", " "),
         str(r.times),

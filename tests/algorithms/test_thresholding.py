@@ -256,8 +256,9 @@ def test_intervals_are_refused_after_a_selection():
         model.conf_int()
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
-@pytest.mark.parametrize(("n", "d"), [(1_000, 49), (3_000, 60), (3_000, 300)])
+@pytest.mark.parametrize(("n", "d", "epsilon"), [
+    (1_000, 49, 0.3), (1_000, 49, 5.0), (3_000, 60, 1.0), (3_000, 60, 5.0), (3_000, 300, 0.3),
+])  # fmt: skip
 @pytest.mark.parametrize("classes", [None, [0, 1]])
 def test_fits_spend_what_was_planned_also_for_bought_labels(n, d, epsilon, classes):
     X, y = sparse_problem(n, d)

@@ -16,12 +16,12 @@ def test_long_work_says_a_line_now_and_then(monkeypatch, capsys):
     line = console._lines("fitting")
     for done in range(1, 101):
         now[0] += 1.0
-        line(done, 100)
+        line(done, 100, "descent" if done > 50 else "")
     said = capsys.readouterr().err.splitlines()
     assert said == [
         "fitting: round 30 of 100, 70 seconds left",
-        "fitting: round 60 of 100, 40 seconds left",
-        "fitting: round 90 of 100, 10 seconds left",
+        "fitting: round 60 of 100 (descent), 40 seconds left",
+        "fitting: round 90 of 100 (descent), 10 seconds left",
     ]
 
 

@@ -12,6 +12,7 @@ import pytest
 from privtail import progress
 from privtail.algorithms import ScaledDescent
 from privtail.domains import Unconstrained
+from privtail.linear_model import DPLinearRegression
 from privtail.losses import SquaredLoss
 from privtail.mean import METHODS, private_mean
 from privtail.trusted.budget import Budget
@@ -42,7 +43,7 @@ def fit(times: int = 3, sampling: Sampling | None = None) -> list[Any]:
 @pytest.mark.parametrize("sampling", [Everyone(), PoissonBatches(0.5), DisjointParts(3)])
 def test_every_round_is_told_once_and_in_order(sampling: Sampling) -> None:
     seen: list[tuple[int, int]] = []
-    with progress.watching(lambda *numbers: seen.append(numbers)):
+    with progress.watching(lambda *told: seen.append(told[:2])):
         fit(4, sampling)
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
     fit()
@@ -51,7 +52,7 @@ def test_every_round_is_told_once_and_in_order(sampling: Sampling) -> None:
 
 def test_a_round_is_done_when_its_last_release_was_made_or_it_is_closed() -> None:
     seen: list[tuple[int, int]] = []
-    with progress.watching(lambda *numbers: seen.append(numbers)):
+    with progress.watching(lambda *told: seen.append(told[:2])):
         curator = curate(3, releases=2)
         first = curator.everyone()
         first.means(MEAN).release(NOISE)
@@ -65,12 +66,26 @@ def test_a_round_is_done_when_its_last_release_was_made_or_it_is_closed() -> Non
         assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
+def test_every_stage_of_the_default_has_a_name_and_is_told() -> None:
+    told: list[str] = []
+    rng = np.random.default_rng(0)
+    model = DPLinearRegression(epsilon=20.0, noise="simulated", random_state=0)
+    with progress.watching(lambda done, planned, stage: told.append(stage)):
+        model.fit(rng.normal(size=(500, 2)), rng.normal(size=500))
+    assert told == [r.stage for r in model.privacy_.plan for _ in range(r.times)]
+    assert "" not in told
+    assert {"column summaries", "preconditioner", "descent", "acceptance test"} <= set(told)
+    for stage in set(told):
+        assert stage in model.plan_.to_text()
+        assert stage in model.privacy_.to_text()
+
+
 def test_buying_labels_is_a_round() -> None:
     seen: list[tuple[int, int]] = []
     mechanism = StabilityHistogram(5.0, 1e-7)
     curator = Curator(X, Y, budget=Budget(5.0, 1e-6), classes=())
     curator.open((Round(events=(mechanism.event(curator.problem.labels()),)),))
-    with progress.watching(lambda *numbers: seen.append(numbers)):
+    with progress.watching(lambda *told: seen.append(told[:2])):
         curator.everyone().labels(mechanism)
     assert seen == [(1, 1)]
 
@@ -78,7 +93,7 @@ def test_buying_labels_is_a_round() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_whole_job_ends_at_its_plan(method: Any) -> None:
     seen: list[tuple[int, int]] = []
-    with progress.watching(lambda *numbers: seen.append(numbers)):
+    with progress.watching(lambda *told: seen.append(told[:2])):
         found = private_mean(X, epsilon=20.0, method=method)
     planned = sum(r.times for r in found.privacy_.plan)
     assert seen == [(t, planned) for t in range(1, planned + 1)]
@@ -91,7 +106,7 @@ def test_what_is_told_does_not_depend_on_the_records() -> None:
         curator = Curator(x, y, budget=Budget(5.0, 1e-6), random_state=0)
         algorithm = ScaledDescent(steps=3)
         m = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))  # noqa: B023
-        with progress.watching(lambda *numbers: seen.append(numbers)):  # noqa: B023
+        with progress.watching(lambda *told: seen.append(told[:2])):  # noqa: B023
             algorithm.run(curator, SquaredLoss(), Unconstrained(), m)
         told.append(seen)
     assert told[0] == told[1]
@@ -101,7 +116,7 @@ def test_what_is_told_does_not_depend_on_the_records() -> None:
 def test_a_failing_display_costs_no_release_and_is_named_once() -> None:
     calls: list[int] = []
 
-    def fails(done: int, planned: int) -> None:
+    def fails(done: int, planned: int, stage: str) -> None:
         calls.append(done)
         raise ZeroDivisionError("display")
 
@@ -131,7 +146,7 @@ def test_warnings_that_are_errors_come_after_the_fit() -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_passes_through(error: type[BaseException]) -> None:
-    def interrupt(done: int, planned: int) -> None:
+    def interrupt(done: int, planned: int, stage: str) -> None:
         raise error
 
     with pytest.raises(error), progress.watching(interrupt):
@@ -152,12 +167,12 @@ def test_the_error_of_a_fit_is_not_hidden() -> None:
 def test_nested_watches_and_nested_curators() -> None:
     outer: list[tuple[int, int]] = []
     inner: list[tuple[int, int]] = []
-    with progress.watching(lambda *numbers: outer.append(numbers)):
+    with progress.watching(lambda *told: outer.append(told[:2])):
         curator = curate(2)
         for batch in curator.rounds(Everyone(), 2):
             batch.means(MEAN).release(NOISE)
             fit(1)
-            with progress.watching(lambda *numbers: inner.append(numbers)):
+            with progress.watching(lambda *told: inner.append(told[:2])):
                 fit(1)
     assert outer == [(1, 2), (1, 1), (2, 2), (1, 1)]
     assert inner == [(1, 1), (1, 1)]
@@ -166,7 +181,7 @@ def test_nested_watches_and_nested_curators() -> None:
 def test_a_display_may_use_the_curator_that_it_watches() -> None:
     curator = curate(2)
 
-    def meddle(done: int, planned: int) -> None:
+    def meddle(done: int, planned: int, stage: str) -> None:
         if done == 1:
             curator.everyone()
 
@@ -178,7 +193,7 @@ def test_threads_watch_their_own_fits() -> None:
     seen: dict[int, list[tuple[int, int]]] = {t: [] for t in range(4)}
 
     def work(t: int) -> None:
-        with progress.watching(lambda *numbers: seen[t].append(numbers)):
+        with progress.watching(lambda *told: seen[t].append(told[:2])):
             fit(t + 1)
 
     with progress.watching(lambda *numbers: pytest.fail("another thread's fit")):

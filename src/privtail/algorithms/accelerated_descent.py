@@ -58,9 +58,11 @@ class AcceleratedDescent:
         return compose(
             QuantileScales.of(self.targets).plan(multiplier, problem),
             (
-                Round(events=(noise.event(problem.moments(1.0)),)),
+                Round(stage="preconditioner", events=(noise.event(problem.moments(1.0)),)),
                 Round(
-                    events=(noise.event(problem.gradient(ClippedMean(math.inf))),), times=self.steps
+                    stage="descent",
+                    events=(noise.event(problem.gradient(ClippedMean(math.inf))),),
+                    times=self.steps,
                 ),
             ),
         )

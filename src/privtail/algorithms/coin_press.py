@@ -55,7 +55,9 @@ class CoinPress:
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """One Gaussian release of a clipped mean per step."""
         answer = problem.means(ClippedMean(1.0))
-        return tuple(Round(events=(z.event(answer),)) for z in self.noises(multiplier))
+        return tuple(
+            Round(stage="mean", events=(z.event(answer),)) for z in self.noises(multiplier)
+        )
 
     def run(
         self, curator: Curator, multiplier: float, scales: Doubles, centres: Doubles,

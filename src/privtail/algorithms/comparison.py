@@ -100,7 +100,7 @@ class Comparison:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """Two releases."""
-        return (Round(events=(self._event(multiplier, problem),) * 2),)
+        return (Round(stage="acceptance test", events=(self._event(multiplier, problem),) * 2),)
 
     def run(
         self, curator: Curator, loss: Loss, w: Doubles, constant: Doubles, unit: float,

@@ -65,7 +65,11 @@ class Confidence:
 
     def plan(self, problem: Problem) -> Plan:
         """One histogram, of labels."""
-        return (Round(events=(self._event(problem),)),) if self.targets in LABELS else ()
+        return (
+            (Round(stage="calibration", events=(self._event(problem),)),)
+            if self.targets in LABELS
+            else ()
+        )
 
     def run(self, curator: Curator, loss: Loss, w: Doubles) -> float:
         """In (0, 1]; 1 without noise, and of what is no label."""

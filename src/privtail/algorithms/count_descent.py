@@ -78,7 +78,8 @@ class CountDescent:
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The histogram of the counts, their mean, the descent."""
         noise = self._counting(multiplier, problem)
-        first = Round(events=(noise.event(problem.histogram(1, len(EDGES))),))
+        counts = noise.event(problem.histogram(1, len(EDGES)))
+        first = Round(stage="target histogram", events=(counts,))
         level = self._level(multiplier, problem).plan(problem) if problem.intercept else ()
         return compose((first,), level, self.inner.plan(multiplier, problem))
 

@@ -37,7 +37,7 @@ class Frequencies:
 
     def plan(self, problem: Problem) -> Plan:
         """One histogram."""
-        return (Round(events=(self._event(problem),)),)
+        return (Round(stage="label counts", events=(self._event(problem),)),)
 
     def run(self, curator: Curator) -> Doubles:
         """(labels,) positive counts: what noise may hide counts for as much."""

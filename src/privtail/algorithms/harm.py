@@ -52,7 +52,9 @@ class Harm:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """One release."""
-        return (Round(events=(_event(_noise(multiplier, problem), problem),)),)
+        return (
+            Round(stage="outlier check", events=(_event(_noise(multiplier, problem), problem),)),
+        )
 
     def run(
         self, curator: Curator, w: Doubles, constant: Doubles, unit: float, multiplier: float

@@ -39,7 +39,7 @@ class Level:
 
     def plan(self, problem: Problem) -> Plan:
         """One number, so many times."""
-        return (Round(events=(self._event(problem),), times=self.times),)
+        return (Round(stage="intercept", events=(self._event(problem),), times=self.times),)
 
     def deviation(self, problem: Problem) -> float:
         """Standard deviation of the noise, in units of the clipping threshold."""

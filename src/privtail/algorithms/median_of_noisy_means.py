@@ -51,7 +51,7 @@ class MedianOfNoisyMeans:
         sampling = DisjointParts(self.groups)
         answer = problem.sampled(sampling).means(ClampedMean(1.0))
         event = GaussianNoise(multiplier).event(answer)
-        return (Round(sampling=sampling, events=(event,), times=self.groups),)
+        return (Round(stage="mean", sampling=sampling, events=(event,), times=self.groups),)
 
     def run(
         self, curator: Curator, multiplier: float, scales: Doubles, centres: Doubles,

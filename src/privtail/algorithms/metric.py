@@ -82,7 +82,7 @@ class Metric:
         """Second moments, if they are not too many."""
         if problem.rows > WIDEST:
             return ()
-        return (Round(events=(noise.event(problem.moments(1.0)),)),)
+        return (Round(stage="preconditioner", events=(noise.event(problem.moments(1.0)),)),)
 
     @classmethod
     def bought(

@@ -148,7 +148,11 @@ class QuantileScales:
         count = len(problem.measured) if features is None else features
         looks = self._looks(multiplier, problem, count)
         events = tuple(look.event(problem) for look in looks)
-        return (Round(events=events, times=1 + self.zooms),) if events else ()
+        return (
+            (Round(stage="column summaries", events=events, times=1 + self.zooms),)
+            if events
+            else ()
+        )
 
     def run(
         self, curator: Curator, multiplier: float, features: tuple[int, ...] | None = None,

@@ -65,7 +65,7 @@ class Reach:
 
     def plan(self, problem: Problem) -> Plan:
         """One number."""
-        return (Round(events=(self._event(problem),)),)
+        return (Round(stage="screening", events=(self._event(problem),)),)
 
     def run(self, curator: Curator, loss: Loss, found: Scales) -> float:
         """0, or infinite; 0 where the constant model is not as often below targets as above."""
@@ -111,7 +111,7 @@ class Screening:
         top = NoisyTopK(self.multiplier, self.sparsity).event(scores)
         looks = QuantileScales(enough=RARE)
         closer = () if self.own is None else looks.plan(self.own, problem, self.sparsity)
-        return compose((Round(events=(top,)),), closer)
+        return compose((Round(stage="screening", events=(top,)),), closer)
 
     def run(
         self, curator: Curator, loss: Loss, found: Scales, raw: ArrayLike | None = None,

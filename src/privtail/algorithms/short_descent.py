@@ -353,7 +353,7 @@ class ShortDescent:
                 plans.append(self._selection(multiplier, picks, problem).plan(problem, chosen))
             else:
                 plans.append(Metric.plan(self._moment(multiplier), problem))
-            plans.append((Round(events=(step,), times=steps),))
+            plans.append((Round(stage="descent", events=(step,), times=steps),))
             chosen += picks
         return compose(*plans)
 

@@ -47,7 +47,7 @@ class Sizes:
     @classmethod
     def plan(cls, noise: GaussianNoise, problem: Problem) -> Plan:
         """One histogram."""
-        return (Round(events=(_event(noise, problem),)),)
+        return (Round(stage="residual histogram", events=(_event(noise, problem),)),)
 
     @classmethod
     def bought(cls, curator: Curator, noise: GaussianNoise, loss: Loss, w: Doubles) -> Self:

@@ -205,7 +205,7 @@ class Standardized:
             QuantileScales.of(self.targets).plan(
                 _priced(multiplier, plan, 2 * self.share), problem
             ),
-            plan,
+            tuple(replace(r, stage=r.stage or "published algorithm") for r in plan),
             self._frequencies(compared, problem).plan(problem) if self._labels else (),
             Comparison(targets=self.targets).plan(compared, problem),
         )

@@ -53,7 +53,7 @@ class Stretch:
 
     def plan(self, problem: Problem) -> Plan:
         """Two gains."""
-        return (Round(events=(self._event(problem),), times=2),)
+        return (Round(stage="slope rescaling", events=(self._event(problem),), times=2),)
 
     def run(
         self, curator: Curator, w: Doubles, constant: Doubles, sizes: Sizes, metric: Metric,

@@ -62,24 +62,25 @@ def counting(text: str) -> Iterator[None]:
     with progress.Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(text, total=None, round="")
 
-        def move(done: int, planned: int) -> None:
-            said = f"round {done:,} of {planned:,}"
+        def move(done: int, planned: int, stage: str) -> None:
+            said = f"round {done:,} of {planned:,}" + (f": {stage}" if stage else "")
             bar.update(task, completed=done, total=planned, round=said)
 
         with watching(move):
             yield
 
 
-def _lines(text: str) -> Callable[[int, int], None]:
+def _lines(text: str) -> Callable[[int, int, str], None]:
     began = last = time.monotonic()
 
-    def line(done: int, planned: int) -> None:
+    def line(done: int, planned: int, stage: str) -> None:
         nonlocal last
         now = time.monotonic()
         if now - last >= _PAUSE and done < planned:
             last = now
             left = (now - began) / done * (planned - done)
-            say(f"{text}: round {done} of {planned}, {left:.0f} seconds left")
+            where = f" ({stage})" if stage else ""
+            say(f"{text}: round {done} of {planned}{where}, {left:.0f} seconds left")
 
     return line
 

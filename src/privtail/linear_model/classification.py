@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -61,9 +61,10 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     Parameters
     ----------
-    classes : declared labels; their order says nothing, ``classes_`` is sorted. None buys them: where a part q of the rows must hold a
-        label for it to be found, other noise grows by about 2q, and by 16 % at most. At delta =
-        1e-6 these are 152 of 7,500 rows at epsilon = 1, and 749 at 0.1; `plan` says how many.
+    classes : declared labels; their order says nothing, ``classes_`` is sorted. None buys them:
+        where a part q of the rows must hold a label for it to be found, other noise grows by about
+        2q, and by 16 % at most. At delta = 1e-6 these are 152 of 7,500 rows at epsilon = 1, and 749
+        at 0.1; `plan` says how many.
     class_weight : None; a mapping from a label to the (public) weight of its losses, 1 for labels
         that it does not name; or ``"balanced"``, n / (K count) with counts that are bought.
 
@@ -165,7 +166,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             return None
         if isinstance(self.classes, str):
             raise InvalidInput(f"classes must be a list of labels, got the text {self.classes!r}.")
-        if iter(self.classes) is self.classes:
+        if isinstance(self.classes, Iterator):
             raise InvalidInput("classes can be read once alone: give a list of labels.")
         declared = sorted_labels(self.classes)
         if len(declared) < 2:
@@ -190,7 +191,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         problem = replace(problem, outputs=outputs_of(count))
         if self.classes is None:
             labels = self._labels(problem).event(problem.labels())
-            first = (Round(events=(labels,)),)
+            first = (Round(stage="label discovery", events=(labels,)),)
 
         def make(multiplier: float) -> Plan:
             counts = self._counts(multiplier, problem, count)
@@ -237,7 +238,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         if self.class_weight != "balanced":
             return ()
         noise = GaussianNoise(COUNTS_NOISE * multiplier)
-        return (Round(events=(noise.event(problem.histogram(1, count - 1)),)),)
+        return (
+            Round(stage="label counts", events=(noise.event(problem.histogram(1, count - 1)),)),
+        )
 
     def _weights(
         self, curator: Curator, declared: Sequence[Any], multiplier: float

@@ -45,7 +45,6 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.refusals import as_plain_numbers
 from privtail.trusted.tables import TableFile, person_ids, require_categories, table_blocks
 
-
 Fitted = TypeVar("Fitted")
 
 
@@ -306,7 +305,11 @@ class PrivateLinearModel(PrivateEstimator):
             )
         if self.count_invalid == 0:
             return ()
-        return (Round(events=(self._counting_noise().event(problem.invalid_rows()),)),)
+        return (
+            Round(
+                stage="invalid rows", events=(self._counting_noise().event(problem.invalid_rows()),)
+            ),
+        )
 
     def _counting_noise(self) -> LaplaceNoise:
         return LaplaceNoise(1 / (self.count_invalid * self.epsilon))
@@ -571,9 +574,10 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 _OUTSIDE = ("invalid='raise': the refusal of non-finite rows is outside the guarantee.",)
 
 
-def _shown(done: int, planned: int) -> None:
+def _shown(done: int, planned: int, stage: str) -> None:
     if done == planned or done % max(1, planned // 10) == 0:
-        sys.stderr.write(f"privtail: {done} of {planned} rounds\n")
+        where = f" ({stage})" if stage else ""
+        sys.stderr.write(f"privtail: {done} of {planned} rounds{where}\n")
 
 
 def _refused_if_not_finite(features: Any) -> Any:

@@ -181,7 +181,7 @@ class FitPlan:
                 whose = "a smooth sensitivity" if e.law in SMOOTH else f"what one {protected} adds"
                 noise = f"noise {e.scale / e.radius:.3g} x {whose}"
                 lines.append(
-                    f"  {e.question:<15} {r.times:>6,} x {e.coordinates:,} numbers, "
+                    f"  {r.stage:<22} {e.question:<16} {r.times:>5,} x {e.coordinates:,} numbers, "
                     f"{noise if e.scale else 'no noise'}"
                 )
                 if e.question == "labels":

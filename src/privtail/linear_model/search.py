@@ -156,7 +156,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         def plan(multiplier: float) -> Plan:
             event = BestTrial(multiplier=multiplier, trials=self.trials).event()
             prices = looks.plan(LOOKS * multiplier, curator.problem, 0)
-            return compose(prices, (Round(events=(event,)),))
+            return compose(prices, (Round(stage="hyper-parameter search", events=(event,)),))
 
         mechanism = BestTrial(multiplier=calibrate(plan, self._budget()), trials=self.trials)
         plans = [self._planned(model, search.problem, mechanism.rho) for model, _ in candidates]

@@ -34,6 +34,7 @@ person in one part. Divisors stay n, n rate and n / parts. Blocks are dealt by p
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import threading
@@ -364,7 +365,8 @@ class Curator:
                 self._cursor.pop(0)
             else:
                 self._cursor[0] = (planned, used + 1)
-            self._current = Opening(planned.events, self._sampler, self._finished)
+            finished = functools.partial(self._finished, planned.stage)
+            self._current = Opening(planned.events, self._sampler, finished)
             ids = self._seen(sampling, used)
             return Batch(self, self.problem.sampled(sampling), ids, self._current)
 
@@ -392,11 +394,11 @@ class Curator:
         if self._current is not None:
             self._current.close()
 
-    def _finished(self) -> None:
+    def _finished(self, stage: str) -> None:
         with self._lock:
             self._done += 1
             done = self._done
-        progress.report(done, sum(r.times for r in self.plan))
+        progress.report(done, sum(r.times for r in self.plan), stage)
 
     def __repr__(self) -> str:
         return f"Curator({self._records!r}, {self.budget})"

@@ -117,12 +117,14 @@ class Event:
 class Round:
     """``times`` rounds, each of which opens one batch of ``sampling`` and releases ``events``.
 
+    ``stage`` says what the rounds are for, in the words of the algorithm; only for the reader.
     With ``DisjointParts`` one Round is one deal: its t-th repetition sees part t mod parts.
     """
 
     sampling: Sampling = field(default_factory=Everyone)
     events: tuple[Event, ...]
     times: int = 1
+    stage: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         require_whole("times", self.times, 0)
@@ -151,6 +153,7 @@ def plan_to_json(plan: Plan) -> list[dict[str, Any]]:
         {
             "sampling": {"kind": kinds[type(r.sampling)], **asdict(r.sampling)},
             "times": r.times,
+            "stage": r.stage,
             "events": [asdict(e) | {"unit": _number(e.unit)} for e in r.events],
         }
         for r in plan
@@ -172,7 +175,8 @@ def plan_from_json(rounds: list[dict[str, Any]]) -> Plan:
             events = tuple(
                 Event(**{**e, "unit": float(e.get("unit", 1.0))}) for e in entry["events"]
             )
-            plan.append(Round(sampling=sampling, events=events, times=entry["times"]))
+            stage = entry.get("stage", "")
+            plan.append(Round(sampling=sampling, events=events, times=entry["times"], stage=stage))
         return tuple(plan)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput("This is not a list of planned rounds written by privtail.") from error

@@ -296,5 +296,5 @@ def _rows(values: Any, ids: NDArray[np.int64]) -> Any:
     return values if isinstance(values, str) else taken(values, ids)
 
 
-def _unseen(done: int, planned: int) -> None:
+def _unseen(done: int, planned: int, stage: str) -> None:
     """Progress inside a trial is shown to nobody: it would count the trials."""

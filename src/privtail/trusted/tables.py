@@ -9,7 +9,7 @@ Learning goes through a `Curator` only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -127,6 +127,7 @@ def table_blocks(
         for block in column_blocks(data, numbers, categories):
             yield from feature_blocks({name: block[name] for name in names}, categories)
         return
+    columns: Iterable[Any] | None
     columns = data if isinstance(data, Mapping) else getattr(data, "column_names", None)
     columns = getattr(data, "columns", ()) if columns is None else columns
     present = {str(name): name for name in columns}
