@@ -32,6 +32,7 @@ from privtail.trusted.means import (
 )
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
+from privtail.trusted.tables import is_column
 
 Method = Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -178,7 +179,8 @@ def private_mean(
     Parameters
     ----------
     x : (n,) or (n, d) numbers, CSR, a data frame, or a file (`privtail.open_table`). Rows with a
-        non-finite number contribute nothing.
+        non-finite number contribute nothing. A list is one column, whatever its cells hold, and a
+        cell that is no number is missing: for several columns pass an array or a data frame.
     epsilon, delta, neighbours : the budget.
     method : ``"clipped"`` (l2 norm of the row: Kamath, Singhal, Ullman 2020, Algorithm 4),
         ``"clamped"`` (entries; with ``blocks`` > 1 the median of means of X23 Algorithm 3 and of
@@ -297,8 +299,7 @@ def projection_threshold(n: int, d: int, rho: float, *, order: float = 2.0) -> f
 
 def _as_columns(x: Any) -> tuple[bool, Any]:
     """Whether x is one column given as a vector, and x as records."""
-    nested = isinstance(x, list | tuple) and len(x) > 0 and np.ndim(x[0]) > 0
-    vector = not nested if isinstance(x, list | tuple) else getattr(x, "ndim", 2) == 1
+    vector = is_column(x)
     return vector, {"x": x} if vector else x
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 
 import numpy as np
 import pandas as pd
@@ -359,7 +360,7 @@ def test_containers_agree(method):
     assert whole.value.shape == whole.noise_std.shape == whole.reliable.shape == (2,)
     for other in (
         pd.DataFrame(x, columns=["a", "b"]),
-        x.tolist(),
+        {"a": x[:, 0].tolist(), "b": deque(x[:, 1].tolist())},
         {"a": x[:, 0], "b": x[:, 1]},
         np.asfortranarray(x),
     ):

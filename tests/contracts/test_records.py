@@ -32,7 +32,6 @@ MATRIX = np.array([[1.5, 0.0, -2.0], [0.0, 0.0, 0.0], [4.0, 5.0, 6.0], [SECRET, 
 CONTAINERS = {
     "array": MATRIX,
     "fortran": np.asfortranarray(MATRIX),
-    "list": MATRIX.tolist(),
     "csr_matrix": sp.csr_matrix(MATRIX),
     "csr_array": sp.csr_array(MATRIX),
     "frame": pandas.DataFrame(MATRIX, columns=["a", "b", "c"]),

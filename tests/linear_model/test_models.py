@@ -580,7 +580,7 @@ def test_a_plan_refuses_what_fit_refuses(table, model):
 def test_a_weight_of_no_declared_class_is_refused():
     model = DPLogisticRegression(classes=["no", "yes"], class_weight={"Yes": 2.0})
     with pytest.raises(InvalidInput, match="class_weight names the label 'Yes'"):
-        model.fit([[0.0], [1.0]], ["no", "yes"])
+        model.fit(np.eye(2), ["no", "yes"])
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table, dict])

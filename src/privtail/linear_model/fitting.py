@@ -43,7 +43,13 @@ from privtail.trusted.ledger import Allowance, Ledger, as_ledger
 from privtail.trusted.mechanisms.noise import LaplaceNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.refusals import as_plain_numbers
-from privtail.trusted.tables import TableFile, person_ids, require_categories, table_blocks
+from privtail.trusted.tables import (
+    TableFile,
+    person_ids,
+    require_categories,
+    require_typed,
+    table_blocks,
+)
 
 Fitted = TypeVar("Fitted")
 
@@ -146,6 +152,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, categories: Mapping[str, Sequence[Any]] | None = None
     ) -> Any:
         """Renew what is known of the columns from what is public of X."""
+        require_typed(X)
         require_categories(categories)
         self.categories_ = dict(categories or {})
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
@@ -175,10 +182,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Hand the records to a curator; from here nobody else holds them."""
         if isinstance(X, TableFile) and isinstance(groups, str):
             X, groups = X.without(groups), person_ids(X.path, groups)
-        X = self._remembered(X, y, categories)
         if self.invalid == "raise":
             X = as_plain_numbers(X)
             y = as_plain_numbers(y) if options.get("classes") is None else y
+        X = self._remembered(X, y, categories)
         curator = Curator(
             X,
             y,

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from privtail.errors import InvalidInput
+from privtail.trusted.records.arrays import is_listed
 
 
 def as_plain_numbers(X: Any) -> Any:
-    """An array of Python objects as doubles; anything else as it is.
+    """A list, or an array of Python objects, as an array of doubles; anything else as it is.
 
     Formal guarantee
     ----------------
@@ -21,13 +22,15 @@ def as_plain_numbers(X: Any) -> Any:
     TypeError
         If a cell is neither a number nor text.
     InvalidInput
-        If a text is no number.
+        If a text is no number, or rows of a list have different lengths.
     """
-    if not isinstance(X, np.ndarray) or X.dtype != object:
+    if not is_listed(X) and not (isinstance(X, np.ndarray) and X.dtype == object):
         return X
     try:
-        return X.astype(np.float64)
+        return np.asarray(X, dtype=np.float64)
     except TypeError:
         raise TypeError("Every cell of X as an argument must be a string or a number.") from None
     except ValueError:
-        raise InvalidInput("X holds text that is no number.") from None
+        raise InvalidInput(
+            "X holds text that is no number, or rows of different lengths."
+        ) from None

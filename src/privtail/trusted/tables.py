@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
+from privtail.trusted.records.arrays import is_column, require_typed
 from privtail.trusted.records.files import Label, TableFile, typed_labels, whole
 from privtail.trusted.records.tables import Table, require_categories
 
@@ -26,9 +27,11 @@ __all__ = [
     "TableFile",
     "column_blocks",
     "feature_blocks",
+    "is_column",
     "open_table",
     "person_ids",
     "require_categories",
+    "require_typed",
     "table_blocks",
     "typed_labels",
     "whole",

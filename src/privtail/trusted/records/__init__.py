@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from privtail.errors import InvalidInput
+from privtail.trusted.records.arrays import require_typed
 from privtail.trusted.records.dense import Dense, DenseRows, Room
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.sparse import Sparse, SparseRows
@@ -90,6 +91,7 @@ def as_records(X: Any, categories: Mapping[str, Sequence[Any]] | None = None) ->
     require_categories(categories)
     if isinstance(X, TableFile):
         return _from_file(X, None, None, categories)[0]
+    require_typed(X)
     if hasattr(X, "tocsr") and not categories:
         return Sparse(X)
     names = getattr(X, "column_names", None) or getattr(X, "columns", None)

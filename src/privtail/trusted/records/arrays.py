@@ -1,7 +1,17 @@
-"""Containers to arrays, deciding by their public type and never by a cell."""
+"""Containers to arrays, deciding by their public type and never by a cell.
+
+Formal guarantee
+----------------
+What is public of a container is its length, the type of its cells where it has one, and, where its
+class has a shape, that shape. A sequence of Python objects (a list, a tuple, a deque) has none but
+its length: it is read cell by cell into one dimension, and what one cell becomes is a function of
+that cell alone. NumPy would look at all cells together to find a shape and a type, so it is never
+asked to. A cell that holds cells of its own is a missing value.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from decimal import Decimal
 from numbers import Real
@@ -11,13 +21,60 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from privtail.errors import InvalidInput
-from privtail.trusted.records.arrow import arrow_doubles, arrow_ids, arrow_objects
+from privtail.trusted.records.arrow import (
+    arrow_doubles,
+    arrow_ids,
+    arrow_objects,
+)
 
 _BOOLEAN, _SINGLE = np.dtype(np.bool_), np.dtype(np.float32)
 _NAMED = {
     "boolean": _BOOLEAN, "bool": _BOOLEAN, "bool[pyarrow]": _BOOLEAN,
     "float32": _SINGLE, "float": _SINGLE, "float[pyarrow]": _SINGLE,
 }  # fmt: skip
+_TYPED = ("dtype", "__array__", "__array_interface__", "__array_struct__")
+"""What containers have whose cells are of one public type, or `object` by declaration."""
+
+
+def is_listed(values: Any) -> bool:
+    """Whether this is a sequence of cells without a type: a list, a tuple, a deque, a range."""
+    if isinstance(values, str | bytes | bytearray | Mapping):
+        return False
+    if any(hasattr(values, name) for name in _TYPED):
+        return False
+    try:
+        memoryview(values)
+    except TypeError:
+        return hasattr(values, "__len__") and hasattr(values, "__getitem__")
+    return False
+
+
+def is_column(values: Any) -> bool:
+    """Whether this is one column given as a vector: a list always is, whatever its cells hold."""
+    if is_listed(values):
+        return True
+    if _room(values) == "pyarrow":
+        return hasattr(values, "type")
+    return len(getattr(values, "shape", (0, 0))) == 1
+
+
+def require_typed(X: Any) -> None:
+    """Refuse records of which nothing public says how many columns they have.
+
+    That is a list of rows: each row would say it for itself. So is a query that nobody has run.
+
+    Raises
+    ------
+    InvalidInput
+        By the container's class alone.
+    """
+    _require_read(X)
+    if is_listed(X):
+        raise InvalidInput(
+            "X is a list of rows, and only its rows could say how many columns it has, which must "
+            "not depend on one of them. Pass an array, X=numpy.array(X, dtype=float), or named "
+            "columns, such as a data frame."
+        )
 
 
 def as_numbers(values: Any) -> NDArray[Any]:
@@ -27,10 +84,10 @@ def as_numbers(values: Any) -> NDArray[Any]:
     Columns of pandas, polars and Arrow that can miss cells become doubles with NaN, whether or not
     a cell is missing.
     """
-    _refuse_masked(values)
+    _require_read(values)
+    if is_listed(values):
+        return np.fromiter(map(_number, values), dtype=np.float64, count=len(values))
     dtype = getattr(values, "dtype", None)
-    if isinstance(values, list | tuple):
-        return _listed(values)
     if _room(values) == "polars":
         return _from_polars(values)
     if _room(values) == "pyarrow":
@@ -47,11 +104,13 @@ def as_labels(values: Any) -> NDArray[Any]:
     Whole numbers stay whole: polars and categories of pandas would write all of them as doubles as
     soon as one cell is missing.
     """
-    _refuse_masked(values)
+    _require_read(values)
+    if is_listed(values):
+        return np.fromiter(values, dtype=object, count=len(values))
     dtype = getattr(values, "dtype", None)
     if _room(values) == "pyarrow":
         return arrow_objects(values)
-    if _room(values) == "polars" and dtype is not None and dtype.is_numeric():
+    if _room(values) == "polars" and dtype is not None:
         return np.fromiter(values.to_list(), dtype=object, count=len(values))
     if str(dtype) == "category":
         values = values.astype(object)
@@ -74,8 +133,9 @@ def taken(values: Any, ids: NDArray[np.int64]) -> Any:
         return values.take(ids)
     if _room(values) == "polars" or hasattr(values, "tocsr"):
         return (values.tocsr() if hasattr(values, "tocsr") else values)[ids]
-    if isinstance(values, list | tuple):
-        return [values[i] for i in ids.tolist()]
+    if is_listed(values):
+        cells = list(values)
+        return [cells[i] for i in ids.tolist()]
     return _array(values)[ids]
 
 
@@ -89,11 +149,19 @@ def _room(values: Any) -> str:
     return type(values).__module__.partition(".")[0]
 
 
-def _refuse_masked(values: Any) -> None:
+def _require_read(values: Any) -> None:
+    """Refuse masked arrays, and queries of polars and Arrow that nobody has run."""
     if isinstance(values, np.ma.MaskedArray):
         raise InvalidInput(
             "Masked arrays are not accepted: their hidden values would count. Use x.filled(nan)."
         )
+    run = {"polars": ("collect",), "pyarrow": ("to_table", "read_all")}.get(_room(values), ())
+    for call in run:
+        if hasattr(values, call):
+            raise InvalidInput(
+                f"A {type(values).__name__} is a query that was not run yet: call {call}() first. "
+                "Of a file that is larger than memory pass privtail.open_table(path)."
+            )
 
 
 def _array(values: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
@@ -101,8 +169,8 @@ def _array(values: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
         return np.asarray(values, dtype=dtype)
     except Exception:  # noqa: BLE001  its text may quote a cell
         raise InvalidInput(
-            "A column or an array cannot be read: text that is not UTF-8, or rows of different "
-            "lengths."
+            f"A container of type {type(values).__name__} cannot be read as an array of NumPy. "
+            "Pass an array, a data frame, or a list for each column."
         ) from None
 
 
@@ -114,13 +182,12 @@ def _from_polars(values: Any) -> NDArray[Any]:
     return np.asarray(values.to_numpy(), dtype=object)
 
 
-def _listed(values: list[Any] | tuple[Any, ...]) -> NDArray[np.float64]:
-    cells = _array(values, object)
-    numbers = np.full(cells.shape, np.nan)
-    for position, cell in np.ndenumerate(cells):
-        if isinstance(cell, Real | Decimal | str | bytes | np.bool_):
-            try:
-                numbers[position] = float(cell)
-            except Exception:  # noqa: BLE001, S112  what is not a number is missing
-                continue
-    return numbers
+def _number(cell: Any) -> float:
+    """One cell of a list as a double; NaN for what is not a number."""
+    if isinstance(cell, Real | Decimal | str | bytes | np.bool_):
+        try:
+            with np.errstate(all="ignore"):
+                return float(cell)
+        except Exception:  # noqa: BLE001  what is not a number is missing
+            return math.nan
+    return math.nan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sized
 from typing import Any, NoReturn
 
 import numpy as np
@@ -56,20 +56,22 @@ def canonical_label(value: Any) -> Any:
     """One form for equal labels, whatever record brings it.
 
     Whole numbers are ints (True is 1, -0.0 is 0), other numbers floats, text is plain text (not of
-    a class of its own, such as a member of an enumeration), and what is missing or cannot be
-    compared is None.
+    a class of its own, such as a member of an enumeration), and what is missing, holds cells of its
+    own or cannot be compared is None.
     """
     try:
         if isinstance(value, np.generic):
             value = value.item()
-        if value is None or isinstance(value, np.ndarray) or value != value:
+        if isinstance(value, str):
+            return str.__str__(value)
+        if value is None or value != value:
             return None
         if isinstance(value, int | float):
             whole = isinstance(value, int) or (math.isfinite(value) and value == int(value))
             return int(value) if whole else float(value)
         if isinstance(value, bytes):
             return bytes.decode(value, errors="replace")
-        return str.__str__(value if isinstance(value, str) else str(value))
+        return None if isinstance(value, Sized | Iterable) else str.__str__(str(value))
     except Exception:  # noqa: BLE001  a cell that cannot be compared must not show
         return None
 
