@@ -21,11 +21,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from privtail.errors import InvalidInput
-from privtail.trusted.records.arrow import (
-    arrow_doubles,
-    arrow_ids,
-    arrow_objects,
-)
+from privtail.trusted.records.arrow import arrow_doubles, arrow_ids, arrow_objects
 
 _BOOLEAN, _SINGLE = np.dtype(np.bool_), np.dtype(np.float32)
 _NAMED = {
@@ -87,6 +83,7 @@ def as_numbers(values: Any) -> NDArray[Any]:
     _require_read(values)
     if is_listed(values):
         return np.fromiter(map(_number, values), dtype=np.float64, count=len(values))
+    values = _unwrapped(values)
     dtype = getattr(values, "dtype", None)
     if _room(values) == "polars":
         return _from_polars(values)
@@ -107,6 +104,7 @@ def as_labels(values: Any) -> NDArray[Any]:
     _require_read(values)
     if is_listed(values):
         return np.fromiter(values, dtype=object, count=len(values))
+    values = _unwrapped(values)
     dtype = getattr(values, "dtype", None)
     if _room(values) == "pyarrow":
         return arrow_objects(values)
@@ -120,6 +118,7 @@ def as_labels(values: Any) -> NDArray[Any]:
 
 def as_ids(values: Any) -> NDArray[Any]:
     """Labels to compare only: text of Arrow comes as its bytes, valid or not."""
+    values = _unwrapped(values)
     return arrow_ids(values) if _room(values) == "pyarrow" else as_labels(values)
 
 
@@ -147,6 +146,16 @@ def element_type(values: Any) -> np.dtype[Any] | None:
 
 def _room(values: Any) -> str:
     return type(values).__module__.partition(".")[0]
+
+
+def _unwrapped(values: Any) -> Any:
+    """What pandas keeps in Arrow, as Arrow: pandas may fail at cells that are no UTF-8."""
+    if _room(values) != "pandas":
+        return values
+    from pandas.arrays import ArrowExtensionArray
+
+    array = getattr(values, "array", values)
+    return array.__arrow_array__() if isinstance(array, ArrowExtensionArray) else values
 
 
 def _require_read(values: Any) -> None:
