@@ -618,29 +618,39 @@ class GeneralLoss:
 
     def values(self, w: Array, X: Array, y: Array) -> Array:
         """Return ℓ(w, xᵢ, yᵢ), shape (rows,)."""
-        return self._rows(self.value, w, X, y, ())
+        return by_record(self.value, self.trusted_rowwise, w, X, y, ())
 
     def gradients(self, w: Array, X: Array, y: Array) -> Array:
         """Return the gradients in w at (xᵢ, yᵢ), shape (rows, *w.shape)."""
-        return self._rows(self.gradient, w, X, y, w.shape)
+        return by_record(self.gradient, self.trusted_rowwise, w, X, y, w.shape)
 
-    def _rows(
-        self, function: Callable[..., Any], w: Array, X: Array, y: Array, shape: tuple[int, ...]
-    ) -> Array:
-        if y.shape != X.shape[:1]:
-            raise InvalidInput(f"X has {X.shape[0]} rows, y has shape {y.shape}.")
-        out = np.full((y.size, *shape), np.nan)
-        if self.trusted_rowwise:
-            block = _answer(function, w, X, y, out.shape)
-            if block is not None:
-                return block
-        for i in range(y.size):
-            # One record's failure must not take its block along.
-            row = slice(i, i + 1) if self.trusted_rowwise else i
-            answer = _answer(function, w, X[row], y[row], out[row].shape)
-            if answer is not None:
-                out[row] = answer
-        return out
+
+def by_record(
+    function: Callable[..., Any],
+    rowwise: bool,
+    w: Array,
+    X: Array,
+    y: Array,
+    shape: tuple[int, ...],
+) -> Array:
+    """What ``function(w, x, y)`` says of every record, (rows, *shape); NaN where it fails.
+
+    With ``rowwise`` it is asked about all records at once, and about one after the other if that
+    fails: one record's failure must not take its block along.
+    """
+    if y.shape != X.shape[:1]:
+        raise InvalidInput(f"X has {X.shape[0]} rows, y has shape {y.shape}.")
+    out = np.full((y.size, *shape), np.nan)
+    if rowwise:
+        block = _answer(function, w, X, y, out.shape)
+        if block is not None:
+            return block
+    for i in range(y.size):
+        row = slice(i, i + 1) if rowwise else i
+        answer = _answer(function, w, X[row], y[row], out[row].shape)
+        if answer is not None:
+            out[row] = answer
+    return out
 
 
 def require_margin(loss: AnyLoss, *, needed_by: str) -> Loss:
@@ -651,7 +661,7 @@ def require_margin(loss: AnyLoss, *, needed_by: str) -> Loss:
     IncompatibleParts
         For a `GeneralLoss`.
     """
-    if isinstance(loss, GeneralLoss):
+    if isinstance(loss, GeneralLoss | TruncatedLoss):
         raise IncompatibleParts(
             f"{needed_by} needs a loss of a margin, and {loss.name} is not one; for a GeneralLoss "
             "use ProximalGradient."
@@ -659,38 +669,60 @@ def require_margin(loss: AnyLoss, *, needed_by: str) -> Loss:
     return loss
 
 
-def truncated(loss: AnyLoss, bound: float) -> GeneralLoss:
-    """Return ``loss`` on records whose features and target are truncated to [-bound, bound].
+@dataclass(frozen=True, kw_only=True)
+class TruncatedLoss:
+    """``loss`` on records whose features and target are truncated to [-bound, bound].
 
     A number a becomes sign(a) min(|a|, bound); classes stay. The parameters may have a last row for
-    an intercept, which multiplies 1. `InvalidInput` refuses a loss that is no function of margins.
+    an intercept, which multiplies 1. The loss must be a function of margins.
     """
-    _check_threshold(bound)
-    if isinstance(loss, GeneralLoss):
-        raise InvalidInput(f"The loss {loss.name!r} has no margins that could be truncated.")
-    of_margins = loss
-    largest = bound if loss.targets in ("real", "count") else math.inf
 
-    def margins(w: Array, X: Array, y: Array) -> tuple[Array, Array, Array]:
-        x = np.ones((len(X), len(w)))
-        np.clip(X, -bound, bound, out=x[:, : X.shape[1]])
-        products = np.zeros((len(x), w.shape[1]))
-        for j in np.flatnonzero(w.any(axis=1)):  # in a fixed order, row by row
-            products += x[:, j : j + 1] * w[j]
-        return x, products, np.clip(y, -largest, largest)
+    loss: Loss
+    bound: float
 
-    def value(w: Array, X: Array, y: Array) -> Array:
-        _, products, target = margins(w, X, y)
-        return of_margins.values(products, target)
+    curvature: ClassVar[float] = math.inf
+    lipschitz: ClassVar[float] = math.inf
 
-    def gradient(w: Array, X: Array, y: Array) -> Array:
-        x, products, target = margins(w, X, y)
-        return x[:, :, None] * of_margins.derivatives(products, target)[:, None, :]
+    def __post_init__(self) -> None:
+        _check_threshold(self.bound)
+        inner: Any = self.loss
+        if isinstance(inner, GeneralLoss | TruncatedLoss):
+            raise InvalidInput(f"The loss {inner.name!r} has no margins of its own to truncate.")
 
-    return GeneralLoss(
-        value=value, gradient=gradient, trusted_rowwise=True, name=f"truncated {loss.name}",
-        targets=loss.targets, convex=loss.convex,
-    )  # fmt: skip
+    @property
+    def name(self) -> str:
+        return f"truncated {self.loss.name}"
+
+    @property
+    def targets(self) -> Targets:
+        return self.loss.targets
+
+    @property
+    def convex(self) -> bool:
+        return self.loss.convex
+
+    def values(self, w: Array, X: Array, y: Array) -> Array:
+        """Return ℓ of the truncated records, shape (rows,)."""
+        _, margins, target = truncated_records(self.bound, self.targets, w, X, y)
+        return self.loss.values(margins, target)
+
+    def gradients(self, w: Array, X: Array, y: Array) -> Array:
+        """Return the gradients in w of the truncated records, shape (rows, *w.shape)."""
+        x, margins, target = truncated_records(self.bound, self.targets, w, X, y)
+        return x[:, :, None] * self.loss.derivatives(margins, target)[:, None, :]
+
+
+def truncated_records(
+    bound: float, targets: Targets, w: Array, X: Array, y: Array
+) -> tuple[Array, Array, Array]:
+    """Truncated rows, with a column of ones if w has a row more; their margins; their targets."""
+    x = np.ones((len(X), len(w)))
+    np.clip(X, -bound, bound, out=x[:, : X.shape[1]])
+    margins = np.zeros((len(x), w.shape[1]))
+    for j in np.flatnonzero(w.any(axis=1)):  # in a fixed order, row by row
+        margins += x[:, j : j + 1] * w[j]
+    largest = bound if targets in ("real", "count") else math.inf
+    return x, margins, np.clip(y, -largest, largest)
 
 
 def _check_threshold(threshold: float) -> None:
@@ -1081,7 +1113,7 @@ LOSSES: tuple[Loss, ...] = (
 """One example of every loss that has a name; the contract tests run over it."""
 
 
-AnyLoss = Loss | GeneralLoss
+AnyLoss = Loss | GeneralLoss | TruncatedLoss
 
 
 def loss_by_name(name: str, **parameters: Any) -> Loss:

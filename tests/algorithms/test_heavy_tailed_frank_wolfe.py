@@ -10,7 +10,7 @@ import pytest
 from privtail.algorithms import HeavyTailedFrankWolfe, TruncatedLasso
 from privtail.domains import L1Ball, Simplex
 from privtail.errors import InvalidInput
-from privtail.losses import GeneralLoss, SquaredLoss, truncated
+from privtail.losses import GeneralLoss, SquaredLoss, TruncatedLoss
 from privtail.trusted.accountants import calibrate, cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.means import catoni_bound
@@ -123,7 +123,7 @@ def test_no_truncated_gradient_is_clamped_on_the_ball():
     K, radius = 1.3, 4.0
     rng = np.random.default_rng(0)
     X, y = 100 * rng.standard_cauchy((2000, 3)), 100 * rng.standard_cauchy(2000)
-    loss = truncated(SquaredLoss(), K)
+    loss = TruncatedLoss(loss=SquaredLoss(), bound=K)
     bound = TruncatedLasso(steps=1, truncation=K, radius=radius).mean.threshold
     assert bound == pytest.approx(K**2 * (1 + radius))
     found = max(
@@ -156,7 +156,7 @@ def test_a_truncated_loss_is_row_local_and_needs_margins():
     """Row i of a block has the bits of record i alone, with an intercept and without."""
     rng = np.random.default_rng(1)
     X, y = rng.standard_cauchy((50, 4)), rng.standard_cauchy(50)
-    loss = truncated(SquaredLoss(), 0.7)
+    loss = TruncatedLoss(loss=SquaredLoss(), bound=0.7)
     for rows in (4, 5):
         w = rng.normal(size=(rows, 1))
         block, values = loss.gradients(w, X, y), loss.values(w, X, y)
@@ -168,6 +168,6 @@ def test_a_truncated_loss_is_row_local_and_needs_margins():
             assert block[i, :, 0] == pytest.approx(x * r)
     general = GeneralLoss(value=lambda w, x, y: 0.0, gradient=lambda w, x, y: w)
     with pytest.raises(InvalidInput, match="margins"):
-        truncated(general, 1.0)
+        TruncatedLoss(loss=general, bound=1.0)
     with pytest.raises(InvalidInput, match="threshold"):
-        truncated(SquaredLoss(), math.inf)
+        TruncatedLoss(loss=SquaredLoss(), bound=math.inf)

@@ -138,9 +138,9 @@ def test_no_truncated_gradient_is_clamped_on_the_sparse_ball():
     w = np.zeros((9, 1))
     w[:s] = 1 / math.sqrt(s)
     X, y = np.full((1, 9), 1e9), np.full(1, -1e9)
-    from privtail.losses import SquaredLoss, truncated
+    from privtail.losses import SquaredLoss, TruncatedLoss
 
-    worst = np.abs(truncated(SquaredLoss(), K).gradients(w, X, y)).max()
+    worst = np.abs(TruncatedLoss(loss=SquaredLoss(), bound=K).gradients(w, X, y)).max()
     assert worst == pytest.approx(algorithm.descent.mean.threshold)
 
 

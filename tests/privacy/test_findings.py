@@ -5,6 +5,7 @@ Those that another file tests already are not repeated here.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import threading
@@ -25,17 +26,20 @@ from privtail.domains import Unconstrained
 from privtail.errors import BudgetExceeded, IncompatibleParts, InvalidInput, NotPlanned
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 from privtail.losses import (
+    AbsoluteLoss,
     CustomLoss,
     GeneralLoss,
     LogisticLoss,
     MultinomialLoss,
     PoissonLoss,
     SquaredLoss,
+    TruncatedLoss,
     WeightedLoss,
 )
 from privtail.mean import private_mean
 from privtail.statement import state
 from privtail.trusted import batch as batch_module
+from privtail.trusted import callbacks
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -328,6 +332,130 @@ def test_what_the_promise_rests_on_is_printed(loss: Any, question: str) -> None:
     said = [text for text in state(curator).assumptions if "pure" in text]
     assert len(said) == (loss.name in {"custom", "theirs"})
     assert all(repr(loss.name) in text for text in said)
+
+
+# A loss of somebody else sees one record at a time, however it is wrapped
+
+
+class Onlooker:
+    """A pure loss that adds up whatever block it is shown."""
+
+    name, outputs, targets, convex = "onlooker", 1, "real", True
+    curvature, lipschitz = 1.0, 1.0
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+
+    def values(self, margins: Any, y: Any) -> Any:
+        self.seen.add(len(y))
+        return np.full(len(y), float((y > 0).any()))
+
+    def derivatives(self, margins: Any, y: Any) -> Any:
+        return self.values(margins, y)[:, None]
+
+
+class OnlookingNumber(float):
+    """A parameter that is shown all that is divided by it."""
+
+    __array_ufunc__ = None
+
+    def __rtruediv__(self, block: Any) -> Any:
+        return np.full(block.shape, float(np.ptp(block) > 0))
+
+
+class OnlookingGeneral(GeneralLoss):
+    """Its rows would be whole blocks."""
+
+    trusted_rowwise = property(lambda self: False, lambda self, value: None)  # type: ignore[assignment]
+
+    def gradients(self, w: Any, X: Any, y: Any) -> Any:
+        return np.full((len(y), *w.shape), float((y > 0).any()))
+
+
+def _with_an_attribute(loss: Any) -> Any:
+    onlooker = Onlooker()
+    for name in ("values", "derivatives"):
+        object.__setattr__(loss, name, getattr(onlooker, name))
+    return loss
+
+
+def _weighted() -> Any:
+    loss = WeightedLoss(loss=LogisticLoss(), weights=(1.0, 1.0))
+    object.__setattr__(loss, "loss", Onlooker())
+    return loss
+
+
+def _general(w: Any, x: Any, y: Any) -> Any:
+    return np.full(w.shape, float(np.any(y > 0)))
+
+
+WRAPPED = {
+    "plain": Onlooker,
+    "truncated": lambda: TruncatedLoss(loss=Onlooker(), bound=2.0),  # type: ignore[arg-type]
+    "of an instance": lambda: _with_an_attribute(SquaredLoss()),
+    "truncated of an instance": lambda: TruncatedLoss(
+        loss=_with_an_attribute(SquaredLoss()), bound=2.0
+    ),
+    "weighted": _weighted,
+    "parameter": lambda: PoissonLoss(mean=OnlookingNumber(1.0)),
+    "general": lambda: OnlookingGeneral(value=_general, gradient=_general),
+}
+
+
+def moved(loss: Any) -> float:
+    """How far one record moves the mean gradient that it stands in, in records."""
+    n = 8
+    answers = []
+    for last in (0.0, 1.0):
+        y = np.zeros(n)
+        y[-1] = last
+        curator = curate(np.ones((n, 1)), y)
+        answers.append(units(curator.everyone().gradient(loss, np.zeros((1, 1)), ClampedMean(1.0))))
+    return n * abs(answers[0][0] - answers[1][0])
+
+
+@pytest.mark.parametrize("loss", WRAPPED.values(), ids=list(WRAPPED))
+def test_no_wrapper_hands_trust_to_the_loss_in_it(loss: Any) -> None:
+    """A truncated loss of a user saw the block: one record moved the sum by n."""
+    assert moved(loss()) <= 1
+    curator = curate(np.ones((8, 1)), np.ones(8))
+    curator.everyone().gradient(loss(), np.zeros((1, 1)), ClampedMean(1.0))
+    assert any("pure" in text for text in state(curator).assumptions)
+
+
+@pytest.mark.parametrize("name", ["truncated", "weighted", "of an instance", "parameter"])
+def test_a_core_that_believes_wrappers_is_caught(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def believe(loss: Any) -> Any:
+        functions = (
+            (lambda loss, *block: loss.values(*block)),
+            (lambda loss, *block: loss.derivatives(*block)),
+        )
+        return tuple(functools.partial(callbacks._at_once, f, loss) for f in functions)
+
+    monkeypatch.setattr(callbacks, "_of_margins", believe)
+    assert moved(WRAPPED[name]()) == 8
+
+
+def test_the_functions_called_are_those_of_the_type_at_import(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    honest = moved(SquaredLoss())
+    monkeypatch.setattr(SquaredLoss, "derivatives", Onlooker().derivatives)
+    assert moved(SquaredLoss()) == honest
+
+
+def test_a_range_divides_by_a_plain_number() -> None:
+    """A radius with a division of its own saw the losses of a block."""
+    answers = []
+    for last in (0.0, 1.0):
+        y = np.zeros(8)
+        y[-1] = last
+        mean = Asked(Interval(OnlookingNumber(1.0), one_signed=True))
+        batch = curate(np.ones((8, 1)), y).everyone()
+        answers.append(units(batch.scores(AbsoluteLoss(), [np.zeros((1, 1))], mean))[0])
+    assert 8 * abs(answers[0] - answers[1]) <= 1
 
 
 # One charge, one release

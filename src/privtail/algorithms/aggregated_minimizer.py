@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts, InvalidInput
-from privtail.losses import AnyLoss, GeneralLoss, Loss
+from privtail.losses import AnyLoss, GeneralLoss, Loss, TruncatedLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
@@ -107,7 +107,7 @@ class AggregatedMinimizer:
 
     def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
         """A smooth loss of a margin."""
-        if isinstance(loss, GeneralLoss) or not math.isfinite(loss.curvature):
+        if isinstance(loss, GeneralLoss | TruncatedLoss) or not math.isfinite(loss.curvature):
             raise IncompatibleParts(
                 f"AggregatedMinimizer needs a smooth loss of x.w, and {loss.name} is not one. Give "
                 "Batch.aggregate a minimizer of your own."

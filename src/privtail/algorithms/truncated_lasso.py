@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from privtail.algorithms.frank_wolfe_corners import corner_event, noisy_corner
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
-from privtail.losses import AnyLoss, Loss, require_margin, truncated
+from privtail.losses import AnyLoss, Loss, TruncatedLoss, require_margin
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
@@ -85,7 +85,7 @@ class TruncatedLasso:
         """The loop of the box; w_T."""
         known = require(domain, *self.needs, needed_by="TruncatedLasso")
         w = known.project(starting_point(curator.problem, start))
-        shrunk = truncated(self.takes(loss, curator.problem), self.truncation)
+        shrunk = TruncatedLoss(loss=self.takes(loss, curator.problem), bound=self.truncation)
         for t, batch in enumerate(curator.rounds(Everyone(), self.steps), 1):
             v = noisy_corner(batch.gradient(shrunk, w, self.mean), known, w.shape, multiplier)
             w = (1 - 2 / (t + 2)) * w + 2 / (t + 2) * v

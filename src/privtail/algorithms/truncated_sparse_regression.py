@@ -12,7 +12,7 @@ from privtail.algorithms.peeling import OneShotPeeling
 from privtail.algorithms.result import Result
 from privtail.algorithms.sparse_peeling import SparsePeeling
 from privtail.domains import Domain, require
-from privtail.losses import AnyLoss, Loss, require_margin, truncated
+from privtail.losses import AnyLoss, Loss, TruncatedLoss, require_margin
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
@@ -92,5 +92,5 @@ class TruncatedSparseRegression:
     ) -> Result:  # fmt: skip
         """The loop of the box; w_T."""
         require(domain, *self.needs, needed_by="TruncatedSparseRegression")
-        shrunk = truncated(self.takes(loss, curator.problem), self.truncation)
+        shrunk = TruncatedLoss(loss=self.takes(loss, curator.problem), bound=self.truncation)
         return self.descent.run(curator, shrunk, domain, multiplier, start)

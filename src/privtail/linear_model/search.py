@@ -32,7 +32,7 @@ from privtail.losses import GeneralLoss, Loss, PoissonLoss, RelativeHuberLoss, W
 from privtail.statement import Statement, state
 from privtail.trusted.accountants import calibrate
 from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
-from privtail.trusted.callbacks import assumptions
+from privtail.trusted.callbacks import asked
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.ledger import Allowance
 from privtail.trusted.problem import Problem
@@ -179,7 +179,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         found = search.run(mechanism, len(candidates), fit, score)
         for model, _ in candidates:
             if isinstance(model, PrivateRegressor):
-                curator.assume(assumptions(model.objective()))
+                curator.assume(asked(model.objective()).assumptions)
         self._keep(found, candidates[found.candidate][1], labels)
         self.score_noise_std_ = search.noise(mechanism, score)
         self.trial_epsilon_ = max(p.epsilon for p in plans)

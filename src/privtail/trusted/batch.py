@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.errors import IncompatibleParts, InvalidInput, NotReleased
-from privtail.losses import AnyLoss, GeneralLoss, Loss
+from privtail.losses import AnyLoss, Loss
 from privtail.trusted import callbacks, kernels
+from privtail.trusted.callbacks import AskedLoss
 from privtail.trusted.maps import MappedRows
 from privtail.trusted.means import Ball, ClippedMean, Interval, RobustMean
 from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
@@ -85,12 +86,10 @@ class Batch:
         A generalized-linear gradient is z outer r with r = loss.derivative(z.w, y); the range is
         enforced on it, not believed. Sensitivity: `Problem.gradient` (the lemma of `means`).
         """
-        w = self._parameters(w)
-        self._curator.assume(callbacks.assumptions(loss))
-        mean = _as_asked(self._finite(loss, w, mean))
-        general = isinstance(loss, GeneralLoss)
-        rows = max(1, CACHED // w.size) if general else self._rows_at_once
-        block = self._gradient_block(loss, w, mean)
+        w, called = self._parameters(w), self._asked(loss)
+        mean = _as_asked(self._finite(called, w, mean))
+        rows = max(1, CACHED // w.size) if called.gradients else self._rows_at_once
+        block = self._gradient_block(called, w, mean)
         sums = self._sweep(block, mean.blocks, w.shape, rows_at_once=rows)
         return self._answer(_median(sums), self.problem.gradient(mean))
 
@@ -117,7 +116,7 @@ class Batch:
         """
         mean = _as_asked(mean)
         answer = self.problem.scores(len(candidates), mean)
-        self._curator.assume(callbacks.assumptions(loss))
+        called = self._asked(loss)
         points, outputs = [self._parameters(w) for w in candidates], self.problem.outputs
         box = cast(Interval, mean.range)
         limit = box.steps(self._bits)
@@ -128,7 +127,7 @@ class Batch:
                 margins, _, valid = self._margins(rows, np.hstack(tile))
                 margins, targets = margins.reshape(-1, outputs), np.repeat(y, len(tile))
                 with np.errstate(all="ignore"):
-                    values = callbacks.values(loss, margins, targets) / box.radius
+                    values = called.values(margins, targets) / box.radius
                 _clamp(values, limit, self._bits)
                 scores = np.maximum(values, 0.0).reshape(len(y), len(tile))
                 scores[~(valid & np.isfinite(y))] = 0.0
@@ -144,14 +143,14 @@ class Batch:
         """
         mean = _as_asked(mean)
         answer = self.problem.improvement(mean)
-        self._curator.assume(callbacks.assumptions(loss))
+        called = self._asked(loss)
         points = self._parameters(w), self._parameters(base)
         box = cast(Interval, mean.range)
 
         def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             found = [self._margins(rows, point) for point in points]
             with np.errstate(all="ignore"):
-                here, there = (callbacks.values(loss, margins, y) for margins, _, _ in found)
+                here, there = (called.values(margins, y) for margins, _, _ in found)
                 gains = (there - here) / box.radius
             gains[~(found[0][2] & np.isfinite(y))] = 0.0
             limit = box.steps(self._bits)
@@ -176,7 +175,7 @@ class Batch:
         if not reach >= 0:
             raise InvalidInput(f"reach must be a number that is not negative, got {reach!r}.")
         w = self._parameters(w)
-        self._curator.assume(callbacks.assumptions(loss))
+        called = self._asked(loss)
         box = cast(Interval, mean.range)
         limit, outputs, d = box.steps(self._bits), self.problem.outputs, self.problem.d
         n = len(self._curator.blocks(1))
@@ -193,7 +192,7 @@ class Batch:
                 margins, _, _ = self._margins(rows, w)
                 counted = np.isfinite(z).all(axis=1) & np.isfinite(y)
                 with np.errstate(all="ignore"):
-                    entries = callbacks.derivatives(loss, margins, y) / box.radius
+                    entries = called.derivatives(margins, y) / box.radius
                 _clamp(entries.reshape(-1), limit, self._bits)
                 z = np.where(counted[:, None], z[:, part], 0.0)
                 entries[~counted] = 0.0
@@ -275,11 +274,11 @@ class Batch:
         Each record fills one cell between public edges. Sensitivity: `Problem.derivative_norms`.
         """
         w, cuts = self._parameters(w), _ascending(edges, 1)[0]
-        self._curator.assume(callbacks.assumptions(loss))
+        called = self._asked(loss)
 
         def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             margins, _, valid = self._margins(rows, w)
-            lengths = _lengths(callbacks.derivatives(loss, margins, y))
+            lengths = _lengths(called.derivatives(margins, y))
             sums[0, 0, :] += _counts(lengths[valid & np.isfinite(y)], cuts)
 
         counts = self._sweep(block, 1, (1, len(cuts) + 1))
@@ -332,15 +331,13 @@ class Batch:
         proof. Takes 8 n bytes of memory per coordinate, and one sweep for every `KEPT_BYTES`.
         """
         w = self._parameters(w)
-        self._curator.assume(callbacks.assumptions(loss))
-        width, outputs = w.shape
+        called, (width, outputs) = self._asked(loss), w.shape
 
         def values(rows: MappedRows, y: Doubles) -> Doubles:
-            if isinstance(loss, GeneralLoss):
-                x = rows.transformed()
-                return callbacks.gradients(loss, w, x, y)
+            if called.gradients:
+                return called.gradients(w, rows.transformed(), y)
             margins, _, valid = self._margins(rows, w)
-            residuals = callbacks.derivatives(loss, margins, y)
+            residuals = called.derivatives(margins, y)
             z = rows.transformed()
             if self.problem.intercept:
                 z = np.hstack([z, np.ones((len(rows), 1))])
@@ -403,8 +400,13 @@ class Batch:
     def _bits(self) -> int:
         return self.problem.bits
 
+    def _asked(self, loss: AnyLoss) -> AskedLoss:
+        called = callbacks.asked(loss)
+        self._curator.assume(called.assumptions)
+        return called
+
     def _parameters(self, w: ArrayLike) -> Doubles:
-        array = np.ascontiguousarray(w, dtype=np.float64)
+        array = np.array(w, dtype=np.float64, order="C")  # no callback holds what is multiplied
         shape = (self.problem.rows, self.problem.outputs)
         if array.shape != shape:
             raise InvalidInput(f"w needs shape {shape}, got {array.shape}.")
@@ -416,25 +418,25 @@ class Batch:
         return rows.margins(w[:d], b)
 
     def _norms(
-        self, rows: MappedRows, y: Doubles, loss: Loss, w: Doubles
+        self, rows: MappedRows, y: Doubles, called: AskedLoss, w: Doubles
     ) -> tuple[Doubles, NDArray[np.bool_]]:
         """L2 norms of the records' gradients, and whether the features are finite, (rows,) each."""
         margins, squares, valid = self._margins(rows, w)
-        residuals = callbacks.derivatives(loss, margins, y)
+        residuals = called.derivatives(margins, y)
         with np.errstate(all="ignore"):
             return np.sqrt(squares + self.problem.intercept) * _lengths(residuals), valid
 
     def _gradient_block(
-        self, loss: AnyLoss, w: Doubles, mean: RobustMean
+        self, called: AskedLoss, w: Doubles, mean: RobustMean
     ) -> Callable[[MappedRows, Doubles, Integers, Doubles], None]:
         intercept, range_ = self.problem.intercept, mean.range
-        if isinstance(loss, GeneralLoss):
-            return self._general_block(loss, w, range_)
+        if called.gradients:
+            return self._general_block(called.gradients, w, range_)
 
         def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             margins, squares, valid = self._margins(rows, w)
             valid &= np.isfinite(y)
-            residuals = callbacks.derivatives(loss, margins, y)
+            residuals = called.derivatives(margins, y)
             _contribute(
                 rows, squares, valid, residuals, labels, intercept, range_, self._bits, sums
             )
@@ -442,13 +444,13 @@ class Batch:
         return block
 
     def _general_block(
-        self, loss: GeneralLoss, w: Doubles, range_: Ball | Interval
+        self, gradients: callbacks.Gradients, w: Doubles, range_: Ball | Interval
     ) -> Callable[[MappedRows, Doubles, Integers, Doubles], None]:
         flat_w = np.zeros((w.size, 1))
 
         def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             x = rows.transformed()
-            flat = MappedRows.as_they_are(callbacks.gradients(loss, w, x, y))
+            flat = MappedRows.as_they_are(gradients(w, x, y))
             _, squares, valid = flat.margins(flat_w, np.zeros(1))
             valid &= np.isfinite(x).all(axis=1) & np.isfinite(y)
             ones, view = np.ones((len(rows), 1)), sums.reshape(sums.shape[0], w.size, 1)
@@ -519,7 +521,7 @@ class Batch:
         if self._ids is not self._curator._kept or not whole:
             raise InvalidInput(f"Ask for {what} in a round of Everyone: no theorem covers others.")
 
-    def _finite(self, loss: AnyLoss, w: Doubles, mean: RobustMean) -> RobustMean:
+    def _finite(self, called: AskedLoss, w: Doubles, mean: RobustMean) -> RobustMean:
         """Without privacy an infinite clipping threshold becomes the largest gradient norm.
 
         Without privacy is a plan of infinite cost; a generous budget is not enough, since a ledger
@@ -534,11 +536,10 @@ class Batch:
         largest = [0.0]
 
         def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            if isinstance(loss, GeneralLoss):
-                x = rows.transformed()
-                norms = np.linalg.norm(callbacks.gradients(loss, w, x, y), axis=1)
+            if called.gradients:
+                norms = np.linalg.norm(called.gradients(w, rows.transformed(), y), axis=1)
             else:
-                norms, _ = self._norms(rows, y, loss, w)
+                norms, _ = self._norms(rows, y, called, w)
             largest.append(float(np.max(norms[np.isfinite(norms)], initial=0.0)))
 
         self._sweep(block, 1, (1, 1))
@@ -782,5 +783,19 @@ class _Asked:
 
 
 def _as_asked(mean: RobustMean) -> _Asked:
-    """The mean as it is now: its sum and its sensitivity come from one and the same reading."""
-    return _Asked(mean.range, mean.blocks)
+    """The mean as it is now: its sum and its sensitivity come from one and the same reading.
+
+    In plain numbers: an object that is divided by could look at all that it divides.
+    """
+    box = mean.range
+    if type(box) is Ball:
+        return _Asked(Ball(float(box.radius), float(box.reach)), mean.blocks)
+    if type(box) is not Interval:
+        raise IncompatibleParts(
+            "The range of a mean must be a Ball or an Interval: their sensitivities are proved."
+        )
+    coefficients = tuple(float(c) for c in box.coefficients)
+    plain = Interval(
+        float(box.radius), int(box.kind), coefficients, float(box.limit), bool(box.one_signed)
+    )
+    return _Asked(plain, mean.blocks)

@@ -2,23 +2,36 @@
 
 Formal guarantee
 ----------------
-The lemma needs each record's contribution to be a function of that record alone. Built-in losses
-are row-local loops. `CustomLoss` and `GeneralLoss` guard every record themselves. Any other object
-is called with one record at a time, on fresh copies; what it raises, or returns in a wrong shape or
-type, counts as 0 for that record. A function of a whole part, for sample and aggregate, is called
-on one part at a time under the same rules: where it fails, the part's point is the fallback. That a
-callback keeps no state between records or parts cannot be enforced inside one process:
-`assumptions` and `PURE_PART` state it, and the privacy statement prints it.
+The lemma needs each record's contribution to be a function of that record alone. Which losses see
+a block is decided here, when a question is asked, by what the loss is and never by what it says:
+
+- Built-in losses are row-local loops. Built in is what has exactly one of these types (no
+  subclass), nothing in it but the parameters of the type, and plain numbers for these. The
+  functions called are those that the types had when this file was imported.
+- A `CustomLoss` is a loop of ours over two functions of one margin and one target.
+- A `TruncatedLoss` truncates rows with code of this project. The loss that it holds is called by
+  these same rules: what is wrapped inherits no trust.
+- A `GeneralLoss` sees a block only if somebody promised ``trusted_rowwise``, and the privacy
+  statement prints that promise.
+
+Any other object is called with one record at a time, on fresh copies; what it raises, or returns in
+a wrong shape or type, counts as 0 for that record. A function of a whole part, for sample and
+aggregate, is called on one part at a time under the same rules: where it fails, the part's point is
+the fallback. That a callback keeps no state between records or parts cannot be enforced inside one
+process: `AskedLoss` and `PURE_PART` state it, and the privacy statement prints it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.errors import IncompatibleParts
 from privtail.losses import (
     LOSSES,
     AnyLoss,
@@ -26,23 +39,28 @@ from privtail.losses import (
     ExcessLoss,
     GeneralLoss,
     LogTruncatedLoss,
-    Loss,
     OddsAgainst,
     PredictedCount,
     RelativeHuberLoss,
+    Targets,
+    TruncatedLoss,
     WeightedLoss,
     WrongLabel,
+    by_record,
+    truncated_records,
 )
 
 Doubles = NDArray[np.float64]
 PartFunction = Callable[..., Any]
 """From the rows of a part, and their targets if there are any, to a point."""
+Gradients = Callable[[Doubles, Doubles, Doubles], Doubles]
+_Pair = tuple[Callable[..., Any], Callable[..., Any]]
 
 PURE_PART = (
     "The answer of the aggregated function depends on its part alone; it neither prints nor warns."
 )
 
-BUILT_IN = frozenset(
+_BUILT_IN: frozenset[Any] = frozenset(
     {
         *(type(loss) for loss in LOSSES),
         ExcessLoss,
@@ -54,32 +72,112 @@ BUILT_IN = frozenset(
         WrongLabel,
     }
 )
+_OURS: dict[Any, _Pair] = {
+    kind: (kind.values, kind.derivatives) for kind in _BUILT_IN | {CustomLoss}
+}
+_NUMBERS = frozenset(
+    {int, float, bool, type(None)}
+    | {kind for kind in np.sctypeDict.values() if issubclass(kind, np.number)}
+)
 
 
-def assumptions(loss: AnyLoss) -> tuple[str, ...]:
-    """What the promise rests on when ``loss`` is not one of ours."""
-    if type(loss) in BUILT_IN:
-        return ()
+def built_in(loss: object) -> bool:
+    """Whether ``loss`` is exactly one of ours, with plain numbers for its parameters."""
+    if type(loss) not in _BUILT_IN:
+        return False
+    kind: Any = type(loss)
+    held = vars(loss)
+    return held.keys() == {field.name for field in fields(kind)} and all(
+        _plain(value) for value in held.values()
+    )
+
+
+def _plain(value: object) -> bool:
+    if type(value) is tuple:
+        return all(_plain(entry) for entry in value)
+    return type(value) in _NUMBERS or built_in(value)
+
+
+@dataclass(frozen=True)
+class AskedLoss:
+    """A loss as the core calls it. What it is was read once, when the question was asked.
+
+    Attributes
+    ----------
+    values : losses (rows,) of margins (rows, K) and targets (rows,).
+    derivatives : derivatives (rows, K) of the same.
+    gradients : of a loss of whole records, gradients (rows, w.size) of w, rows and targets; a
+        record that fails gets NaN, which adds 0. None for a loss of margins.
+    assumptions : what the promise rests on when the loss is not one of ours.
+    """
+
+    values: Callable[[Doubles, Doubles], Doubles]
+    derivatives: Callable[[Doubles, Doubles], Doubles]
+    gradients: Gradients | None
+    assumptions: tuple[str, ...]
+
+
+def asked(loss: AnyLoss) -> AskedLoss:
+    """The loss as it is now, and whether it may see more than one record at once."""
+    if isinstance(loss, TruncatedLoss):
+        inner = asked(loss.loss)
+        truncated = partial(_truncated, inner, float(loss.bound), loss.loss.targets)
+        return AskedLoss(_no_margins, _no_margins, truncated, inner.assumptions)
     pure = f"The functions of the loss {loss.name!r} are pure: they keep no state between records."
-    if isinstance(loss, GeneralLoss) and loss.trusted_rowwise:
-        return pure, f"The loss {loss.name!r} is row-wise: row i depends on record i alone."
-    return (pure,)
+    if isinstance(loss, GeneralLoss):
+        rowwise = bool(loss.trusted_rowwise)
+        promise = f"The loss {loss.name!r} is row-wise: row i depends on record i alone."
+        gradients = partial(_general, loss.gradient, rowwise)
+        said = (pure, promise) if rowwise else (pure,)
+        return AskedLoss(_no_margins, _no_margins, gradients, said)
+    return AskedLoss(*_of_margins(loss), None, () if built_in(loss) else (pure,))
 
 
-def values(loss: Loss, margins: Doubles, y: Doubles) -> Doubles:
-    """Losses (rows,)."""
-    return _rowwise(loss, loss.values, margins, y, (len(y),))
+def _no_margins(margins: Doubles, y: Doubles) -> Doubles:
+    raise IncompatibleParts("This question needs a loss of margins, not of whole records.")
 
 
-def derivatives(loss: Loss, margins: Doubles, y: Doubles) -> Doubles:
-    """Derivatives (rows, K)."""
-    return np.ascontiguousarray(_rowwise(loss, loss.derivatives, margins, y, margins.shape))
+def _of_margins(loss: Any) -> _Pair:
+    if type(loss) is CustomLoss or built_in(loss):
+        values, derivatives = _OURS[type(loss)]
+        return partial(_at_once, values, loss), partial(_at_once, derivatives, loss)
+    return partial(_one_by_one, loss.values, 1), partial(_one_by_one, loss.derivatives, 2)
 
 
-def gradients(loss: GeneralLoss, w: Doubles, x: Doubles, y: Doubles) -> Doubles:
-    """Gradients (rows, w.size) of a general loss; a record that fails gets NaN, which adds 0."""
+def _at_once(function: Callable[..., Any], loss: Any, margins: Doubles, y: Doubles) -> Doubles:
     with np.errstate(all="ignore"):
-        return np.ascontiguousarray(GeneralLoss.gradients(loss, w, x, y).reshape(len(y), -1))
+        return np.ascontiguousarray(function(loss, margins, y), dtype=np.float64)
+
+
+def _one_by_one(function: Callable[..., Any], axes: int, margins: Doubles, y: Doubles) -> Doubles:
+    answers = np.zeros(margins.shape[:axes])
+    with np.errstate(all="ignore"):
+        for i in range(len(y)):
+            try:
+                answer = np.asarray(function(margins[i : i + 1].copy(), y[i : i + 1].copy()))
+                if np.can_cast(answer.dtype, np.float64, "same_kind"):
+                    answers[i] = answer.reshape(answers.shape[1:])
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # noqa: BLE001  a failure depends on the record: it must not show
+                answers[i] = 0.0
+    return answers
+
+
+def _general(
+    gradient: Callable[..., Any], rowwise: bool, w: Doubles, x: Doubles, y: Doubles
+) -> Doubles:
+    with np.errstate(all="ignore"):
+        return by_record(gradient, rowwise, w, x, y, w.shape).reshape(len(y), -1)
+
+
+def _truncated(
+    inner: AskedLoss, bound: float, targets: Targets, w: Doubles, x: Doubles, y: Doubles
+) -> Doubles:
+    with np.errstate(all="ignore"):
+        rows, margins, kept = truncated_records(bound, targets, w, x, y)
+        gradients = rows[:, :, None] * inner.derivatives(margins, kept)[:, None, :]
+        return gradients.reshape(len(y), -1)
 
 
 def on_part(function: PartFunction, x: Doubles, y: Doubles | None, size: int) -> Doubles:
@@ -100,26 +198,3 @@ def on_part(function: PartFunction, x: Doubles, y: Doubles | None, size: int) ->
         except BaseException:  # noqa: BLE001  a failure depends on the records: it must not show
             return np.full(size, np.nan)
     return np.full(size, np.nan)
-
-
-def _rowwise(
-    loss: Loss,
-    function: Callable[[Doubles, Doubles], Any],
-    margins: Doubles,
-    y: Doubles,
-    shape: tuple[int, ...],
-) -> Doubles:
-    with np.errstate(all="ignore"):
-        if type(loss) in BUILT_IN or type(loss) is CustomLoss:
-            return np.asarray(function(margins, y), dtype=np.float64)
-        answers = np.zeros(shape)
-        for i in range(len(y)):
-            try:
-                answer = np.asarray(function(margins[i : i + 1].copy(), y[i : i + 1].copy()))
-                if np.can_cast(answer.dtype, np.float64, "same_kind"):
-                    answers[i] = answer.reshape(shape[1:])
-            except KeyboardInterrupt:
-                raise
-            except BaseException:  # noqa: BLE001  a failure depends on the record: it must not show
-                answers[i] = 0.0
-        return answers
