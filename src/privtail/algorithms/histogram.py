@@ -184,14 +184,16 @@ class Histogram:
     def described(self, n: int) -> Scales | None:
         """Where ``n`` records lie and how far they spread; None if too little shows."""
         cells, kept = self.cells, self.above_noise(n)
-        if kept.any() and not cells.without_zeros(kept).any():
-            rest = replace(self, counts=cells.without_zeros(self.counts))
-            kept = kept + rest.surest_run(doubt=BESIDE)
+        single = np.count_nonzero(kept) == 1 and bool(np.any(self.std))
+        if single:
+            rest = replace(self, counts=np.where(kept, 0.0, self.counts)).surest_run(doubt=BESIDE)
+            single = not rest.any()
+            kept = kept if cells.without_zeros(kept).any() else kept + rest
         total = kept.sum()
         if total <= 0:
             return None
         if 2 * max(kept[0], kept[-1]) > total:  # most lies beyond the edges
-            return Scales.of_one(0.0, BEYOND, BEYOND, BEYOND, -1.0, 1.0, False, True, 0.0)
+            return Scales.of_one(0.0, BEYOND, BEYOND, BEYOND, -1.0, 1.0, False, True, 0.0, False)
         seen = np.flatnonzero(kept).tolist()
         first, last = seen[0], seen[-1]
         (i, _), (_, centre), (j, _) = (cells.quantile(kept, level) for level in (0.25, 0.5, 0.75))
@@ -203,7 +205,7 @@ class Histogram:
         held = self.counts[first : last + 1].sum() if cells.closer else total
         return Scales.of_one(
             centre, spread or deviation or tail, deviation or tail, tail,
-            cells.bounds(i)[0], cells.bounds(j)[1], True, resolved, float(held) / n,
+            cells.bounds(i)[0], cells.bounds(j)[1], True, resolved, float(held) / n, single,
         )  # fmt: skip
 
     def above_noise(self, n: int) -> Doubles:

@@ -40,6 +40,9 @@ Nadakuditi 2011); without one, it shows none above its norm.
 UNUSUAL = 2.0
 """A feature is longer than usual if it is so by so many deviations of the noise of its square."""
 
+SHOWN = 2.0
+"""An indicator has ones if its square stands so many deviations of its noise above zero."""
+
 LEAST = 1e-5
 """No direction counts for less than this part of the largest."""
 
@@ -202,6 +205,13 @@ class Metric:
     def rates(self) -> Doubles:
         """(r,) parts by which a step of 1 contracts each principal direction, by what was seen."""
         return np.maximum(0.0, 1 - self.hidden / self.values)
+
+    @property
+    def shown(self) -> NDArray[np.bool_]:
+        """(rows,) whether the square of a coordinate stands above the noise; all without moments."""
+        if self.moments.size == 0:
+            return np.ones(len(self.matrix), dtype=np.bool_)
+        return np.asarray(np.diag(self.moments) > SHOWN * self.std)
 
     @property
     def sure_rates(self) -> Doubles:

@@ -163,6 +163,7 @@ class Likely:
             np.where(zeros, -SMALLEST, lows), np.where(zeros, SMALLEST, highs),
             unsure <= VAGUE, resolved,
             np.sum(at * (np.abs(_LOCATIONS - where[:, None]) <= STEP), axis=1),
+            np.zeros_like(resolved),
         )  # fmt: skip
 
 

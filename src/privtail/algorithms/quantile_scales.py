@@ -87,6 +87,8 @@ class QuantileScales:
     half, which it cuts into 32, or into 64 where noise is small. A column that need not go closer,
     or did not show enough, is looked at through the same window again, and its counts are added. A
     feature that stays unresolved (it is nearly constant) keeps the spread among the powers of two.
+    It is ``single`` only if a closer look showed one cell too: one among the powers of two may
+    hold a spread.
     ``target`` includes the target column, with a part of the budget of its own: the larger, the
     noisier. Where all looks together have noise above n over ``pooling`` in a feature's cell, every
     record votes for one feature only, and all features share one window and one scale. ``enough``:
@@ -282,6 +284,7 @@ class _Sight:
             scales=scales,
             deviations=np.maximum(deviations, self._closer * scales),
             tails=np.maximum(tails, self._closer * UNSHOWN * scales),
+            single=found.single & self._closer & ~self._hidden & (found.shown >= HELD),
         )
         return seen.shared(self._look.columns) if self._look.pooled else seen
 

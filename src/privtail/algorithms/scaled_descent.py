@@ -100,8 +100,9 @@ class ScaledDescent:
        (`Frequencies`). With ``sparsity``, keep the features that the target goes with (`Screening`,
        and `Reach` where they share one scale).
     2. For numbers: the mean of the target, or what else is the best constant (`Level`).
-    3. Buy second moments of the features: the `Metric` of the steps. Beside a numeric target,
-       features count in larger units that are longer than most by what they show.
+    3. Buy second moments of the features: the `Metric` of the steps. Indicators of which too few
+       ones show are not used. Beside a numeric target, features count in larger units that are
+       longer than most by what they show.
     4. A fifth of the steps, with a threshold for Gaussian residuals of the target's scale; from now
        on of rows that are turned where features go together (`Turn`).
     5. Buy the sizes of the residuals (of derivatives): a quantile of them is the threshold of the
@@ -223,6 +224,7 @@ class ScaledDescent:
         given, loss = loss, standard.loss(loss)
         w, begin = self._begun(curator, loss, standard, multiplier, start, constant)  # 2
         metric = self._metric(curator, standard, multiplier)  # 3
+        standard, metric = standard.without_rare(metric, curator)
         if self.targets == "real":
             lengths = metric.lengths(problem.d)
             metric = metric.divided(lengths)

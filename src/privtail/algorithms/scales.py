@@ -36,6 +36,7 @@ class Scales:
         of one that noise hides in a first look, it is whether its location is likely known.
     resolved : (columns,) whether the quantiles of the spread lie at least two cells apart.
     shown : (columns,) part of the records in cells above the noise.
+    single : (columns,) whether all that showed lies in one cell of every histogram of the column.
     """
 
     centres: Doubles
@@ -47,6 +48,7 @@ class Scales:
     reliable: NDArray[np.bool_]
     resolved: NDArray[np.bool_]
     shown: Doubles
+    single: NDArray[np.bool_]
 
     @classmethod
     def of_one(cls, *facts: float) -> Self:
@@ -56,12 +58,12 @@ class Scales:
     @classmethod
     def unseen(cls) -> Self:
         """One column of which nothing rose above the noise."""
-        return cls.of_one(0.0, 1.0, 1.0, 1.0, -1.0, 1.0, False, True, 0.0)
+        return cls.of_one(0.0, 1.0, 1.0, 1.0, -1.0, 1.0, False, True, 0.0, False)
 
     @classmethod
     def declared(cls, columns: int) -> Self:
         """What is public of so many indicators."""
-        return cls.of_one(0.0, 0.5, 0.5, 1.0, -1.0, 1.0, True, True, 1.0).repeated(columns)
+        return cls.of_one(0.0, 0.5, 0.5, 1.0, -1.0, 1.0, True, True, 1.0, False).repeated(columns)
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -86,7 +88,9 @@ class Scales:
         """So many columns that one description is of: which of them it fits is not known."""
         lows, highs = (np.where(self.resolved, x, self.centres) for x in (self.lows, self.highs))
         yes, one = np.ones(1, dtype=np.bool_), np.ones(1)
-        known = replace(self, lows=lows, highs=highs, reliable=~yes, resolved=yes, shown=one)
+        known = replace(
+            self, lows=lows, highs=highs, reliable=~yes, resolved=yes, shown=one, single=~yes
+        )
         return known.repeated(columns)
 
     @property
@@ -118,6 +122,7 @@ class Scales:
         inside = better & (closer.tails < end)
         found = self.take(slice(None))
         found.resolved[better], found.shown[better] = closer.resolved[better], closer.shown[better]
+        found.single[better] &= closer.single[better]
         for name in ("centres", "lows", "highs"):
             place = middles[better] + halves[better] * getattr(closer, name)[better]
             getattr(found, name)[better] = place

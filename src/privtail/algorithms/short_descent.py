@@ -217,14 +217,16 @@ class ShortDescent:
                 selection = self._selection(multiplier, picks, problem)
                 found, chosen = selection.run(curator, loss, found, raw, chosen, reach)
                 standard = Standard.of(of_chosen(found, chosen, problem.d), curator)
-            w, active = standard.start(problem, raw), standard.scales < BEYOND
+            metric = self._metric(curator, multiplier, standard.scales < BEYOND)  # 3
+            standard, metric = standard.without_rare(metric, curator)
+            w = standard.start(problem, raw)
             if standard.resolved:
-                w, noise = self._descent(  # 3
-                    curator, loss, domain.scaled(1 / standard.scales), w,
-                    multiplier, unit, active, steps,
+                w, noise = self._descent(
+                    curator, loss, domain.scaled(1 / standard.scales), w, metric,
+                    multiplier, unit, standard.scales < BEYOND, steps,
                 )  # fmt: skip
             else:
-                w, width = self._nearer(curator, w, multiplier, width, active, steps)
+                w, width = self._nearer(curator, w, multiplier, width, steps)
                 noise = np.zeros(problem.d)
             raw = standard.raw(w, problem)
         if not standard.resolved and standard.seen:
@@ -275,8 +277,8 @@ class ShortDescent:
         return replace(found, centres=centres, scales=scales, resolved=resolved)
 
     def _descent(
-        self, curator: Curator, loss: Loss, domain: Domain, w: Doubles, multiplier: float,
-        unit: float, active: NDArray[np.bool_], steps: int,
+        self, curator: Curator, loss: Loss, domain: Domain, w: Doubles, metric: Metric,
+        multiplier: float, unit: float, active: NDArray[np.bool_], steps: int,
     ) -> tuple[Doubles, Doubles]:  # fmt: skip
         """Where the steps from ``w`` lead, and what noise adds to each slope at most.
 
@@ -285,7 +287,6 @@ class ShortDescent:
         likely noise; what they lost is added to their noise.
         """
         problem, law = curator.problem, self._step(multiplier)
-        metric = self._metric(curator, multiplier, active)
         turn = Turn.of(metric, curator, law)
         real = loss.targets == "real"
         threshold, bend = (NARROW * unit, NARROW * BEND) if real else sharpest(loss, w[problem.d :])
@@ -311,20 +312,17 @@ class ShortDescent:
         return w, deviations + lost
 
     def _nearer(
-        self, curator: Curator, w: Doubles, multiplier: float, unit: float,
-        active: NDArray[np.bool_], steps: int,
-    ) -> tuple[Doubles, float]:  # fmt: skip
+        self, curator: Curator, w: Doubles, multiplier: float, unit: float, steps: int
+    ) -> tuple[Doubles, float]:
         """The constant model of ``w``, nearer to a target of which only the cell is known.
 
         And what noise leaves of ``unit``, half the width of the cell.
 
         No slope of it would be kept: in place of the steps, and for their price, clipped means of
-        the residuals, each clipped to what noise leaves of the last. The second moments are in the
-        plan, so they are bought, and say nothing here.
+        the residuals, each clipped to what noise leaves of the last.
         """
         problem, law = curator.problem, self._step(multiplier)
         w = without_slopes(w, problem)
-        self._metric(curator, multiplier, active)
         std = law.event(problem.gradient(MallowsMean(1.0, 1.0))).std
         with tiny_features(curator):
             for batch in curator.rounds(Everyone(), steps):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.comparison import Comparison, Verdict
 from privtail.algorithms.frequencies import Frequencies, of_labels
+from privtail.algorithms.metric import Metric
 from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.quantile_scales import HELD, QuantileScales
 from privtail.algorithms.result import Result, starting_point
@@ -100,9 +101,13 @@ class Standard:
 
     @classmethod
     def of(cls, found: Scales, curator: Curator) -> Self:
-        """From released scales (d,), or (d + 1,) with the target's; sets the curator's map."""
+        """From released scales (d,), or (d + 1,) with the target's; sets the curator's map.
+
+        A feature that shows no spread is not used: of zeros, or beside an intercept of any value.
+        """
         d, intercept = curator.problem.d, curator.problem.intercept
-        scales = np.where(found.zeros, BEYOND, found.scales)[:d]
+        unused = found.zeros | (found.single & intercept)
+        scales = np.where(unused, BEYOND, found.scales)[:d]
         centres = np.where(found.reliable, found.centres, 0.0)[:d]
         if curator.sparse or not intercept:
             centres[:] = 0.0
@@ -125,6 +130,21 @@ class Standard:
         scales = self.scales * times
         curator.transform(1 / scales, -self.centres / scales)
         return replace(self, scales=scales)
+
+    def without_rare(self, metric: Metric, curator: Curator) -> tuple[Self, Metric]:
+        """Without indicators of which too few ones show; sets the curator's map.
+
+        A slope of these would be noise, and raise that of the others.
+        """
+        problem = curator.problem
+        kept, rare = self.scales < BEYOND, ~metric.shown[: problem.d]
+        indicators = np.isin(np.arange(problem.d), problem.indicators)
+        kept &= ~(indicators & rare)
+        if not (kept.any() or problem.intercept) or np.array_equal(kept, self.scales < BEYOND):
+            return self, metric
+        self.restrict(curator, kept)
+        active = np.append(kept, metric.active[problem.d :])
+        return replace(self, scales=np.where(kept, self.scales, BEYOND)), metric.restricted(active)
 
     def restrict(self, curator: Curator, kept: NDArray[np.bool_]) -> None:
         """From now on other features than these (d,) count for nothing."""
