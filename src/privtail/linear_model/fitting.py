@@ -446,7 +446,7 @@ class PrivateLinearModel(PrivateEstimator):
         Which slopes columns have that say the same (two alike; all indicators of a category beside
         an intercept) is left to noise, also to that of bought second moments, which is not in it
         either: there intervals are wide, and those of 95 % hold in 88 % to 100 % of the fits. A
-        feature that is zero in 99 % of the rows or more may not be used, nor may one of which noise
+        feature of one value in 99 % of the rows or more may not be used, nor may one of which noise
         hides the rest: then its slope is zero, and its interval has no ends.
 
         Raises

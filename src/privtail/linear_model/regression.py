@@ -25,9 +25,9 @@ class DPLinearRegression(PrivateRegressor):
     coef_ : (d,) slopes. intercept_ : float. n_iter_, n_features_in_ : int.
     coef_noise_std_ : (d,) what the noise of the gradients adds to each, as a standard deviation: at
         most this for a convex loss, NaN where no theory gives it (algorithms by name or of your
-        own; features that were not selected), inf of a feature that is not used: little but zeros
-        showed of it. Clipping, early stopping, sampling and the noise of bought scales are not in
-        it. ``conf_int(level)`` makes intervals of it.
+        own; features that were not selected), inf of a feature that is not used: little but one
+        value showed of it. Clipping, early stopping, sampling and the noise of bought scales are
+        not in it. ``conf_int(level)`` makes intervals of it.
     feature_names_in_ : names, if the columns had any.
     privacy_ : the `Statement` of what was spent, on what, under which assumptions.
     plan_ : the `FitPlan` of the releases.
