@@ -307,7 +307,8 @@ def test_a_feature_of_heavier_tails_than_the_target_is_fitted_where_its_squares_
 def test_units_grow_with_the_reach_of_tails_that_are_heavier_than_usual():
     columns, ones = 5, np.ones(5)
     reach = np.array([1.0, 2.0, 12.0, 1.0, 2.0])  # the last one is the target's
-    found = Scales(0 * ones, 3 * ones, 3 * reach, ones, -ones, ones, ones > 0, ones > 0, ones, ones < 0)
+    yes = ones > 0
+    found = Scales(0 * ones, 3 * ones, 3 * reach, ones, -ones, ones, yes, yes, ones, ~yes)
     assert tempered(found).scales.tolist() == [3, 3, 3 * 4.0**2, 3, 3]
     far = replace(found, tails=np.where(np.arange(columns) == 2, 270.0, found.tails))
     assert tempered(far).scales.tolist() == [3, 3, 3 * 6.0**2, 3, 3]

@@ -208,7 +208,7 @@ class Metric:
 
     @property
     def shown(self) -> NDArray[np.bool_]:
-        """(rows,) whether the square of a coordinate stands above the noise; all without moments."""
+        """(rows,) whether the square of a coordinate stands above its noise; all if not known."""
         if self.moments.size == 0:
             return np.ones(len(self.matrix), dtype=np.bool_)
         return np.asarray(np.diag(self.moments) > SHOWN * self.std)
