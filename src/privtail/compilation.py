@@ -8,6 +8,8 @@ import inspect
 import threading
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
+from privtail.errors import InvalidInput
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -76,20 +78,28 @@ class Compiled(Generic[P, R]):
                 if "no locator available" not in str(error):
                     raise
             else:
-                return _survive_full_disk(dispatcher)
+                return _survive_disk(dispatcher)
         return jit()(self.function)
 
 
-def _survive_full_disk(dispatcher: Any) -> Any:
-    cache = getattr(dispatcher, "_cache", None)  # absent under NUMBA_DISABLE_JIT
-    if cache is not None:
-        save = cache.save_overload
+def _survive_disk(dispatcher: Any) -> Any:
+    """On a full disk code stays in memory; what a damaged cache cannot give is compiled again."""
+    cache = dispatcher._cache  # noqa: SLF001  Numba has no other door
+    save, load = cache.save_overload, cache.load_overload
 
-        def save_overload(signature: Any, result: Any) -> None:
+    def save_overload(signature: Any, result: Any) -> None:
+        with contextlib.suppress(Exception):
+            save(signature, result)
+
+    def load_overload(signature: Any, target: Any) -> Any:
+        try:
+            return load(signature, target)
+        except Exception:  # noqa: BLE001  a damaged pickle may raise anything
             with contextlib.suppress(OSError):
-                save(signature, result)
+                cache.flush()
+            return None
 
-        cache.save_overload = save_overload
+    cache.save_overload, cache.load_overload = save_overload, load_overload
     return dispatcher
 
 
@@ -97,6 +107,12 @@ def _survive_full_disk(dispatcher: Any) -> Any:
 def _numba() -> Any:
     import numba
     from numba.extending import typeof_impl
+
+    if getattr(numba.config, "DISABLE_JIT", 0):
+        raise InvalidInput(
+            "Numba's compiler is switched off by NUMBA_DISABLE_JIT, and sums are exact in compiled "
+            "code alone. Start Python without this variable: unset NUMBA_DISABLE_JIT."
+        )
 
     @typeof_impl.register(Compiled)
     def _(value: Compiled[..., Any], context: Any) -> Any:

@@ -622,6 +622,23 @@ def test_a_full_disk_compiles_in_memory(tmp_path):
     )
 
 
+@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
+@pytest.mark.parametrize(
+    "damage", [lambda b: b"", lambda b: bytes(len(b)), lambda b: b[: len(b) // 2]]
+)
+def test_a_damaged_cache_is_rebuilt(tmp_path, ending, damage):
+    """A loss of power leaves files that are empty, full of zeros, or cut."""
+    (tmp_path / "part.py").write_text(textwrap.dedent(MODULE))
+    _run(MAIN, tmp_path)
+    files = [f for f in (tmp_path / "__pycache__").iterdir() if f.suffix == ending]
+    assert files
+    for file in files:
+        file.write_bytes(damage(file.read_bytes()))
+    hits = [_run(MAIN, tmp_path) for _ in range(2)]
+    assert '[[0.0, 2.0, 4.0], [0, 1], "' in hits[0]
+    assert '[[0.0, 2.0, 4.0], [1, 0], "' in hits[1]
+
+
 def test_a_callee_in_another_file_is_not_cached(tmp_path):
     """Numba's cache looks at the date of one file: it would load stale code."""
     (tmp_path / "leaf.py").write_text(textwrap.dedent(MODULE))

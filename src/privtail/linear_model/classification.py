@@ -26,8 +26,8 @@ from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
-from privtail.trusted.records.targets import canonical_label
 from privtail.trusted.sampling import Everyone
+from privtail.trusted.tables import canonical_label
 
 LABELS_DELTA = 0.009
 """Part of delta that buys undeclared labels: a ledger keeps a hundredth for that."""

@@ -51,7 +51,7 @@ from privtail.trusted.tables import (
     table_blocks,
 )
 
-Fitted = TypeVar("Fitted")
+Fitted = TypeVar("Fitted", bound="PrivateEstimator")
 
 
 def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
@@ -63,21 +63,18 @@ def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
 
     @functools.wraps(fit)
     def whole(self: Fitted, *args: Any, **kwargs: Any) -> Fitted:
+        fitted = type(self)._fitted
         fresh = copy.copy(self)
-        for name in [name for name in vars(fresh) if _is_fitted(name)]:
+        for name in fitted(fresh):
             delattr(fresh, name)
         fit(fresh, *args, **kwargs)
-        for name in [name for name in vars(self) if _is_fitted(name)]:
+        for name in fitted(self).keys() - fitted(fresh).keys():
             delattr(self, name)
-        vars(self).update(vars(fresh))
+        for name, value in fitted(fresh).items():
+            setattr(self, name, value)
         return self
 
     return whole
-
-
-def _is_fitted(attribute: str) -> bool:
-    """Whether scikit-learn's convention calls this an attribute that a fit has set."""
-    return attribute.endswith("_") and not attribute.startswith("_")
 
 
 @dataclass(eq=False, repr=False)
@@ -106,6 +103,14 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     random_state: int | None = None
     ledger: Ledger | Allowance | str | os.PathLike[str] | None = None
     max_rows: int | None = None
+
+    def _fitted(self) -> dict[str, Any]:
+        """What scikit-learn's convention calls fitted: attributes that end with an underscore."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name.endswith("_") and not name.startswith("_")
+        }
 
     def _budget(self) -> Budget:
         return Budget(self.epsilon, self.delta, self.neighbours)
@@ -401,7 +406,7 @@ class PrivateLinearModel(PrivateEstimator):
         """Calibrate once, warn, and charge; nothing has been read yet."""
         plan = self.planned(curator.problem)
         plan.warn()
-        curator.open(plan.releases)
+        curator.open(plan.releases, self._loss())
         self.plan_ = plan
         return plan
 

@@ -9,8 +9,8 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -636,9 +636,13 @@ def _added(
         if workers == 1 or len(first) < 2:
             return run()
         with ThreadPoolExecutor(workers) as pool:
+            running: list[Future[Integers]] = []
             try:
-                running = [pool.submit(run) for _ in range(workers)]
-                total: Integers = sum((one.result() for one in running), np.zeros(shape, np.int64))
+                with suppress(RuntimeError):  # where no thread can be started, there is this one
+                    for _ in range(workers):
+                        running.append(pool.submit(run))  # noqa: PERF401  those that were started
+                total = np.zeros(shape, np.int64) if running else run()
+                total += sum(one.result() for one in running)
             finally:
                 ended.set()
     return total

@@ -48,6 +48,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail import progress
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned, NotReleased, require_whole
+from privtail.losses import AnyLoss
 from privtail.trusted.accountants import calibrate, cost
 from privtail.trusted.batch import BLOCK_ROWS, Batch, Ids
 from privtail.trusted.budget import ROW, Budget, person
@@ -60,6 +61,7 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.records import Stream, Targets, Window, opened
 from privtail.trusted.records.persons import Persons, Seats
 from privtail.trusted.records.targets import Labels, Numbers
+from privtail.trusted.rehearsal import rehearse
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
 
 PERSONS = (
@@ -172,8 +174,11 @@ class Curator:
         self.open(make_plan(multiplier))
         return multiplier
 
-    def open(self, plan: Plan) -> None:
-        """Reserve the cost of a fixed plan; its releases may follow, in order."""
+    def open(self, plan: Plan, loss: AnyLoss | None = None) -> None:
+        """Reserve the cost of a fixed plan; its releases may follow, in order.
+
+        What the plan needs of this machine is tried first (`rehearse`), and its ``loss`` with it.
+        """
         plan = tuple(plan)
         bill = cost(plan, self.budget.neighbours)
         epsilon = bill.epsilon(self.budget.delta)
@@ -191,6 +196,7 @@ class Curator:
         with self._lock:
             if self._plan is not None:
                 raise NotPlanned("This curator already runs a plan; compose() the plans into one.")
+            rehearse(plan, self.problem, self._records, self._sampler, loss)
             if self._ledger is not None:
                 self._ledger.reserve(
                     label=self.label,

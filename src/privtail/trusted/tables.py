@@ -21,10 +21,12 @@ from privtail.errors import InvalidInput
 from privtail.trusted.records.arrays import is_column, require_typed
 from privtail.trusted.records.files import Label, TableFile, typed_labels, whole
 from privtail.trusted.records.tables import Table, require_categories
+from privtail.trusted.records.targets import canonical_label
 
 __all__ = [
     "Label",
     "TableFile",
+    "canonical_label",
     "column_blocks",
     "feature_blocks",
     "is_column",
@@ -130,9 +132,9 @@ def table_blocks(
         for block in column_blocks(data, numbers, categories):
             yield from feature_blocks({name: block[name] for name in names}, categories)
         return
-    columns: Iterable[Any] | None
-    columns = data if isinstance(data, Mapping) else getattr(data, "column_names", None)
-    columns = getattr(data, "columns", ()) if columns is None else columns
+    columns: Any = data
+    if not isinstance(data, Mapping):
+        columns = getattr(data, "column_names", None) or getattr(data, "columns", ())
     present = {str(name): name for name in columns}
     if not present:
         raise InvalidInput(

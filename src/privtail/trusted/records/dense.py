@@ -78,6 +78,10 @@ class Dense:
             np.copyto(block, self._X[ids], casting="unsafe")
         return DenseRows(block)
 
+    def nothing(self) -> DenseRows:
+        """A block without rows, of the type of all blocks; no cell is read."""
+        return DenseRows(self._X[:0] if self.viewed else np.empty((0, self.d)))
+
     def __repr__(self) -> str:
         return f"Dense(rows={self.n}, features={self.d}, dtype={self._X.dtype})"
 

@@ -1,0 +1,86 @@
+"""What a plan needs of the machine, tried before it is charged.
+
+Compiled code, a damaged cache, a missing or broken library: what may fail for public reasons should
+fail before the ledger is charged and not between the charge and the first release.
+
+Formal guarantee
+----------------
+No record is read: kernels run on blocks without rows, of the type of the container. Noise is drawn
+on public zeros and thrown away; draws are independent, so the releases do not change. What is tried
+follows from the plan, the container and the machine, which are public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.sparse as sp
+
+from privtail.losses import AnyLoss, GeneralLoss
+from privtail.trusted import callbacks, kernels
+from privtail.trusted.events import Plan
+from privtail.trusted.maps import FeatureMap, MappedRows
+from privtail.trusted.means import ClampedMean
+from privtail.trusted.mechanisms.samplers import Sampler
+from privtail.trusted.problem import Problem
+from privtail.trusted.records import Dense, Records, Room, Sparse, SparseRows
+
+_BITS = 20
+
+
+def rehearse(
+    plan: Plan, problem: Problem, records: Records, sampler: Sampler, loss: AnyLoss | None
+) -> None:
+    """Compile what the rounds of ``plan`` run on these records, and draw every law once."""
+    asked = {event.question for r in plan for event in r.events}
+    sums = "gradient" in asked or "means" in asked
+    for rows in _empty(records, problem.d):
+        _sweep(rows, problem, sums=sums)
+    if loss is not None and not isinstance(loss, GeneralLoss) and "gradient" in asked:
+        margins = np.empty((0, loss.outputs))
+        callbacks.values(loss, margins, np.empty(0))
+        callbacks.derivatives(loss, margins, np.empty(0))
+    if sampler.exact:
+        for law in {event.law for r in plan for event in r.events if event.scale}:
+            _draw(sampler, law)
+
+
+def _empty(records: Records, d: int) -> Iterator[MappedRows]:
+    """Blocks without rows, of all types that questions about these records meet."""
+    identity = FeatureMap.of(d, np.ones(d))
+    if isinstance(records, Sparse):
+        yield identity.applied(SparseRows(sp.csr_matrix((0, d))), Room())
+        return
+    kernels.rows_of(np.empty((d, 0)), 0, np.empty((0, d)))
+    if isinstance(records, Dense):
+        yield identity.applied(records.nothing(), Room())
+    yield MappedRows.as_they_are(np.empty((0, d)))
+
+
+def _sweep(rows: MappedRows, problem: Problem, *, sums: bool) -> None:
+    """The kernels of gradients and means, on no rows."""
+    d, outputs = problem.d, problem.outputs
+    _, squares, valid = rows.margins(np.zeros((d, outputs)), np.zeros(outputs))
+    if not sums:
+        return
+    total = np.zeros((1, d + problem.intercept, outputs))
+    residuals, labels = np.zeros((0, outputs)), np.zeros(0, np.int64)
+    rows.ball_sum(squares, valid, residuals, labels, problem.intercept, 1.0, _BITS, total)
+    box = ClampedMean(1.0).range
+    rows.box_sum(valid, residuals, labels, problem.intercept, box, _BITS, total)
+
+
+def _draw(sampler: Sampler, law: str) -> None:
+    """Noise of one law on zeros, thrown away."""
+    zeros, ones = np.zeros(2, np.int64), np.ones(2)
+    if law in ("gaussian", "gaussian_labels"):
+        sampler.gaussian(zeros, 1.0)
+    elif law in ("laplace", "laplace_max"):
+        sampler.laplace(zeros, 1.0)
+    elif law == "noisy_max":
+        sampler.top(zeros, 1.0, 1)
+    elif law == "laplace_lognormal":
+        sampler.scaled_laplace_lognormal(zeros, ones, 1.0, 1.0)
+    elif law == "smooth_gaussian":
+        sampler.scaled_normal(zeros, ones, 1.0)

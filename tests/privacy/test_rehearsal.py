@@ -1,0 +1,147 @@
+"""What fails for public reasons fails before the charge, and reads no record."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import privtail
+from privtail import DPMean, DPScaler, Ledger, PrivateSearchCV, private_mean
+from privtail.linear_model import DPLogisticRegression, DPRidge, DPSparseRegressor
+from privtail.trusted import callbacks, kernels
+from privtail.trusted.mechanisms import samplers
+
+X = np.random.default_rng(0).normal(size=(200, 3))
+CONTAINERS = {
+    "C": X,
+    "Fortran": np.asfortranarray(X),
+    "float32": X.astype(np.float32),
+    "frame": pd.DataFrame(X, columns=list("abc")),
+    "CSR": sparse.csr_matrix(X),
+}
+FITS = {
+    "ridge": lambda rows, ledger: DPRidge(ledger=ledger).fit(rows, X[:, 0]),
+    "labels": lambda rows, ledger: DPLogisticRegression(ledger=ledger).fit(rows, X[:, 0] > 0),
+    "sparse": lambda rows, ledger: DPSparseRegressor(1, ledger=ledger).fit(rows, X[:, 0]),
+    "mean": lambda rows, ledger: DPMean(ledger=ledger).fit(rows),
+    "scaler": lambda rows, ledger: DPScaler(with_centering=False, ledger=ledger).fit(rows),
+    "search": lambda rows, ledger: PrivateSearchCV(DPRidge(), {"alpha": [1.0]}, ledger=ledger).fit(
+        rows, X[:, 0]
+    ),
+    "number": lambda rows, ledger: private_mean(X[:, 0], epsilon=1.0, ledger=ledger),
+}
+BROKEN = {
+    "margins_dense": (kernels, "C"),
+    "margins_sparse": (kernels, "CSR"),
+    "_gaussian": (samplers, "frame"),
+}
+
+
+def fails(*_, **__):
+    raise ImportError("broken on purpose")
+
+
+@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_machine_is_not_charged(monkeypatch, name, broken):
+    home, container = BROKEN[broken]
+    if name == "number" and broken == "margins_sparse":
+        pytest.skip("one column of numbers is dense")
+    ledger = Ledger(epsilon=10.0, delta=1e-4)
+    monkeypatch.setattr(home, broken, fails)
+    with pytest.raises(ImportError, match="on purpose"):
+        FITS[name](CONTAINERS[container], ledger)
+    assert ledger.entries() == ()
+
+
+def test_a_loss_that_does_not_compile_is_not_charged(monkeypatch):
+    ledger = Ledger(epsilon=10.0, delta=1e-4)
+    monkeypatch.setattr(callbacks, "derivatives", fails)
+    with pytest.raises(ImportError, match="on purpose"):
+        FITS["ridge"](X, ledger)
+    assert ledger.entries() == ()
+
+
+def test_without_a_compiler_nothing_is_charged():
+    code = """
+        import numpy as np
+        from privtail import DPMean, Ledger
+        from privtail.errors import InvalidInput
+        ledger = Ledger(epsilon=10.0, delta=1e-4)
+        try:
+            DPMean(ledger=ledger).fit(np.ones((50, 2)))
+        except InvalidInput as error:
+            print(error)
+        print(len(ledger.entries()))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={
+            **os.environ,
+            "NUMBA_DISABLE_JIT": "1",
+            "PYTHONPATH": str(Path(privtail.__file__).parents[1]),
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "unset NUMBA_DISABLE_JIT" in done.stdout
+    assert done.stdout.endswith("\n0\n")
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_no_record_is_read_before_the_charge(monkeypatch, container):
+    """Every kernel that runs before the charge has no rows."""
+    seen, charged = [], []
+
+    def watched(kernel, place):
+        def run(*args):
+            seen.append((bool(charged), np.shape(args[place])[0]))
+            return kernel(*args)
+
+        return run
+
+    monkeypatch.setattr(kernels, "margins_dense", watched(kernels.margins_dense, 6))
+    monkeypatch.setattr(kernels, "margins_sparse", watched(kernels.margins_sparse, 7))
+
+    class Books(Ledger):
+        def reserve(self, **entry):
+            super().reserve(**entry)
+            charged.append(True)
+
+    DPRidge(noise="simulated", random_state=0, ledger=Books(epsilon=10.0, delta=1e-4)).fit(
+        CONTAINERS[container], X[:, 0]
+    )
+    before = [rows for paid, rows in seen if not paid]
+    assert before
+    assert not any(before)
+    assert any(rows for paid, rows in seen if paid)
+
+
+@pytest.mark.parametrize("started", [0, 1])
+def test_where_no_thread_can_be_started_the_sums_are_the_same(monkeypatch, started):
+    rows = np.random.default_rng(1).normal(size=(30_000, 2))
+    monkeypatch.setenv("PRIVTAIL_THREADS", "3")
+    options = {"noise": "simulated", "random_state": 0}
+    expected = DPMean(**options).fit(rows).mean_
+    starts = itertools.count()
+    start = threading.Thread.start
+
+    def limited(thread):
+        if next(starts) % 3 >= started:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    assert np.array_equal(DPMean(**options).fit(rows).mean_, expected)
