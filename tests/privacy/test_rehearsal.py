@@ -66,7 +66,7 @@ def test_a_broken_machine_is_not_charged(monkeypatch, name, broken):
 
 def test_a_loss_that_does_not_compile_is_not_charged(monkeypatch):
     ledger = Ledger(epsilon=10.0, delta=1e-4)
-    monkeypatch.setattr(callbacks, "derivatives", fails)
+    monkeypatch.setattr(callbacks, "_at_once", fails)
     with pytest.raises(ImportError, match="on purpose"):
         FITS["ridge"](X, ledger)
     assert ledger.entries() == ()

@@ -63,7 +63,7 @@ def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
 
     @functools.wraps(fit)
     def whole(self: Fitted, *args: Any, **kwargs: Any) -> Fitted:
-        fitted = type(self)._fitted
+        fitted = type(self)._fitted  # noqa: SLF001  of this very class
         fresh = copy.copy(self)
         for name in fitted(fresh):
             delattr(fresh, name)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from privtail.losses import AnyLoss, GeneralLoss
+from privtail.losses import AnyLoss, GeneralLoss, TruncatedLoss
 from privtail.trusted import callbacks, kernels
 from privtail.trusted.events import Plan
 from privtail.trusted.maps import FeatureMap, MappedRows
@@ -37,10 +37,11 @@ def rehearse(
     sums = "gradient" in asked or "means" in asked
     for rows in _empty(records, problem.d):
         _sweep(rows, problem, sums=sums)
-    if loss is not None and not isinstance(loss, GeneralLoss) and "gradient" in asked:
-        margins = np.empty((0, loss.outputs))
-        callbacks.values(loss, margins, np.empty(0))
-        callbacks.derivatives(loss, margins, np.empty(0))
+    if not isinstance(loss, GeneralLoss | TruncatedLoss | None) and "gradient" in asked:
+        called = callbacks.asked(loss)
+        margins, y = np.empty((0, loss.outputs)), np.empty(0)
+        called.values(margins, y)
+        called.derivatives(margins, y)
     if sampler.exact:
         for law in {event.law for r in plan for event in r.events if event.scale}:
             _draw(sampler, law)
