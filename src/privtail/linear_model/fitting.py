@@ -106,11 +106,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _fitted(self) -> dict[str, Any]:
         """What scikit-learn's convention calls fitted: attributes that end with an underscore."""
-        return {
-            name: value
-            for name, value in vars(self).items()
-            if name.endswith("_") and not name.startswith("_")
-        }
+        names = (name for name in dir(self) if name.endswith("_") and not name.startswith("_"))
+        return {name: getattr(self, name) for name in names if not hasattr(type(self), name)}
 
     def _budget(self) -> Budget:
         return Budget(self.epsilon, self.delta, self.neighbours)
