@@ -125,18 +125,28 @@ def text_numbers(column: Any) -> NDArray[np.float64]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    cells = pc.if_else(pc.equal(column, ""), None, column)
     try:
         # Arrow takes exactly the numerals below, and words for NaN and infinity.
-        found = cells.cast(pa.float64())
+        found = _cast(column)
     except pa.ArrowInvalid:
-        cells = pc.utf8_trim_whitespace(cells)
+        cells = pc.utf8_trim_whitespace(column)
         truth = pc.index_in(pc.utf8_lower(cells), pa.array(["false", "true"])).cast(pa.float64())
         numeral = pc.match_substring_regex(cells, _NUMBER)
         found = pc.coalesce(pc.if_else(numeral, cells, None).cast(pa.float64()), truth)
-    values = np.array(found.to_numpy(zero_copy_only=False), dtype=np.float64)
-    values[~np.isfinite(values)] = np.nan
-    return values
+    values = np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.float64)
+    finite = np.isfinite(values)
+    return values if finite.all() else np.where(finite, values, np.nan)
+
+
+def _cast(column: Any) -> Any:
+    """Text that Arrow takes for doubles, but for empty cells; raises where a cell is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return pc.if_else(pc.equal(column, ""), None, column).cast(pa.float64())
 
 
 def distinct(column: Any) -> Distinct:
