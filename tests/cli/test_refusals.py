@@ -72,7 +72,7 @@ FILES = {
     "empty.csv": (b"", "is empty"),
     "rowless.csv": (b"age,late\n", "has no rows"),
     "ragged.csv": (b"age,late\n1,xq7secretcell\n1,2,xq7secretcell\n", "more or fewer cells"),
-    "latin.csv": (b"age,late\n1,xq7secretcell\xe9\n", "iconv"),
+    "latin.csv": (b"age,late\n1,xq7secretcell\xe9\n", "--encoding latin-1"),
     "unnamed.csv": (b",age,late\n0,1,no\n", "Column 1 of unnamed.csv has no name"),
     "image.png": (b"\x89PNG\r\n", "is not a table"),
     "binary.csv": (b"age\0,late\n", "is not a table"),
@@ -185,7 +185,7 @@ def test_advice_is_for_the_command_line(shell, table):
     for line in said:
         advice = re.split(r"(?<=[.;]) ", line)[2:]
         assert not any(PYTHON.search(part) for part in advice), line
-    assert "sed 's/,/./g' comma.csv" in said[7]
+    assert "--decimal , --thousands ." in said[7]
     assert "--categories" not in said[8]
     assert "holds text" in said[8]
 
@@ -250,8 +250,10 @@ def test_a_column_that_is_needed_is_not_to_be_dropped(shell):
         shell.refused("mean", "t.parquet", "--epsilon", 1, "--column", "when"),
         shell.refused("fit", "t.parquet", "--model", "linear", "--epsilon", 1, "--target", "when"),
     ]
-    assert all(line.endswith("'when' of t.parquet holds values of type timestamp[us]. Turn it into "
-                             "numbers.") for line in said)  # fmt: skip
+    assert all(line.endswith(
+        "'when' of t.parquet holds values of type timestamp[us]. Turn it into numbers, for example "
+        "the days since a date that you choose."
+    ) for line in said)  # fmt: skip
 
 
 EMPTY = {

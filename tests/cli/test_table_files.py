@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import copy
 import gzip
+import json
 import pickle
+import zipfile
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -141,4 +144,99 @@ def test_advice_quotes_names_with_spaces(shell):
     error = shell.refused(*fit)
     assert "--categories 'a b'=a,b,c" in error
     assert "--drop 'a b'" in error
-    assert "'my file.csv' > points.csv" in error
+
+
+def european(rows=600):
+    """Claims as a German office writes them, with costs of some thousands, and as a machine does."""
+    rng = np.random.default_rng(1)
+    days = rng.integers(1, 4000, rows) / 4
+    cost = 10 * days + rng.normal(0, 5, rows)
+
+    def office(number):
+        return f"{number:,.2f}".translate(str.maketrans(",.", ".,"))
+
+    lines = [f"{office(x)};{office(y)}" for x, y in zip(days, cost, strict=True)]
+    plain = [f"{x:.2f},{y:.2f}" for x, y in zip(days, cost, strict=True)]
+    Path("office.csv").write_text("\n".join(["days;cost", *lines]), encoding="utf-16")
+    Path("plain.csv").write_text("\n".join(["days,cost", *plain]))
+
+
+OFFICE = ("--decimal", ",", "--thousands", ".", "--encoding", "utf-16")
+QUICK = ("--epsilon", 1, "--noise", "simulated", "--seed", 0)
+
+
+def test_numbers_of_an_office_are_those_of_a_machine(shell):
+    european()
+    fit = ("--target", "cost", "--model", "linear", *QUICK)
+    shell("fit", "office.csv", *fit, *OFFICE, "--out", "office.json")
+    shell("fit", "plain.csv", *fit, "--out", "plain.json")
+    written = {"decimal": ",", "thousands": ".", "encoding": "utf-16", "separator": ";"}
+    Path("schema.json").write_text(json.dumps(written))
+    shell("fit", "office.csv", *fit, "--schema", "schema.json", "--out", "schema-office.json")
+    models = [json.loads(Path(f"{name}.json").read_text()) for name in ("office", "plain")]
+    models.append(json.loads(Path("schema-office.json").read_text()))
+    assert models[0]["coef"] == models[1]["coef"] == models[2]["coef"]
+    mean = [
+        shell("mean", *words, "--column", "cost", *QUICK).stdout.splitlines()[0]
+        for words in (("office.csv", *OFFICE), ("plain.csv",))
+    ]
+    assert mean[0] == mean[1]
+    predicted = [
+        shell("predict", "plain.json", *words).stdout
+        for words in (("office.csv", *OFFICE), ("plain.csv",))
+    ]
+    assert predicted[0] == predicted[1]
+    plan = shell("plan", "office.csv", "--target", "cost", "--model", "linear", "--epsilon", 1,
+                 *OFFICE)  # fmt: skip
+    assert "600 rows" in plan.stdout
+
+
+def test_numbers_that_most_cells_are_not_are_refused(shell):
+    european()
+    shell("fit", "plain.csv", "--target", "cost", "--model", "linear", *QUICK)
+    wide = ("--encoding", "utf-16")
+    for words in (
+        ("mean", "office.csv", "--column", "cost", "--numeric", "cost", "--epsilon", 1, *wide),
+        ("fit", "office.csv", "--target", "cost", "--model", "linear", "--numeric", "cost",
+         "--numeric", "days", "--out", "other.json", "--epsilon", 1, *wide),
+        ("predict", "model.json", "office.csv", *wide),
+    ):  # fmt: skip
+        assert "--decimal , --thousands ." in shell.refused(*words)
+    assert "--encoding utf-16" in shell.refused("predict", "model.json", "office.csv")
+    Path("grouped.csv").write_text("x\n" + '"1,234.56"\n' * 600 + "75.5\n" * 400)
+    mean = ("mean", "grouped.csv", "--column", "x", "--numeric", "x", *QUICK)
+    assert "--thousands ," in shell.refused(*mean)
+    first = shell(*mean, "--thousands", ",").stdout.splitlines()[0]
+    assert abs(float(first.split()[2]) - 770.9) < 100
+
+
+def test_columns_of_one_character_between(shell):
+    Path("t.csv").write_text("x\x1fy\n" + "1\x1f2\n3\x1f4\n" * 50)
+    error = shell.refused("mean", "t.csv", "--column", "x", *QUICK)
+    assert r"--separator $'\x1f'" in error
+    shell("mean", "t.csv", "--column", "x", *QUICK, "--separator", "\x1f")
+
+
+@pytest.mark.parametrize("name", ["data.zip", "t.csv.gz", "t.gz"])
+def test_what_is_decompressed_can_be_opened(shell, name):
+    content = b"x,y\n" + b"1,2\n3,4\n" * 50
+    if name == "data.zip":
+        with zipfile.ZipFile(name, "w") as archive:
+            archive.writestr("inside", content)
+    else:
+        Path(name).write_bytes(gzip.compress(content))
+    mean = ("--column", "x", *QUICK)
+    plain = shell.refused("mean", name, *mean).partition(" > ")[2]
+    assert plain in ("data.csv", "t.csv")
+    Path(plain).write_bytes(content)
+    shell("mean", plain, *mean)
+
+
+def test_categories_of_one_column_add_up(shell):
+    Path("t.csv").write_text("job,y\n" + "a,1\nb,2\nc,3\n" * 200)
+    fit = ("fit", "t.csv", "--target", "y", "--model", "linear", *QUICK)
+    shell(*fit, "--categories", "job=a,b", "--categories", "job=c")
+    column = json.loads(Path("model.json").read_text())["columns"][0]
+    assert column == {"name": "job", "categories": ["a", "b", "c"]}
+    fit = (*fit, "--out", "other.json")
+    assert "twice" in shell.refused(*fit, "--categories", "job=a,b", "--categories", "job=b")

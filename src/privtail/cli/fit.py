@@ -12,7 +12,7 @@ import typer
 
 from privtail.cli.console import counting, say, show, working
 from privtail.cli.models import Choice
-from privtail.cli.options import Chance, Data, Output, Persons, Promise, promised
+from privtail.cli.options import Chance, Data, Output, Persons, Promise, Written, promised
 from privtail.cli.schema import Declared
 from privtail.errors import InvalidInput, PrivacyWarning
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 def fit(
     data: Data,
     declared: Declared,
+    written: Written,
     promise: Promise,
     choice: Choice,
     persons: Persons,
@@ -77,7 +78,7 @@ def fit(
     output.require_free(plot, data, promise.ledger, declared.schema)
     require_drawable(plot)
     with working(f"opening {data}"):
-        task = Task.of(data, declared, choice, persons, scratch)
+        task = Task.of(data, declared, written, choice, persons, scratch)
         estimator = task.estimator(
             choice,
             ledger=account,
@@ -89,7 +90,7 @@ def fit(
     say(f"{task}\n{promised(budget, chance.noise)}\n{plan}\n{task.reading(plan)}")
     with counting(f"fitting, ε = {budget.epsilon:g}"), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # the plan has said so
-        estimator.fit(task.table, task.target, groups=persons.of(data).get("groups"))
+        estimator.fit(task.table, task.target, groups=persons.of(task.table).get("groups"))
 
     fitted = Model.of(estimator, target=task.target, columns=task.columns)
     _save(fitted, out, overwrite=output.force)

@@ -10,15 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from privtail.cli.console import counting, say, show, working
-from privtail.cli.options import Chance, Data, Output, Persons, Promise, advice, counted, promised
+from privtail.cli.options import (
+    Chance,
+    Data,
+    Output,
+    Persons,
+    Promise,
+    Written,
+    advice,
+    counted,
+    promised,
+)
 
 if TYPE_CHECKING:
     from privtail.statement import Statement
-    from privtail.trusted.tables import TableFile
+    from privtail.trusted.tables import Dialect, TableFile
 
 
 def mean(
     data: Data,
+    written: Written,
     column: Annotated[
         list[str],
         typer.Option(metavar="COLUMN", show_default=False, help="A column of numbers. Repeat it."),
@@ -64,7 +75,7 @@ def mean(
     budget, account = promise.budget, promise.account
     output.require_free(out, data, promise.ledger)
     with working(f"opening {data}"):
-        table = _opened(data, column, numeric or ())
+        table = _opened(data, column, numeric or (), written.dialect())
         rows = table.n
     columns = [name for name in table.names if name in column]
     said = promised(budget, chance.noise)
@@ -79,7 +90,7 @@ def mean(
             ledger=account,
             **promise.arguments,
             **chance.arguments,
-            **persons.of(data),
+            **persons.of(table),
         )
     facts = zip(columns, estimate.value, estimate.noise_std, estimate.reliable, strict=True)
     means = {
@@ -95,12 +106,14 @@ def mean(
         say(f"\nwrote {out}")
 
 
-def _opened(data: Path, columns: Collection[str], numeric: Collection[str]) -> TableFile:
+def _opened(
+    data: Path, columns: Collection[str], numeric: Collection[str], dialect: Dialect
+) -> TableFile:
     """The file with these columns alone, which hold numbers; raises InvalidInput."""
     from privtail.trusted.tables import TableFile
 
-    others = [name for name in TableFile(data).names if name not in columns]
-    table = TableFile(data, numeric=numeric, drop=others)
+    others = [name for name in TableFile(data, dialect=dialect).names if name not in columns]
+    table = TableFile(data, numeric=numeric, drop=others, dialect=dialect)
     table.require(columns, "to take the mean of")
     for name in columns:
         table.require_numeric(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
@@ -16,6 +16,7 @@ from privtail.errors import InvalidInput
 if TYPE_CHECKING:
     from privtail.trusted.budget import Budget
     from privtail.trusted.ledger import Ledger
+    from privtail.trusted.tables import Dialect, TableFile
 
 Data = Annotated[
     Path,
@@ -25,6 +26,51 @@ Data = Annotated[
         help="A Parquet or Arrow file, or CSV with a header; it may be larger than memory.",
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """How a CSV is written, and numbers in text."""
+
+    decimal: Annotated[
+        str | None,
+        typer.Option(metavar="MARK", show_default=".", help="Before decimals: , for 1,5."),
+    ] = None
+    thousands: Annotated[
+        str | None,
+        typer.Option(metavar="MARK", show_default=False, help="Between thousands: . for 1.234,5."),
+    ] = None
+    separator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MARK",
+            show_default=", ; or tab, by the header",
+            help="Between the cells of a CSV.",
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", show_default="utf-8", help="Of a CSV, such as utf-16 or latin-1."
+        ),
+    ] = None
+    comment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            show_default=False,
+            help="Skip lines above the header that begin so; below it they are empty rows.",
+        ),
+    ] = None
+
+    def dialect(self, schema: Mapping[str, str] | None = None) -> Dialect:
+        """The same put above what a schema says, checked; raises InvalidInput."""
+        from privtail.trusted.tables import Dialect
+
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        if given.get("separator") in ("\\t", "tab"):
+            given["separator"] = "\t"
+        return Dialect(**{**(schema or {}), **given})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,13 +169,13 @@ class Persons:
                 "is, and how many rows of one person count."
             )
 
-    def of(self, data: Path) -> dict[str, Any]:
+    def of(self, table: TableFile) -> dict[str, Any]:
         """Whose the rows of this file are: arguments for the core, none without --groups."""
         if self.groups is None:
             return {}
         from privtail.trusted.tables import person_ids
 
-        return {"groups": person_ids(data, self.groups), "max_rows": self.max_rows}
+        return {"groups": person_ids(table, self.groups), "max_rows": self.max_rows}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,13 +9,14 @@ import typer
 
 from privtail.cli.console import say, show, working
 from privtail.cli.models import Choice
-from privtail.cli.options import Output, Persons, Promise
+from privtail.cli.options import Output, Persons, Promise, Written
 from privtail.cli.schema import Declared
 from privtail.errors import InvalidInput
 
 
 def plan(
     declared: Declared,
+    written: Written,
     promise: Promise,
     choice: Choice,
     persons: Persons,
@@ -71,7 +72,7 @@ def plan(
         show(str(found))
     else:
         with working(f"opening {data}"):
-            task = Task.of(data, declared, choice, persons)
+            task = Task.of(data, declared, written, choice, persons)
             estimator = task.estimator(choice, **parameters)
             sizes = (rows or task.table.n, *task.sizes)
             found = estimator.plan(*sizes)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privtail.cli.console import say, show, working
-from privtail.cli.options import Data, Output
+from privtail.cli.options import Data, Output, Written
 
 if TYPE_CHECKING:
     from privtail.model import Model
@@ -23,6 +23,7 @@ def predict(
         Path, typer.Argument(metavar="MODEL", show_default=False, help="A file of privtail fit.")
     ],
     data: Data,
+    written: Written,
     output: Output,
     out: Annotated[
         Path | None,
@@ -52,8 +53,9 @@ def predict(
     output.require_free(out, model, data)
     fitted = load(model)
     needed = [column.name for column in fitted.columns]
-    TableFile(data).require(needed, f"needed by {model}")
-    table = TableFile(data, numeric=fitted.numeric, categories=fitted.categories)
+    dialect = written.dialect()
+    TableFile(data, dialect=dialect).require(needed, f"needed by {model}")
+    table = TableFile(data, numeric=fitted.numeric, categories=fitted.categories, dialect=dialect)
     blocks = column_blocks(table, fitted.numeric, fitted.categories)
     if out is None:
         for text in _pages(fitted, blocks):

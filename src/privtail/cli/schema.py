@@ -22,6 +22,9 @@ _FORM = (
 )
 
 
+_WRITTEN = ("decimal", "thousands", "separator", "encoding", "comment")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Declared:
     """What is known of the table; options that ``fit`` and ``plan`` share."""
@@ -62,7 +65,7 @@ class Declared:
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="JSON that says the same: target, classes, categories, numeric, drop.",
+            help="JSON that says the same: target, classes, categories, numeric, drop, decimal ...",
         ),
     ] = None
 
@@ -75,13 +78,17 @@ class Declared:
             If the file or a declaration cannot be understood.
         """
         file = Schema() if self.schema is None else Schema.read(self.schema)
-        named = dict(_named(text) for text in self.categories or ())
+        named: dict[str, tuple[Label, ...]] = {}
+        for text in self.categories or ():
+            name, values = _named(text)
+            named[name] = (*named.get(name, ()), *values)
         return Schema(
             target=self.target or file.target,
             classes=file.classes if self.classes is None else _split(self.classes, "--classes"),
             numeric=(*file.numeric, *(self.numeric or ())),
             categories={**file.categories, **named},
             drop=(*file.drop, *(self.drop or ())),
+            written=file.written,
             complete=file.complete,
         )
 
@@ -97,6 +104,8 @@ class Schema:
     numeric : columns of numbers.
     categories : column -> its categories.
     drop : columns to leave out.
+    written : how a CSV is written: what is declared of decimal, thousands, separator, encoding and
+        comment.
     complete : whether a feature that is neither numeric nor has categories is refused.
     """
 
@@ -105,6 +114,7 @@ class Schema:
     numeric: tuple[str, ...] = ()
     categories: Mapping[str, tuple[Label, ...]] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
+    written: Mapping[str, str] = field(default_factory=dict)
     complete: bool = False
 
     @classmethod
@@ -118,7 +128,9 @@ class Schema:
             content = None
         if not isinstance(content, dict):
             raise InvalidInput(f"The schema {path} is not a JSON object. Its form: {_FORM}")
+        written = {name: content.pop(name) for name in _WRITTEN if name in content}
         unknown = set(content) - {"target", "classes", "numeric", "categories", "drop"}
+        unknown |= {name for name, value in written.items() if not isinstance(value, str)}
         target, categories = content.get("target"), content.get("categories", {})
         if unknown or not isinstance(target, str | None) or not isinstance(categories, dict):
             wrong = min(unknown) if unknown else "target" if categories == {} else "categories"
@@ -131,6 +143,7 @@ class Schema:
                 name: _list(path, categories, name, str | int | float) or () for name in categories
             },
             drop=_list(path, content, "drop", str) or (),
+            written=written,
             complete=content.get("numeric") is not None,
         )
 

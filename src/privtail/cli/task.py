@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privtail.cli.models import Choice, Name
-from privtail.cli.options import Persons, counted
+from privtail.cli.options import Persons, Written, counted
 from privtail.cli.schema import Declared, Label
 from privtail.errors import InvalidInput
 
@@ -40,6 +40,7 @@ class Task:
         cls,
         data: Path,
         declared: Declared,
+        written: Written,
         choice: Choice,
         persons: Persons,
         scratch: Path | None = None,
@@ -69,6 +70,7 @@ class Task:
             numeric=facts.numeric,
             drop=facts.drop,
             scratch=scratch,
+            dialect=written.dialect(facts.written),
         )
         if persons.groups is not None:
             table = table.without(persons.groups)

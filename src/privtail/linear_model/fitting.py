@@ -183,7 +183,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> Curator:  # fmt: skip
         """Hand the records to a curator; from here nobody else holds them."""
         if isinstance(X, TableFile) and isinstance(groups, str):
-            X, groups = X.without(groups), person_ids(X.path, groups)
+            X, groups = X.without(groups), person_ids(X, groups)
         if self.invalid == "raise":
             X = as_plain_numbers(X)
             y = as_plain_numbers(y) if options.get("classes") is None else y

@@ -140,7 +140,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         categories = self.estimator.categories or {}
         if isinstance(X, TableFile):
             if isinstance(groups, str):
-                X, groups = X.without(groups), person_ids(X.path, groups)
+                X, groups = X.without(groups), person_ids(X, groups)
             X, categories = X.declaring(categories), {}
         if self.invalid == "raise":
             X, y = as_plain_numbers(X), as_plain_numbers(y) if labels is None else y

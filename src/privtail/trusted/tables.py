@@ -20,10 +20,13 @@ from numpy.typing import NDArray
 from privtail.errors import InvalidInput
 from privtail.trusted.records.arrays import is_column, require_typed
 from privtail.trusted.records.files import Label, TableFile, typed_labels, whole
+from privtail.trusted.records.headers import PLAIN, Dialect
 from privtail.trusted.records.tables import Table, require_categories
 from privtail.trusted.records.targets import canonical_label
 
 __all__ = [
+    "PLAIN",
+    "Dialect",
     "Label",
     "TableFile",
     "canonical_label",
@@ -49,17 +52,27 @@ def open_table(
     numeric: Collection[str] = (),
     drop: Collection[str] = (),
     scratch: str | Path | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    comment: str | None = None,
 ) -> TableFile:
     """A Parquet, CSV or Arrow file to fit on, read in blocks and never whole in memory.
 
     Parameters
     ----------
-    path : the file; nobody may write to it during a fit. A CSV has a header, ``,``, ``;`` or tab
-        between cells, and UTF-8 text.
+    path : the file; nobody may write to it during a fit. A CSV has a header.
     categories : column -> its declared categories, one-hot encoded.
     numeric : columns of numbers by declaration; what is none in them drops its row.
     drop : columns to leave out.
     scratch : a folder for a private copy that is decoded once, for many passes.
+    decimal, thousands : marks in numbers that are written as text, such as ``,`` and ``.`` for
+        1.234,5.
+    separator : the mark between the cells of a CSV; ``,``, ``;`` and tab are found by themselves.
+    encoding : of a CSV, a name that Python knows, such as ``utf-16`` or ``latin-1``.
+    comment : how lines of a CSV begin that are skipped above the header; below it they are rows
+        without values.
 
     Returns
     -------
@@ -79,10 +92,24 @@ def open_table(
     >>> len(table.names)
     15
     """
-    return TableFile(path, categories=categories, numeric=numeric, drop=drop, scratch=scratch)
+    dialect = Dialect(
+        decimal=decimal,
+        thousands=thousands,
+        separator=separator,
+        encoding=encoding,
+        comment=comment,
+    )
+    return TableFile(
+        path,
+        categories=categories,
+        numeric=numeric,
+        drop=drop,
+        scratch=scratch,
+        dialect=dialect,
+    )
 
 
-def person_ids(path: str | Path, column: str) -> NDArray[Any]:
+def person_ids(table: TableFile, column: str) -> NDArray[Any]:
     """Whose each row of a file is, (rows,), from a column that is read whole.
 
     Raises
@@ -90,9 +117,8 @@ def person_ids(path: str | Path, column: str) -> NDArray[Any]:
     InvalidInput
         If there is no such column.
     """
-    file = TableFile(path)
-    file.require([column], "of persons")
-    return file.ids(column)
+    table.require([column], "of persons")
+    return TableFile(table.path, dialect=table.dialect).ids(column)
 
 
 def feature_blocks(
@@ -160,6 +186,7 @@ def column_blocks(
     InvalidInput
         If the file is damaged, or was written to meanwhile.
     """
+    file.require_readable(numbers)
     names = [*numbers, *categories]
     for batch in file.batches(names, set(categories)):
         cells = dict(zip(names, batch.columns, strict=True))

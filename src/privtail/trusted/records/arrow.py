@@ -7,15 +7,23 @@ Bytes that are no UTF-8 become U+FFFD, record by record; nothing here raises bec
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
+from privtail.trusted.records.headers import PLAIN, Dialect
 
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_MISSING = (
+    "", "-", "--", ".", "?", "#N/A", "#NA", "N/A", "NA", "NULL", "NaN", "None", "n/a", "na", "nan",
+    "null",
+)  # fmt: skip
+"""Marks of a missing number: they say nothing about how the others are written."""
 
 
 class Distinct:
@@ -101,7 +109,7 @@ def arrow_ids(column: Any) -> NDArray[Any]:
     return arrow_objects(column.cast(pa.large_binary()) if is_text(column.type) else column)
 
 
-def numbers(column: Any) -> NDArray[np.float64]:
+def numbers(column: Any, dialect: Dialect = PLAIN) -> NDArray[np.float64]:
     """A plain array of numbers, booleans or text as doubles; NaN for what is not a number."""
     import pyarrow as pa
     import pyarrow.types as kind
@@ -110,43 +118,70 @@ def numbers(column: Any) -> NDArray[np.float64]:
         return np.asarray(column.to_numpy(zero_copy_only=False))
     if kind.is_dictionary(column.type) or is_text(column.type):
         column = decoded(column)
-        return text_numbers(column) if is_text(column.type) else arrow_doubles(column)
+        return text_numbers(column, dialect) if is_text(column.type) else arrow_doubles(column)
     if kind.is_boolean(column.type):
         column = column.cast(pa.int8())
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 
-def text_numbers(column: Any) -> NDArray[np.float64]:
+def text_numbers(column: Any, dialect: Dialect = PLAIN) -> NDArray[np.float64]:
     """Text as doubles, each cell by itself; NaN for what is no finite number.
 
-    A number is written in digits, with a decimal point, a sign and an exponent if it has them:
-    ``-12.5e3``. Spaces around it do not count. ``true`` is 1 and ``false`` is 0, in any letters.
+    A number is written in digits, with a sign, decimals and an exponent if it has them, in the
+    marks of the dialect: ``-12.5e3``. Spaces around it do not count. ``true`` is 1 and ``false``
+    is 0, in any letters.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    try:
-        # Arrow takes exactly the numerals below, and words for NaN and infinity.
-        found = _cast(column)
-    except pa.ArrowInvalid:
+    found = _cast(column) if dialect.plain else None
+    if found is None:
         cells = pc.utf8_trim_whitespace(column)
         truth = pc.index_in(pc.utf8_lower(cells), pa.array(["false", "true"])).cast(pa.float64())
-        numeral = pc.match_substring_regex(cells, _NUMBER)
-        found = pc.coalesce(pc.if_else(numeral, cells, None).cast(pa.float64()), truth)
+        cells = pc.if_else(pc.match_substring_regex(cells, _numeral(dialect)), cells, None)
+        if dialect.thousands is not None:
+            cells = pc.replace_substring(cells, dialect.thousands, "")
+        cells = pc.replace_substring(cells, dialect.decimal, ".")
+        found = pc.coalesce(cells.cast(pa.float64()), truth)
     values = np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.float64)
     finite = np.isfinite(values)
     return values if finite.all() else np.where(finite, values, np.nan)
 
 
-def _cast(column: Any) -> Any:
-    """Text that Arrow takes for doubles, but for empty cells; raises where a cell is none."""
+def _numeral(dialect: Dialect) -> str:
+    """The pattern of a number, as RE2 reads it."""
+    whole, point = r"\d+", re.escape(dialect.decimal)
+    if dialect.thousands is not None:
+        mark = re.escape(dialect.thousands)
+        whole = rf"(\d+|\d{{1,3}}({mark}\d{{2,3}})*{mark}\d{{3}})"
+    return rf"^[+-]?({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?$"
+
+
+def odd_share(column: Any, dialect: Dialect) -> float:
+    """The share of text that is no number, of what is not missing; NaN where all of it is."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    try:
-        return column.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return pc.if_else(pc.equal(column, ""), None, column).cast(pa.float64())
+    cells = pc.fill_null(decoded(column), "")
+    marks = pc.is_in(pc.utf8_trim_whitespace(cells), pa.array(_MISSING))
+    given = ~np.asarray(marks.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    odd = np.isnan(text_numbers(cells, dialect)[given])
+    return float(np.mean(odd)) if len(odd) else math.nan
+
+
+def _cast(column: Any) -> Any:
+    """Text as Arrow takes it for doubles; None if a cell is neither empty nor such a number.
+
+    Arrow takes the numerals of the plain dialect, and words for NaN and infinity.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for empty in (False, True):
+        cells = pc.if_else(pc.equal(column, ""), None, column) if empty else column
+        with suppress(pa.ArrowInvalid):
+            return cells.cast(pa.float64())
+    return None
 
 
 def distinct(column: Any) -> Distinct:

@@ -7,15 +7,13 @@ so a null or an odd cell changes no dtype: what is not a number becomes NaN, whi
 bytes that are no UTF-8 become U+FFFD. A CSV has no types: all of it is read as text. Its labels are
 text unless numbers are declared (an empty cell is a missing label where none are), and all other
 columns are numbers, which `text_numbers` reads cell by cell. So no cell decides what another one is
-worth. The first block of the file decides one thing, whether a column is refused because too many
+worth. The first rows of the file decide one thing, whether a column is refused because too many
 of its cells are no numbers; like every refusal of a malformed file, that is outside the promise. No
 error quotes a cell.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import shlex
 from collections import Counter
@@ -41,23 +39,25 @@ from privtail.trusted.records.arrow import (
     is_plain,
     is_text,
     numbers,
+    odd_share,
     text_numbers,
 )
 from privtail.trusted.records.formats import Arrow, Csv, Format, Parquet, sweeps
+from privtail.trusted.records.headers import (
+    HEADER_BYTES,
+    PLAIN,
+    Dialect,
+    read_header,
+    undecoded,
+)
 from privtail.trusted.records.tables import require_categories
 
 Label = str | int | float | bool
 Declared = Mapping[str, Sequence[Label] | None]
 Declarations = Mapping[str, Sequence[Label]]
 
-_HEADER_BYTES = 1 << 20
-_UNPACKED = {
-    ".gz": "gunzip -c", ".bz2": "bunzip2 -c", ".xz": "unxz -c", ".zst": "zstd -dc",
-    ".zip": "unzip -p",
-}  # fmt: skip
-"""Ending -> the command that writes what such a file holds."""
 _ODD, _ODD_IF_NUMERIC = 0.1, 0.5
-"""A CSV column is refused if more of its cells in the first block are no numbers."""
+"""Text is refused as numbers if more of its cells in the first rows are none."""
 
 
 class TableFile:
@@ -72,10 +72,12 @@ class TableFile:
     categories : column -> its declared categories; one-hot encoded.
     numeric : columns that hold numbers by declaration: what is none in them drops its row. In a
         CSV, a column without categories is read so too, but refused if more than a tenth of its
-        cells in the first megabyte are no numbers; a declared one if more than half are.
+        cells in the first rows (at most a megabyte of them) are no numbers; a declared one if more
+        than half are.
     drop : columns to leave out.
     scratch : a folder for a private copy, decoded once, for many passes over a file that is slow
         to decode. The copy has no name in the folder, and ends with this object.
+    dialect : how a CSV, and text that is read as numbers, is written.
 
     Attributes
     ----------
@@ -96,9 +98,10 @@ class TableFile:
         numeric: Collection[str] = (),
         drop: Collection[str] = (),
         scratch: str | Path | None = None,
+        dialect: Dialect = PLAIN,
     ) -> None:
         self.path = Path(path)
-        self._delimiter = ""
+        self.dialect, self._untyped = dialect, False
         start = self._start(8)
         self._written = self._stat()
         require_categories(categories)
@@ -116,6 +119,7 @@ class TableFile:
         self.categories = {name: self.typed(name, listed) for name, listed in declared.items()}
         self.scratch = None if scratch is None else Path(scratch)
         self._copies: dict[Any, Any] = {}
+        self._shares: dict[str, float] = {}
         self._part: NDArray[np.bool_] | None = None
 
     def declaring(self, categories: Declarations) -> TableFile:
@@ -139,7 +143,12 @@ class TableFile:
 
     def _with(self, categories: Declarations, drop: Collection[str]) -> TableFile:
         other = TableFile(
-            self.path, categories=categories, numeric=self._numeric, drop=drop, scratch=self.scratch
+            self.path,
+            categories=categories,
+            numeric=self._numeric,
+            drop=drop,
+            scratch=self.scratch,
+            dialect=self.dialect,
         )
         other._part = self._part
         return other
@@ -156,16 +165,22 @@ class TableFile:
 
         try:
             if start[:4] == b"PAR1":
+                self._refuse_dialect()
                 return Parquet(self.path)
             if start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff":
+                self._refuse_dialect()
                 return Arrow(self.path)
         except (pa.ArrowException, OSError):
             raise self._malformed("") from None
-        self._delimiter, names = self._header()
-        written = {name.strip(" "): name for name in names}
-        if len(written) < len(names):
-            self._refuse_repeated([name.strip(" ") for name in names])
-        return Csv(self.path, self._delimiter, written, self._drop)
+        header = read_header(self.path, self._start(HEADER_BYTES), self.dialect)
+        self._untyped = True
+        return Csv(self.path, header, self._drop)
+
+    def _refuse_dialect(self) -> None:
+        """Refuse what is declared of a CSV, and is not of this file."""
+        for name in ("separator", "encoding", "comment"):
+            if getattr(self.dialect, name) != getattr(PLAIN, name):
+                raise InvalidInput(f"{self.path} is no CSV: leave out its {name}.")
 
     def _refuse_repeated(self, names: Sequence[str]) -> None:
         twice = [name for name, count in Counter(names).items() if count > 1]
@@ -230,7 +245,7 @@ class TableFile:
         if not batches:
             raise InvalidInput(f"{self.path} has no rows.")
         table = pa.Table.from_batches(batches)
-        if self._delimiter:
+        if self._untyped:
             text = self._texts([name for name in numbers if name not in labels], parsed)
             if text:
                 raise self._text_refusal(text)
@@ -251,7 +266,7 @@ class TableFile:
         """
         import pyarrow as pa
 
-        if self._delimiter:
+        if self._untyped:
             return self.columns([], {name: None})[name]
         if not is_plain(self._type(name)):
             raise self._unusable(name, self._type(name))
@@ -357,7 +372,7 @@ class TableFile:
 
     def numbers(self, name: str, column: Any) -> NDArray[np.float64]:
         """Cells of a batch as doubles; NaN for what is not a number."""
-        return numbers(column)
+        return numbers(column, self.dialect)
 
     def labels(self, name: str, column: Any, declared: Sequence[Label]) -> Distinct:
         """Cells of a batch as labels; what that means for text depends on what is declared."""
@@ -367,11 +382,11 @@ class TableFile:
         if not self._is_text(name):
             return found
         values: list[Any] = found.values
-        if self._delimiter and declared and _are_numbers(declared):
-            values = text_numbers(pa.chunked_array([pa.array(values, pa.large_string())])).tolist()
+        if self._untyped and declared and _are_numbers(declared):
+            values = text_numbers(pa.array(values, pa.large_string()), self.dialect).tolist()
         elif declared and _are_truths(declared):
             values = [None if value is None else value.lower() for value in values]
-        elif self._delimiter and not declared:
+        elif self._untyped and not declared:
             values = [value or None for value in values]
         return Distinct(values, found.positions)
 
@@ -386,7 +401,7 @@ class TableFile:
         if self._is_truth(name):
             truths = {"true": True, "false": False}
             return tuple(truths.get(str(value).lower(), value) for value in declared)
-        numeric = _are_numbers(declared) if self._delimiter else self._is_number(name)
+        numeric = _are_numbers(declared) if self._untyped else self._is_number(name)
         return typed_labels(name, declared, np.empty(0, np.float64 if numeric else object))
 
     def element(self, name: str) -> np.dtype[Any]:
@@ -424,9 +439,24 @@ class TableFile:
         if not (self._is_text(name) or self._is_number(name) or self._is_truth(name)):
             raise self._unusable(name, self._type(name), needed=True)
 
+    def require_readable(self, names: Sequence[str]) -> None:
+        """Refuse columns that are to be numbers, if their type, or most of their text, is not."""
+        text = [name for name in names if self._is_text(name)]
+        shares = self._odd_shares(text)
+        odd = [name for name in text if shares[name] > _ODD_IF_NUMERIC]
+        if odd:
+            raise self._text(
+                f"Column {odd[0]!r} of {self.path} is to be numbers, and most of its first cells "
+                "are none.", "", "",
+            )  # fmt: skip
+        for name in names:
+            known = self._is_text(name) or self._is_number(name) or self._is_truth(name)
+            if not known and str(self._type(name)) != "null":
+                raise self._unusable(name, self._type(name), needed=True)
+
     def kind(self, name: str) -> Literal["number", "label"] | None:
         """What the type of a column says that it holds; None for whole numbers and for a CSV."""
-        if self._delimiter:
+        if self._untyped:
             return "number" if name in self._numeric else None
         if self._is_text(name) or self._is_truth(name):
             return "label"
@@ -454,22 +484,29 @@ class TableFile:
         Raises
         ------
         InvalidInput
-            If a column of a CSV that is declared numeric is not one.
+            If one that is declared numeric cannot be read, or one of a CSV has no values.
         """
-        if not isinstance(self._format, Csv):
-            return [name for name in names if self._is_text(name) and name not in numeric]
-        with self._refusing():
-            shares = self._format.text
-        odd = [name for name in names if name in numeric and shares[name] > _ODD_IF_NUMERIC]
-        if odd:
-            raise self._text(
-                f"Column {odd[0]!r} of {self.path} is declared numeric, and most of its first "
-                "cells are no numbers.", "", "",
-            )  # fmt: skip
-        empty = [name for name in names if name not in numeric and math.isnan(shares[name])]
+        text = [name for name in names if self._is_text(name)]
+        undeclared = [name for name in text if name not in numeric]
+        if undeclared and not self._untyped:
+            return undeclared
+        self.require_readable([name for name in text if name in numeric])
+        shares = self._odd_shares(undeclared)
+        empty = [name for name in undeclared if math.isnan(shares[name])]
         if empty:
             raise self._unusable(empty[0], "null")
-        return [name for name in names if name not in numeric and shares[name] > _ODD]
+        return [name for name in undeclared if shares[name] > _ODD]
+
+    def _odd_shares(self, names: Sequence[str]) -> dict[str, float]:
+        """Of columns of text, the share of the cells in the first rows that are no numbers."""
+        new = [name for name in names if name not in self._shares]
+        if new:
+            with self._refusing():
+                first = next(iter(self._format.batches(new, ())), None)
+                for name in new:
+                    share = math.nan if first is None else odd_share(first[name], self.dialect)
+                    self._shares[name] = share
+        return self._shares
 
     def _text_refusal(self, names: Sequence[str]) -> InvalidInput:
         one, several = names[0], len(names) > 1
@@ -486,16 +523,14 @@ class TableFile:
         )
 
     def _text(self, what: str, mend: str, cli: str) -> InvalidInput:
-        """A refusal of text; every file that could hold decimal commas gets advice on them."""
-        if self._delimiter:
-            mend += (
-                " Numbers with decimal commas or thousands separators: write the file again, with "
-                'pandas.read_csv(..., decimal=",", thousands=".").'
-            )
-        if self._delimiter == ";":
-            typed = shlex.quote(str(self.path))
-            cli += f" If these are decimal commas: sed 's/,/./g' {typed} > points.csv"
-        return InvalidInput(what, mend, cli=cli)
+        """A refusal of text, with advice on numbers that are written in another way."""
+        mend += (
+            ' Numbers such as 1.234,5: decimal=",", thousands="."; such as 1,234.5: thousands=",".'
+        )
+        cli += (
+            " Numbers such as 1.234,5: --decimal , --thousands . ; such as 1,234.5: --thousands ,"
+        )
+        return InvalidInput(what, mend.strip(), cli=cli.strip())
 
     # ---------------------------------------------------------------- columns
 
@@ -504,9 +539,9 @@ class TableFile:
 
         column = decoded(column)
         if is_text(column.type):
-            if not (parsed or self._delimiter):
+            if not (parsed or self._untyped):
                 raise self._text_refusal([name])
-            return text_numbers(column)
+            return text_numbers(column, self.dialect)
         if not (is_number(column.type) or kind.is_boolean(column.type)):
             raise self._unusable(name, column.type)
         return arrow_doubles(column)
@@ -525,11 +560,11 @@ class TableFile:
             return self._numbers(name, column, parsed=True)
         if not is_text(column.type):
             raise self._unusable(name, column.type)
-        if self._delimiter and declared is not None and _are_numbers(declared):
-            return text_numbers(column)
+        if self._untyped and declared is not None and _are_numbers(declared):
+            return text_numbers(column, self.dialect)
         if declared is not None and _are_truths(declared):
             column = pc.utf8_lower(column)
-        if self._delimiter and declared is None:
+        if self._untyped and declared is None:
             column = pc.if_else(pc.equal(column, ""), None, column)
         return np.asarray(column.to_numpy(), dtype=object)
 
@@ -537,13 +572,16 @@ class TableFile:
         if str(kind) == "null" and self._format.n == 0:
             return InvalidInput(f"{self.path} has no rows.")
         what = "no values" if str(kind) == "null" else f"values of type {kind}"
+        mend = "Turn it into numbers"
+        if str(kind).startswith(("date", "time", "duration")):
+            mend += ", for example the days since a date that you choose"
         if needed:
-            return InvalidInput(
-                f"Column {name!r} of {self.path} holds {what}. Turn it into numbers."
-            )
+            return InvalidInput(f"Column {name!r} of {self.path} holds {what}. {mend}.")
+        if mend == "Turn it into numbers":
+            mend = "Turn it into one of these"
         return InvalidInput(
-            f"Column {name!r} of {self.path} holds {what}, not numbers or text. Turn it into one "
-            "of these, or leave it out:",
+            f"Column {name!r} of {self.path} holds {what}, not numbers or text. {mend}, or leave "
+            "it out:",
             f'drop=["{name}"].',
             cli=f"--drop {shlex.quote(name)}",
         )
@@ -573,6 +611,8 @@ class TableFile:
             yield
         except pa.ArrowInvalid as error:
             raise self._malformed(str(error)) from None
+        except UnicodeError:
+            raise self._malformed("UTF8") from None
         except (pa.ArrowException, OSError):
             raise self._malformed("") from None
 
@@ -587,55 +627,10 @@ class TableFile:
         except OSError as error:
             raise InvalidInput(f"{self.path} cannot be read: {error.strerror}.") from None
 
-    def _header(self) -> tuple[str, tuple[str, ...]]:
-        """Delimiter and names of a CSV, from its first line."""
-        start = self._start(_HEADER_BYTES)
-        if self.path.suffix.lower() not in (".csv", ".tsv", ".txt") or b"\0" in start:
-            unpack = _UNPACKED.get(self.path.suffix.lower())
-            if unpack is not None:
-                packed, plain = (
-                    shlex.quote(str(p)) for p in (self.path, self.path.with_suffix(""))
-                )
-                raise InvalidInput(
-                    f"{self.path} is compressed. Decompress it first: {unpack} {packed} > {plain}"
-                )
-            raise InvalidInput(
-                f"{self.path} is not a table that privtail can read: it needs a Parquet or Arrow "
-                "file, or CSV whose name ends in .csv, .tsv or .txt."
-            )
-        try:
-            # The last character may be cut in two.
-            text = start.decode("utf-8-sig", "ignore" if len(start) == _HEADER_BYTES else "strict")
-        except UnicodeDecodeError:
-            raise self._malformed("UTF8") from None
-        line = text.lstrip("\r\n").split("\n", 1)[0]
-        delimiter = max(",;\t", key=line.count)
-        try:
-            rows = csv.reader(io.StringIO(text.lstrip("\r\n")), delimiter=delimiter)
-            names = tuple(next(rows, ()))
-        except csv.Error:
-            raise self._malformed("header") from None
-        if not names:
-            raise InvalidInput(f"{self.path} is empty.")
-        if "" in names:
-            raise InvalidInput(
-                f"Column {names.index('') + 1} of {self.path} has no name. Name it in the first "
-                "line (pandas writes its index so: to_csv(..., index=False) leaves it out)."
-            )
-        return delimiter, names
-
     def _malformed(self, reason: str) -> InvalidInput:
         if "UTF8" in reason:
-            return InvalidInput(
-                f"{self.path} is not UTF-8 text. Convert it, for example: iconv -f latin1 -t utf8 "
-                f"{shlex.quote(str(self.path))} > utf8.csv"
-            )
-        if reason == "header":
-            return InvalidInput(
-                f"The first line of {self.path} cannot be read: a quote is not closed, or lines "
-                "end as on an old Mac. Write the file again, with lines that end in \\n."
-            )
-        if self._delimiter:
+            return undecoded(self.path, self.dialect)
+        if self._untyped:
             return InvalidInput(
                 f"{self.path} is not a regular CSV file: a row has more or fewer cells than the "
                 "header, or a quote is not closed."

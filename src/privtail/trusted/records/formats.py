@@ -5,23 +5,18 @@ Formal guarantee
 Nothing here computes on a cell but PyArrow's decoding. Which rows share a batch follows from the
 layout of the file, and no sum depends on it. Every cell of a CSV is read as text, so that no cell
 decides what another one is worth, and every line after the header is a row, a blank one too: n and
-the ids of other rows do not depend on what a cell holds. `Csv.text` alone looks at cells, of the
-first block, and says whether a column is refused; a column that is not refused is read the same
-way whatever it found.
+the ids of other rows do not depend on what a cell holds.
 """
 
 from __future__ import annotations
 
-import math
 import mmap
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from privtail.trusted.records.arrow import text_numbers
+from privtail.trusted.records.headers import Header
 
 WINDOW_ROWS = 16_384
 """At most this many rows are handed out at once."""
@@ -30,11 +25,6 @@ KEPT_BYTES = 2**28
 
 _READ_BYTES = 1 << 20
 _KEPT_WINDOWS = 32
-_MISSING = (
-    "", "-", "--", ".", "?", "#N/A", "#NA", "N/A", "NA", "NULL", "NaN", "None", "n/a", "na", "nan",
-    "null",
-)  # fmt: skip
-"""Marks of a missing number: they say nothing about how the others are written."""
 
 
 def sweeps(n: int, numbers: int) -> int:
@@ -113,66 +103,84 @@ class Csv:
 
     Parameters
     ----------
-    names : name -> name as the header writes it.
+    header : its first line.
     drop : columns that nobody will ask for.
     """
 
-    def __init__(
-        self, path: Path, delimiter: str, names: Mapping[str, str], drop: Collection[str]
-    ) -> None:
+    def __init__(self, path: Path, header: Header, drop: Collection[str]) -> None:
         import pyarrow as pa
 
-        self._path, self._delimiter, self.written = path, delimiter, dict(names)
-        self.names = tuple(names)
-        self.types = dict.fromkeys(names, pa.string())
-        self._kept = [name for name in names if name not in set(drop)]
+        self._path, self._header = path, header
+        self._written = {name.strip(" "): name for name in header.names}
+        self.names = tuple(name.strip(" ") for name in header.names)
+        self.types = dict.fromkeys(self.names, pa.string())
+        self._kept = [name for name in self.names if name not in set(drop)]
 
     @cached_property
     def n(self) -> int:
         """Number of rows. The same pass meets every cell that later passes will read."""
         return sum(batch.num_rows for batch in self.batches(self._kept, ()))
 
-    @cached_property
-    def text(self) -> dict[str, float]:
-        """Column -> the share of its cells in the first block that are no numbers.
+    def batches(self, names: Sequence[str], _: Collection[str]) -> Iterator[Any]:
+        """Record batches of the columns ``names``, in order, as text."""
+        comment = self._header.dialect.comment
+        names = list(names)
+        for batch in self._blocks(names) if comment is None else self._commented(names, comment):
+            for start in range(0, batch.num_rows, WINDOW_ROWS):
+                yield batch.slice(start, WINDOW_ROWS)
 
-        Of those that are not missing; NaN where all are.
-        """
+    def _commented(self, names: list[str], comment: str) -> Iterator[Any]:
+        """Blocks in which lines that begin with ``comment`` are rows without values."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        shares = dict.fromkeys(self._kept, math.nan)
-        with self._open(self._kept) as reader:
-            first = next(iter(reader), None)
-        for name, column in zip(self._kept, first.columns if first else (), strict=False):
-            marks = pc.is_in(pc.utf8_trim_whitespace(column), pa.array(_MISSING))
-            given = ~np.asarray(marks.to_numpy(zero_copy_only=False), dtype=np.bool_)
-            if given.any():
-                shares[name] = float(np.mean(np.isnan(text_numbers(column)[given])))
-        return shares
+        odd: list[int] = []
 
-    def batches(self, names: Sequence[str], _: Collection[str]) -> Iterator[Any]:
-        """Record batches of the columns ``names``, in order, as text."""
-        with self._open(names) as reader:
-            for batch in reader:
-                for start in range(0, batch.num_rows, WINDOW_ROWS):
-                    yield batch.slice(start, WINDOW_ROWS)
+        def seen(row: Any) -> str:
+            if not row.text.startswith(comment):
+                return "error"
+            odd.append(row.number - self._header.above - 2)
+            return "skip"
 
-    def _open(self, names: Sequence[str]) -> Any:
+        start, first = 0, self.names[0]
+        for batch in self._blocks(list(dict.fromkeys([*names, first])), seen):
+            begun = pc.starts_with(batch[first], comment)
+            ids = pc.if_else(begun, None, pa.array(range(batch.num_rows))).to_pylist()
+            while odd and odd[0] <= start + len(ids):
+                ids.insert(odd.pop(0) - start, None)
+            start += len(ids)
+            yield batch.select(names).take(pa.array(ids, pa.int64()))
+        if odd:
+            nothing = pa.nulls(len(odd), pa.string())
+            yield pa.record_batch([nothing] * len(names), names=names)
+
+    def _blocks(self, names: list[str], seen: Callable[[Any], str] | None = None) -> Iterator[Any]:
+        """Blocks as PyArrow reads them; ``seen`` judges rows of too many or too few cells."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        written = [self.written[name] for name in names]
-        return arrow_csv.open_csv(
+        written = [self._written[name] for name in names]
+        dialect = self._header.dialect
+        with arrow_csv.open_csv(
             self._path,
-            read_options=arrow_csv.ReadOptions(block_size=_READ_BYTES),
+            read_options=arrow_csv.ReadOptions(
+                block_size=_READ_BYTES,
+                use_threads=seen is None,  # else rows have no numbers
+                encoding=dialect.encoding,
+                skip_rows=self._header.above,
+            ),
             parse_options=arrow_csv.ParseOptions(
-                delimiter=self._delimiter, newlines_in_values=True, ignore_empty_lines=False
+                delimiter=dialect.separator,
+                newlines_in_values=True,
+                ignore_empty_lines=False,
+                invalid_row_handler=seen,
             ),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=written, column_types=dict.fromkeys(written, pa.string())
             ),
-        )
+        ) as reader:
+            for batch in reader:
+                yield batch.rename_columns(names)
 
 
 Format = Parquet | Arrow | Csv
