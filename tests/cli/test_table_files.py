@@ -147,7 +147,7 @@ def test_advice_quotes_names_with_spaces(shell):
 
 
 def european(rows=600):
-    """Claims as a German office writes them, with costs of some thousands, and as a machine does."""
+    """Claims with costs of some thousands, as an office writes them and as a machine does."""
     rng = np.random.default_rng(1)
     days = rng.integers(1, 4000, rows) / 4
     cost = 10 * days + rng.normal(0, 5, rows)

@@ -93,7 +93,7 @@ def test_names_and_labels_in_an_encoding(tmp_path: Path) -> None:
     assert rows(path, **options) == [[1, 1], [2, 0]]
     assert "encoding='latin-1'" in refused(lambda: open_table(path))
     later = tmp_path / "later.csv"
-    later.write_bytes("x,y\n".encode() + b"1,2\n" * 300_000 + "1,é\n".encode("latin-1"))
+    later.write_bytes(b"x,y\n" + b"1,2\n" * 300_000 + "1,é\n".encode("latin-1"))
     assert "encoding='latin-1'" in refused(lambda: open_table(later).n)
     assert "encoding" in refused(lambda: open_table(later, encoding="ascii").n)
 
