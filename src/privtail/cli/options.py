@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
@@ -67,7 +67,7 @@ class Written:
         """The same put above what a schema says, checked; raises InvalidInput."""
         from privtail.trusted.tables import Dialect
 
-        given = {name: value for name, value in vars(self).items() if value is not None}
+        given = {name: value for name, value in asdict(self).items() if value is not None}
         if given.get("separator") in ("\\t", "tab"):
             given["separator"] = "\t"
         return Dialect(**{**(schema or {}), **given})
