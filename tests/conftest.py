@@ -44,3 +44,11 @@ def rng() -> np.random.Generator:
     import numpy as np
 
     return np.random.default_rng(20_200)
+
+
+@pytest.fixture
+def simulated_is_booked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ledgers take simulated noise, for tests of what is charged and not of what is drawn."""
+    from privtail.trusted.ledger import Ledger
+
+    monkeypatch.setattr(Ledger, "refuse_simulated", lambda *_: None)

@@ -150,6 +150,23 @@ def intrinsic(function: Callable[..., Any]) -> Any:
     return Intrinsic(function)
 
 
+def steady(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function so that it computes alike whatever error state NumPy was set to.
+
+    Under a caller's ``np.seterr(all="raise")`` an underflow of ours, or of a record, would end a
+    fit.
+    """
+
+    @functools.wraps(function)
+    def under_usual_errors(*args: P.args, **kwargs: P.kwargs) -> R:
+        import numpy as np
+
+        with np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"):
+            return function(*args, **kwargs)
+
+    return under_usual_errors
+
+
 @overload
 def compiled(
     function: Callable[P, R], *, cache: bool = ..., boundscheck: bool = ...

@@ -16,6 +16,7 @@ from privtail.algorithms.histogram import fewer, part_that_counts
 from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.scales import Scales
+from privtail.compilation import steady
 from privtail.errors import InvalidInput
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Budget, Neighbours
@@ -140,6 +141,7 @@ class MeanEstimate:
         return np.array(self.value, dtype=dtype)
 
 
+@steady
 def private_mean(
     x: Any,
     *,

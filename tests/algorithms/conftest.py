@@ -69,7 +69,7 @@ class Watched:
 
 
 @pytest.fixture
-def watched(monkeypatch) -> Watched:
+def watched(monkeypatch, simulated_is_booked) -> Watched:
     """Watch the noise, batches, choices and charges of the fits of this test."""
     seen = Watched()
     release, batch = GaussianNoise.release, Curator._batch

@@ -250,6 +250,8 @@ def test_private_fit_statement_plan_and_json(table, name, tmp_path):
     before = clone(model).plan(*X.shape)
     assert before.releases == model.plan_.releases
     assert before.noise_error == model.plan_.noise_error > 0
+    same = clone(model).set_params(algorithm=model._algorithm())
+    assert same.plan(*X.shape).noise_error == before.noise_error
     assert before.steps == model.n_iter_
     assert list(model.feature_names_in_) == ["a", "b", "c"]
     assert model.n_features_in_ == 3
@@ -309,6 +311,7 @@ def test_refit_forgets(table, name):
     assert not hasattr(model, "feature_names_in_")
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 @every_model
 def test_clone_pipeline_and_grid_share_a_ledger(table, name, tmp_path):
     X, targets = table

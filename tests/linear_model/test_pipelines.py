@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
 from sklearn.ensemble import StackingRegressor
@@ -25,7 +26,69 @@ from privtail import audit_pipeline
 from privtail.errors import InvalidInput
 from privtail.linear_model import MODELS, DPRidge
 
+
+def standardized(X):
+    """By means of the batch."""
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+class OfTheBatch(Binarizer):
+    """Says that it keeps nothing, and looks at all rows."""
+
+    def transform(self, X, copy=None):
+        return standardized(X)
+
+
+class Untagged(TransformerMixin, BaseEstimator):
+    """Tagged as one that needs no fit."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return standardized(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+class OfTheBatchFunction(FunctionTransformer):
+    """A function of one number, and more."""
+
+    def transform(self, X):
+        return standardized(X)
+
+
 UNPAID = {
+    **{
+        f"function {k}": (make_pipeline(step, DPRidge()), ["functiontransformer"])
+        for k, step in enumerate(
+            (
+                FunctionTransformer(standardized),
+                FunctionTransformer(lambda X: X),
+                FunctionTransformer(np.cumsum),
+                FunctionTransformer(np.matmul),
+                FunctionTransformer(np.frompyfunc(abs, 1, 1)),
+                FunctionTransformer(np.abs, kw_args={"where": np.array([True])}),
+                FunctionTransformer(np.log, np.exp),
+                FunctionTransformer(np.log, standardized, check_inverse=False),
+            )
+        )
+    },
+    "subclass": (make_pipeline(OfTheBatch(), DPRidge()), ["ofthebatch"]),
+    "tagged": (make_pipeline(Untagged(), DPRidge()), ["untagged"]),
+    "subclass of a function": (
+        make_pipeline(OfTheBatchFunction(np.abs), DPRidge()),
+        ["ofthebatchfunction"],
+    ),
+    "target by its mean": (
+        TransformedTargetRegressor(
+            DPRidge(), func=standardized, inverse_func=np.exp, check_inverse=False
+        ),
+        ["func"],
+    ),
     "scaler": (make_pipeline(StandardScaler(), DPRidge()), ["standardscaler"]),
     "imputer and selector": (
         make_pipeline(SimpleImputer(), SelectKBest(), DPRidge()),
@@ -81,13 +144,22 @@ def test_what_reads_without_paying(name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_what_pays_or_reads_nothing(name):
-    steps = (Binarizer(), FunctionTransformer(np.abs), HashingVectorizer(), MODELS[name]())
+    logs = FunctionTransformer(np.log1p, np.expm1, check_inverse=False)
+    steps = (Binarizer(), logs, HashingVectorizer(), MODELS[name]())
     audit = audit_pipeline(make_pipeline("passthrough", *steps))
     assert audit
     assert audit.unpaid == ()
     assert [step.verdict for step in audit.steps] == ["reads nothing"] * 3 + ["pays"]
     assert "every step that reads records pays" in str(audit)
     assert "0 unpaid" in repr(audit)
+
+
+def test_a_target_by_elementwise_functions_reads_nothing():
+    model = TransformedTargetRegressor(
+        DPRidge(), func=np.log, inverse_func=np.exp, check_inverse=False
+    )
+    assert audit_pipeline(model)
+    assert audit_pipeline(make_pipeline(FunctionTransformer(), DPRidge()))
 
 
 def test_what_is_no_estimator():

@@ -35,6 +35,7 @@ def fitted(model):
     return {name: value for name, value in vars(model).items() if name.endswith("_")}
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 @every
 def test_a_refused_or_failed_fit_changes_nothing(name, monkeypatch):
     X, y = data(name)

@@ -382,6 +382,7 @@ def test_other_noise_grows_by_twice_the_part_of_the_rows_that_a_label_needs(
         assert noise(labels) / noise() - 1 == pytest.approx(2 * part, rel=0.25, abs=1e-3)
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 @pytest.mark.parametrize(
     "model", [DPLogisticRegression, DPSparseClassifier, lambda **o: DPLogisticRegression(
         algorithm="clipped-spgd", **o)], ids=["logistic", "sparse", "batches"],

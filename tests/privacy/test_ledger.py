@@ -16,10 +16,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import privtail
 from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
+from privtail.linear_model import DPLogisticRegression, DPMean, DPRidge
+from privtail.mean import private_mean
 from privtail.trusted import journal as module
 from privtail.trusted.entries import digits_above, digits_below
 from privtail.trusted.events import Event, Plan, Round, plan_to_json
@@ -85,7 +88,7 @@ def test_ten_tenths_fill_one_exactly(where, path):
 
 
 def test_what_is_left_can_be_typed_and_then_nothing_is_left():
-    ledger = Ledger(epsilon=0.3)
+    ledger = Ledger(epsilon=0.3, delta=0.0)
     reserve(ledger, 0.1)
     assert ledger.remaining == (0.2, 0.0)
     reserve(ledger, ledger.remaining[0])
@@ -230,19 +233,19 @@ def test_a_coarse_grid_is_no_gaussian_dp(scale):
 
 def test_neighbours_do_not_mix():
     with pytest.raises(UnsupportedAccounting, match="neighbours='replace_one'"):
-        reserve(Ledger(epsilon=1.0), neighbours="zero_out")
+        reserve(Ledger(epsilon=1.0, delta=0.0), neighbours="zero_out")
 
 
 @pytest.mark.parametrize(("first", "second"), [("row", "person"), ("person", "row")])
 def test_rows_and_persons_do_not_mix(path, first, second):
-    for ledger in (Ledger(epsilon=1.0), Ledger(path, epsilon=1.0)):
+    for ledger in (Ledger(epsilon=1.0, delta=0.0), Ledger(path, epsilon=1.0, delta=0.0)):
         reserve(ledger, unit=first)
         with pytest.raises(UnsupportedAccounting, match=f"one {first} loses"):
             reserve(ledger, unit=second)
         reserve(ledger, unit=first)
         assert [e.unit for e in ledger.entries()] == [first, first]
     with pytest.raises(InvalidInput, match="unit"):
-        reserve(Ledger(epsilon=1.0), unit="family")
+        reserve(Ledger(epsilon=1.0, delta=0.0), unit="family")
 
 
 @pytest.mark.parametrize("composition", ["basic", "zcdp", "gdp"])
@@ -310,6 +313,41 @@ def test_budgets_that_cannot_be_promised(terms, path):
     assert not path.exists()
 
 
+def test_a_new_ledger_is_asked_about_delta(path):
+    """It was 0 without a word, which pays for no fit of Gaussian noise."""
+    for where in (None, path):
+        with pytest.raises(InvalidInput, match=r"epsilon=2, delta=1e-5; with delta=0"):
+            Ledger(where, epsilon=2.0)
+    assert not path.exists()
+    path.touch()
+    with pytest.raises(InvalidInput, match="how much delta"):
+        Ledger(path, epsilon=2.0)
+    assert Ledger(epsilon=2.0, delta=0).terms.delta == 0
+    assert Ledger(path, epsilon=2.0, delta=0).terms.delta == 0
+
+
+FITS = {
+    "ridge": lambda X, **options: DPRidge(**options).fit(X, X[:, 0]),
+    "mean": lambda X, **options: DPMean(**options).fit(X),
+    "logistic": lambda X, **options: DPLogisticRegression(**options).fit(X, X[:, 0] > 0),
+    "private_mean": private_mean,
+}
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=list(FITS))
+def test_simulated_noise_is_not_booked_as_private(fit, path):
+    """It was charged as if it protected somebody."""
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    options = {"epsilon": 2.0, "noise": "simulated"}
+    for ledger in (Ledger(epsilon=3.0, delta=1e-5), Ledger(path, epsilon=3.0, delta=1e-5)):
+        with pytest.raises(InvalidInput, match="ledger=None"):
+            fit(X, ledger=ledger, **options)
+        assert ledger.entries() == ()
+    nothing = Ledger(epsilon=math.inf, delta=1e-3)
+    fit(X, ledger=nothing, **options)
+    assert len(nothing.entries()) == 1
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 
@@ -355,7 +393,7 @@ def test_text_for_people(path):
         (lambda p: p / "model.json" / "budget.jsonl", "is not a file"),
     ],
 )
-@pytest.mark.parametrize("terms", [{}, {"epsilon": 1.0}])
+@pytest.mark.parametrize("terms", [{}, {"epsilon": 1.0, "delta": 0.0}])
 def test_paths_that_cannot_be_ledgers(make, message, terms, tmp_path):
     (tmp_path / "model.json").write_text('{"format": "privtail-model"}')
     (tmp_path / "lines.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
@@ -373,7 +411,7 @@ def test_no_ledger_yet(path):
     path.touch()
     with pytest.raises(InvalidInput, match=r"is empty. To start one"):
         Ledger(path)
-    Ledger(path, epsilon=1.0)
+    Ledger(path, epsilon=1.0, delta=0.0)
     assert Ledger(path).terms.epsilon == 1.0
 
 
@@ -386,14 +424,14 @@ def test_the_system_says_no(call, number, path, monkeypatch):
     def refuse(*_: object) -> None:
         raise OSError(getattr(errno, number), os.strerror(getattr(errno, number)))
 
-    ledger = Ledger(path, epsilon=1.0)
+    ledger = Ledger(path, epsilon=1.0, delta=0.0)
     monkeypatch.setattr(os if call == "open" else fcntl, call, refuse)
     with pytest.raises(InvalidInput, match="chmod" if number == "EACCES" else "local"):
         reserve(ledger)
 
 
 def test_a_full_disk_wastes_nothing_and_hides_nothing(path, monkeypatch, no_fsync):
-    ledger = Ledger(path, epsilon=1.0)
+    ledger = Ledger(path, epsilon=1.0, delta=0.0)
     reserve(ledger)
     write = os.write
 
@@ -413,15 +451,15 @@ def test_a_full_disk_wastes_nothing_and_hides_nothing(path, monkeypatch, no_fsyn
 def test_platforms_without_flock_say_so(path, monkeypatch):
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(InvalidInput, match="flock"):
-        Ledger(path, epsilon=1.0)
-    reserve(Ledger(epsilon=1.0))
+        Ledger(path, epsilon=1.0, delta=0.0)
+    reserve(Ledger(epsilon=1.0, delta=0.0))
 
 
 # --- crashes --------------------------------------------------------------------------------------
 
 
 def test_every_prefix_of_a_line_is_cut_off(path, no_fsync):
-    ledger = Ledger(path, epsilon=1.0)
+    ledger = Ledger(path, epsilon=1.0, delta=0.0)
     reserve(ledger)
     whole = path.read_bytes()
     reserve(ledger)
@@ -446,7 +484,7 @@ def test_every_prefix_of_a_header_is_begun_again(path, no_fsync):
         path.write_bytes(header[:length])
         with pytest.raises(InvalidInput, match="is empty"):
             Ledger(path)
-        Ledger(path, epsilon=2.0)
+        Ledger(path, epsilon=2.0, delta=0.0)
         assert Ledger(path).terms.epsilon == 2.0
 
 
@@ -472,7 +510,7 @@ for i in range(100_000):
 
 def killed(path: Path, order: str, pauses: list[float]) -> tuple[int, int, list[str]]:
     """Charges, releases, and releases without a charge, after ``kill -9`` at these times."""
-    Ledger(path, epsilon=1.0)
+    Ledger(path, epsilon=1.0, delta=0.0)
     file = path.with_suffix(".releases")
     file.touch()
     for pause in pauses:
@@ -554,7 +592,7 @@ HOW = (
 
 @pytest.mark.parametrize("how", HOW)
 def test_tampering_names_the_line(how, path, no_fsync):
-    ledger = Ledger(path, epsilon=1.0)
+    ledger = Ledger(path, epsilon=1.0, delta=0.0)
     for _ in range(4):
         reserve(ledger)
     lines, number = edited(path.read_bytes().splitlines(keepends=True), how)
@@ -567,7 +605,7 @@ def test_tampering_names_the_line(how, path, no_fsync):
 
 @pytest.mark.parametrize("how", ["shortened", "exchanged", "begun again", "gone"])
 def test_a_process_remembers_what_it_saw(how, path, no_fsync):
-    ledger = Ledger(path, epsilon=1.0)
+    ledger = Ledger(path, epsilon=1.0, delta=0.0)
     for _ in range(3):
         reserve(ledger)
     if how == "shortened":
@@ -576,9 +614,9 @@ def test_a_process_remembers_what_it_saw(how, path, no_fsync):
         path.unlink()
     if how == "exchanged":
         for _ in range(4):
-            reserve(Ledger(path, epsilon=1.0), label="other")
+            reserve(Ledger(path, epsilon=1.0, delta=0.0), label="other")
     if how == "begun again":
-        Ledger(path, epsilon=1.0)
+        Ledger(path, epsilon=1.0, delta=0.0)
     with pytest.raises(InvalidInput, match="has been removed" if how != "gone" else "no ledger"):
         reserve(ledger)
 
@@ -601,7 +639,7 @@ def test_copies_are_the_same_ledger(where, path):
         def __init__(self, ledger=None):
             self.ledger = ledger
 
-    ledger = Ledger(path if where == "file" else None, epsilon=1.0)
+    ledger = Ledger(path if where == "file" else None, epsilon=1.0, delta=0.0)
     for twin in (copy.copy(ledger), copy.deepcopy(ledger), clone(Estimator(ledger)).ledger):
         assert twin is ledger
     reserve(clone(Estimator(ledger)).ledger)
@@ -611,7 +649,7 @@ def test_copies_are_the_same_ledger(where, path):
 def test_a_ledger_in_memory_cannot_be_pickled():
     import joblib
 
-    ledger = Ledger(epsilon=1.0)
+    ledger = Ledger(epsilon=1.0, delta=0.0)
     with pytest.raises(InvalidInput, match=r"Use a file: Ledger\('budget.jsonl', epsilon=1.0"):
         pickle.dumps({"ledger": ledger})
     with pytest.raises(InvalidInput, match="n_jobs=1"):
@@ -619,7 +657,7 @@ def test_a_ledger_in_memory_cannot_be_pickled():
 
 
 def test_a_ledger_in_memory_cannot_be_forked():
-    ledger = Ledger(epsilon=1.0)
+    ledger = Ledger(epsilon=1.0, delta=0.0)
     ledger._pages._pid += 1
     with pytest.raises(InvalidInput, match="forked"):
         reserve(ledger)
@@ -629,7 +667,7 @@ def test_a_file_ledger_pickles_as_its_path(path, monkeypatch, tmp_path):
     import joblib
 
     monkeypatch.chdir(tmp_path)
-    ledger = Ledger(path.name, epsilon=1.0)
+    ledger = Ledger(path.name, epsilon=1.0, delta=0.0)
     monkeypatch.chdir("/")
     twin = pickle.loads(pickle.dumps(ledger))  # noqa: S301
     reserve(twin, 0.25)
@@ -643,7 +681,7 @@ def test_a_file_ledger_pickles_as_its_path(path, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("where", ["memory", "file"])
 def test_threads_do_not_overspend(where, path, no_fsync):
-    ledger = Ledger(path if where == "file" else None, epsilon=1.0)
+    ledger = Ledger(path if where == "file" else None, epsilon=1.0, delta=0.0)
     outcomes: list[bool] = []
 
     def fit() -> None:

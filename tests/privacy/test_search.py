@@ -501,6 +501,7 @@ def test_labels_and_containers(line: Any) -> None:
     assert search.best_estimator_.coef_.shape == (6,)
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 def test_nothing_tells_how_many_trials_there_were(line: Any, capfd: Any) -> None:
     """Whatever the number, the same warnings, progress, output, attributes and ledger entries."""
     X, y = line

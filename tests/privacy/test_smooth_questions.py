@@ -390,6 +390,7 @@ def test_a_statement_is_verified_from_its_events(mechanism: Any) -> None:
         assert "depends on its part alone" in page
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 @pytest.mark.parametrize("composition", ["basic", "zcdp", "gdp"])
 def test_ledgers_charge_what_they_have_a_theorem_for(composition: Any, tmp_path: Any) -> None:
     X, _ = records(200)

@@ -74,6 +74,7 @@ class CountDescent:
     share: float = 0.05
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
+    in_typical_rows: ClassVar[bool] = True
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The histogram of the counts, their mean, the descent."""

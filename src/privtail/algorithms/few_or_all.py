@@ -59,6 +59,7 @@ class FewOrAll:
     labels: int = 2
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
+    in_typical_rows: ClassVar[bool] = True
 
     @classmethod
     def of(cls, fine: ScaledDescent, every: Algorithm, labels: int = 2) -> Self:

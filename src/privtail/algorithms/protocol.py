@@ -20,6 +20,9 @@ class Algorithm(Protocol):
     It never calibrates: its caller prices the plan with `Curator.calibrate` and passes the
     multiplier, a common factor on all noise; so algorithms nest.
 
+    One whose gradients have length 1 where a row has a typical length (and not in the units of
+    features) says ``in_typical_rows = True``: the noise of a slope follows from that.
+
     One that does not take every loss has a method ``takes`` beside these, for `require_loss`.
     """
 

@@ -177,6 +177,7 @@ class ScaledDescent:
     harm_share: float = 0.02
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
+    in_typical_rows: ClassVar[bool] = True
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The eight stages."""

@@ -158,6 +158,7 @@ class ShortDescent:
     confidence_share: float = 0.02
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
+    in_typical_rows: ClassVar[bool] = True
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The five stages."""

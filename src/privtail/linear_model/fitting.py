@@ -27,6 +27,7 @@ from privtail.algorithms.names import named
 from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result
 from privtail.algorithms.scaled_descent import ScaledDescent
+from privtail.compilation import steady
 from privtail.domains import Domain, Slopes, Unconstrained, require
 from privtail.errors import InvalidInput, require_whole
 from privtail.linear_model.planning import FitPlan
@@ -67,7 +68,7 @@ def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
         fresh = copy.copy(self)
         for name in fitted(fresh):
             delattr(fresh, name)
-        fit(fresh, *args, **kwargs)
+        steady(fit)(fresh, *args, **kwargs)
         for name in fitted(self).keys() - fitted(fresh).keys():
             delattr(self, name)
         for name, value in fitted(fresh).items():
@@ -283,6 +284,7 @@ class PrivateLinearModel(PrivateEstimator):
             )
         )
 
+    @steady
     def planned(self, problem: Problem) -> FitPlan:
         """The calibrated plan of a fit; the same before and with the data."""
         algorithm, budget = self._algorithm(), self._budget()
@@ -296,7 +298,7 @@ class PrivateLinearModel(PrivateEstimator):
             budget=budget,
             multiplier=multiplier,
             releases=make(multiplier),
-            standardized=self.algorithm == "auto",
+            standardized=getattr(algorithm, "in_typical_rows", False),
         )
 
     def _releases(

@@ -7,23 +7,34 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
 
+import numpy as np
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, PolynomialFeatures
-from sklearn.utils import get_tags
 
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateEstimator
 
 Verdict = Literal["pays", "reads nothing", "reads records"]
 
-STATELESS = (
-    Binarizer, FeatureHasher, FunctionTransformer, HashingVectorizer, Normalizer,
-    PolynomialFeatures,
-)  # fmt: skip
-"""Steps whose ``fit`` keeps nothing of the records, though not all of them are tagged so."""
+ROW_BY_ROW: frozenset[type] = frozenset(
+    {
+        AdditiveChi2Sampler,
+        Binarizer,
+        FeatureHasher,
+        HashingVectorizer,
+        Normalizer,
+        PolynomialFeatures,
+    }
+)
+"""Steps that keep nothing of the records in ``fit`` and transform every row by itself.
+
+Exactly these classes: a subclass may do anything, and the tag ``requires_fit=False`` says nothing
+of ``transform``, which sees a whole table.
+"""
 
 
 @dataclass(frozen=True)
@@ -95,7 +106,8 @@ def audit_pipeline(pipeline: Any) -> PipelineAudit:
 
     Looks into `Pipeline`, `ColumnTransformer`, `FeatureUnion`, `TransformedTargetRegressor`,
     `GridSearchCV` and whatever else holds estimators as parameters. Of a step that it does not
-    know it assumes that it reads records.
+    know it assumes that it reads records. So it does of a `FunctionTransformer`, whose function
+    sees the whole table, unless it is an elementwise function of NumPy such as ``numpy.log1p``.
 
     Parameters
     ----------
@@ -136,11 +148,13 @@ def _steps(path: str, step: Any) -> Iterator[Step]:
         if isinstance(step, ColumnTransformer):
             yield from _steps(_below(path, "remainder"), step.remainder)
         return
-    if isinstance(step, STATELESS) or not get_tags(step).requires_fit:
-        why = "row by row, from public parameters"
-        if isinstance(step, FunctionTransformer):
-            why = "if its function takes every row by itself, which nobody can check"
-        yield Step(name, kind, "reads nothing", why)
+    if isinstance(step, FunctionTransformer):
+        exact = type(step) is FunctionTransformer and not (step.kw_args or step.inv_kw_args)
+        checked = step.check_inverse and None not in (step.func, step.inverse_func)
+        yield _function(name, kind, (step.func, step.inverse_func), exact and not checked)
+        return
+    if type(step) in ROW_BY_ROW:
+        yield Step(name, kind, "reads nothing", "row by row, from public parameters")
         return
     if isinstance(step, TransformedTargetRegressor):
         yield from _target(path, step)
@@ -163,10 +177,28 @@ def _target(path: str, step: TransformedTargetRegressor) -> Iterator[Step]:
     if step.transformer is not None:
         yield from _steps(_below(path, "transformer"), step.transformer)
     elif step.func is not None:
-        why = "a function of one target; it is checked on some of them (check_inverse)"
-        name = _below(path, "func")
-        verdict: Verdict = "reads records" if step.check_inverse else "reads nothing"
-        yield Step(name, "function", verdict, why)
+        functions = step.func, step.inverse_func
+        yield _function(_below(path, "func"), "function", functions, not step.check_inverse)
+
+
+def _function(name: str, kind: str, functions: tuple[Any, Any], unchecked: bool) -> Step:
+    """A step that calls functions with all rows; ``unchecked`` if that is all it does."""
+    if unchecked and all(f is None or _elementwise(f) for f in functions):
+        return Step(name, kind, "reads nothing", "elementwise, by NumPy")
+    why = (
+        "its function sees all rows at once, and nobody can check that it takes each by itself; "
+        "elementwise NumPy functions such as numpy.log1p are known to, with check_inverse=False"
+    )
+    return Step(name, kind, "reads records", why)
+
+
+def _elementwise(function: Any) -> bool:
+    """Whether this is a function of one number of NumPy, and none that was made of Python code."""
+    return (
+        type(function) is np.ufunc
+        and (function.nin, function.nout, function.signature) == (1, 1, None)
+        and getattr(np, function.__name__, None) is function
+    )
 
 
 def _why(step: Any) -> str:

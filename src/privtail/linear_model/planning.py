@@ -97,8 +97,9 @@ class FitPlan:
             return
         if delta > 1 / n:
             yield DeltaWarning(
-                f"delta = {delta:g} is above 1/n = {1 / n:.3g}: such a promise allows to publish a "
-                "row. Choose delta well below 1/n."
+                f"delta = {delta:g} is above 1/n = {1 / n:.3g}. This fit publishes no row, but a "
+                "promise with so large a delta does not rule it out: to publish one row, drawn at "
+                f"random, keeps it. A stronger promise costs little: delta={_below_one_of(n):.0e}."
             )
         for _, event in self._asked("labels"):
             enough = self._enough(event)
@@ -211,3 +212,8 @@ class FitPlan:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.to_text())}</pre>"
+
+
+def _below_one_of(n: int) -> float:
+    """A power of ten, a tenth of 1/n at most."""
+    return 10.0 ** -(len(str(n - 1)) + 1)

@@ -32,6 +32,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
+from privtail.compilation import steady
 from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
 from privtail.trusted.accounting.bill import Bill, read
 from privtail.trusted.accounting.curves import (
@@ -153,6 +154,7 @@ def guarantee(epsilon: float | str | Fraction, delta: float | str | Fraction = 0
     return Cost((ApproximateDP(loss, slack),))
 
 
+@steady
 def cost(plan: Plan, neighbours: Neighbours) -> Cost:
     """Privacy cost of a plan.
 
@@ -195,6 +197,7 @@ def cost(plan: Plan, neighbours: Neighbours) -> Cost:
     return replace(found, curves=curves, slack=up(found.slack + failing))
 
 
+@steady
 def calibrate(make_plan: Callable[[float], Plan], budget: Budget) -> float:
     """The smallest multiplier whose plan fits the budget.
 

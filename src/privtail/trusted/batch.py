@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.compilation import steady
 from privtail.errors import IncompatibleParts, InvalidInput, NotReleased
 from privtail.losses import AnyLoss, Loss
 from privtail.trusted import callbacks, kernels
@@ -566,6 +567,7 @@ class Batch:
 
         rooms, map_ = threading.local(), curator.map
 
+        @steady
         def one(share: _Share) -> Integers:
             window, ids = share
             copied, turned = rooms.__dict__.setdefault("rooms", (Room(), Room()))

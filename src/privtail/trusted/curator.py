@@ -193,6 +193,8 @@ class Curator:
                 f"The plan costs epsilon = {epsilon:.6g} at delta = {self.budget.delta:g}, but the "
                 f"budget is {self.budget.epsilon:g}. Calibrate the plan, or raise the budget."
             )
+        if self.noise == "simulated" and isinstance(self._ledger, Ledger):
+            self._ledger.refuse_simulated(self.label)
         with self._lock:
             if self._plan is not None:
                 raise NotPlanned("This curator already runs a plan; compose() the plans into one.")

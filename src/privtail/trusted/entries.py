@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -45,6 +45,25 @@ class Terms:
                 "For example epsilon=1.0, delta=1e-6; composition='basic' takes all.",
                 cli="For example --epsilon 1 --delta 1e-6; --composition basic takes all.",
             )
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any]) -> Terms:
+        """The terms of a new ledger; a finite epsilon needs a delta, be it 0.
+
+        Raises
+        ------
+        InvalidInput
+            If a number is missing or cannot be used.
+        """
+        terms = cls(**asked)
+        if "delta" not in asked and math.isfinite(terms.epsilon):
+            raise InvalidInput(
+                "Say how much delta may be spent in all, since most fits need some and a budget "
+                "cannot be changed:",
+                f"epsilon={terms.epsilon:g}, delta=1e-5; with delta=0 for pure epsilon-DP alone.",
+                cli=f"--epsilon {terms.epsilon:g} --delta 1e-5",
+            )
+        return terms
 
     @functools.cached_property
     def limits(self) -> tuple[Amount, Amount]:

@@ -93,11 +93,14 @@ class File:
     def begin(self, asked: dict[str, Any]) -> Terms:
         """Read the header, or write it if there is none; refuse other terms than the file's."""
         wanted = Terms(**asked) if "epsilon" in asked else None
+        if wanted and not self._path.exists():
+            Terms.of(asked)
         with self._locked(write=wanted is not None, create=wanted is not None) as fd:
             data = self._ended(fd, write=wanted is not None)
             if _is_torn_header(data):
                 if wanted is None:
                     raise InvalidInput(f"{self._path} is empty. {_how_to_start(self._path)}")
+                Terms.of(asked)
                 os.ftruncate(fd, 0)
                 self._write(fd, _header(wanted)[0])
                 _sync_directory(self._path.parent)

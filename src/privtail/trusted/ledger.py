@@ -77,7 +77,8 @@ class Ledger:
     ----------
     path : file of the ledger; None keeps it in the memory of this process. An existing file brings
         its own budget: give the path alone, or the same numbers again.
-    epsilon, delta : the total that may be spent (delta is 0 if not given).
+    epsilon, delta : the total that may be spent. A new ledger of a finite epsilon needs both;
+        delta=0 admits pure epsilon-DP alone.
     neighbours : the relation that all plans are stated for; ``"replace_one"`` if not given.
     composition : ``"basic"`` (if not given) takes every plan; ``"zcdp"`` and ``"gdp"`` admit many
         more small ones, of those that have a rho, or are Gaussian only.
@@ -123,7 +124,7 @@ class Ledger:
         else:
             self.path = None
             self._pages = Memory()
-            self.terms = Terms(**asked)  # type: ignore[arg-type]
+            self.terms = Terms.of(asked)
 
     def reserve(
         self,
@@ -188,6 +189,22 @@ class Ledger:
             entry = replace(entry, number=len(entries) + 1)
             append(entry)
         return Reservation(entry.number, label, entry.epsilon, entry.delta)
+
+    def refuse_simulated(self, label: str) -> None:
+        """Refuse simulated noise, unless nothing is promised.
+
+        Raises
+        ------
+        InvalidInput
+            If the ledger promises a finite epsilon.
+        """
+        if math.isfinite(self.terms.epsilon):
+            raise InvalidInput(
+                f"{label} asks for simulated noise, which protects nobody, and this ledger "
+                f"promises epsilon={self.terms.epsilon!r}. Nothing was read from the records.",
+                "Use noise='exact'; for an experiment leave the ledger out: ledger=None.",
+                cli="Leave --noise out; for an experiment leave --ledger out.",
+            )
 
     def entries(self) -> tuple[Entry, ...]:
         """Everything that was reserved, oldest first."""

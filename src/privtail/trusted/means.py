@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import comb, ndtr
 
+from privtail.compilation import steady
 from privtail.errors import InvalidInput
 from privtail.trusted.kernels import CATONI, CLAMP, FRACTION_DEGREE, TRUNCATE
 from privtail.trusted.sensitive import Norms
@@ -241,6 +242,7 @@ def catoni_bound(smoothing: float) -> float:
     return 2 * math.sqrt(2) / 3 * float(2 * ndtr(math.sqrt(smoothing)) - 1)
 
 
+@steady
 def catoni_influence(a: NDArray[np.float64], smoothing: float) -> NDArray[np.float64]:
     """E phi(a (1 + eta)), eta ~ N(0, 1/smoothing), in a numerically safe form; shape of ``a``.
 

@@ -23,6 +23,9 @@ BITS = 28
 ROUNDING = 2.0**-30
 """Taken off the smoothness, and added to S, for what floating point can do to S."""
 
+LARGEST = 0.9
+"""Smoothness that is suggested at most: the proof needs less than 1."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SampleAndAggregate:
@@ -144,8 +147,8 @@ class SampleAndAggregate:
 
 
 def suggested_smoothness(epsilon: float, delta: float, size: int) -> float:
-    """The paper's beta = epsilon/(4 (d + log(2/delta)))."""
-    return epsilon / (4 * (size + math.log(2 / delta)))
+    """The paper's beta = epsilon/(4 (d + log(2/delta))), and `LARGEST` for a large epsilon."""
+    return min(LARGEST, epsilon / (4 * (size + math.log(2 / delta))))
 
 
 def blocks_needed(size: int, smoothness: float) -> int:

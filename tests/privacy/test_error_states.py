@@ -1,0 +1,74 @@
+"""What a caller has set for NumPy's floating-point errors ends no fit, and changes none."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privtail.algorithms.names import NAMES
+from privtail.compilation import steady
+from privtail.errors import AccuracyWarning, PrivacyWarning
+from privtail.linear_model import MODELS, DPLinearRegression, DPMean, DPScaler
+from privtail.mean import private_mean
+
+OPTIONS: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "noise": "simulated", "random_state": 0}
+SPARSE = {"sparse": {"sparsity": 2}, "sparse-logistic": {"sparsity": 2}}
+
+
+@pytest.fixture(scope="module")
+def odd() -> tuple[Any, Any]:
+    """Rows that overflow, underflow, or hold no number."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(2, size=(2_000, 3))
+    X[:4] = np.array([1e308, np.nan, 0.0, 1e-320])[:, None]
+    with np.errstate(all="ignore"):
+        return X, X @ [1.0, -2.0, 0.5] + rng.normal(size=len(X))
+
+
+def fits(X: Any, y: Any) -> dict[str, Any]:
+    """Everything that fits, as functions that return numbers."""
+    labels, counts = (y > 0) * 1.0, np.nan_to_num(np.clip(np.abs(y), 0, 9)).round()
+
+    def of(name: str) -> Any:
+        more = {"classes": [0.0, 1.0]} if "logistic" in name else {}
+        model = MODELS[name](**OPTIONS, **more, **SPARSE.get(name, {}))
+        target = labels if "logistic" in name else counts if name == "poisson" else y
+        return lambda: model.fit(X, target).coef_
+
+    def by(name: str) -> Any:
+        return lambda: DPLinearRegression(algorithm=name, **OPTIONS).fit(X, y).coef_
+
+    return (
+        {name: of(name) for name in MODELS}
+        | {name: by(name) for name in NAMES}
+        | {
+            "mean": lambda: np.asarray(private_mean(X, **OPTIONS)),
+            "DPMean": lambda: DPMean(**OPTIONS).fit(X).mean_,
+            "DPScaler": lambda: DPScaler(**OPTIONS).fit(X).scale_,
+        }
+    )
+
+
+@pytest.mark.parametrize("name", [*MODELS, *NAMES, "mean", "DPMean", "DPScaler"])
+def test_no_error_state_of_numpy_ends_a_fit(name: str, odd: Any) -> None:
+    """`np.seterr(all="raise")` ended fits at an underflow, some of which depend on a record."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        warnings.simplefilter("ignore", AccuracyWarning)
+        usual = fits(*odd)[name]()
+        with np.errstate(all="raise"):
+            strict = fits(*odd)[name]()
+    assert np.array_equal(usual, strict)
+
+
+def test_an_unsteady_function_is_caught() -> None:
+    def underflow() -> Any:
+        return np.exp(np.array([-1e6]))
+
+    with np.errstate(all="raise"):
+        with pytest.raises(FloatingPointError):
+            underflow()
+        assert steady(underflow)() == 0
