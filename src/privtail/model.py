@@ -377,11 +377,16 @@ def require_writable(path: Path, *, overwrite: bool) -> None:
     InvalidInput
         If the file exists (without ``overwrite``), or its folder is missing or read-only.
     """
-    folder = path.parent
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder. Give the name of a file.")
     if path.exists() and not overwrite:
         raise InvalidInput(f"{path} exists already. Choose another name, or add --force.")
+    target = path.resolve()
+    if _is_device(target):
+        if not os.access(target, os.W_OK):
+            raise InvalidInput(f"No permission to write to {path}.")
+        return
+    folder = target.parent if path.is_symlink() else path.parent
     if not folder.is_dir():
         raise InvalidInput(
             f"The folder {folder} does not exist. Make it first: "
@@ -393,16 +398,30 @@ def require_writable(path: Path, *, overwrite: bool) -> None:
 
 @contextlib.contextmanager
 def written_whole(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
-    """A file that appears under its name when it is complete, or not at all."""
+    """A file that appears under its name when it is complete, or not at all.
+
+    A link stays, and what it leads to is replaced. What is no regular file, such as ``/dev/null``
+    or a pipe, is written to as it is.
+    """
     require_writable(path, overwrite=overwrite)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    target = path.resolve()
+    device = _is_device(target)
+    draft = target if device else target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with draft.open("xb") as file:
+        with draft.open("wb" if device else "xb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+            if not device:
+                os.fsync(file.fileno())
+        if not device:
+            draft.replace(target)
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from None
     finally:
-        draft.unlink(missing_ok=True)
+        if not device:
+            draft.unlink(missing_ok=True)
+
+
+def _is_device(target: Path) -> bool:
+    """Whether something is there that is neither a regular file nor a folder."""
+    return target.exists() and not target.is_file()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from typing import TextIO
 
 
 def main() -> None:
@@ -24,4 +26,15 @@ def main() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")  # a terminal without ε shows ?, and does not fail
-    application(prog_name="privtail")
+    try:
+        application(prog_name="privtail")
+    finally:
+        _let_go(sys.stdout)
+
+
+def _let_go(stream: TextIO) -> None:
+    """Write what is left; where that fails, which was said, the interpreter need not try again."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import ParamSpec
 
 import typer
@@ -27,6 +29,30 @@ def show(text: str) -> None:
 def say(text: str) -> None:
     """Print what is not a result: plans, progress, errors."""
     typer.echo(text, err=True)
+
+
+def show_bought(text: str, name: str) -> None:
+    """Print what a budget was spent on; if standard output fails, into a new file: say where."""
+    try:
+        show(text)
+    except OSError:
+        say(f"Standard output failed. What the budget bought is {_kept(text, name)}")
+
+
+def _kept(text: str, name: str) -> str:
+    """Where the text is: a new file here or in the folder for temporary ones, else below."""
+    for folder in (Path.cwd(), Path(tempfile.gettempdir())):
+        with (
+            suppress(OSError),
+            tempfile.NamedTemporaryFile(
+                "w", dir=folder, prefix=f"privtail-{name}-", suffix=".txt", delete=False,
+                encoding="utf-8",
+            ) as file,
+        ):  # fmt: skip
+            file.write(text + "\n")
+            file.flush()
+            return f"in {file.name}"
+    return f"this:\n{text}"
 
 
 @contextmanager
@@ -103,8 +129,15 @@ def reporting(verb: Callable[_Options, None]) -> Callable[_Options, None]:
                 "Interrupted. No file was left half-written; a ledger keeps what was charged to it."
             )
             raise typer.Exit(130) from None
-        except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+        except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
+        except OSError as error:
+            if os.environ.get("PRIVTAIL_DEBUG"):
+                raise
+            # stderr may be closed too
+            with suppress(OSError):
+                say(f"Error. {_place(error)}: {error.strerror or 'it failed'}.")
+            raise typer.Exit(2) from None
         except Exception as error:
             if os.environ.get("PRIVTAIL_DEBUG"):
                 raise
@@ -116,3 +149,10 @@ def reporting(verb: Callable[_Options, None]) -> Callable[_Options, None]:
             raise typer.Exit(2) from None
 
     return run
+
+
+def _place(error: OSError) -> str:
+    """What could not be read or written, as far as it is known."""
+    if error.filename is not None:
+        return str(error.filename)
+    return "Standard output" if isinstance(error, BrokenPipeError) else "Reading or writing"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privtail.cli.console import counting, say, show, working
+from privtail.cli.console import counting, say, show_bought, working
 from privtail.cli.models import Choice
 from privtail.cli.options import Chance, Data, Output, Persons, Promise, Written, promised
 from privtail.cli.schema import Declared
@@ -94,10 +94,11 @@ def fit(
 
     fitted = Model.of(estimator, target=task.target, columns=task.columns)
     _save(fitted, out, overwrite=output.force)
-    show(str(fitted.statement))
+    say(f"wrote {out}\n")
+    bought = str(fitted.statement)
     if choice.count_invalid:
-        show(f"\n{estimator.n_invalid_:,} ± {_noise(plan):.2g} rows counted as zero")
-    say(f"\nwrote {out}")
+        bought += f"\n\n{estimator.n_invalid_:,} ± {_noise(plan):.2g} rows counted as zero"
+    show_bought(bought, "statement")
     if plot is not None:
         draw_fit(plot, estimator, fitted, overwrite=output.force)
         say(f"wrote {plot}")
@@ -109,7 +110,7 @@ def _save(fitted: Model, out: Path, *, overwrite: bool) -> None:
         fitted.save(out, overwrite=overwrite)
     except InvalidInput:
         say("The budget is spent and the file failed, so the model follows on standard output.")
-        show(fitted.to_text())
+        show_bought(fitted.to_text(), "model")
         raise
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from privtail.cli.console import counting, say, show, working
+from privtail.cli.console import counting, say, show_bought, working
 from privtail.cli.options import (
     Chance,
     Data,
@@ -97,10 +97,12 @@ def mean(
         name: {"mean": float(value), "noise_std": float(std), "reliable": bool(reliable)}
         for name, value, std, reliable in facts
     }
+    lines = []
     for name, one in means.items():
         doubt = "" if one["reliable"] else "  (not reliable: its scale is below the noise)"
-        show(f"{name} = {one['mean']:.6g} ± {one['noise_std']:.2g}{doubt}")
-    show(f"± is one standard deviation of the privacy noise\n\n{estimate.privacy_}")
+        lines.append(f"{name} = {one['mean']:.6g} ± {one['noise_std']:.2g}{doubt}")
+    lines.append(f"± is one standard deviation of the privacy noise\n\n{estimate.privacy_}")
+    show_bought("\n".join(lines), "mean")
     if out is not None:
         _save(means, estimate.privacy_, out, overwrite=output.force)
         say(f"\nwrote {out}")

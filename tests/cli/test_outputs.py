@@ -1,0 +1,114 @@
+"""Where results go: what is there is written through, and what was paid for is not lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import privtail
+from privtail.errors import InvalidInput
+from privtail.model import written_whole
+
+FIT = ("fit", "claims.csv", "--target", "cost", "--model", "linear", "--drop", "job", "--drop",
+       "note", "--drop", "late", "--epsilon", 1, "--noise", "simulated", "--seed", 0)  # fmt: skip
+MEAN = ("mean", "claims.csv", "--column", "days", "--epsilon", 1, "--noise", "simulated")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(privtail.__file__).parents[1])}
+
+
+def process(*words, **options):
+    """The command in a process of its own, with its own standard output."""
+    return subprocess.run(
+        [sys.executable, "-m", "privtail.cli", *map(str, words)],
+        env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, check=False, **options,
+    )  # fmt: skip
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path):
+    kept, link = tmp_path / "inside" / "model.json", tmp_path / "link.json"
+    kept.parent.mkdir()
+    kept.write_text("old")
+    link.symlink_to(kept)
+    with pytest.raises(InvalidInput, match="exists already"), written_whole(link, overwrite=False):
+        pass
+    with written_whole(link, overwrite=True) as file:
+        file.write(b"new")
+    assert link.is_symlink()
+    assert kept.read_text() == "new"
+    dangling = tmp_path / "dangling.json"
+    dangling.symlink_to(tmp_path / "inside" / "later.json")
+    with written_whole(dangling, overwrite=False) as file:
+        file.write(b"new")
+    assert (tmp_path / "inside" / "later.json").read_text() == "new"
+    assert sorted(p.name for p in kept.parent.iterdir()) == ["later.json", "model.json"]
+
+
+def test_what_is_no_regular_file_is_written_to(tmp_path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    with written_whole(pipe, overwrite=True) as file:
+        file.write(b"whole")
+    reader.join()
+    assert read == ["whole"]
+    assert pipe.is_fifo()
+    (tmp_path / "null").symlink_to("/dev/null")
+    with written_whole(tmp_path / "null", overwrite=True) as file:
+        file.write(b"whole")
+    assert Path("/dev/null").is_char_device()
+    assert (tmp_path / "null").is_symlink()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["null", "pipe"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_loses_nothing_that_was_paid_for(shell, table):
+    with Path("/dev/full").open("w") as full:
+        found = process(*MEAN, stdout=full)
+        assert found.returncode == 0
+        (path,) = shell.folder.glob("privtail-mean-*.txt")
+        assert f"What the budget bought is in {path}" in found.stderr
+        assert path.read_text().startswith("days = ")
+        found = process(*FIT, stdout=full, cwd=shell.folder)
+        assert found.returncode == 0
+        assert json.loads(Path("model.json").read_text())["coef"]
+        assert "wrote model.json" in found.stderr
+        found = process("predict", "model.json", "claims.csv", stdout=full)
+    assert found.returncode == 2
+    assert found.stderr.splitlines()[-1].endswith("No space left on device.")
+    assert "report" not in found.stderr
+    found = process(*FIT, "--out", "/dev/full", "--force", stdout=subprocess.PIPE)
+    assert found.returncode == 2
+    assert json.loads(found.stdout)["coef"]
+    assert found.stderr.splitlines()[-1] == (
+        "Error. /dev/full cannot be written: No space left on device."
+    )
+
+
+def test_a_closed_pipe_is_said(shell, table):
+    for words in (MEAN, FIT):
+        reading, writing = os.pipe()
+        os.close(reading)
+        found = process(*words, stdout=writing)
+        os.close(writing)
+        assert found.returncode == 0
+        assert "What the budget bought is in" in found.stderr
+    reading, writing = os.pipe()
+    os.close(reading)
+    found = process("predict", "model.json", "claims.csv", stdout=writing)
+    os.close(writing)
+    assert found.returncode == 2
+    assert found.stderr == "Error. Standard output: Broken pipe.\n"
+
+
+def test_a_folder_that_cannot_be_looked_into(shell, table, monkeypatch):
+    def closed(path, **_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", closed)
+    assert shell.refused(*FIT) == "Error. model.json: Permission denied."
