@@ -220,7 +220,7 @@ def lasso_default(task: Task, options: dict[str, Any]) -> DPLasso:
 
 def logistic_default(task: Task, options: dict[str, Any]) -> DPLogisticRegression:
     """The default of privtail for labels; it has a ridge penalty."""
-    return DPLogisticRegression(classes=[0.0, 1.0], **options)
+    return DPLogisticRegression(C=1.0, classes=[0.0, 1.0], **options)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -390,7 +390,7 @@ class _Mean:
         std = np.hypot(std, (value - centres) * part_std / part)
         counted = max(1, round(part * n))
         notes = self.doubts(multiplier, curator.problem, reliable, zeros)
-        notes += fewer(counted, n, OF_THESE)
+        notes += fewer(part, part_std, n, OF_THESE)
         known = reliable & (self.blocks == 1) & (curator.problem.max_rows == 1)
         sampling = np.where(known, deviations / math.sqrt(counted), math.nan)
         return MeanEstimate(value, std, sampling, reliable, state(curator, notes))

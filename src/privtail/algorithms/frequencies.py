@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.algorithms.comparison import no_finer
+from privtail.algorithms.histogram import part_that_counts
 from privtail.losses import Loss, MultinomialLoss, WeightedLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
@@ -39,11 +40,16 @@ class Frequencies:
         """One histogram."""
         return (Round(stage="label counts", events=(self._event(problem),)),)
 
-    def run(self, curator: Curator) -> Doubles:
-        """(labels,) positive counts: what noise may hide counts for as much."""
+    def run(self, curator: Curator) -> tuple[Doubles, tuple[float, float]]:
+        """(labels,) positive counts, and the `part_that_counts` of the rows.
+
+        What noise may hide counts for as much.
+        """
         edges = np.arange(_labels(curator.problem) - 1) + 0.5
         counts = curator.everyone().histogram((-1,), edges).release(self.noise)
-        return np.maximum(counts, max(1.0, self._event(curator.problem).std))
+        std = self._event(curator.problem).std
+        rows = part_that_counts(counts, std, curator.problem.n)
+        return np.maximum(counts, max(1.0, std)), rows
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.histogram(1, _labels(problem) - 1))

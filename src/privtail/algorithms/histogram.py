@@ -34,11 +34,18 @@ INSIDE = 3.7
 SURELY = 3.0
 """So many deviations of its noise below n, the sum of all cells is believed to be less than n."""
 
-FEWER = (
-    "About {counted:,} of the {n:,} rows count: the others hold a number that is missing or not "
-    "finite, or are beyond max_rows, or nobody's."
+OTHERS = (
+    "the others hold a number that is missing or not finite, or are beyond max_rows, or nobody's."
 )
-"""What a statement says where that is so (`fewer`)."""
+FEWER = (
+    "About {counted:,} of the {n:,} rows count, with a standard deviation of {noise:,} for noise: "
+    + OTHERS
+)
+HIDDEN = (
+    "Noise hides how many of the {n:,} rows count, and it may be none; more than {most:,} are "
+    "unlikely: " + OTHERS
+)
+"""What a statement says where not all rows count (`fewer`)."""
 
 SPREADS = (
     ((0.25, 0.75), 1.349),
@@ -282,6 +289,17 @@ def part_that_counts(counts: Doubles, std: Doubles | float, n: int) -> tuple[flo
     return max(part, unsure, 1 / n), deviation
 
 
-def fewer(counted: int, n: int, consequence: str) -> tuple[str, ...]:
-    """What a statement says where so many of ``n`` rows count; nothing where all do."""
-    return (f"{FEWER.format(counted=counted, n=n)} {consequence}",) * (counted < n)
+def fewer(part: float, deviation: float, n: int, consequence: str) -> tuple[str, ...]:
+    """What a statement says of the `part_that_counts` of ``n`` rows; nothing where all may."""
+    if part >= 1:
+        return ()
+    noise = max(1, round(deviation * n))
+    said = FEWER.format(counted=round(part * n), n=n, noise=noise)
+    if part <= SURELY * deviation:
+        said = HIDDEN.format(n=n, most=math.ceil(2 * SURELY * deviation * n))
+    return (f"{said} {consequence}",)
+
+
+def most_are_lost(part: float, deviation: float) -> bool:
+    """Whether less than half of the rows count as far as noise shows, or likely nearly none."""
+    return part < max(0.5, SURELY * deviation)

@@ -31,6 +31,8 @@ class Result:
     threshold : from where the released model's Huber loss was linear, in units of the target; None
         where it was not chosen.
     notes : sentences for the statement about what was found.
+    rows : part of the n rows that counts, with the deviation of its noise; 1 and 0 unless it is
+        surely less (`part_that_counts`).
     """
 
     w: Doubles
@@ -40,6 +42,7 @@ class Result:
     highest: float = math.inf
     noise: Doubles | None = None
     notes: tuple[str, ...] = ()
+    rows: tuple[float, float] = (1.0, 0.0)
     scales: Doubles | None = None
     threshold: float | None = None
 

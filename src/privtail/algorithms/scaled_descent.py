@@ -17,7 +17,6 @@ from privtail.algorithms.confidence import Confidence
 from privtail.algorithms.constant import MOVES, Constant, settled
 from privtail.algorithms.frequencies import Frequencies, of_labels, rarity, sharpest
 from privtail.algorithms.harm import FAR, Harm
-from privtail.algorithms.histogram import fewer
 from privtail.algorithms.level import STEEPEST, Level, kinked
 from privtail.algorithms.metric import SHORT, Metric
 from privtail.algorithms.quantile_scales import RARE, QuantileScales
@@ -75,11 +74,6 @@ LARGEST_HARM = 0.05
 
 SHARP = 20
 """A mean of the target with noise n over this is good enough for a constant."""
-
-FILL = (
-    "The model is that of the rows that count: fill in what is missing, or leave out columns of "
-    "which much is. A label that was not declared does not count either."
-)
 
 MANY_ENOUGH = 10
 """With fewer features than these a comparison with a constant of numbers is dearer.
@@ -217,9 +211,9 @@ class ScaledDescent:
         if self._alone(multiplier, problem):
             return self._constant.run(curator, loss, self._whole(multiplier, problem), start)
         found = self._looks.run(curator, self._scales(multiplier, problem))  # 1
-        constant, rare = None, 1.0
+        constant, rare, rows = None, 1.0, None
         if self._labels:
-            often = self._frequencies(multiplier, problem).run(curator)
+            often, rows = self._frequencies(multiplier, problem).run(curator)
             constant, rare = of_labels(often, loss, problem), rarity(often)
         standard = self._standard(curator, loss, found, multiplier, constant)
         given, loss = loss, standard.loss(loss)
@@ -288,12 +282,12 @@ class ScaledDescent:
         nearer = standard.seen and not (standard.resolved or standard.blank)
         constant = without_slopes(w, problem) if nearer else constant
         stated = standard.stated(noise, selected=self.sparsity is not None)
-        missing = fewer(round(sizes.part * problem.n), problem.n, FILL)
         return Result(
             standard.raw(constant if doubts else believed * w, problem), self.steps, multiplier,
             unit=standard.unit, scales=standard.scales,
             noise=np.zeros(problem.d) if doubts else stated,
-            notes=(*(doubts or unproven(verdict, believed)), *missing),
+            notes=doubts or unproven(verdict, believed),
+            rows=rows or (sizes.part, sizes.deviation),
             threshold=loss.threshold if isinstance(loss, HuberLoss) else None,
         )  # fmt: skip
 

@@ -205,9 +205,9 @@ class ShortDescent:
             moved = level.run(curator, loss, constant, WIDE * unit, doubt=UNSURE)
             constant = moved if standard.seen else constant
 
-        raw = start
+        raw, rows = start, (1.0, 0.0)
         if self._labels:
-            counts = self._frequencies(multiplier, problem).run(curator)
+            counts, rows = self._frequencies(multiplier, problem).run(curator)
             constant = of_labels(counts, loss, problem)
             raw = standard.raw(constant, problem) if start is None else start
         reach, width, chosen = 0.0, unit, np.zeros(0, dtype=np.intp)
@@ -246,7 +246,7 @@ class ShortDescent:
         return Result(
             standard.raw(constant if doubts else believed * w, problem), self.steps, multiplier,
             unit=unit, scales=standard.scales, noise=np.zeros(problem.d) if doubts else stated,
-            notes=doubts or unproven(verdict, believed),
+            notes=doubts or unproven(verdict, believed), rows=rows,
         )  # fmt: skip
 
     def _centred(self, curator: Curator, found: Scales, multiplier: float) -> Scales:

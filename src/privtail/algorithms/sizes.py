@@ -39,10 +39,12 @@ class Sizes:
     ----------
     counts : (len(EDGES) + 1,), 0 where noise hides them.
     part : of the n rows, that counts; 1 unless it is surely less.
+    deviation : of the noise in ``part``; 0 where that is 1.
     """
 
     counts: Doubles
     part: float = 1.0
+    deviation: float = 0.0
 
     @classmethod
     def plan(cls, noise: GaussianNoise, problem: Problem) -> Plan:
@@ -55,8 +57,8 @@ class Sizes:
         plain = loss.loss if isinstance(loss, WeightedLoss) else loss
         counts = curator.everyone().derivative_norms(plain, w, EDGES).release(noise)
         std, n = _event(noise, curator.problem).std, curator.problem.n
-        part, _ = part_that_counts(counts, std, n)
-        return cls(Histogram(counts, CELLS, std).above_noise(n), part)
+        part, deviation = part_that_counts(counts, std, n)
+        return cls(Histogram(counts, CELLS, std).above_noise(n), part, deviation)
 
     @property
     def parts(self) -> Doubles:

@@ -256,7 +256,8 @@ class Standardized:
         compared = _priced(multiplier, plan, self.comparison_share)
         constant = begin if self.targets == "real" else without_slopes(result.w, problem)
         if self._labels:
-            counts = self._frequencies(compared, problem).run(curator)
+            counts, rows = self._frequencies(compared, problem).run(curator)
+            result = replace(result, rows=rows)
             constant = of_labels(counts, loss, problem)
         verdict = Comparison(targets=self.targets).run(
             curator, loss, result.w, constant, standard.unit, compared

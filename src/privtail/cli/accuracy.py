@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import track
 
 from privtail.cli.picture import BLUE, EPSILONS, GREY, ORANGE
-from privtail.errors import PrivacyWarning
+from privtail.errors import AccuracyWarning, PrivacyWarning
 from privtail.model import Model, load
 from privtail.trusted.tables import TableFile
 
@@ -96,6 +96,7 @@ class Comparison:
             )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PrivacyWarning)  # the curve shows the noise itself
+                warnings.simplefilter("ignore", AccuracyWarning)
                 estimator.fit(*self.train)
             scores[epsilon].append(float(estimator.score(*self.test)))
         self.curve = {

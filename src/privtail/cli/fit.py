@@ -14,7 +14,7 @@ from privtail.cli.console import counting, say, show_bought, working
 from privtail.cli.models import Choice
 from privtail.cli.options import Chance, Data, Output, Persons, Promise, Written, promised
 from privtail.cli.schema import Declared
-from privtail.errors import InvalidInput, PrivacyWarning
+from privtail.errors import AccuracyWarning, InvalidInput, PrivacyWarning
 
 if TYPE_CHECKING:
     from privtail.model import Model
@@ -90,6 +90,7 @@ def fit(
     say(f"{task}\n{promised(budget, chance.noise)}\n{plan}\n{task.reading(plan)}")
     with counting(f"fitting, ε = {budget.epsilon:g}"), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # the plan has said so
+        warnings.simplefilter("ignore", AccuracyWarning)  # they follow the statement
         estimator.fit(task.table, task.target, groups=persons.of(task.table).get("groups"))
 
     fitted = Model.of(estimator, target=task.target, columns=task.columns)
@@ -99,6 +100,8 @@ def fit(
     if choice.count_invalid:
         bought += f"\n\n{estimator.n_invalid_:,} ± {_noise(plan):.2g} rows counted as zero"
     show_bought(bought, "statement")
+    for text in estimator.warnings_:
+        say(f"\nWarning. {text}")
     if plot is not None:
         draw_fit(plot, estimator, fitted, overwrite=output.force)
         say(f"wrote {plot}")

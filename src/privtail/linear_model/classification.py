@@ -292,14 +292,15 @@ class DPLogisticRegression(PrivateClassifier):
     Parameters
     ----------
     C : inverse strength of the ridge penalty, as in scikit-learn: the objective is
-        |coef|^2/2 + C sum of losses. ``inf`` for none.
+        |coef|^2/2 + C sum of losses. By default ``inf``, no penalty, where scikit-learn has 1: a
+        penalty counts in your units, and would silence columns that vary little in theirs.
 
     Everything else is as in `PrivateClassifier`.
     """
 
     kind: ClassVar[str] = "logistic"
 
-    C: float = 1.0
+    C: float = math.inf
 
     def _domain(self, n: int) -> Domain:
         if math.inf == self.C:

@@ -18,18 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import DataConversionWarning
+from sklearn.metrics import d2_tweedie_score, r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.algorithms.accelerated_descent import AcceleratedDescent
 from privtail.algorithms.count_descent import CountDescent
 from privtail.algorithms.few_or_all import FewOrAll
+from privtail.algorithms.histogram import fewer, most_are_lost
 from privtail.algorithms.names import named
 from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result
 from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.compilation import steady
-from privtail.domains import Domain, Slopes, Unconstrained, require
-from privtail.errors import InvalidInput, require_whole
+from privtail.domains import Domain, Slopes, Unconstrained, of_slopes, require
+from privtail.errors import AccuracyWarning, InvalidInput, require_whole
+from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
 from privtail.losses import AnyLoss, PoissonLoss, SquaredLoss, Targets
 from privtail.mean import interval
@@ -59,7 +62,9 @@ def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
     """Decorate ``fit``: it changes its estimator when all is done, and else not at all.
 
     It runs on a copy that has the parameters and nothing that was fitted. So a refused or failed
-    fit leaves the model that was there, and a new model has nothing of the old one.
+    fit leaves the model that was there, and a new model has nothing of the old one. What the fit
+    has to warn of (``warnings_``) comes last: whoever makes errors of warnings keeps what was paid
+    for.
     """
 
     @functools.wraps(fit)
@@ -73,9 +78,18 @@ def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
             delattr(self, name)
         for name, value in fitted(fresh).items():
             setattr(self, name, value)
+        for text in getattr(self, "warnings_", ()):
+            warnings.warn(text, AccuracyWarning, stacklevel=2)
         return self
 
     return whole
+
+
+FILL = (
+    "The model is that of the rows that count: fill in what is missing, or leave out columns of "
+    "which much is. A label that was not declared does not count either: compare the spelling."
+)
+SLOPELESS = "All slopes are zero, so the model predicts a constant."
 
 
 @dataclass(eq=False, repr=False)
@@ -431,7 +445,15 @@ class PrivateLinearModel(PrivateEstimator):
         scales = np.ones(curator.problem.d) if result.scales is None else result.scales
         noise: Any = np.nan if result.noise is None else result.noise
         self.coef_noise_std_ = (0.0 if multiplier == 0 else noise) * result.unit / scales
-        self.privacy_: Statement = state(curator, (*notes, *result.notes))
+        missing = fewer(*result.rows, curator.problem.n, FILL)
+        lost = most_are_lost(*result.rows)
+        silent = () if lost else silenced(of_slopes(domain), loss, result)
+        self.privacy_: Statement = state(curator, (*notes, *result.notes, *silent, *missing))
+        self.warnings_ = (
+            *_slopeless(result, curator.problem, multiplier),
+            *silent,
+            *(missing if lost else ()),
+        )
         return result
 
     # ---------------------------------------------------------------- used
@@ -580,6 +602,21 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         """
         margins = self._margins(X)[:, 0]
         return expected_counts(margins, self.highest_) if self.link == "log" else margins
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of predictions, of counts D^2 (their Poisson deviance), as scikit-learn's scores.
+
+        It is computed from records without noise: outside the promise, unless the rows are public.
+        """
+        score = functools.partial(d2_tweedie_score, power=1) if self.link == "log" else r2_score
+        return float(score(y, self.predict(X), sample_weight=sample_weight))
+
+
+def _slopeless(result: Result, problem: Problem, multiplier: float) -> tuple[str, ...]:
+    """A warning of a private model without slopes, with the reasons in its notes."""
+    if multiplier == 0 or np.any(result.w[: problem.d]):
+        return ()
+    return (" ".join([SLOPELESS, *result.notes]),)
 
 
 _OUTSIDE = ("invalid='raise': the refusal of non-finite rows is outside the guarantee.",)

@@ -21,10 +21,11 @@ class DPPoissonRegressor(PrivateRegressor):
 
     Parameters
     ----------
-    alpha : strength of the penalty, in your units; not of the intercept.
+    alpha : strength of the penalty, in your units; not of the intercept. By default there is none,
+        where scikit-learn has 1: it would silence columns that vary little in their units.
 
-    Everything else is as in `DPLinearRegression`. The mean of the counts is bought first, and no
-    prediction exceeds the highest count that the same histogram shows.
+    Everything else is as in `DPLinearRegression`; ``score`` is D^2. The mean of the counts is
+    bought first, and no prediction exceeds the highest count that the same histogram shows.
 
     Attributes
     ----------
@@ -34,7 +35,7 @@ class DPPoissonRegressor(PrivateRegressor):
     kind: ClassVar[str] = "poisson"
     link: ClassVar[Link] = "log"
 
-    alpha: float = 1.0
+    alpha: float = 0.0
 
     _target_kind = "count"
 

@@ -30,6 +30,8 @@ class DPLinearRegression(PrivateRegressor):
         not in it. ``conf_int(level)`` makes intervals of it.
     feature_names_in_ : names, if the columns had any.
     privacy_ : the `Statement` of what was spent, on what, under which assumptions.
+    warnings_ : what a fit warned of (`privtail.errors.AccuracyWarning`): that all slopes are zero,
+        that most rows do not count, that a penalty silences features. From released numbers.
     plan_ : the `FitPlan` of the releases.
 
     Raises
@@ -66,7 +68,8 @@ class DPRidge(PrivateRegressor):
 
     Parameters
     ----------
-    alpha : strength of the penalty, in your units; not of the intercept.
+    alpha : strength of the penalty, in your units; not of the intercept. A fit warns where the
+        penalty alone silences features that vary little in their units.
 
     Everything else is as in `DPLinearRegression`.
     """
@@ -89,7 +92,8 @@ class DPLasso(PrivateRegressor):
 
     Parameters
     ----------
-    alpha : strength of the penalty, in your units; not of the intercept.
+    alpha : strength of the penalty, in your units; not of the intercept. A fit warns where the
+        penalty alone silences features that vary little in their units.
 
     Everything else is as in `DPLinearRegression`.
     """
@@ -114,7 +118,8 @@ class DPElasticNet(PrivateRegressor):
 
     Parameters
     ----------
-    alpha : strength of the penalty, in your units; not of the intercept.
+    alpha : strength of the penalty, in your units; not of the intercept. A fit warns where the
+        penalty alone silences features that vary little in their units.
     l1_ratio : part of the l1 norm in it, in [0, 1].
 
     Everything else is as in `DPLinearRegression`.

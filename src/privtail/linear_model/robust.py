@@ -26,7 +26,7 @@ class DPHuberRegressor(PrivateRegressor):
         quartiles (or further quantiles) over that of a Gaussian, bought with the budget. By default
         also in scales of the residuals of a first fit, and the lower of both counts. With an
         algorithm that you built yourself: in the units of the target.
-    alpha : strength of the penalty, in your units; not of the intercept.
+    alpha : strength of the penalty, in your units; not of the intercept. By default there is none.
 
     Everything else is as in `DPLinearRegression`.
 
@@ -38,7 +38,7 @@ class DPHuberRegressor(PrivateRegressor):
     kind: ClassVar[str] = "huber"
 
     threshold: float = 1.35
-    alpha: float = 0.0001
+    alpha: float = 0.0
 
     def _loss(self) -> AnyLoss:
         require_number("threshold", self.threshold, 0, open_end=True)
@@ -85,7 +85,8 @@ class DPQuantileRegressor(PrivateRegressor):
     Parameters
     ----------
     quantile : which quantile of y given x is modelled, in (0, 1).
-    alpha : strength of the penalty, in your units; not of the intercept.
+    alpha : strength of the penalty, in your units; not of the intercept. By default there is none,
+        where scikit-learn has 1: it would silence columns that vary little in their units.
 
     Everything else is as in `DPLinearRegression`.
     """
@@ -93,7 +94,7 @@ class DPQuantileRegressor(PrivateRegressor):
     kind: ClassVar[str] = "quantile"
 
     quantile: float = 0.5
-    alpha: float = 1.0
+    alpha: float = 0.0
 
     def _loss(self) -> AnyLoss:
         require_number("quantile", self.quantile, 0, open_end=True)

@@ -185,6 +185,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         self.trial_epsilon_ = max(p.epsilon for p in plans)
         self.privacy_: Statement = state(curator, (FOUND, *found.model.privacy_.notes))
         self.best_estimator_.privacy_ = self.privacy_
+        self.warnings_ = found.model.warnings_
         return self
 
     def _keep(self, found: Found, params: dict[str, Any], labels: Any) -> None:
@@ -282,7 +283,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         return self.best_estimator_.decision_function(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The best estimator's score, without noise: R^2, or the share of right labels."""
+        """The best estimator's score, without noise: R^2, D^2 of counts, or right labels."""
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight=sample_weight))
 

@@ -1,0 +1,154 @@
+"""Warnings of a fit come from released numbers, one for every answer that says little."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import PoissonRegressor
+
+from privtail import PrivateSearchCV
+from privtail.algorithms.histogram import fewer, most_are_lost, part_that_counts
+from privtail.errors import AccuracyWarning
+from privtail.linear_model import (
+    DPLasso,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+)
+
+SIMULATED = {"noise": "simulated", "random_state": 0}
+
+
+def told(model, X, y):
+    """The accuracy warnings of a fit."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", AccuracyWarning)
+        model.fit(X, y)
+    found = [str(w.message) for w in caught if w.category is AccuracyWarning]
+    assert found == list(model.warnings_)
+    return found
+
+
+@pytest.fixture(scope="module")
+def records():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3_000, 3))
+    return X, X @ [1.0, 2.0, 0.0] + rng.normal(size=3_000)
+
+
+def test_an_ordinary_fit_warns_of_nothing(records):
+    X, y = records
+    for model in (DPLinearRegression(**SIMULATED), DPRidge(epsilon=5.0, **SIMULATED)):
+        assert told(model, X, y) == []
+    assert told(DPLogisticRegression(classes=[False, True], **SIMULATED), X, y > 0) == []
+    assert told(DPPoissonRegressor(epsilon=5.0, **SIMULATED), X, np.round(np.exp(y / 3))) == []
+
+
+def test_all_slopes_zero_is_warned_of_with_the_reason(records):
+    X, _ = records
+    noise = np.random.default_rng(1).normal(size=len(X))
+    model = DPLinearRegression(epsilon=0.3, **SIMULATED)
+    [said] = told(model, X, noise)
+    assert not model.coef_.any()
+    assert said.startswith("All slopes are zero, so the model predicts a constant.")
+    assert model.privacy_.notes[0] in said
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 5.0])
+def test_misspelt_labels_are_warned_of(records, epsilon):
+    X, y = records
+    labels = np.where(y > 0, "yes", "no")
+    model = DPLogisticRegression(epsilon=epsilon, classes=["Yes", "No"], **SIMULATED)
+    found = [said for said in told(model, X, labels) if "rows count" in said]
+    assert len(found) == 1
+    assert "compare the spelling" in found[0]
+    assert "Noise hides how many" in found[0]
+
+
+def test_a_column_that_is_missing_everywhere_is_warned_of(records):
+    """Noise was read as rows: 1,884 of 3,000 at epsilon 1, 416 at 5, where none counted."""
+    X, y = records
+    X = X.copy()
+    X[:, 2] = np.nan
+    for seed in range(4):
+        model = DPRidge(**SIMULATED | {"random_state": seed, "epsilon": 5.0})
+        assert any("Noise hides" in said for said in told(model, X, y))
+        assert not any(re.search(r"About [\d,]+ of", note) for note in model.privacy_.notes)
+
+
+def test_many_lost_rows_are_warned_of_and_few_are_noted(records):
+    X, y = records
+    for lost, warned in ((0.83, True), (0.35, False)):
+        holes = X.copy()
+        holes[np.random.default_rng(2).random(len(X)) < lost, 1] = np.nan
+        model = DPRidge(epsilon=8.0, **SIMULATED)
+        found = [said for said in told(model, holes, y) if "rows count" in said]
+        assert bool(found) == warned
+        assert any("standard deviation" in note for note in model.privacy_.notes)
+
+
+@pytest.mark.parametrize("truth", [0.0, 0.2, 0.5, 0.95, 1.0])
+def test_a_number_of_rows_is_said_with_its_noise(truth):
+    """The truth lies within 4 deviations of what is said: a false alarm in 1 of 16,000 draws."""
+    rng, n, std = np.random.default_rng(5), 3_000, 20.0
+    for _ in range(50):
+        counts = np.array([truth * n, 0.0, 0.0]) + rng.normal(0, std, 3)
+        part, deviation = part_that_counts(counts, std, n)
+        for said in fewer(part, deviation, n, ""):
+            numbers = [int(text.replace(",", "")) for text in re.findall(r"\d[\d,]*", said)]
+            if said.startswith("About"):
+                counted, _, noise = numbers[:3]
+                assert abs(counted - truth * n) <= 4 * noise + 1
+            else:
+                assert truth * n <= numbers[1]
+        if truth == 0:
+            assert most_are_lost(part, deviation)
+        if truth >= 0.95:
+            assert not most_are_lost(part, deviation)
+
+
+def test_a_penalty_that_silences_small_units_is_said(records):
+    X, y = records
+    for model, unit in ((DPLasso(epsilon=5.0, **SIMULATED), 0.01), (DPRidge(**SIMULATED), 1e-3)):
+        found = [said for said in told(model, X * [1.0, unit, 1.0], y) if "penalty alone" in said]
+        assert len(found) == 1
+        assert "1 of 3 features" in found[0]
+        model.set_params(alpha=1e-5)
+        found = told(model, X * [1.0, unit, 1.0], y)
+        assert not any("penalty alone" in said for said in found)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-4])
+def test_defaults_have_no_penalty_that_knows_units(records, unit):
+    X, y = records
+    plain = DPLogisticRegression(epsilon=8.0, classes=[False, True], **SIMULATED)
+    there = plain.fit(X, y > 0).coef_[0]
+    small = plain.fit(X * [1.0, unit, 1.0], y > 0).coef_[0] * [1.0, unit, 1.0]
+    assert small == pytest.approx(there, abs=0.3)
+    assert abs(small[1]) > 0.5
+
+
+def test_warnings_as_errors_keep_what_was_paid_for(records):
+    X, _ = records
+    model = DPLinearRegression(epsilon=0.3, **SIMULATED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AccuracyWarning)
+        with pytest.raises(AccuracyWarning):
+            model.fit(X, np.random.default_rng(1).normal(size=len(X)))
+    assert model.predict(X).shape == (len(X),)
+
+
+def test_the_score_of_counts_is_that_of_scikit_learn(records):
+    X, y = records
+    counts = np.round(np.exp(y / 3))
+    model = DPPoissonRegressor(epsilon=1e6, **SIMULATED).fit(X, counts)
+    twin = PoissonRegressor(alpha=0.0).fit(X, counts)
+    twin.coef_, twin.intercept_ = model.coef_, model.intercept_
+    assert model.score(X, counts) == pytest.approx(twin.score(X, counts), abs=0.01)
+    search = PrivateSearchCV(DPPoissonRegressor(), {"alpha": [0.0]}, trials=1, **SIMULATED)
+    search.fit(X, counts)
+    assert search.score(X, counts) == search.best_estimator_.score(X, counts)
