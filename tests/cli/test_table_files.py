@@ -240,3 +240,79 @@ def test_categories_of_one_column_add_up(shell):
     assert column == {"name": "job", "categories": ["a", "b", "c"]}
     fit = (*fit, "--out", "other.json")
     assert "twice" in shell.refused(*fit, "--categories", "job=a,b", "--categories", "job=b")
+
+
+def test_numbers_are_refused_for_a_column_of_text(shell):
+    """No row would match: the types of columns are public, but for those of a CSV."""
+    x = np.arange(400.0)
+    text, truth = np.where(x > 200, "yes", "no").tolist(), (x > 200).tolist()
+    data = pa.table({"x": x, "y": text, "b": truth, "k": (x % 3).astype(int)})
+    pq.write_table(data, "t.parquet")
+    pq.write_table(data.set_column(3, "k", pa.array((x % 3).astype(int).astype(str))), "s.parquet")
+    fit = ("fit", "t.parquet", "--epsilon", 1, "--model", "logistic", "--target")
+    assert "'y' holds text" in shell.refused(*fit, "y", "--classes", "0,1")
+    assert "'b' holds true and false" in shell.refused(*fit, "b", "--classes", "no,yes",
+                                                       "--categories", "y=no,yes")  # fmt: skip
+    assert "'y' holds text" in shell.refused(*fit, "b", "--classes", "0,1", "--categories",
+                                             "y=0,1")  # fmt: skip
+    assert "'k' holds numbers" in shell.refused(*fit, "b", "--classes", "0,1", "--categories",
+                                                "k=a,b", "--categories", "y=no")  # fmt: skip
+    linear = ("--target", "x", "--model", "linear", *QUICK, "--drop", "y", "--drop", "b")
+    shell("fit", "t.parquet", *linear, "--categories", "k=0,1")
+    assert "'k' holds text" in shell.refused("predict", "model.json", "s.parquet")
+    typed = TableFile("s.parquet").typed("k", ["0", "1"])
+    assert typed == ("0", "1")
+    assert TableFile("t.parquet").typed("b", [0, 1]) == (0, 1)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_an_index_of_pandas_is_no_feature(shell, kind):
+    pandas = pytest.importorskip("pandas")
+    index = pandas.Index(np.arange(300), name="id")
+    frame = pandas.DataFrame({"x": np.arange(300.0), "y": np.arange(300.0)}, index=index)
+    for made, name in ((frame, "id"), (frame.rename_axis(None)[::-1], "__index_level_0__")):
+        if kind == "parquet":
+            made.to_parquet("t.parquet")
+        else:
+            table = pa.Table.from_pandas(made)
+            with pa.ipc.new_file("t.arrow", table.schema) as writer:
+                writer.write_table(table)
+        file = TableFile(f"t.{kind}")
+        assert file.features("y") == ("x",)
+        assert set(TableFile(f"t.{kind}", numeric=[name]).features("y")) == {"x", name}
+        assert set(TableFile(f"t.{kind}", categories={name: [1]}).features("y")) == {"x", name}
+        assert file.features(name) == ("x", "y")
+        shell("mean", f"t.{kind}", "--column", name, *QUICK)
+        plan = shell("plan", f"t.{kind}", "--target", "y", "--model", "linear", "--epsilon", 1)
+        assert f"(not {name!r}, an index of pandas)" in plan.stdout
+
+
+@pytest.mark.parametrize(
+    ("column", "mend"),
+    [
+        (pa.array([1] * 9, pa.date32()), "the days since a date"),
+        (pa.array([1] * 9, pa.timestamp("ms")), "the days since a date"),
+        (pa.array([1] * 9, pa.duration("s")), "of seconds"),
+        (pa.array([1] * 9, pa.time32("s")), "of seconds"),
+    ],
+    ids=lambda value: str(getattr(value, "type", "")),
+)
+def test_times_are_to_be_turned_into_numbers(shell, column, mend):
+    pq.write_table(pa.table({"x": np.arange(9.0), "t": column}), "t.parquet")
+    fit = ("fit", "t.parquet", "--model", "linear", "--epsilon", 1, "--target")
+    for error in (shell.refused(*fit, "x"), shell.refused(*fit, "t")):
+        assert "Column 't' of t.parquet" in error
+        assert mend in error
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(12, 2), pa.decimal256(50, 2)])
+def test_decimals_are_numbers(shell, kind):
+    cells = [None, *(Decimal(i) / 4 for i in range(300))]
+    pq.write_table(pa.table({"x": pa.array(cells, kind), "y": pa.array(cells, kind)}), "t.parquet")
+    pq.write_table(
+        pa.table({"x": pa.array(cells, kind).cast("f8"), "y": pa.array(cells, kind).cast("f8")}),
+        "f.parquet",
+    )
+    for name in "tf":
+        shell("fit", f"{name}.parquet", "--target", "y", "--model", "linear", *QUICK, "--out", name)
+    assert json.loads(Path("t").read_text())["coef"] == json.loads(Path("f").read_text())["coef"]

@@ -114,7 +114,9 @@ def _opened(
     """The file with these columns alone, which hold numbers; raises InvalidInput."""
     from privtail.trusted.tables import TableFile
 
-    others = [name for name in TableFile(data, dialect=dialect).names if name not in columns]
+    opened = TableFile(data, dialect=dialect)
+    others = [name for name in opened.names if name not in columns]
+    numeric = [*numeric, *(name for name in opened.index if name in columns)]
     table = TableFile(data, numeric=numeric, drop=others, dialect=dialect)
     table.require(columns, "to take the mean of")
     for name in columns:

@@ -176,8 +176,10 @@ def _named(text: str) -> tuple[str, tuple[Label, ...]]:
 
 
 def _split(text: str, option: str) -> tuple[Label, ...]:
-    """Values between commas; quotes protect a comma."""
+    """Values between commas; quotes protect a comma. They are numbers if all look so."""
+    from privtail.trusted.tables import numbers_of
+
     values = tuple(value.strip() for value in next(csv.reader([text], skipinitialspace=True), []))
     if not values or "" in values:
         raise InvalidInput(f"{option} needs values between commas, like a,b,c.")
-    return values
+    return numbers_of(values)

@@ -126,6 +126,10 @@ class Task:
     def __str__(self) -> str:
         columns, features = counted(len(self.columns), "column"), counted(self.sizes[0], "feature")
         rows = counted(self.table.n, "row")
+        known = {self.target, *(column.name for column in self.columns)}
+        left_out = [repr(name) for name in self.table.index if name not in known]
+        if left_out:
+            columns += f" (not {', '.join(left_out)}, an index of pandas)"
         return f"{self.table.path}: {rows}, {columns}, {features}; {self.model} of {self.target!r}"
 
 

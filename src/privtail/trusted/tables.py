@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
 from privtail.trusted.records.arrays import is_column, require_typed
-from privtail.trusted.records.files import Label, TableFile, typed_labels, whole
+from privtail.trusted.records.files import (
+    Label,
+    TableFile,
+    numbers_of,
+    typed_labels,
+    whole,
+)
 from privtail.trusted.records.headers import PLAIN, Dialect
 from privtail.trusted.records.tables import Table, require_categories
 from privtail.trusted.records.targets import canonical_label
@@ -33,6 +39,7 @@ __all__ = [
     "column_blocks",
     "feature_blocks",
     "is_column",
+    "numbers_of",
     "open_table",
     "person_ids",
     "require_categories",
@@ -65,7 +72,7 @@ def open_table(
     path : the file; nobody may write to it during a fit. A CSV has a header.
     categories : column -> its declared categories, one-hot encoded.
     numeric : columns of numbers by declaration; what is none in them drops its row.
-    drop : columns to leave out.
+    drop : columns to leave out. An index of pandas is left out unless it is declared.
     scratch : a folder for a private copy that is decoded once, for many passes.
     decimal, thousands : marks in numbers that are written as text, such as ``,`` and ``.`` for
         1.234,5.

@@ -14,6 +14,7 @@ error quotes a cell.
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 from collections import Counter
@@ -69,7 +70,9 @@ class TableFile:
     Parameters
     ----------
     path : a Parquet or Arrow file, or CSV with a header (``,``, ``;`` or tab, UTF-8).
-    categories : column -> its declared categories; one-hot encoded.
+    categories : column -> its declared categories; one-hot encoded. Those of a CSV, which has no
+        types, are compared as numbers if all are, else as text; those of other files are of the
+        type of their column, or are refused.
     numeric : columns that hold numbers by declaration: what is none in them drops its row. In a
         CSV, a column without categories is read so too, but refused if more than a tenth of its
         cells in the first rows (at most a megabyte of them) are no numbers; a declared one if more
@@ -82,6 +85,8 @@ class TableFile:
     Attributes
     ----------
     names : the column names, in order.
+    index : the columns that were an index of pandas, as the file says. They are no features unless
+        they are declared numeric, or their categories are.
     categories : column -> its declared categories, as the type of the column writes them.
 
     Raises
@@ -111,7 +116,7 @@ class TableFile:
         declared = dict(categories or {})
         self._numeric, self._drop = frozenset(numeric), frozenset(drop)
         self._format = self._opened(start)
-        self.names = self._format.names
+        self.names, self.index = self._format.names, self._format.index
         self._refuse_repeated(self.names)
         self.require(declared, "declared as categories")
         self.require(numeric, "declared as numeric")
@@ -310,7 +315,9 @@ class TableFile:
                 f"Column {target!r} is the target: declare its labels as classes, not categories.",
                 cli=f"Type --classes a,b instead of --categories {shlex.quote(str(target))}=a,b",
             )
-        left = tuple(name for name in self.names if name not in self._drop and name != target)
+        kept = {*self.categories, *self._numeric}
+        left_out = {target, *self._drop, *(name for name in self.index if name not in kept)}
+        left = tuple(name for name in self.names if name not in left_out)
         undeclared = [name for name in left if name not in self.categories]
         text = self._texts(undeclared, self._numeric)
         if text:
@@ -396,11 +403,26 @@ class TableFile:
         Raises
         ------
         InvalidInput
-            If text is declared for a column of numbers, or two labels become the same.
+            If no row could match them, for the column is of another type, or two labels become the
+            same.
         """
         if self._is_truth(name):
             truths = {"true": True, "false": False}
-            return tuple(truths.get(str(value).lower(), value) for value in declared)
+            found = tuple(truths.get(str(value).lower(), value) for value in declared)
+            odd = [value for value in found if value not in (True, False)]
+            if odd:
+                raise InvalidInput(
+                    f"Column {name!r} holds true and false, and {odd[0]!r} is declared for it."
+                )
+            return found
+        if self._is_text(name) and not self._untyped and _given_as_numbers(declared):
+            text = [str(value) for value in declared]
+            raise InvalidInput(
+                f"Column {name!r} holds text, and numbers are declared for it: no row would match. "
+                "Turn it into numbers, or declare its text:",
+                f"{text}.",
+                cli=f"{json.dumps(text)} in a file of --schema.",
+            )
         numeric = _are_numbers(declared) if self._untyped else self._is_number(name)
         return typed_labels(name, declared, np.empty(0, np.float64 if numeric else object))
 
@@ -573,8 +595,10 @@ class TableFile:
             return InvalidInput(f"{self.path} has no rows.")
         what = "no values" if str(kind) == "null" else f"values of type {kind}"
         mend = "Turn it into numbers"
-        if str(kind).startswith(("date", "time", "duration")):
+        if str(kind).startswith(("date", "timestamp")):
             mend += ", for example the days since a date that you choose"
+        elif str(kind).startswith(("time", "duration")):
+            mend += ", for example of seconds"
         if needed:
             return InvalidInput(f"Column {name!r} of {self.path} holds {what}. {mend}.")
         if mend == "Turn it into numbers":
@@ -679,6 +703,18 @@ def whole(label: Label) -> Label:
 def _are_numbers(declared: Sequence[Label]) -> bool:
     """Whether all labels are numbers as they are usually written, so not '007'."""
     return all(not isinstance(value, bool) and _is_numeral(str(value)) for value in declared)
+
+
+def _given_as_numbers(declared: Sequence[Label]) -> bool:
+    """Whether labels are declared, and none is text, or true or false."""
+    return len(declared) > 0 and all(
+        not isinstance(value, str | bool | np.bool_) for value in declared
+    )
+
+
+def numbers_of(text: Sequence[str]) -> tuple[Label, ...]:
+    """Labels that somebody typed: numbers if all are, as they are usually written; else text."""
+    return tuple(whole(float(value)) if _are_numbers(text) else value for value in text)
 
 
 def _is_numeral(text: str) -> bool:

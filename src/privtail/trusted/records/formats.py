@@ -32,6 +32,15 @@ def sweeps(n: int, numbers: int) -> int:
     return -(-8 * n * numbers // KEPT_BYTES)
 
 
+def index_of(schema: Any) -> tuple[str, ...]:
+    """The columns that were an index of pandas, which says so in the schema."""
+    try:
+        named = schema.pandas_metadata["index_columns"]
+        return tuple(name for name in named if name in schema.names)
+    except (KeyError, TypeError, ValueError):
+        return ()
+
+
 class Parquet:
     """A Parquet file. Pages are read as they are needed, however large a row group is."""
 
@@ -39,6 +48,7 @@ class Parquet:
         self._path = path
         with self._open() as file:
             self.names = tuple(file.schema_arrow.names)
+            self.index = index_of(file.schema_arrow)
             self.types = dict(zip(self.names, file.schema_arrow.types, strict=True))
             self.n = int(file.metadata.num_rows)
 
@@ -65,6 +75,7 @@ class Arrow:
         self._path = path
         schema = self._open()[0]
         self.names = tuple(schema.names)
+        self.index = index_of(schema)
         self.types = dict(zip(self.names, schema.types, strict=True))
 
     @cached_property
@@ -114,6 +125,7 @@ class Csv:
         self._written = {name.strip(" "): name for name in header.names}
         self.names = tuple(name.strip(" ") for name in header.names)
         self.types = dict.fromkeys(self.names, pa.string())
+        self.index: tuple[str, ...] = ()
         self._kept = [name for name in self.names if name not in set(drop)]
 
     @cached_property
