@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from privtail.errors import InvalidInput, PrivtailError
+from privtail.spelling import printable
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.accounting.smooth import lognormal_rho
 from privtail.trusted.budget import NEIGHBOURS, ROW, Neighbours
@@ -352,11 +353,11 @@ class Statement:
         yield "outside the promise", self.outside
 
     def __str__(self) -> str:
-        return self.to_text()
+        return printable(self.to_text())
 
     def __repr__(self) -> str:
         try:
-            return f"<Statement: {self.headline}>"
+            return printable(f"<Statement: {self.headline}>")
         except PrivtailError:
             return "<Statement: NOT VERIFIED, the cost cannot be recomputed>"
 
@@ -397,7 +398,7 @@ _LISTS = ("plan", "assumptions", "outside", "versions")
 # --- verification ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Verification:
     """The answer of `verify`; true only if the claim is private and was recomputed.
 
@@ -434,7 +435,10 @@ class Verification:
         return "\n".join([*lines, *(f"  - {problem}" for problem in self.problems)])
 
     def __str__(self) -> str:
-        return self.to_text()
+        return printable(self.to_text())
+
+    def __repr__(self) -> str:
+        return printable(f"<Verification: {self.headline}>")
 
 
 def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Verification:

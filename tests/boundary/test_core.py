@@ -43,11 +43,12 @@ ROOMS = {
     "data": set(),
     "errors": set(),
     "progress": set(),
+    "spelling": set(),
     "privtail": set(),
 }  # fmt: skip
 """Which room may import which; COMMON rooms are everybody's."""
 
-COMMON = {"errors", "compilation", "privtail", "data", "progress"}
+COMMON = {"errors", "compilation", "privtail", "data", "progress", "spelling"}
 NO_NOUN = {"utils", "util", "base", "common", "helpers", "helper", "misc", "tools"}
 GUARANTEED = ("kernels", "means", "sensitive", "curator", "opening", "ledger", "mechanisms")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from typing import ParamSpec
 import typer
 
 from privtail.errors import BudgetExceeded, PrivtailError
+from privtail.spelling import printable
 
 _Options = ParamSpec("_Options")
 
@@ -23,12 +25,12 @@ _PAUSE = 30.0
 
 def show(text: str) -> None:
     """Print a result."""
-    typer.echo(text)
+    typer.echo(printable(text, sys.stdout))
 
 
 def say(text: str) -> None:
     """Print what is not a result: plans, progress, errors."""
-    typer.echo(text, err=True)
+    typer.echo(printable(text, sys.stderr), err=True)
 
 
 def show_bought(text: str, name: str) -> None:
@@ -60,7 +62,10 @@ def working(text: str) -> Iterator[None]:
     """Show a moving sign while this runs, if somebody is watching."""
     from rich.console import Console
 
-    with Console(stderr=True).status(text):
+    watched = printable("⠋", sys.stderr) == "⠋"
+    with Console(stderr=True).status(
+        printable(text, sys.stderr), spinner="dots" if watched else "line"
+    ):
         yield
 
 
@@ -86,7 +91,7 @@ def counting(text: str) -> Iterator[None]:
         progress.TimeRemainingColumn(),
     )
     with progress.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(text, total=None, round="")
+        task = bar.add_task(printable(text, sys.stderr), total=None, round="")
 
         def move(done: int, planned: int, stage: str) -> None:
             said = f"round {done:,} of {planned:,}" + (f": {stage}" if stage else "")

@@ -162,7 +162,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected: use y.ravel().",
                 DataConversionWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _remembered(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from privtail.errors import DeltaWarning, NoiseWarning, PrivacyWarning
+from privtail.spelling import printable
 from privtail.statement import hanging
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import Budget
@@ -89,7 +90,7 @@ class FitPlan:
     def warn(self) -> None:
         """Issue the warnings."""
         for warning in self._warnings():
-            warnings.warn(warning, stacklevel=5)
+            warnings.warn(warning, stacklevel=6)
 
     def _warnings(self) -> Iterator[PrivacyWarning]:
         n, delta = self.problem.n, self.budget.delta
@@ -201,10 +202,10 @@ class FitPlan:
         return f"{error:.3g} of a target scale per feature scale"
 
     def __str__(self) -> str:
-        return self.to_text()
+        return printable(self.to_text())
 
     def __repr__(self) -> str:
-        return (
+        return printable(
             f"<FitPlan: {self.label}, n={self.problem.n}, d={self.problem.d}, "
             f"ε = {self.epsilon:.4g} at δ = {self.budget.delta:g}, "
             f"noise error {self._error()}>"

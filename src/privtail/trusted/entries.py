@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from privtail.errors import InvalidInput
+from privtail.spelling import printable
 from privtail.trusted.budget import Budget, Neighbours
 
 Composition = Literal["basic", "zcdp", "gdp"]
@@ -82,7 +83,7 @@ class Terms:
         return Fraction(largest) ** power, delta * SLACK_SHARE
 
     def __str__(self) -> str:
-        return (
+        return printable(
             f"ε = {self.epsilon:.6g}, δ = {self.delta:.6g}, {self.neighbours.replace('_', '-')} "
             f"neighbours, {self.composition} composition"
         )

@@ -42,6 +42,7 @@ from pathlib import Path
 from typing import Any
 
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned, UnsupportedAccounting
+from privtail.spelling import printable
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.entries import (
     SLACK_SHARE,
@@ -239,7 +240,7 @@ class Ledger:
         return "\n".join([*lines, "", *table] if entries else lines)
 
     def __str__(self) -> str:
-        return self.to_text()
+        return printable(self.to_text())
 
     def __repr__(self) -> str:
         arguments = [repr(str(self.path))] if self.path else []
