@@ -24,7 +24,7 @@ from privtail.errors import InvalidInput, PrivtailError
 from privtail.spelling import printable
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.accounting.smooth import lognormal_rho
-from privtail.trusted.budget import NEIGHBOURS, ROW, Neighbours
+from privtail.trusted.budget import NEIGHBOURS, ROW, Neighbours, protected
 from privtail.trusted.events import (
     LAWS,
     SMOOTH,
@@ -34,6 +34,7 @@ from privtail.trusted.events import (
     plan_from_json,
     plan_to_json,
 )
+from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def state(curator: Curator, notes: Sequence[str] = ()) -> Statement:
         noise=curator.noise,
         seeded_public_choices=curator.seeded,
         label=curator.label,
-        unit=curator.unit,
+        max_rows=curator.max_rows,
         assumptions=curator.assumptions,
         notes=tuple(notes),
     )
@@ -101,7 +102,7 @@ class Statement:
     noise : ``"exact"``, ``"simulated"`` or ``"none"``.
     seeded_public_choices : whether ``random_state`` fixed the deals into blocks and parts.
     label : what was fitted.
-    unit : what is protected.
+    max_rows : how many rows of one person count; None protects one row.
     assumptions : sentences on which the promise rests, beyond the code itself.
     outside : sentences on what it does not cover.
     notes : sentences about the model, made of what was released.
@@ -121,7 +122,7 @@ class Statement:
     noise: Noise = "exact"
     seeded_public_choices: bool = False
     label: str = "fit"
-    unit: str = ROW
+    max_rows: int | None = None
     assumptions: tuple[str, ...] = ()
     outside: tuple[str, ...] = OUTSIDE
     notes: tuple[str, ...] = ()
@@ -143,8 +144,15 @@ class Statement:
             raise _field("noise", f"one of {tuple(_NOISES)}", self.noise)
         _require(bool, "seeded_public_choices", self.seeded_public_choices)
         pairs = [text for pair in self.versions for text in pair]
-        for text in (self.label, self.unit, *self.assumptions, *self.outside, *self.notes, *pairs):
+        if self.max_rows is not None and _integer("max_rows", self.max_rows) < 1:
+            raise _field("max_rows", "a positive integer", self.max_rows)
+        for text in (self.label, *self.assumptions, *self.outside, *self.notes, *pairs):
             _require_line("every text", text)
+
+    @property
+    def unit(self) -> str:
+        """What is protected: one row, or one person."""
+        return protected(self.max_rows)
 
     # ---------------------------------------------------------------- recomputed
 
@@ -213,6 +221,7 @@ class Statement:
             "headline": self.headline,
             "label": self.label,
             "unit": self.unit,
+            "max_rows": self.max_rows,
             "neighbours": self.neighbours,
             "epsilon": _to_number(self.epsilon),
             "delta": self.delta,
@@ -255,6 +264,8 @@ class Statement:
             raise InvalidInput(f"The statement has no field {missing[0]!r}.")
         values: dict[str, Any] = {name: content[name] for name in _SCALARS}
         values["epsilon"] = _from_number(values["epsilon"])
+        _require_line("unit", content.get("unit"))
+        values["max_rows"] = _rows_protected(content)
         for name in ("assumptions", "outside"):
             values[name] = tuple(_require(list, name, content[name]))
         values["notes"] = tuple(_require(list, "notes", content.get("notes", [])))
@@ -390,7 +401,6 @@ _SCALARS = (
     "noise",
     "seeded_public_choices",
     "label",
-    "unit",
 )
 _LISTS = ("plan", "assumptions", "outside", "versions")
 
@@ -453,7 +463,9 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Ve
     -------
     Verification
         Its ``problems`` tell what is wrong; a statement that promises no privacy is not ok either.
-        Whether the releases were really made with these events no file can prove.
+        Every sensitivity is derived anew from n, the unit and the parameters of its question.
+        Whether the releases were really made with these events, and whether rows of a person were
+        counted at all, no file can prove.
 
     Raises
     ------
@@ -479,6 +491,8 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Ve
             problems.append(f"The cost cannot be recomputed: {error}")
         except Exception as error:  # noqa: BLE001  a hostile file must not reach a traceback
             problems.append(f"The cost cannot be recomputed ({type(error).__name__}).")
+    if not any(nonsense(statement.plan)):
+        problems += underived(statement)
     if recomputed is not None:
         problems += _broken(statement, recomputed)
         problems += [] if written is None else _edited(statement, written)
@@ -508,6 +522,8 @@ def _broken(statement: Statement, recomputed: float) -> list[str]:
 def _edited(statement: Statement, content: Mapping[str, Any]) -> list[str]:
     """Every number of a file that its events contradict."""
     problems = []
+    if content.get("unit") != statement.unit:
+        problems.append(f"The unit was edited; it must read {statement.unit!r}.")
     if content.get("headline") != statement.headline:
         problems.append(f"The headline was edited; it must read {statement.headline!r}.")
     written = content.get("spent")
@@ -573,6 +589,61 @@ def _miscounted(event: Event) -> Iterable[str]:
         yield f"{event.picks} picks of {event.coordinates} coordinates"
 
 
+def underived(statement: Statement) -> Iterable[str]:
+    """Sentences about events that do not follow from n, the unit, and their questions."""
+    rows = 1 if statement.max_rows is None else statement.max_rows
+    problem = Problem(n=statement.n, d=1, max_rows=rows)
+    for i, r in enumerate(statement.plan, 1):
+        expected = problem.n * r.sampling.rate if isinstance(r.sampling, PoissonBatches) else 1.0
+        if not expected >= 1 - _TOLERANCE:
+            yield f"Round {i}: a batch of {expected:.3g} of the n = {problem.n} records is empty."
+        for j, event in enumerate(r.events, 1):
+            yield from (
+                f"Round {i}, release {j}: {what}." for what in _underived(problem, r, event, rows)
+            )
+
+
+def _underived(problem: Problem, r: Round, event: Event, rows: int) -> Iterable[str]:
+    """What of one release does not follow."""
+    if event.law in (*SMOOTH, "best_trial"):
+        of_law = float(rows) if event.law == "laplace_lognormal" else 1.0
+        if (event.radius, event.diameter) != (of_law, of_law):
+            yield f"radius and diameter must be {of_law!r}"
+        if event.law == "smooth_gaussian" and rows > 1:
+            yield "sample and aggregate protects one row"
+        return
+    if not event.recipe:
+        yield "it does not say how its sensitivity follows from the question, so nobody can check"
+        return
+    try:
+        answer = problem.sampled(r.sampling).follow(event.recipe)
+    except PrivtailError as error:
+        yield f"its sensitivity cannot be derived: {str(error).rstrip('.')}"
+        return
+    norm = {"laplace": "l1", "noisy_max": "linf", "laplace_max": "linf"}.get(event.law, "l2")
+    for name, said, true in (
+        ("radius", event.radius, getattr(answer.radius, norm)),
+        ("diameter", event.diameter, getattr(answer.diameter, norm)),
+        ("unit", event.unit, answer.unit),
+        ("coordinates", event.coordinates, answer.size),
+        ("question", event.question, answer.question),
+    ):
+        if said != true:
+            yield f"{name} {said!r} does not follow from the question, which gives {true!r}"
+    if event.one_signed and not answer.one_signed:
+        yield "one_signed does not follow from the question"
+
+
+def _rows_protected(content: Mapping[str, Any]) -> int | None:
+    """The stored number; of files that had none, that of the text."""
+    if "max_rows" in content:
+        rows = content["max_rows"]
+        return None if rows is None else _integer("max_rows", rows)
+    text = str(content["unit"])
+    digits = "".join(c for c in text if c in "0123456789")[:9]
+    return None if text == ROW else int(digits or 0)
+
+
 def _finite(bill: Cost, delta: float) -> float:
     """Epsilon of a recomputed cost; an accountant that answers NaN has not answered."""
     epsilon = bill.epsilon(delta)
@@ -635,8 +706,14 @@ def _read_event(event: dict[str, Any]) -> dict[str, Any]:
         "trials": _integer,
         "one_signed": functools.partial(_require, bool),
         "unit": lambda name, value: _number(name, _from_number(value)),
+        "recipe": _read_recipe,
     }
     return {name: readers.get(name, _number)(name, value) for name, value in event.items()}
+
+
+def _read_recipe(name: str, value: object) -> list[list[Any]]:
+    steps = _require(list, name, value)
+    return [[_from_number(x) for x in _require(list, name, step)] for step in steps]
 
 
 def _require(kind: type[Any], name: str, value: object) -> Any:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from privtail.errors import InvalidInput
@@ -18,56 +19,44 @@ from privtail.statement import Statement, Verification, verify
 from privtail.trusted.accountants import calibrate, cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Event, Plan, Round, compose
-from privtail.trusted.sampling import DisjointParts, PoissonBatches
+from privtail.trusted.means import BoundedMean, ClampedMean, ClippedMean, SmoothedCatoniMean
+from privtail.trusted.mechanisms.labels import StabilityHistogram
+from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
+from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyMax, NoisyTopK
+from privtail.trusted.problem import Problem
+from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
 
-UNIT = 2.0**-40
+N = 30_162
+PROBLEM = Problem(n=N, d=14, intercept=True)
 
 
-def gaussian(multiplier: float, question: str = "gradient of logistic loss") -> Event:
-    return Event(
-        law="gaussian",
-        scale=multiplier * 2.0**38,
-        radius=2.0**38,
-        diameter=2.0**39,
-        coordinates=15,
-        unit=UNIT,
-        question=question,
-    )
+def gaussian(multiplier: float, sampling: Sampling = Everyone()) -> Event:  # noqa: B008
+    answer = PROBLEM.sampled(sampling).gradient(ClippedMean(1.0))
+    return GaussianNoise(multiplier).event(answer)
+
+
+def columns(multiplier: float) -> Event:
+    return GaussianNoise(multiplier).event(PROBLEM.means(ClippedMean(1.0)))
 
 
 def full(m: float) -> Plan:
-    return (Round(events=(gaussian(m), gaussian(2 * m, "second moments")), times=20),)
+    return (Round(events=(gaussian(m), columns(2 * m)), times=20),)
 
 
 def poisson(m: float) -> Plan:
-    return (Round(sampling=PoissonBatches(0.01), events=(gaussian(m),), times=50),)
+    batches = PoissonBatches(0.01)
+    return (Round(sampling=batches, events=(gaussian(m, batches),), times=50),)
 
 
 def parts(m: float) -> Plan:
-    return (Round(sampling=DisjointParts(5), events=(gaussian(m),), times=5),)
+    dealt = DisjointParts(5)
+    return (Round(sampling=dealt, events=(gaussian(m, dealt),), times=5),)
 
 
 def mixture(m: float) -> Plan:
-    top = Event(
-        law="noisy_max",
-        scale=m * 2.0**20,
-        radius=2.0**20,
-        diameter=2.0**20,
-        coordinates=9,
-        picks=3,
-        one_signed=True,
-        unit=2.0**-20,
-        question="largest scores",
-    )
-    labels = Event(
-        law="gaussian_labels",
-        scale=40.0 * 2.0**30,
-        radius=2.0**30,
-        diameter=1.5 * 2.0**30,
-        coordinates=2,
-        delta=1e-8,
-    )
-    laplace = Event(law="laplace", scale=m * 9, radius=1.0, diameter=2.0, coordinates=3)
+    top = NoisyTopK(m, 3).event(PROBLEM.scores(9, BoundedMean(1.0)))
+    labels = StabilityHistogram(40.0, 1e-8).event(PROBLEM.labels())
+    laplace = LaplaceNoise(9 * m).event(PROBLEM.histogram(1, 2))
     return compose((Round(events=(labels, top, laplace)),), full(m))
 
 
@@ -79,7 +68,7 @@ def statement(make: Any = full, epsilon: float = 1.0, **changes: Any) -> Stateme
     arguments: dict[str, Any] = {
         "epsilon": epsilon,
         "delta": 1e-6,
-        "n": 30_162,
+        "n": N,
         "plan": make(calibrate(make, budget)),
         "label": "DPLogisticRegression",
     }
@@ -154,7 +143,7 @@ def test_the_page_tells_everything():
         "ρ = ",
         "exact: OpenDP",
         "seeded",
-        "gradient of logistic loss",
+        "gradient",
         "noisy max, top 3",
         "z",
         "The loss is row-wise (trusted).",
@@ -173,7 +162,8 @@ def test_the_table_divides_as_its_header_says():
     row = dict(zip(head, first, strict=True))
     multiplier = float(row["z"])
     assert float(row["std/diam."]) == pytest.approx(multiplier / 2, rel=1e-5)
-    assert float(row["noise std"]) == pytest.approx(multiplier * 2.0**38 * UNIT, rel=1e-5)
+    std = gaussian(multiplier).scale * gaussian(multiplier).unit
+    assert float(row["noise std"]) == pytest.approx(std, rel=1e-5)
     assert (row["times"], row["size"], row["sampling"]) == ("20", "15", "everyone")
     assert (row["share"], second[-1]) == ("80.0%", "20.0%")
 
@@ -182,16 +172,9 @@ def test_a_maximum_under_laplace_noise_verifies_and_has_its_share():
     """Its rho is four times that of a Laplace value of the same scale, and of a Gumbel maximum."""
 
     def peeling(m: float) -> Plan:
-        sizes: dict[str, Any] = {"scale": m, "radius": 1.0, "diameter": 2.0}
-        return (
-            Round(
-                events=(
-                    Event(law="laplace_max", coordinates=9, **sizes),
-                    Event(law="laplace", coordinates=1, **sizes),
-                    Event(law="noisy_max", coordinates=9, **sizes),
-                )
-            ),
-        )
+        answer = Problem(n=N, d=9).gradient(ClampedMean(1.0))
+        one = LaplaceNoise(m).event(answer.take(1))
+        return (Round(events=(LaplaceMax(m).event(answer), one, NoisyMax(m).event(answer))),)
 
     given = statement(peeling)
     head, *rows = given.table()
@@ -203,11 +186,11 @@ def test_a_maximum_under_laplace_noise_verifies_and_has_its_share():
 
 def test_html_escapes_everything():
     evil = "<script>alert('x')</script>"
-    plan = (Round(events=(gaussian(100.0, evil),)),)
-    given = statement(plan=plan, label=evil, unit=evil, assumptions=(evil,), outside=(evil,))
+    plan = (Round(events=(replace(gaussian(100.0), question=evil),)),)
+    given = statement(plan=plan, label=evil, assumptions=(evil,), outside=(evil,))
     html = given._repr_html_()
     assert "<script" not in html
-    assert html.count("&lt;script&gt;") >= 5
+    assert html.count("&lt;script&gt;") >= 4
 
 
 # --- written and read -----------------------------------------------------------------------------
@@ -326,6 +309,181 @@ def test_the_plan_without_its_dearest_round_is_caught_by_nothing_but_its_numbers
     result = lie("plan.1", ...)
     assert result.recomputed is not None
     assert result.recomputed < 1
+
+
+def whole(max_rows: int | None = None) -> Statement:
+    """Every question, law and operation that has a recipe; batches and parts."""
+    problem = replace(PROBLEM, max_rows=max_rows or 1)
+    batches, dealt = PoissonBatches(0.05), DisjointParts(3)
+
+    def plan(m: float) -> Plan:
+        noise, box = GaussianNoise(m), ClampedMean(1.0)
+        catoni = problem.gradient(SmoothedCatoniMean(10.0, 2.0, 3))
+        signs = problem.means(box).abs().dot(np.ones((1, 14), dtype=np.int64))
+        picks = NoisyTopK(m, 2)
+        events = (
+            noise.event(problem.gradient(ClippedMean(2.0, blocks=4)).scale(0.5)),
+            noise.event(catoni.take(5)),
+            LaplaceNoise(m).event(signs),
+            NoisyMax(m).event(problem.gradient(box).mirror()),
+            picks.event(problem.scores(6, BoundedMean(1.0))),
+            picks.event(problem.separations(box).take(9)),
+            noise.event(problem.improvement(box)),
+            noise.event(problem.moments(2.5)),
+            noise.event(problem.histogram(3, 7)),
+            noise.event(problem.histogram(3, 7, pooled=True)),
+            noise.event(problem.histogram(3, 7, weighted=True)),
+            noise.event(problem.derivative_norms(12)),
+            noise.event(problem.invalid_rows()),
+            StabilityHistogram(30.0 + m, 1e-8).event(problem.labels()),
+        )
+        parts = noise.event(problem.sampled(dealt).gradient(ClippedMean(1.0)))
+        return (Round(events=events), Round(sampling=dealt, events=(parts,), times=3))
+
+    def sampled(m: float) -> Plan:
+        event = GaussianNoise(m).event(problem.sampled(batches).gradient(ClippedMean(1.0)))
+        return (Round(sampling=batches, events=(event,), times=9),)
+
+    made = sampled if max_rows == 7 else plan
+    return statement(made, epsilon=3.0, max_rows=max_rows)
+
+
+@pytest.mark.parametrize("max_rows", [None, 1, 3, 7])
+def test_every_sensitivity_follows_from_n_the_unit_and_the_question(max_rows):
+    result = verify(written(whole(max_rows)))
+    assert result.ok, result.problems
+
+
+def relabelled(content: Any, rows: int | None) -> None:
+    """Another unit, with all words that go with it."""
+    other = replace(Statement.from_json(content), max_rows=rows)
+    content |= {"max_rows": rows, "unit": other.unit, "headline": other.headline}
+
+
+def quartered(content: Any) -> None:
+    for r in content["plan"]:
+        for event in r["events"]:
+            event["radius"] /= 4
+            event["diameter"] /= 4
+
+
+def one_signed(content: Any) -> None:
+    for event in content["plan"][0]["events"]:
+        if event["question"] == "separations":
+            event["one_signed"] = True
+
+
+def fewer_records(content: Any) -> None:
+    content["n"] = 500
+    content["plan"] = [content["plan"][1] | {"sampling": {"kind": "poisson", "rate": 1e-9}}]
+
+
+def no_recipe(content: Any) -> None:
+    for event in content["plan"][0]["events"]:
+        event["recipe"] = []
+
+
+TAMPERINGS: dict[str, Any] = {
+    "fifty rows of a person": lambda content: relabelled(content, 50),
+    "a unit in words alone": lambda content: content.update(unit="one person, and all rows"),
+    "a unit in numbers alone": lambda content: content.update(max_rows=2),
+    "a quartered radius": quartered,
+    "scores that move one way": one_signed,
+    "a batch of nobody": fewer_records,
+    "no derivation": no_recipe,
+    "a smaller question": lambda content: content["plan"][0]["events"][7].update(
+        recipe=[["invalid rows"]]
+    ),
+    "an unknown question": lambda content: content["plan"][0]["events"][7].update(
+        recipe=[["square root"]]
+    ),
+    "an unknown operation": lambda content: content["plan"][0]["events"][7]["recipe"].append(
+        ["replace", 3]
+    ),
+    "another n": lambda content: content.update(n=2 * N),
+    "parts of a table": lambda content: content["plan"][1]["sampling"].update(parts=30),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERINGS)
+def test_no_tampering_with_what_a_release_is_verifies(name):
+    content = written(whole())
+    assert verify(content).ok
+    TAMPERINGS[name](content)
+    result = verify(content)
+    assert not result.ok
+    assert all(sentence.isprintable() for sentence in result.problems)
+
+
+def test_persons_made_rows_are_noticed():
+    content = written(whole(3))
+    for rows in (None, 1, 2, 4):
+        relabelled(content, rows)
+        assert not verify(content).ok, rows
+
+
+def test_a_verifier_that_believes_sensitivities_is_caught(monkeypatch):
+    monkeypatch.setattr("privtail.statement.underived", lambda statement: ())
+    passed = set()
+    for name, tamper in TAMPERINGS.items():
+        content = written(whole())
+        tamper(content)
+        content["spent"] = Statement.from_json(content).recomputed()
+        if verify(content).ok:
+            passed.add(name)
+    assert {"fifty rows of a person", "a quartered radius", "no derivation"} <= passed
+
+
+def refused(content: Any) -> bool:
+    """Whether this is no statement, or one with problems."""
+    try:
+        return not verify(content).ok
+    except InvalidInput:
+        return True
+
+
+FREE = {"scale", "delta", "times", "picks"}
+"""Numbers that a release may have as it likes: noise, failures and counts, which are billed."""
+
+
+@pytest.mark.parametrize("max_rows", [None, 7])
+@pytest.mark.parametrize("factor", [0.25, 0.5, 2, 3, 1 + 1e-12])
+def test_every_number_of_a_release_is_derived_or_billed(max_rows, factor):
+    """One number after the other: refused, or free, and the cost that is compared is its own."""
+    good = written(whole(max_rows))
+    places = [
+        (i, j, name)
+        for i, r in enumerate(good["plan"])
+        for j, event in enumerate(r["events"])
+        for name, value in event.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and value
+    ]
+    assert len(places) >= 7
+    for i, j, name in places:
+        content = copy.deepcopy(good)
+        event = content["plan"][i]["events"][j]
+        changed = event[name] * factor
+        event[name] = int(changed) if isinstance(event[name], int) else changed
+        if event[name] == good["plan"][i]["events"][j][name]:
+            continue
+        try:
+            result = verify(content)
+        except InvalidInput:
+            continue
+        if name not in FREE:
+            assert not result.ok, (i, j, name)
+        if result.ok:
+            assert result.recomputed == cost(
+                Statement.from_json(content).plan, "replace_one"
+            ).epsilon(1e-6)
+            assert result.recomputed <= 3.0
+    for name in ("n", "rate", "parts"):
+        for r in [good] if name == "n" else [x["sampling"] for x in good["plan"]]:
+            if name in r:
+                before = r[name]
+                r[name] = type(before)(before * factor)
+                assert r[name] == before or refused(good), name
+                r[name] = before
 
 
 # --- hostile files --------------------------------------------------------------------------------

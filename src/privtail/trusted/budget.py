@@ -16,8 +16,10 @@ ROW = "one row, not one person"
 """What is protected without ``groups``."""
 
 
-def person(max_rows: int) -> str:
-    """What is protected with ``groups``."""
+def protected(max_rows: int | None) -> str:
+    """What is protected: a row, or a person of whom so many rows count."""
+    if max_rows is None:
+        return ROW
     return f"one person, with at most {max_rows} row{'s' if max_rows > 1 else ''} counted"
 
 

@@ -51,7 +51,7 @@ from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned, NotRelease
 from privtail.losses import AnyLoss
 from privtail.trusted.accountants import calibrate, cost
 from privtail.trusted.batch import BLOCK_ROWS, Batch, Ids
-from privtail.trusted.budget import ROW, Budget, person
+from privtail.trusted.budget import ROW, Budget, protected
 from privtail.trusted.events import Plan, Round, plan_to_json
 from privtail.trusted.ledger import Allowance, Ledger
 from privtail.trusted.maps import FeatureMap
@@ -138,7 +138,7 @@ class Curator:
         )
         self._budget, self._ledger = budget, ledger
         self.label, self.assumptions = label, tuple(assumptions)
-        self._unit = ROW if max_rows is None else person(max_rows)
+        self._max_rows = max_rows
         if max_rows is not None:
             self.assume(PERSONS)
         public, simulated = np.random.SeedSequence(random_state).spawn(2)
@@ -226,7 +226,12 @@ class Curator:
     @property
     def unit(self) -> str:
         """What is protected: one row, or one person with all rows."""
-        return self._unit
+        return protected(self._max_rows)
+
+    @property
+    def max_rows(self) -> int | None:
+        """How many rows of one person count; None where one row is protected."""
+        return self._max_rows
 
     @property
     def problem(self) -> Problem:

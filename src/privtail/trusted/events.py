@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from operator import index
 from typing import Any, Literal, get_args
 
@@ -20,6 +20,9 @@ def read_once(owner: Any, *names: str, kind: Callable[[Any], Any]) -> None:
     for name in names:
         object.__setattr__(owner, name, kind(getattr(owner, name)))
 
+
+Recipe = tuple[tuple[Any, ...], ...]
+"""A question and its public parameters, then what was done to the answer; see `Sensitivity`."""
 
 Law = Literal[
     "gaussian", "laplace", "noisy_max", "laplace_max", "gaussian_labels", "laplace_lognormal",
@@ -64,6 +67,9 @@ class Event:
     trials : mean of the geometric number of trials of ``best_trial``; 1 for everything else.
     unit : released value = grid value times ``unit``; only for the reader.
     question : what was asked of the records; only for the reader.
+    recipe : from public numbers to radius, diameter and unit, as `Sensitivity` has it; empty where
+        noise follows a smooth sensitivity, and for a search. `verify` reads it; it pays for
+        nothing.
     """
 
     law: Law
@@ -79,6 +85,7 @@ class Event:
     trials: int = 1
     unit: float = 1.0
     question: str = ""
+    recipe: Recipe = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         require_whole("coordinates", self.coordinates, 1)
@@ -154,7 +161,7 @@ def plan_to_json(plan: Plan) -> list[dict[str, Any]]:
             "sampling": {"kind": kinds[type(r.sampling)], **asdict(r.sampling)},
             "times": r.times,
             "stage": r.stage,
-            "events": [asdict(e) | {"unit": _number(e.unit)} for e in r.events],
+            "events": [_event_to_json(e) for e in r.events],
         }
         for r in plan
     ]
@@ -173,7 +180,14 @@ def plan_from_json(rounds: list[dict[str, Any]]) -> Plan:
             arguments = dict(entry["sampling"])
             sampling = makers[arguments.pop("kind")](**arguments)
             events = tuple(
-                Event(**{**e, "unit": float(e.get("unit", 1.0))}) for e in entry["events"]
+                Event(
+                    **{
+                        **e,
+                        "unit": float(e.get("unit", 1.0)),
+                        "recipe": tuple(tuple(step) for step in e.get("recipe", ())),
+                    }
+                )
+                for e in entry["events"]
             )
             stage = entry.get("stage", "")
             plan.append(Round(sampling=sampling, events=events, times=entry["times"], stage=stage))
@@ -182,6 +196,12 @@ def plan_from_json(rounds: list[dict[str, Any]]) -> Plan:
         raise InvalidInput("This is not a list of planned rounds written by privtail.") from error
 
 
-def _number(x: float) -> float | str:
+def _event_to_json(event: Event) -> dict[str, Any]:
+    steps = [[_number(x) for x in step] for step in event.recipe]
+    written = asdict(replace(event, recipe=())) | {"unit": _number(event.unit)}
+    return written | {"recipe": steps}
+
+
+def _number(x: Any) -> Any:
     """JSON has no infinity, which is the unit of a sum that is not clipped."""
     return "inf" if x == math.inf else x

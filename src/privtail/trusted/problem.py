@@ -22,13 +22,51 @@ positions (``most`` of a part).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from privtail.errors import IncompatibleParts, InvalidInput, require_whole
+import numpy as np
+
+from privtail.errors import IncompatibleParts, InvalidInput, PrivtailError, require_whole
+from privtail.trusted.events import Recipe
 from privtail.trusted.means import Ball, Interval, RobustMean
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
 from privtail.trusted.sensitive import Norms, Sensitivity
+
+
+@dataclass(frozen=True)
+class _Of:
+    """A range and a number of blocks, as a recipe has them."""
+
+    range: Any
+    blocks: Any
+
+
+def _named(contribution: Ball | Interval) -> tuple[Any, ...]:
+    """A range in a recipe; of an interval all that its bounds and its unit depend on."""
+    if isinstance(contribution, Ball):
+        return "ball", float(contribution.radius)
+    limit, one_signed = float(contribution.limit), bool(contribution.one_signed)
+    return "interval", float(contribution.radius), limit, one_signed
+
+
+def _range(kind: str, radius: Any, limit: Any = 1.0, one_signed: Any = False) -> Ball | Interval:
+    if kind not in ("ball", "interval") or not float(radius) > 0:
+        raise InvalidInput(f"There is no range {kind!r} of radius {radius!r}.")
+    if kind == "ball":
+        return Ball(float(radius))
+    return Interval(float(radius), limit=float(limit), one_signed=bool(one_signed))
+
+
+def _changed(answer: Sensitivity, name: str, parameters: list[Any]) -> Sensitivity:
+    """The answer after one operation of `Sensitive`."""
+    if name == "dot":
+        return answer.dot(np.array(parameters, dtype=np.int64))
+    if name not in ("take", "mirror", "scale", "abs"):
+        raise InvalidInput(f"There is no operation {name!r}.")
+    changed: Sensitivity = getattr(answer, name)(*parameters)
+    return changed
 
 
 def _two_signed(mean: RobustMean) -> RobustMean:
@@ -115,7 +153,7 @@ class Problem:
         box = mean.range
         if not (isinstance(box, Interval) and box.one_signed):
             raise InvalidInput("scores need a one-signed range: use BoundedMean(bound).")
-        return replace(self._mean(mean, count, "scores"), one_signed=mean.blocks == 1)
+        return self._mean(mean, count, "scores")
 
     def improvement(self, mean: RobustMean) -> Sensitivity:
         """Mean difference of the losses of two candidates, clamped to both sides; size 1."""
@@ -143,17 +181,20 @@ class Problem:
         For |u|, |v| <= 1 the distance of u u^T and v v^T is at most sqrt 2 in Frobenius norm,
         because their inner product (u.v)^2 is not negative.
         """
+        return self._moments(radius, self.rows + target)
+
+    def _moments(self, radius: float, columns: int) -> Sensitivity:
         if not (radius > 0 and math.isfinite(radius)):
             raise InvalidInput(f"radius must be positive and finite, got {radius!r}.")
-        size = _triangle(self.rows + target)
         R = 2.0**self.bits
         return self._answer(
-            size=size,
+            size=_triangle(columns),
             unit=radius * radius / R / self.expected,
             radius=Norms(math.inf, R, R),
             diameter=Norms(math.inf, math.nextafter(math.sqrt(2) * R, math.inf), math.inf),
             magnitude=self.most * 2**self.bits,
             question="moments",
+            recipe=(("moments", float(radius), int(columns)),),
         )
 
     def histogram(
@@ -180,6 +221,7 @@ class Problem:
             magnitude=self.most * 2**self.bits,
             one_signed=True,
             question="histogram",
+            recipe=(("histogram", int(columns), int(edges), bool(pooled), bool(weighted)),),
         )
 
     def weighted_bits(self, columns: int) -> int:
@@ -192,11 +234,12 @@ class Problem:
         A row adds one to the count of its label. Exchanging it moves two counts by one.
         """
         counts = self.histogram(1, 2 * self.max_rows - 1)
-        return replace(counts, one_signed=False, question="labels")
+        return replace(counts, one_signed=False, question="labels", recipe=(("labels",),))
 
     def derivative_norms(self, edges: int) -> Sensitivity:
         """Counts of norms of derivatives in ``edges`` + 1 cells."""
-        return replace(self.histogram(1, edges), question="derivative norms")
+        recipe = (("derivative norms", int(edges)),)
+        return replace(self.histogram(1, edges), question="derivative norms", recipe=recipe)
 
     def invalid_rows(self) -> Sensitivity:
         """How many rows count as zero, size 1.
@@ -214,6 +257,7 @@ class Problem:
             magnitude=self.most * 2**self.bits,
             one_signed=True,
             question="invalid rows",
+            recipe=(("invalid rows",),),
         )
 
     def _answer(self, *, radius: Norms, diameter: Norms, **others: Any) -> Sensitivity:
@@ -232,6 +276,13 @@ class Problem:
                 "The range of a mean must be a Ball or an Interval: their sensitivities are proved."
             )
         radius, diameter = contribution.norms(size, self.bits)
+        one_signed = question == "scores" and mean.blocks == 1
+        if (isinstance(contribution, Interval) and contribution.one_signed) != (
+            question == "scores"
+        ):
+            raise InvalidInput(
+                f"A range of one sign is for scores, and for them alone: {question}."
+            )
         middle = 2 - mean.blocks % 2  # block sums that the median averages, kept as their sum
         largest = 2**self.bits if isinstance(contribution, Ball) else contribution.steps(self.bits)
         return self._answer(
@@ -240,5 +291,39 @@ class Problem:
             radius=radius,
             diameter=diameter,
             magnitude=self.most * largest * middle,
+            one_signed=one_signed,
             question=question,
+            recipe=(("mean", question, int(size), int(mean.blocks), *_named(contribution)),),
         )
+
+    def follow(self, recipe: Recipe) -> Sensitivity:
+        """The sensitivity that a recipe leads to, from n, the rows of a person, and the recipe.
+
+        Raises
+        ------
+        InvalidInput
+            If the recipe is none.
+        """
+        try:
+            (name, *parameters), *operations = recipe
+            answer = self._first(name, parameters)
+            for name, *parameters in operations:
+                answer = _changed(answer, name, parameters)
+        except (TypeError, ValueError, OverflowError, ArithmeticError, PrivtailError):
+            raise InvalidInput("No question of privtail has these parameters.") from None
+        return answer
+
+    def _first(self, name: str, parameters: list[Any]) -> Sensitivity:
+        if name == "mean":
+            question, size, blocks, *range_ = parameters
+            return self._mean(_Of(_range(*range_), blocks), size, question)
+        answers: dict[str, Callable[..., Sensitivity]] = {
+            "moments": self._moments,
+            "histogram": self.histogram,
+            "derivative norms": self.derivative_norms,
+            "labels": self.labels,
+            "invalid rows": self.invalid_rows,
+        }
+        if name not in answers:
+            raise InvalidInput(f"There is no question {name!r}.")
+        return answers[name](*parameters)

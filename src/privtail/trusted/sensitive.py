@@ -89,6 +89,8 @@ class Sensitivity:
     magnitude : the largest absolute integer that any data could produce.
     one_signed : every record moves all coordinates in one direction.
     question : what was asked, for the statement.
+    recipe : the question with its public parameters, then every operation on the answer that
+        changes the bounds or the unit. `Problem.follow` gives this very sensitivity from it.
     """
 
     size: int
@@ -98,6 +100,7 @@ class Sensitivity:
     magnitude: int
     one_signed: bool = False
     question: str = ""
+    recipe: tuple[tuple[Any, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if self.magnitude >= INTEGER_LIMIT:
@@ -114,7 +117,16 @@ class Sensitivity:
         require_whole("count", count, 0)
         if count > self.size:
             raise InvalidInput(f"Cannot take {count} of {self.size} coordinates.")
-        return replace(self, size=count)
+        return replace(self, size=count, recipe=(*self.recipe, ("take", int(count))))
+
+    def scale(self, factor: float) -> Sensitivity:
+        """The bounds for the value times a positive number."""
+        recipe = (*self.recipe, ("scale", float(factor)))
+        return replace(self, unit=self.unit * factor, recipe=recipe)
+
+    def abs(self) -> Sensitivity:
+        """The bounds for absolute values."""
+        return replace(self, one_signed=False, recipe=(*self.recipe, ("abs",)))
 
     def mirror(self) -> Sensitivity:
         """The bounds for the value followed by its negative."""
@@ -128,6 +140,7 @@ class Sensitivity:
             radius=doubled(self.radius),
             diameter=doubled(self.diameter),
             one_signed=False,
+            recipe=(*self.recipe, ("mirror",)),
         )
 
     def dot(self, matrix: NDArray[np.int64]) -> Sensitivity:
@@ -154,6 +167,7 @@ class Sensitivity:
             diameter=moved(self.diameter),
             magnitude=self.magnitude * max(rows_1, default=0),
             one_signed=self.one_signed and bool((matrix >= 0).all()),
+            recipe=(*self.recipe, ("dot", *map(tuple, matrix.tolist()))),
         )
 
 
@@ -199,8 +213,7 @@ class Sensitive:
         """The value times a positive public number: the unit changes, the integers do not."""
         if not (factor > 0 and math.isfinite(factor)):
             raise InvalidInput(f"scale needs a positive finite factor, got {factor!r}; see negate.")
-        unit = self.sensitivity.unit * factor
-        return self._with(self._value, replace(self.sensitivity, unit=unit))
+        return self._with(self._value, self.sensitivity.scale(factor))
 
     def negate(self) -> Sensitive:
         """Minus the value."""
@@ -222,7 +235,7 @@ class Sensitive:
 
     def abs(self) -> Sensitive:
         """Coordinatewise absolute values."""
-        return self._with(np.abs(self._value), replace(self.sensitivity, one_signed=False))
+        return self._with(np.abs(self._value), self.sensitivity.abs())
 
     def take(self, indices: ArrayLike) -> Sensitive:
         """Some coordinates, by public (or released) indices; each at most once."""

@@ -60,6 +60,7 @@ class GaussianNoise:
             coordinates=sensitivity.size,
             unit=sensitivity.unit,
             question=sensitivity.question,
+            recipe=sensitivity.recipe,
         )
 
     def release(
@@ -98,6 +99,7 @@ class LaplaceNoise:
             coordinates=sensitivity.size,
             unit=sensitivity.unit,
             question=sensitivity.question,
+            recipe=sensitivity.recipe,
         )
 
     def release(

@@ -52,6 +52,7 @@ class NoisyTopK:
             one_signed=sensitivity.one_signed,
             unit=sensitivity.unit,
             question=sensitivity.question,
+            recipe=sensitivity.recipe,
         )
 
     def release(
