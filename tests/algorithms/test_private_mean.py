@@ -393,6 +393,7 @@ def test_sparse_columns_far_from_zero(method):
     assert abs(found.value[0] - 100) < 5 * found.noise_std[0]
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 def test_statement_ledger_and_refusals(capsys):
     x = np.random.default_rng(5).lognormal(size=100)
     ledger = Ledger(epsilon=1.0, delta=1e-5)

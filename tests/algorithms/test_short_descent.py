@@ -165,6 +165,7 @@ def test_it_is_never_worse_than_the_constant(epsilon):
         assert error < 1.05 * np.std(y)
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 @pytest.mark.parametrize(
     ("loss", "intercept", "csr", "sparsity"),
     [

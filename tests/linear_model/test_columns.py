@@ -94,6 +94,7 @@ def test_the_scaler_is_a_private_robust_scaler(frame):
         model.transform(frame.rename(columns={"t": "s"}))
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 def test_sparse_columns_are_scaled_and_not_centred():
     X = sparse.random(5_000, 3, 0.5, random_state=0, format="csr")
     ledger = Ledger(epsilon=1.0, delta=1e-5)
@@ -108,6 +109,7 @@ def test_sparse_columns_are_scaled_and_not_centred():
     )
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 def test_a_pipeline_pays_for_its_scaler(frame):
     y = frame.pop("pay")
     ledger = Ledger(epsilon=2.0, delta=1e-4)

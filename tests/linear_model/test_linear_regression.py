@@ -207,6 +207,7 @@ def test_raising_on_bad_rows_is_stated(small):
     assert any("invalid='raise'" in text for text in model.privacy_.assumptions)
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 def test_a_shared_ledger_is_charged_once_for_every_fit(small):
     ledger = Ledger(epsilon=1.0, delta=1e-4)
     model = DPLinearRegression(epsilon=0.1, delta=1e-6, ledger=ledger, **SIMULATED)

@@ -170,6 +170,7 @@ def test_a_rare_label_is_not_found(labelled):
     assert list(model.classes_) == ["no", "yes"]
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 def test_too_few_labels(labelled):
     X, y = labelled
     ledger = Ledger(epsilon=1.0, delta=1e-5)
@@ -263,6 +264,7 @@ def test_without_privacy_it_agrees_with_scikit_learn(labelled):
     assert model.privacy_.headline == "NOT PRIVATE: epsilon is infinite"
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 def test_statement_and_pipeline(labelled):
     X, y = labelled
     ledger = Ledger(epsilon=1.0, delta=1e-4)

@@ -112,6 +112,7 @@ def test_a_target_far_from_zero_can_be_peeled(heavy):
     assert search.fit(X, y).score(X, y) > 0.7
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("labels", [2, 3])
 @pytest.mark.parametrize("neighbours", ["replace_one", "zero_out"])
@@ -151,6 +152,7 @@ GENERAL = GeneralLoss(
 )
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 @pytest.mark.parametrize(
     "model",
     [
