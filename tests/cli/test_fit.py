@@ -185,6 +185,7 @@ def test_adult(shell):
 # Budgets
 
 
+@pytest.mark.usefixtures("simulated_is_booked")
 def test_an_exhausted_ledger_refuses_the_second_fit(shell, table):
     shell("budget", "budget.jsonl", "--epsilon", 6, "--delta", "1e-5")
     shell("fit", "claims.parquet", *LOGISTIC, "--ledger", "budget.jsonl")
