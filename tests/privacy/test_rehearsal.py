@@ -120,9 +120,7 @@ def test_no_record_is_read_before_the_charge(monkeypatch, container):
             super().reserve(**entry)
             charged.append(True)
 
-    DPRidge(noise="simulated", random_state=0, ledger=Books(epsilon=10.0, delta=1e-4)).fit(
-        CONTAINERS[container], X[:, 0]
-    )
+    DPRidge(ledger=Books(epsilon=10.0, delta=1e-4)).fit(CONTAINERS[container], X[:, 0])
     before = [rows for paid, rows in seen if not paid]
     assert before
     assert not any(before)

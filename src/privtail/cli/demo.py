@@ -1,4 +1,4 @@
-"""``privtail demo``: the whole of it on real data, in a minute."""
+"""``privtail demo``: the whole of it on real data, in minutes."""
 
 from __future__ import annotations
 
