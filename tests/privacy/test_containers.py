@@ -14,15 +14,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
-from privtail import DPMean, DPScaler, private_mean
+from privtail import DPMean, DPScaler, open_table, private_mean
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPRidge, PrivateSearchCV
 from privtail.trusted.records import as_records
 from privtail.trusted.records.arrays import is_column
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.targets import Labels, Numbers, canonical_label
+from privtail.trusted.tables import table_blocks
 
 
 class Cells:
@@ -195,3 +199,208 @@ def test_one_cell_does_not_unlock_the_targets_of_all() -> None:
     ]
     assert found[0] == found[1]
     assert abs(found[2] - 5) < 1
+
+
+# Columns of other libraries, and what their types say
+
+
+Y = np.random.default_rng(0).normal(3.0, 1.0, 400)
+X = np.random.default_rng(1).normal(size=(400, 2))
+COLUMNS: dict[str, Any] = {
+    "array": Y,
+    "one column": Y[:, None],
+    "series": pd.Series(Y),
+    "arrow series": pd.Series(Y, dtype=pd.ArrowDtype(pa.float64())),
+    "frame": pd.DataFrame({"y": Y}),
+    "polars": pl.Series(Y),
+    "polars frame": pl.DataFrame({"y": Y}),
+    "arrow": pa.array(Y),
+    "chunks": pa.chunked_array([Y[:100], Y[100:]]),
+    "table": pa.table({"y": Y}),
+    "batch": pa.table({"y": Y}).to_batches()[0],
+    "list": Y.tolist(),
+    "deque": deque(Y.tolist()),
+    "buffer": memoryview(Y),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+def test_every_column_is_a_target_labels_persons_and_a_mean(name: str) -> None:
+    column = COLUMNS[name]
+    assert np.array_equal(Numbers(column, 400).rows(slice(0, 400)), Y)
+    assert Labels(column, 400).counts() == Labels(Y, 400).counts()
+    mean = private_mean(column, epsilon=1, noise="simulated", random_state=0)
+    assert np.ravel(mean.value) == pytest.approx([3.02], abs=0.1)
+    assert isinstance(mean.value, float) == (name not in SEVERAL)
+    model = DPRidge(epsilon=1, noise="simulated", random_state=0)
+    assert model.fit(X, column).intercept_ == model.fit(X, Y).intercept_
+    if name != "one column":
+        positions, _ = Persons(column, 400).seats(np.arange(400), 1)
+        assert len(positions) == 400
+
+
+SEVERAL = ("one column", "frame", "polars frame", "table", "batch")
+"""Containers with room for several columns, of which the means are an array."""
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_target_of_several_columns_is_refused(kind: Any) -> None:
+    both = kind({"a": Y, "b": Y})
+    for read in (Numbers, Labels, Persons):
+        with pytest.raises(InvalidInput, match="One column is needed here, and this table has 2"):
+            read(both, 400)
+
+
+def test_a_query_is_to_be_run_first() -> None:
+    lazy = pl.LazyFrame({"y": Y})
+    for call in (
+        lambda: private_mean(lazy, epsilon=1),
+        lambda: DPRidge().fit(lazy, Y),
+        lambda: DPRidge().fit(X, lazy),
+        lambda: DPRidge(max_rows=1).fit(X, Y, lazy),
+        lambda: (
+            DPRidge(noise="simulated").fit(pd.DataFrame(X, columns=["a", "b"]), Y).predict(lazy)
+        ),
+    ):
+        with pytest.raises(InvalidInput, match=r"call collect\(\) first.*open_table"):
+            call()
+    with pytest.raises(InvalidInput, match=r"call collect\(\) first"):
+        list(table_blocks(lazy, ["a"], {}))
+    reader = pa.RecordBatchReader.from_batches(pa.schema([]), [])
+    with pytest.raises(InvalidInput, match=r"call read_all\(\) first"):
+        DPRidge().fit(reader, Y)
+
+
+TYPED: dict[str, Any] = {
+    "array": (np.array(["a", "b"]), np.array([0, 1])),
+    "series": (pd.Series(["a", "b"]), pd.Series([0, 1])),
+    "string": (pd.Series(["a", "b"], dtype="string"), pd.Series([0, 1], dtype="Int64")),
+    "arrow series": (
+        pd.Series(["a", "b"], dtype=pd.ArrowDtype(pa.string())),
+        pd.Series([True, False], dtype=pd.ArrowDtype(pa.bool_())),
+    ),
+    "category": (pd.Series(["a", "b"], dtype="category"), pd.Series([0, 1], dtype="category")),
+    "polars": (pl.Series(["a", "b"]), pl.Series([0.0, 1.0])),
+    "polars category": (pl.Series(["a", "b"], dtype=pl.Categorical), pl.Series([True, False])),
+    "enum": (pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"])), pl.Series([0, 1], dtype=pl.UInt8)),
+    "arrow": (pa.array(["a", "b"]), pa.array([0, 1])),
+    "dictionary": (pa.array(["a", "b"]).dictionary_encode(), pa.array([0, 1]).dictionary_encode()),
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_declared_numbers_for_text_and_text_for_numbers_are_refused(name: str) -> None:
+    """By the column's type alone, for labels and categories; messages say which of them."""
+    text, numbers = TYPED[name]
+    for column, right, wrong, what in (
+        (text, ("a", "b"), (0, 1), "text"),
+        (numbers, (0, 1), ("a", "b"), "numbers"),
+    ):
+        labels = Labels(column, 2)
+        labels.declare(right)
+        assert sorted(labels.codes(slice(0, 2)).tolist()) == [0, 1]
+        with pytest.raises(InvalidInput, match=f"The labels are {what}, but .* no row would match"):
+            Labels(column, 2).declare(wrong)
+        assert as_records({"c": column}, {"c": right}).rows(slice(0, 2)).dense().sum() == 2
+        with pytest.raises(InvalidInput, match=f"Column 'c' holds {what}, but .* categories") as no:
+            as_records({"c": column}, {"c": wrong})
+        assert "label" not in str(no.value)
+    with pytest.raises(InvalidInput, match="Categories of column 'c' must be distinct"):
+        as_records({"c": text}, {"c": ["a", "a"]})
+
+
+@pytest.mark.parametrize("make", [list, deque, lambda v: np.array(v, dtype=object)])
+def test_a_column_of_any_objects_is_refused_no_declaration(make: Any) -> None:
+    for cells, declared in product((["a", "b"], [0, 1], ["a", 1]), (["a", "b"], [0, 1])):
+        Labels(make(cells), 2).declare(tuple(declared))
+        as_records({"c": make(cells)}, {"c": declared})
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_categories_are_of_one_kind_at_fit_and_at_predict(frame: Any, tmp_path: Any) -> None:
+    codes = np.arange(400) % 2
+    text = np.array(["0", "1"])[codes]
+    for fitted, declared, other in ((codes, [0, 1], text), (text, ["0", "1"], codes)):
+        model = DPRidge(epsilon=9, categories={"c": declared}, noise="simulated", random_state=0)
+        with pytest.raises(InvalidInput, match="Column 'c' holds"):
+            model.fit(frame({"c": other}), Y)
+        model.fit(frame({"c": fitted}), Y)
+        assert len(model.predict(frame({"c": fitted}))) == 400
+        with pytest.raises(InvalidInput, match="Column 'c' holds"):
+            model.predict(frame({"c": other}))
+        pq.write_table(pa.table({"c": other}), tmp_path / "other.parquet")
+        with pytest.raises(InvalidInput, match="Column 'c' holds"):
+            model.predict(open_table(tmp_path / "other.parquet"))
+
+
+DAYS = np.arange("2020-01-01", "2020-01-05", dtype="datetime64[D]").astype("datetime64[ms]")
+TIMES: dict[str, tuple[Any, str]] = {
+    "numpy days": (DAYS, 'numpy.timedelta64(1, "D")'),
+    "numpy spans": (DAYS - DAYS[0], 'numpy.timedelta64(1, "s")'),
+    "pandas days": (pd.Series(DAYS), "numpy.datetime64"),
+    "pandas spans": (pd.Series(DAYS - DAYS[0]), "numpy.timedelta64"),
+    "pandas arrow": (pd.Series(DAYS, dtype=pd.ArrowDtype(pa.timestamp("ms"))), "days since"),
+    "polars days": (pl.Series(DAYS), "total_days"),
+    "polars spans": (pl.Series(DAYS - DAYS[0]), "total_seconds"),
+    "polars times": (pl.Series(DAYS).dt.time(), "hours since midnight"),
+    "arrow days": (pa.array(DAYS), "days_between"),
+    "arrow spans": (pa.array(DAYS - DAYS[0]), "int64"),
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_times_say_which_column_and_how_to_convert_it(name: str) -> None:
+    column, mend = TIMES[name]
+    with pytest.raises(InvalidInput, match="Column 'when' holds times") as feature:
+        as_records({"when": column})
+    with pytest.raises(InvalidInput, match="The target holds times") as target:
+        Numbers(column, 4)
+    assert mend in str(feature.value)
+    assert mend in str(target.value)
+
+
+def test_the_conversions_that_are_named_work() -> None:
+    day = date(2000, 1, 1)
+    days = (DAYS - np.datetime64("2000-01-01")) / np.timedelta64(1, "D")
+    assert days.tolist() == [7305, 7306, 7307, 7308]
+    assert ((pd.Series(DAYS) - np.datetime64("2000-01-01")) / np.timedelta64(1, "D") == days).all()
+    assert (pl.Series(DAYS) - day).dt.total_days().to_list() == days.tolist()
+    assert (
+        pc.days_between(pa.scalar(day), pa.array(DAYS).cast("date32")).to_pylist() == days.tolist()
+    )
+    assert as_number_cells((pl.Series(DAYS[:3]) - day).dt.total_days()) == days[:3].tolist()
+
+
+def test_decimals_are_numbers_where_a_type_says_so() -> None:
+    cells = [Decimal("1.5"), None, Decimal(2)]
+    arrow = pa.array(cells, pa.decimal128(5, 2))
+    for column in (
+        arrow,
+        pa.array(cells, pa.decimal256(50, 2)),
+        pd.Series(cells, dtype=pd.ArrowDtype(arrow.type)),
+        pl.Series(cells, dtype=pl.Decimal(5, 2)),
+        cells,
+    ):
+        assert np.array_equal(as_number_cells(column), [1.5, math.nan, 2.0], equal_nan=True)
+        assert np.array_equal(as_target_cells(column), [1.5, math.nan, 2.0], equal_nan=True)
+    objects = pd.Series(cells, dtype=object)
+    with pytest.raises(InvalidInput, match=r"'pay' .*Decimal.*frame\[\"pay\"\].astype\(float\)"):
+        as_records(pd.DataFrame({"pay": objects}))
+    with pytest.raises(InvalidInput, match=r"Decimal.*y.astype\(float\)"):
+        Numbers(objects, 3)
+    assert as_number_cells(objects.astype(float))[0] == 1.5
+
+
+@pytest.mark.parametrize("nested", [pl.List(pl.Int64), pl.Array(pl.Int64, 2)])
+def test_columns_of_lists_are_refused_by_their_type(nested: Any) -> None:
+    for cells in ([[1, 2], [3, 4]], [None, [3, 4]], [None, None]):
+        column = pl.Series(cells, dtype=nested)
+        texts = set()
+        for read in (Labels, Persons, Numbers):
+            with pytest.raises(InvalidInput) as caught:
+                read(column, 2)
+            texts.add(str(caught.value))
+        with pytest.raises(InvalidInput, match="'c' is not numeric"):
+            as_records({"c": column})
+        assert len(texts) == 2

@@ -51,6 +51,7 @@ from privtail.trusted.tables import (
     TableFile,
     person_ids,
     require_categories,
+    require_read,
     require_typed,
     table_blocks,
 )
@@ -503,6 +504,7 @@ class PrivateLinearModel(PrivateEstimator):
 
     def _designs(self, X: Any) -> Iterable[Any]:
         """Blocks of features to predict with; columns are encoded as in the fit."""
+        require_read(X)
         named = isinstance(X, Mapping | TableFile | str | os.PathLike) or _is_arrow(X)
         if named or hasattr(X, "columns"):
             if not named:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.trusted.records.arrays import is_column, require_typed
+from privtail.trusted.records.arrays import is_column, require_read, require_typed
 from privtail.trusted.records.files import (
     Label,
     TableFile,
@@ -43,6 +43,7 @@ __all__ = [
     "open_table",
     "person_ids",
     "require_categories",
+    "require_read",
     "require_typed",
     "table_blocks",
     "typed_labels",
@@ -157,6 +158,7 @@ def table_blocks(
     InvalidInput
         If it is none of these, a column is missing, or one holds text where numbers are needed.
     """
+    require_read(data)
     numbers = [name for name in names if name not in categories]
     if isinstance(data, str | PathLike):
         data = TableFile(Path(data), numeric=numbers, categories=categories)
@@ -191,10 +193,13 @@ def column_blocks(
     Raises
     ------
     InvalidInput
-        If the file is damaged, or was written to meanwhile.
+        If the file is damaged, or was written to meanwhile, or a column of text has numbers as
+        its categories or the reverse.
     """
     file.require_readable(numbers)
     names = [*numbers, *categories]
+    for name, listed in categories.items():
+        file.typed(name, listed)
     for batch in file.batches(names, set(categories)):
         cells = dict(zip(names, batch.columns, strict=True))
         yield {name: file.numbers(name, cells[name]) for name in numbers} | {

@@ -22,12 +22,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from privtail.errors import InvalidInput
 from privtail.trusted.records.arrow import arrow_doubles, arrow_ids, arrow_objects
+from privtail.trusted.records.kinds import room
 
-_BOOLEAN, _SINGLE = np.dtype(np.bool_), np.dtype(np.float32)
-_NAMED = {
-    "boolean": _BOOLEAN, "bool": _BOOLEAN, "bool[pyarrow]": _BOOLEAN,
-    "float32": _SINGLE, "float": _SINGLE, "float[pyarrow]": _SINGLE,
-}  # fmt: skip
 _TYPED = ("dtype", "__array__", "__array_interface__", "__array_struct__")
 """What containers have whose cells are of one public type, or `object` by declaration."""
 
@@ -49,9 +45,47 @@ def is_column(values: Any) -> bool:
     """Whether this is one column given as a vector: a list always is, whatever its cells hold."""
     if is_listed(values):
         return True
-    if _room(values) == "pyarrow":
+    if room(values) == "pyarrow":
         return hasattr(values, "type")
     return len(getattr(values, "shape", (0, 0))) == 1
+
+
+def column_of(values: Any) -> Any:
+    """One column: that of a frame or a table of one, anything else as it is.
+
+    Raises
+    ------
+    InvalidInput
+        If a frame has another number of columns.
+    """
+    require_read(values)
+    names = getattr(values, "column_names", getattr(values, "columns", None))
+    if names is None or is_listed(values) or isinstance(values, Mapping | np.ndarray):
+        return values
+    if len(names) != 1:
+        raise InvalidInput(f"One column is needed here, and this table has {len(names)}.")
+    return values.iloc[:, 0] if hasattr(values, "iloc") else values[names[0]]
+
+
+def require_read(values: Any) -> None:
+    """Refuse masked arrays, and queries of polars and Arrow that nobody has run.
+
+    Raises
+    ------
+    InvalidInput
+        By the container's class alone.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise InvalidInput(
+            "Masked arrays are not accepted: their hidden values would count. Use x.filled(nan)."
+        )
+    run = {"polars": ("collect",), "pyarrow": ("to_table", "read_all")}.get(room(values), ())
+    for call in run:
+        if hasattr(values, call):
+            raise InvalidInput(
+                f"A {type(values).__name__} is a query that was not run yet: call {call}() first. "
+                "Of a file that is larger than memory pass privtail.open_table(path)."
+            )
 
 
 def require_typed(X: Any) -> None:
@@ -64,7 +98,7 @@ def require_typed(X: Any) -> None:
     InvalidInput
         By the container's class alone.
     """
-    _require_read(X)
+    require_read(X)
     if is_listed(X):
         raise InvalidInput(
             "X is a list of rows, and only its rows could say how many columns it has, which must "
@@ -80,14 +114,14 @@ def as_numbers(values: Any) -> NDArray[Any]:
     Columns of pandas, polars and Arrow that can miss cells become doubles with NaN, whether or not
     a cell is missing.
     """
-    _require_read(values)
+    require_read(values)
     if is_listed(values):
         return np.fromiter(map(_number, values), dtype=np.float64, count=len(values))
     values = _unwrapped(values)
     dtype = getattr(values, "dtype", None)
-    if _room(values) == "polars":
+    if room(values) == "polars":
         return _from_polars(values)
-    if _room(values) == "pyarrow":
+    if room(values) == "pyarrow":
         return arrow_doubles(values)
     nullable = dtype is not None and not isinstance(dtype, np.dtype)
     if nullable and getattr(dtype, "kind", "O") in "biuf":
@@ -101,15 +135,21 @@ def as_labels(values: Any) -> NDArray[Any]:
     Whole numbers stay whole: polars and categories of pandas would write all of them as doubles as
     soon as one cell is missing.
     """
-    _require_read(values)
+    require_read(values)
     if is_listed(values):
         return np.fromiter(values, dtype=object, count=len(values))
     values = _unwrapped(values)
     dtype = getattr(values, "dtype", None)
-    if _room(values) == "pyarrow":
+    if room(values) == "pyarrow":
         return arrow_objects(values)
-    if _room(values) == "polars" and dtype is not None:
-        return np.fromiter(values.to_list(), dtype=object, count=len(values))
+    if room(values) == "polars" and dtype is not None:
+        if dtype.is_nested():
+            raise InvalidInput(
+                f"A column of labels or ids holds values of type {dtype}, not numbers or text. "
+                "Turn it into one of these."
+            )
+        if not dtype.is_temporal():
+            return np.fromiter(values.to_list(), dtype=object, count=len(values))
     if str(dtype) == "category":
         values = values.astype(object)
     typed = isinstance(dtype, np.dtype)
@@ -119,7 +159,7 @@ def as_labels(values: Any) -> NDArray[Any]:
 def as_ids(values: Any) -> NDArray[Any]:
     """Labels to compare only: text of Arrow comes as its bytes, valid or not."""
     values = _unwrapped(values)
-    return arrow_ids(values) if _room(values) == "pyarrow" else as_labels(values)
+    return arrow_ids(values) if room(values) == "pyarrow" else as_labels(values)
 
 
 def taken(values: Any, ids: NDArray[np.int64]) -> Any:
@@ -128,9 +168,9 @@ def taken(values: Any, ids: NDArray[np.int64]) -> Any:
         return {name: taken(column, ids) for name, column in values.items()}
     if hasattr(values, "iloc"):
         return values.iloc[ids]
-    if _room(values) == "pyarrow":
+    if room(values) == "pyarrow":
         return values.take(ids)
-    if _room(values) == "polars" or hasattr(values, "tocsr"):
+    if room(values) == "polars" or hasattr(values, "tocsr"):
         return (values.tocsr() if hasattr(values, "tocsr") else values)[ids]
     if is_listed(values):
         cells = list(values)
@@ -138,39 +178,14 @@ def taken(values: Any, ids: NDArray[np.int64]) -> Any:
     return _array(values)[ids]
 
 
-def element_type(values: Any) -> np.dtype[Any] | None:
-    """The public type of a column's cells; None where a cell may be anything."""
-    dtype = getattr(values, "dtype", getattr(values, "type", None))
-    return dtype if isinstance(dtype, np.dtype) else _NAMED.get(str(dtype).lower())
-
-
-def _room(values: Any) -> str:
-    return type(values).__module__.partition(".")[0]
-
-
 def _unwrapped(values: Any) -> Any:
     """What pandas keeps in Arrow, as Arrow: pandas may fail at cells that are no UTF-8."""
-    if _room(values) != "pandas":
+    if room(values) != "pandas":
         return values
     from pandas.arrays import ArrowExtensionArray
 
     array = getattr(values, "array", values)
     return array.__arrow_array__() if isinstance(array, ArrowExtensionArray) else values
-
-
-def _require_read(values: Any) -> None:
-    """Refuse masked arrays, and queries of polars and Arrow that nobody has run."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise InvalidInput(
-            "Masked arrays are not accepted: their hidden values would count. Use x.filled(nan)."
-        )
-    run = {"polars": ("collect",), "pyarrow": ("to_table", "read_all")}.get(_room(values), ())
-    for call in run:
-        if hasattr(values, call):
-            raise InvalidInput(
-                f"A {type(values).__name__} is a query that was not run yet: call {call}() first. "
-                "Of a file that is larger than memory pass privtail.open_table(path)."
-            )
 
 
 def _array(values: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
@@ -184,11 +199,12 @@ def _array(values: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
 
 
 def _from_polars(values: Any) -> NDArray[Any]:
+    """Numbers and Booleans as doubles; anything else as no numbers, for a refusal."""
     import polars as pl
 
     if values.dtype.is_numeric() or values.dtype == pl.Boolean:
         return np.asarray(values.cast(pl.Float64).to_numpy())
-    return np.asarray(values.to_numpy(), dtype=object)
+    return np.empty(len(values), dtype=object)
 
 
 def _number(cell: Any) -> float:

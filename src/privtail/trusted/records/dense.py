@@ -12,6 +12,7 @@ from privtail.errors import InvalidInput, NotReleased
 from privtail.trusted import kernels
 from privtail.trusted.means import Interval
 from privtail.trusted.records.arrays import as_numbers
+from privtail.trusted.records.kinds import conversion
 
 Doubles = NDArray[np.float64]
 
@@ -52,9 +53,13 @@ class Dense:
                 f"Records need two dimensions (rows, features), got shape {array.shape}. {mend}"
             )
         if array.dtype.kind not in "fiub":
+            times = conversion(array, "X")
             raise InvalidInput(
-                "Records must be numbers. For columns of text pass a data frame and declare their "
-                'categories, for example categories={"city": ["Rome", "Oslo"]}.'
+                f"{times}."
+                if times
+                else "Records must be numbers. Numbers that are Python objects, such as Decimal, "
+                "become doubles by X.astype(float). For columns of text pass a data frame and "
+                'declare their categories, for example categories={"city": ["Rome", "Oslo"]}.'
             )
         self._X = array
         double = array.dtype == np.float64

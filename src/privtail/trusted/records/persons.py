@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
-from privtail.trusted.records.arrays import as_ids
+from privtail.trusted.records.arrays import as_ids, column_of
 from privtail.trusted.records.targets import canonical_label, distinct
 
 Integers = NDArray[np.int64]
@@ -31,7 +31,7 @@ class Persons:
     """
 
     def __init__(self, groups: Any, n: int) -> None:
-        array = as_ids(groups)
+        array = as_ids(column_of(groups))
         if array.shape != (n,):
             raise InvalidInput(
                 f"groups needs one person id per row, shape ({n},); got shape {array.shape}."

@@ -13,6 +13,7 @@ from privtail.trusted import kernels
 from privtail.trusted.records.arrays import as_labels, as_numbers
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.dense import DenseRows, Room
+from privtail.trusted.records.kinds import conversion, kind_of
 from privtail.trusted.records.targets import Labels
 
 
@@ -57,7 +58,7 @@ class Table:
             lengths.add(len(array))
             if name in categories:
                 declared = tuple(categories[name])
-                labels = Labels(array, len(array))
+                labels = Labels(array, len(array), column=name, kind=kind_of(values))
                 labels.declare(declared)
                 self._parts.append((labels, len(declared)))
                 indicators += range(len(names), len(names) + len(declared))
@@ -65,18 +66,8 @@ class Table:
             elif array.dtype.kind in "fiub":
                 self._parts.append((array, 0))
                 names.append(name)
-            elif _holds_times(values):
-                raise InvalidInput(
-                    f"Column {name!r} holds times. Turn it into a number, for example the days "
-                    "since a date that you choose, or drop it."
-                )
             else:
-                mend = f'Encode it by a public rule, for example frame["{name}"] == "a"'
-                if declarable:
-                    mend = (
-                        f'Declare its categories, for example categories={{"{name}": ["a", "b"]}}'
-                    )
-                raise InvalidInput(f"Column {name!r} is not numeric. {mend}, or drop it.")
+                raise InvalidInput(_mend(name, values, declarable))
         if len(lengths) != 1:
             raise InvalidInput("A table needs columns of one length.")
         self.names, self.indicators = tuple(names), tuple(indicators)
@@ -120,10 +111,19 @@ class Table:
         raise NotReleased("Private records cannot be pickled.")
 
 
-def _holds_times(values: Any) -> bool:
-    """Whether the type of a column is one of dates, times or durations."""
-    kind = str(getattr(values, "dtype", getattr(values, "type", ""))).lower()
-    return kind.startswith(("date", "time", "duration"))
+def _mend(name: str, values: Any, declarable: bool) -> str:
+    """Why a column cannot be numbers by its type, and what to do."""
+    times = conversion(values, f"Column {name!r}")
+    if times:
+        return f"{times}, or drop it."
+    mend = f'Encode it by a public rule, for example frame["{name}"] == "a"'
+    if declarable:
+        mend = f'Declare its categories, for example categories={{"{name}": ["a", "b"]}}'
+    objects = getattr(values, "dtype", None) == np.dtype(object)
+    return f"Column {name!r} is not numeric. {mend}, or drop it." + objects * (
+        " Numbers that are Python objects, such as Decimal, become doubles by "
+        f'frame["{name}"].astype(float).'
+    )
 
 
 def require_categories(categories: Any) -> None:

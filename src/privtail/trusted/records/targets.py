@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
-from privtail.trusted.records.arrays import as_labels, as_numbers, element_type
+from privtail.trusted.records.arrays import as_labels, as_numbers, column_of
 from privtail.trusted.records.arrow import Distinct
+from privtail.trusted.records.kinds import Kind, conversion, element_type, kind_of, require_kind
 
 
 def _column(array: NDArray[Any], n: int) -> NDArray[Any]:
@@ -28,11 +29,16 @@ class Numbers:
     """A numeric target, read block by block; what is not a finite number drops its row."""
 
     def __init__(self, y: Any, n: int) -> None:
+        y = column_of(y)
         self._y = _column(as_numbers(y), n)
         if self._y.dtype.kind not in "fiub":
+            times = conversion(y, "The target")
             raise InvalidInput(
-                "The target is not numeric. "
-                "For labels use a classifier such as DPLogisticRegression."
+                f"{times}."
+                if times
+                else "The target is not numeric. For labels use a classifier such as "
+                "DPLogisticRegression. Numbers that are Python objects, such as Decimal, become "
+                "doubles by y.astype(float)."
             )
 
     def like(self, y: Any) -> Numbers:
@@ -98,9 +104,21 @@ def distinct(
 
 
 class Labels:
-    """A categorical target. Labels outside the declared classes drop their row."""
+    """A categorical target. Labels outside the declared classes drop their row.
 
-    def __init__(self, y: Any, n: int) -> None:
+    Parameters
+    ----------
+    y : (n,) labels, or `Distinct`.
+    n : how many there are.
+    column : the name of a column of a table, whose categories they are; None for a target.
+    kind : what the type of that column says, where y was read from it already.
+    """
+
+    def __init__(
+        self, y: Any, n: int, *, column: str | None = None, kind: Kind | None = None
+    ) -> None:
+        y = column_of(y)
+        self._name, self._kind = column, kind or kind_of(y)
         self._y = np.empty(0) if isinstance(y, Distinct) else _column(as_labels(y), n)
         self._element = element_type(y)
         self._declared: dict[Any, int] | None = None
@@ -120,15 +138,11 @@ class Labels:
 
     def declare(self, classes: tuple[Any, ...]) -> None:
         """Code the labels 0..K-1 in the order of ``classes``; reads no record yet."""
-        numeric = self._element is not None and self._element.kind in "fiub"
-        if numeric and any(isinstance(c, str) for c in classes):
-            raise InvalidInput(
-                "The labels are numbers, but text was declared: no row would match. Declare "
-                "numbers, for example classes=[0, 1]."
-            )
+        require_kind(self._kind, classes, self._name)
         code = {self._canonical(c): i for i, c in enumerate(classes)}
         if None in code or len(code) != len(classes):
-            raise InvalidInput("Classes must be distinct and must not be missing values.")
+            what = "Classes" if self._name is None else f"Categories of column {self._name!r}"
+            raise InvalidInput(f"{what} must be distinct and must not be missing values.")
         self._declared, self._codes = code, None
 
     def occurring(self) -> set[Any]:
