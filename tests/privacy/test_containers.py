@@ -404,3 +404,14 @@ def test_columns_of_lists_are_refused_by_their_type(nested: Any) -> None:
         with pytest.raises(InvalidInput, match="'c' is not numeric"):
             as_records({"c": column})
         assert len(texts) == 2
+
+
+def test_a_scaler_turns_what_it_was_fitted_on(tmp_path: Any) -> None:
+    columns = {"a": X[:, 0], "b": X[:, 1]}
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    frames = (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns), columns)
+    found = [
+        DPScaler(epsilon=9.0, noise="simulated", random_state=0).fit_transform(frame)
+        for frame in (*frames, open_table(tmp_path / "x.parquet"))
+    ]
+    assert np.allclose(found, found[0], rtol=1e-12, atol=0)

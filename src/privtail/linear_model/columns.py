@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateEstimator, as_a_whole
 from privtail.mean import Method, mean_of
 from privtail.statement import Statement, state
+from privtail.trusted.tables import TableFile, require_read, table_blocks
 
 Doubles = NDArray[np.float64]
 
@@ -152,6 +154,11 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
+        require_read(X)
+        if isinstance(X, Mapping | TableFile):
+            blocks = table_blocks(X, list(self.feature_names_in_), {})
+            X = np.concatenate([np.empty((0, self.n_features_in_)), *blocks])
+            return check_array(X, ensure_all_finite=self._strict)
         return validate_data(
             self, X, reset=False, accept_sparse="csr", dtype=np.float64,
             ensure_all_finite=self._strict,

@@ -96,14 +96,12 @@ def conversion(values: Any, what: str) -> str:
 
     ``what`` names the column at the beginning of a sentence.
     """
-    dtype = _type(values)
-    dtype = getattr(dtype, "pyarrow_dtype", dtype)
-    name = str(dtype).lower()
-    library = room(dtype) if room(dtype) in _DAYS else room(values)
+    dtype, library = _type(values), room(values)
+    name = str(getattr(dtype, "pyarrow_dtype", dtype)).lower()
     if name.startswith(("duration", "timedelta")):
         mend = _SECONDS.get(library, 'x / numpy.timedelta64(1, "s")')
         return f"{what} holds times ({dtype}). Turn it into a number, for example x = {mend}"
-    if name.startswith(("date", "timestamp", "period")):
+    if name.startswith(("date", "timestamp")):
         mend = _DAYS.get(
             library, '(x - numpy.datetime64("2000-01-01")) / numpy.timedelta64(1, "D")'
         )
