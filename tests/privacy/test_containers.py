@@ -318,7 +318,7 @@ def test_a_column_of_any_objects_is_refused_no_declaration(make: Any) -> None:
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table, dict])
-def test_categories_are_of_one_kind_at_fit_and_at_predict(frame: Any, tmp_path: Any) -> None:
+def test_categories_are_of_one_kind_at_fit_and_at_predict(frame: Any) -> None:
     codes = np.arange(400) % 2
     text = np.array(["0", "1"])[codes]
     for fitted, declared, other in ((codes, [0, 1], text), (text, ["0", "1"], codes)):
@@ -329,9 +329,25 @@ def test_categories_are_of_one_kind_at_fit_and_at_predict(frame: Any, tmp_path: 
         assert len(model.predict(frame({"c": fitted}))) == 400
         with pytest.raises(InvalidInput, match="Column 'c' holds"):
             model.predict(frame({"c": other}))
-        pq.write_table(pa.table({"c": other}), tmp_path / "other.parquet")
-        with pytest.raises(InvalidInput, match="Column 'c' holds"):
-            model.predict(open_table(tmp_path / "other.parquet"))
+
+
+def test_a_file_holds_fitted_categories_in_its_own_type_or_is_refused(tmp_path: Any) -> None:
+    codes = np.arange(400) % 2
+    text = np.array(["0", "1"])[codes]
+    pq.write_table(pa.table({"c": codes}), tmp_path / "codes.parquet")
+    pq.write_table(pa.table({"c": text}), tmp_path / "text.parquet")
+    (tmp_path / "either.csv").write_text("c\n" + "\n".join(text))
+    model = DPRidge(epsilon=9, noise="simulated", random_state=0)
+    for cells, declared, good in ((codes, [0, 1], "codes"), (text, ["0", "1"], "text")):
+        model.set_params(categories={"c": declared}).fit(pd.DataFrame({"c": cells}), Y + 5 * codes)
+        right = model.predict(pd.DataFrame({"c": cells}))
+        assert len(set(right)) == 2
+        for name in (f"{good}.parquet", "either.csv"):
+            assert np.array_equal(model.predict(open_table(tmp_path / name)), right)
+    assert np.array_equal(model.predict(open_table(tmp_path / "codes.parquet")), right)
+    model.set_params(categories={"c": [0, 1]}).fit(pd.DataFrame({"c": codes}), Y + 5 * codes)
+    with pytest.raises(InvalidInput, match="Column 'c' holds text"):
+        model.predict(open_table(tmp_path / "text.parquet"))
 
 
 DAYS = np.arange("2020-01-01", "2020-01-05", dtype="datetime64[D]").astype("datetime64[ms]")

@@ -164,6 +164,7 @@ def table_blocks(
         data = TableFile(Path(data), numeric=numbers, categories=categories)
     if isinstance(data, TableFile):
         data.require(names, "that the model was fitted on")
+        categories = {name: data.typed(name, listed) for name, listed in categories.items()}
         for block in column_blocks(data, numbers, categories):
             yield from feature_blocks({name: block[name] for name in names}, categories)
         return
@@ -193,13 +194,10 @@ def column_blocks(
     Raises
     ------
     InvalidInput
-        If the file is damaged, or was written to meanwhile, or a column of text has numbers as
-        its categories or the reverse.
+        If the file is damaged, or was written to meanwhile.
     """
     file.require_readable(numbers)
     names = [*numbers, *categories]
-    for name, listed in categories.items():
-        file.typed(name, listed)
     for batch in file.batches(names, set(categories)):
         cells = dict(zip(names, batch.columns, strict=True))
         yield {name: file.numbers(name, cells[name]) for name in numbers} | {
