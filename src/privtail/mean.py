@@ -178,6 +178,12 @@ def private_mean(
     is False and the value is noise. Multiply such a column by a public number first, or give a
     ``threshold``.
 
+    ``groups`` says which rows belong to one person; it is not a column to group by. A mean for
+    every value of a column is one fit with declared categories, whose predictions are the means:
+    ``DPLinearRegression(epsilon=1, categories={"region": ["north", "south"]})``, fitted to the
+    frame of that column. A loop over filtered frames costs epsilon every time, and publishes how
+    many rows each has.
+
     Parameters
     ----------
     x : (n,) or (n, d) numbers, CSR, a data frame, or a file (`privtail.open_table`). Rows with a

@@ -1,4 +1,12 @@
-"""Law 1, read from the source: only the trusted core touches records, noise and budgets."""
+"""Law 1, read from the source: only the trusted core touches records, noise and budgets.
+
+What reading the source cannot see: code that runs under another name (a library that is handed the
+records, a callback of a user, an import made at run time), values that pass through attributes,
+containers or closures on their way, and whoever changes this package while it runs. Names of
+records are followed within one function, from the parameters of the functions that take them to
+what is assigned from them. For the rest there are the doors of the core, which hand out nothing
+else, and audits of what is released.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +31,29 @@ PRIVATE = {
 """Attributes of the core that hold records, noise, or the right to release."""
 
 RECORD_METHODS = {"rows", "counts", "charge", "batches", "windows"}
-SPIES = {"__getstate__", "__dict__", "__slots__", "__getattribute__", "__reduce__", "__reduce_ex__"}
+SPIES = {
+    "__getstate__",
+    "__dict__",
+    "__slots__",
+    "__getattribute__",
+    "__reduce__",
+    "__reduce_ex__",
+    "_getframe",
+    "currentframe",
+    "f_locals",
+    "f_back",
+}
+REFLECTION = {"gc", "ctypes", "marshal", "pickle"}
+"""Modules that find objects which nobody handed over."""
+
+TAKERS = {"fit", "private_mean", "_curate", "values", "derivatives", "gradients"}
+"""Functions that are handed records, or what a loss sees of them."""
+HELD = {"X", "y", "x", "groups", "margins"}
+"""What they call records."""
+SHOWN = {"shape", "dtype", "columns", "column_names", "ndim", "size", "without", "declaring"}
+"""What may be read of records outside the core, or asked of a file: nothing that a cell decides."""
+LOOKS = {"max", "min", "sum", "abs", "sorted", "set", "any", "all", "list", "map", "zip", "iter"}
+
 RANDOM_MODULES = {"random", "secrets", "opendp", "uuid"}
 RANDOM_NAMES = {"urandom", "getrandom", "default_rng", "RandomState", "SystemRandom"}
 
@@ -76,8 +106,68 @@ def breaches(source: str) -> list[str]:
     return found
 
 
+def looks(source: str) -> list[str]:
+    """Where code that is handed records does more than to read a shape and pass them on."""
+    found = []
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef) and function.name in TAKERS:
+            held = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)} & HELD
+            for node in ast.walk(function):
+                found += _look(node, held)
+    return found
+
+
+def _look(node: ast.AST, held: set[str]) -> list[str]:
+    def is_held(part: ast.AST | None) -> bool:
+        return isinstance(part, ast.Name) and part.id in held
+
+    if isinstance(node, ast.Assign) and is_held(node.value):
+        held |= {name.id for name in node.targets if isinstance(name, ast.Name)}
+    line = f"{getattr(node, 'lineno', 0)}:"
+    if isinstance(node, ast.Attribute) and is_held(node.value) and node.attr not in SHOWN:
+        return [f"{line} .{node.attr} of records"]
+    if isinstance(node, ast.Subscript | ast.For | ast.comprehension):
+        inside = node.value if isinstance(node, ast.Subscript) else node.iter
+        return [f"{line} cells of records"] if is_held(inside) else []
+    if isinstance(node, ast.BinOp) and (is_held(node.left) or is_held(node.right)):
+        return [f"{line} arithmetic with records"]
+    if isinstance(node, ast.Compare):
+        identity = all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
+        parts = [node.left, *node.comparators]
+        return [f"{line} records compared"] if not identity and any(map(is_held, parts)) else []
+    if isinstance(node, ast.Call) and any(map(is_held, node.args)):
+        f = node.func
+        numpy = (
+            isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name) and f.value.id == "np"
+        )
+        if numpy or (isinstance(f, ast.Name) and f.id in LOOKS):
+            return [f"{line} a function of records"]
+    return []
+
+
+STORES = {"append", "extend", "update", "add", "__setattr__"}
+
+
+def keeps(source: str) -> list[str]:
+    """Losses that store what they were shown."""
+    found = []
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef) and function.name in TAKERS:
+            for node in ast.walk(function):
+                stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+                if stored or isinstance(node, ast.Global | ast.Nonlocal):
+                    found.append(f"{node.lineno}: a loss keeps something")
+                call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+                if call and node.func.attr in STORES:
+                    found.append(f"{node.lineno}: .{node.func.attr}")
+    return found
+
+
 def _calls(node: ast.Call) -> list[str]:
     f = node.func
+    named = isinstance(f, ast.Name) and f.id in ("getattr", "setattr") and len(node.args) > 1
+    if named and not isinstance(node.args[1], ast.Constant | ast.Name | ast.Attribute):
+        return [f"{node.lineno}: getattr of a name that is put together"]
     if isinstance(f, ast.Attribute) and f.attr in RECORD_METHODS:
         return [f"{node.lineno}: .{f.attr}("]
     if isinstance(f, ast.Name) and f.id in ("vars", "eval", "exec", "__import__"):
@@ -94,6 +184,7 @@ def _imports_of_chance(node: ast.Import | ast.ImportFrom) -> list[str]:
     else:
         names = [a.name for a in node.names]
     guilty = [n for n in names if n.split(".")[0] in RANDOM_MODULES or n.startswith("numpy.random")]
+    guilty += [n for n in names if n.split(".")[0] in REFLECTION]
     inside = [n for n in names if "samplers" in n or "kernels" in n or _holds_records(n)]
     return [f"{node.lineno}: import {n}" for n in guilty + inside]
 
@@ -149,6 +240,19 @@ def undocumented(source: str) -> list[str]:
 )
 def test_only_the_core_touches_records_noise_and_budgets(path: Path) -> None:
     assert breaches(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in FILES if room(p) in ("linear_model", "mean")],
+    ids=lambda p: str(p.relative_to(SOURCE)),
+)
+def test_estimators_pass_records_on_and_look_at_nothing(path: Path) -> None:
+    assert looks(path.read_text(encoding="utf-8")) == []
+
+
+def test_losses_keep_nothing() -> None:
+    assert keeps((SOURCE / "losses.py").read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
@@ -214,6 +318,10 @@ SABOTAGED = {
     "object": "x = object.__getattribute__(answer, name)\n",
     "state": "x = answer.__getstate__()\n",
     "vars": "x = vars(curator)\n",
+    "put together": "x = getattr(curator, '_re' + 'cords')\n",
+    "formatted": "x = getattr(curator, f'_{name}')\n",
+    "collector": "import gc\nfound = gc.get_objects()\n",
+    "frames": "import sys\nx = sys._getframe(1).f_locals\n",
     "np.random": "import numpy as np\nz = np.random.normal(size=3)\n",
     "default_rng": "from numpy.random import default_rng\nz = default_rng()\n",
     "numpy.random": "import numpy.random as nr\n",
@@ -227,6 +335,36 @@ SABOTAGED = {
     "kernels": "from privtail.trusted import kernels\n",
     "record classes": "from privtail.trusted.records import as_records\n",
 }
+
+
+LOOKING = {
+    "largest": "def fit(self, X, y):\n    limit = abs(X).max()\n",
+    "method": "def fit(self, X, y):\n    limit = X.max()\n",
+    "labels": "def fit(self, X, y):\n    classes = np.unique(y)\n",
+    "centred": "def private_mean(x):\n    return x - 3\n",
+    "cell": "def private_mean(x):\n    first = x[0]\n",
+    "loop": "def fit(self, X, y):\n    for row in X:\n        pass\n",
+    "comprehension": "def fit(self, X, y):\n    return [row for row in y]\n",
+    "compared": "def fit(self, X, y):\n    rare = (y == 1)\n",
+    "renamed": "def fit(self, X, y):\n    table = X\n    return table.mean()\n",
+    "a set": "def fit(self, X, y):\n    return set(y)\n",
+}
+KEEPING = {
+    "attribute": "def values(self, margins, y):\n    self.block = margins\n",
+    "list": "def values(self, margins, y):\n    SEEN.append(margins)\n",
+    "global": "def values(self, margins, y):\n    global seen\n    seen = y\n",
+    "object": "def gradients(self, w, X, y):\n    object.__setattr__(self, 'seen', X)\n",
+}
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_a_look_at_records_is_caught(name: str) -> None:
+    assert looks(LOOKING[name])
+
+
+@pytest.mark.parametrize("name", KEEPING)
+def test_a_loss_that_keeps_its_block_is_caught(name: str) -> None:
+    assert keeps(KEEPING[name])
 
 
 @pytest.mark.parametrize("name", SABOTAGED)

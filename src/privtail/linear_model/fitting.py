@@ -106,7 +106,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     noise : ``"exact"`` or ``"simulated"`` (fast, seeded, not private).
     random_state : seed of public choices, and of simulated noise; a whole number or None.
     ledger : a shared `Ledger` that every fit is charged to, or the path of an existing one.
-    max_rows : with ``fit(X, y, groups)``: how many rows of one person count. Noise grows with
+    max_rows : with ``fit(X, y, groups)``, whose groups are persons and no column to group by (that
+        is ``categories``): how many rows of one person count. Noise grows with
         it; but gradients divide by all n rows, so most rows should count.
     """
 
