@@ -146,6 +146,20 @@ def test_a_blank_line_in_quotes_is_none(tmp_path: Path) -> None:
     assert np.array_equal(found, expected, equal_nan=True)
 
 
+def test_ends_of_lines_in_quotes_do_not_depend_on_where_blocks_meet(tmp_path: Path) -> None:
+    found = []
+    for length in range(12):
+        path = tmp_path / "t.csv"
+        path.write_bytes(
+            ("job,x\r\n" + "1" * length + ",1\r\n" + '"a\r\n\r\nb",2\r\n' * 900).encode()
+        )
+        found.append(rows(path, categories={"job": ["a\r\n\r\nb"]})[1:])
+        ids = open_table(path).ids("job")
+        assert set(ids[1:]) == {"a\n\nb"}
+        assert (found[-1] == [1, 2]).all()
+    assert len(found[0]) == 900
+
+
 # Sums
 
 

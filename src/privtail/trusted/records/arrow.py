@@ -137,15 +137,16 @@ def text_numbers(column: Any, dialect: Dialect = PLAIN) -> NDArray[np.float64]:
     found = _cast(column) if dialect.plain else None
     if found is None:
         cells = pc.utf8_trim_whitespace(column)
-        truth = pc.index_in(pc.utf8_lower(cells), pa.array(["false", "true"])).cast(pa.float64())
-        cells = pc.if_else(pc.match_substring_regex(cells, _numeral(dialect)), cells, None)
+        numeral = _mask(pc.match_substring_regex(cells, _numeral(dialect)))
+        numerals = cells.filter(pa.array(numeral))
         if dialect.thousands is not None:
-            cells = pc.replace_substring(cells, dialect.thousands, "")
-        cells = pc.replace_substring(cells, dialect.decimal, ".")
-        found = pc.coalesce(cells.cast(pa.float64()), truth)
-    values = np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.float64)
-    finite = np.isfinite(values)
-    return values if finite.all() else np.where(finite, values, np.nan)
+            numerals = pc.replace_substring(numerals, dialect.thousands, "")
+        numerals = pc.replace_substring(numerals, dialect.decimal, ".")
+        truths = pc.index_in(pc.utf8_lower(cells), pa.array(["false", "true"])).cast(pa.float64())
+        found = np.array(truths.to_numpy(zero_copy_only=False), dtype=np.float64)
+        found[numeral] = numerals.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    finite = np.isfinite(found)
+    return found if finite.all() else np.where(finite, found, np.nan)
 
 
 def _numeral(dialect: Dialect) -> str:
@@ -169,7 +170,7 @@ def odd_share(column: Any, dialect: Dialect) -> float:
     return float(np.mean(odd)) if len(odd) else math.nan
 
 
-def _cast(column: Any) -> Any:
+def _cast(column: Any) -> NDArray[np.float64] | None:
     """Text as Arrow takes it for doubles; None if a cell is neither empty nor such a number.
 
     Arrow takes the numerals of the plain dialect, and words for NaN and infinity.
@@ -177,11 +178,20 @@ def _cast(column: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    for empty in (False, True):
-        cells = pc.if_else(pc.equal(column, ""), None, column) if empty else column
-        with suppress(pa.ArrowInvalid):
-            return cells.cast(pa.float64())
+    with suppress(pa.ArrowInvalid):
+        return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    given = _mask(pc.not_equal(column, ""))
+    with suppress(pa.ArrowInvalid):
+        cells = column.filter(pa.array(given)).cast(pa.float64())
+        found = np.full(len(column), np.nan)
+        found[given] = cells.to_numpy(zero_copy_only=False)
+        return found
     return None
+
+
+def _mask(truths: Any) -> NDArray[np.bool_]:
+    """Truths of Arrow; false where null."""
+    return np.asarray(truths.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def distinct(column: Any) -> Distinct:

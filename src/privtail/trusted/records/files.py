@@ -389,6 +389,8 @@ class TableFile:
         if not self._is_text(name):
             return found
         values: list[Any] = found.values
+        if self._untyped:
+            values = [None if value is None else _one_line_end(value) for value in values]
         if self._untyped and declared and _are_numbers(declared):
             values = text_numbers(pa.array(values, pa.large_string()), self.dialect).tolist()
         elif declared and _are_truths(declared):
@@ -423,6 +425,8 @@ class TableFile:
                 f"{text}.",
                 cli=f"{json.dumps(text)} in a file of --schema.",
             )
+        if self._untyped:
+            declared = [_one_line_end(v) if isinstance(v, str) else v for v in declared]
         numeric = _are_numbers(declared) if self._untyped else self._is_number(name)
         return typed_labels(name, declared, np.empty(0, np.float64 if numeric else object))
 
@@ -588,6 +592,8 @@ class TableFile:
             column = pc.utf8_lower(column)
         if self._untyped and declared is None:
             column = pc.if_else(pc.equal(column, ""), None, column)
+        if self._untyped:
+            column = pc.replace_substring_regex(column, "\r\n?", "\n")
         return np.asarray(column.to_numpy(), dtype=object)
 
     def _unusable(self, name: str, kind: Any, *, needed: bool = False) -> InvalidInput:
@@ -703,6 +709,15 @@ def whole(label: Label) -> Label:
 def _are_numbers(declared: Sequence[Label]) -> bool:
     """Whether all labels are numbers as they are usually written, so not '007'."""
     return all(not isinstance(value, bool) and _is_numeral(str(value)) for value in declared)
+
+
+def _one_line_end(text: str) -> str:
+    r"""Text whose lines end in ``\n``.
+
+    PyArrow loses the ``\n`` of a ``\r\n`` in quotes where its blocks meet, which depends on how
+    long other records are.
+    """
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _given_as_numbers(declared: Sequence[Label]) -> bool:

@@ -24,7 +24,7 @@ _UNPACKED = {
 }  # fmt: skip
 """Ending -> the command that writes what such a file holds."""
 _SEPARATORS = ",;\t"
-_RARER = "|\x1f\x1e\x01^~"
+_RARER = "|\x1f\x1e\x01"
 """Separators that are named, not taken, where a first line has none of the others."""
 
 
