@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -39,7 +39,7 @@ GENERALIZED = "generalized"
 LARGEST_LOG = 30.0
 """Expected counts are exp(score) of scores cut to plus or minus this, or to less."""
 
-_FORMAT, _VERSION = "privtail-model", 2
+_FORMAT, _VERSION = "privtail-model", 3
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -102,6 +102,10 @@ class Model:
     link : what a prediction is: the score (``"identity"``), its exponential (``"log"``), or the
         most probable label (``"logit"``).
     highest : the score beyond which an expected count does not grow.
+    feature_range : (features, 2), to which features are clipped before they are scored: the model
+        extrapolates no farther than what was released of them. By default, and in files of earlier
+        versions, infinite.
+    target_range : (2,), to which predictions of numbers are clipped.
     """
 
     kind: str
@@ -113,6 +117,8 @@ class Model:
     statement: Statement
     link: Link = "identity"
     highest: float = LARGEST_LOG
+    feature_range: NDArray[np.float64] = field(default_factory=lambda: _endless(1))
+    target_range: NDArray[np.float64] = field(default_factory=lambda: _endless(1)[0])
 
     @classmethod
     def of(cls, estimator: Any, *, target: str, columns: Sequence[Column]) -> Model:
@@ -128,6 +134,8 @@ class Model:
             statement=estimator.privacy_,
             link=estimator.link,
             highest=getattr(estimator, "highest_", LARGEST_LOG),
+            feature_range=estimator.feature_range_,
+            target_range=getattr(estimator, "target_range_", _endless(1)[0]),
         )
 
     @property
@@ -167,7 +175,7 @@ class Model:
         if self.link == "log":
             return expected_counts(scores, self.highest)
         if self.classes is None:
-            return scores
+            return np.clip(scores, *self.target_range)
         return likely_labels(scores, label_array(self.classes))
 
     def predict_proba(self, data: Any) -> NDArray[np.float64]:
@@ -178,7 +186,7 @@ class Model:
 
     def decision_function(self, data: Any) -> NDArray[np.float64]:
         """Scores: (rows,) for numbers and two classes, else (rows, classes)."""
-        scores = scores_of(self._designs(data), self.coef, self.intercept)
+        scores = scores_of(self._designs(data), self.coef, self.intercept, self.feature_range)
         return scores[:, 0] if len(self.coef) == 1 else scores
 
     def design(self, data: Any) -> NDArray[np.float64]:
@@ -221,6 +229,8 @@ class Model:
             "classes": self.classes,
             "coef": self.coef.tolist(),
             "intercept": self.intercept.tolist(),
+            "feature_range": _nullable(self.feature_range),
+            "target_range": _nullable(self.target_range[None])[0],
             "statement": self.statement.to_json(),
         }
 
@@ -235,7 +245,7 @@ class Model:
         """
         if not isinstance(content, Mapping) or content.get("format") != _FORMAT:
             raise InvalidInput(f"Its format is not {_FORMAT!r}.")
-        if content.get("version") not in (1, _VERSION):
+        if content.get("version") not in range(1, _VERSION + 1):
             raise InvalidInput(f"This privtail reads versions 1 to {_VERSION}. Update privtail.")
         columns = tuple(_column(c) for c in _typed(content, "columns", list))
         classes = content.get("classes")
@@ -266,6 +276,8 @@ class Model:
             statement=Statement.from_json(_typed(content, "statement", dict)),
             link=link,
             highest=float(highest),
+            feature_range=_ranges("feature_range", content.get("feature_range"), features),
+            target_range=_ranges("target_range", [content.get("target_range")], 1)[0],
         )
 
     def __repr__(self) -> str:
@@ -276,16 +288,35 @@ class Model:
 
 
 def scores_of(
-    designs: Iterable[Any], coef: NDArray[np.float64], intercept: Any
+    designs: Iterable[Any], coef: NDArray[np.float64], intercept: Any,
+    feature_range: NDArray[np.float64],
 ) -> NDArray[np.float64]:  # fmt: skip
-    """Scores (rows, K) of blocks of features, dense or CSR; NaN in rows that are not `finite`."""
+    """Scores (rows, K) of blocks of features, dense or CSR; NaN in rows that are not `finite`.
+
+    Features are clipped to their ranges (features, 2).
+    """
     scores = [np.empty((0, len(coef)))]
     with np.errstate(all="ignore"):
         for features in designs:
-            block = np.asarray(features @ coef.T + intercept, dtype=np.float64)
+            inside, zero = _clipped(features, *feature_range.T)
+            block = np.asarray(inside @ coef.T + zero @ coef.T + intercept, dtype=np.float64)
             block[~finite(features)] = np.nan
             scores.append(block)
     return np.concatenate(scores)
+
+
+def _clipped(
+    features: Any, lows: NDArray[np.float64], highs: NDArray[np.float64]
+) -> tuple[Any, NDArray[np.float64]]:
+    """Features between their ends, less what zeros of them become (features,) if they are CSR."""
+    if not hasattr(features, "tocsr"):
+        return np.clip(features, lows, highs), np.zeros(features.shape[1])
+    lows, highs = (np.broadcast_to(ends, features.shape[1]) for ends in (lows, highs))
+    zero, inside = np.clip(0.0, lows, highs), features.tocsr(copy=True)
+    inside.sum_duplicates()
+    at = inside.indices
+    inside.data = np.clip(inside.data, lows[at], highs[at]) - zero[at]
+    return inside, zero
 
 
 def finite(features: Any) -> NDArray[np.bool_]:
@@ -364,6 +395,31 @@ def _numbers(
     if numbers.shape != shape or not np.isfinite(numbers).all():
         raise InvalidInput(f"The field {name!r} must hold finite numbers of shape {shape}.")
     return numbers
+
+
+def _endless(count: int) -> NDArray[np.float64]:
+    return np.tile([-np.inf, np.inf], (count, 1))
+
+
+def _nullable(ranges: NDArray[np.float64]) -> list[list[float | None]]:
+    """Ends as JSON has them: null where there is none."""
+    return [[end if np.isfinite(end) else None for end in pair] for pair in ranges.tolist()]
+
+
+def _ranges(name: str, content: Any, count: int) -> NDArray[np.float64]:
+    """What `_nullable` wrote; without ends where a file of an earlier version has none."""
+    ranges = _endless(count)
+    if content is None or content == [None]:
+        return ranges
+    try:
+        given = np.array(content, dtype=np.float64)  # null becomes NaN
+    except (TypeError, ValueError, OverflowError):
+        given = np.empty(0)
+    if given.shape == ranges.shape:
+        ranges = np.where(np.isnan(given), ranges, given)
+    if given.shape != ranges.shape or not (ranges[:, 0] <= ranges[:, 1]).all():
+        raise InvalidInput(f"The field {name!r} must hold {count} pairs of a low and a high end.")
+    return ranges
 
 
 # --- writing files --------------------------------------------------------------------------------

@@ -126,7 +126,8 @@ def test_a_missing_model(shell, table):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("version", 3), ("link", "log"), ("kind", "linear"), ("kind", "forest"), ("target", 3),
+        ("version", 4), ("link", "log"), ("kind", "linear"), ("kind", "forest"), ("target", 3),
+        ("target_range", [1, 0]),
         ("columns", []),
         ("columns", [3]), ("columns", [{"name": "age"}]), ("classes", ["no"] * 2),
         ("classes", None), ("coef", [[1.0]]), ("coef", [["a"] * 4]), ("coef", [[math.inf] * 4]),

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+from privtail import load
+from privtail.errors import InvalidInput
+from privtail.linear_model import (
+    DPHuberRegressor,
+    DPLADRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+)
+from privtail.model import Column, Model
 
 SLOPES = np.array([1.0, -2.0, 0.0, 0.5, 3.0])
 N = 20_000
@@ -94,3 +103,125 @@ def test_a_declared_category_that_never_occurs_has_no_slope(estimator):
     slopes = np.ravel(model.coef_)
     assert np.count_nonzero(slopes[4:]) <= 1
     assert slopes[2] - slopes[3] > 0.5
+
+
+HIDDEN = {
+    "normal, ten are 9999999": lambda rng: codes(rng.normal(size=2 * N), 9_999_999.0, rng),
+    "lognormal, ten are -999": lambda rng: codes(rng.lognormal(size=2 * N), -999.0, rng),
+    "timestamps, ten are 0": lambda rng: codes(1.7e9 + 1e4 * rng.normal(size=2 * N), 0.0, rng),
+    "1e300 times a normal": lambda rng: 1e300 * rng.normal(size=2 * N),
+}
+
+
+def codes(column, code, rng):
+    for half in range(2):
+        column[half * N + rng.choice(N, 10, replace=False)] = code
+    return column
+
+
+@pytest.mark.parametrize("column", HIDDEN)
+@pytest.mark.parametrize("seed", range(2))
+def test_no_prediction_explodes(column, seed):
+    """Without the sixth column R^2 is .93."""
+    X, y = problem(HIDDEN[column], seed)
+    model = fitted(DPLinearRegression, X[:N], y[:N], seed)
+    assert model.score(X[N:], y[N:]) > 0.88
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Of five normals and a sixth with a code."""
+    X, y = problem(HIDDEN["normal, ten are 9999999"], 0)
+    return fitted(DPLinearRegression, X[:N], y[:N], 0)
+
+
+@pytest.fixture(scope="module")
+def written(model):
+    return Model.of(model, target="y", columns=[Column(name) for name in "abcdef"])
+
+
+@pytest.mark.parametrize("estimator", [DPHuberRegressor, DPLADRegressor])
+def test_nor_do_robust_ones(estimator):
+    X, y = problem(HIDDEN["normal, ten are 9999999"], 0)
+    assert fitted(estimator, X[:N], y[:N], 0).score(X[N:], y[N:]) > 0.88
+
+
+def test_predictions_are_those_of_clipped_features_and_stay_in_the_range_of_the_target(model):
+    _, y = problem(HIDDEN["normal, ten are 9999999"], 0)
+    far = 1e6 * np.random.default_rng(0).normal(size=(500, 6))
+    lows, highs = model.feature_range_.T
+    assert model.feature_range_.shape == (6, 2)
+    assert np.all((lows < -3) & (highs > 3) & (highs < 1000))
+    low, high = model.target_range_
+    assert low < y.min()
+    assert high > y.max()
+    expected = np.clip(np.clip(far, lows, highs) @ model.coef_ + model.intercept_, low, high)
+    assert np.allclose(model.predict(far), expected)
+    inside = np.clip(far, -3, 3)
+    assert np.array_equal(model.predict(inside), inside @ model.coef_ + model.intercept_)
+
+
+@pytest.mark.parametrize("estimator", [DPLinearRegression, DPLogisticRegression])
+def test_sparse_rows_are_predicted_as_dense_ones(estimator):
+    """Also of features whose range does not hold zero."""
+    sparse = pytest.importorskip("scipy.sparse")
+    X, y = problem(lambda rng: 300 + rng.normal(size=2 * N), 0)
+    labels = estimator is DPLogisticRegression
+    declared = {"classes": [0, 1]} if labels else {}
+    model = fitted(estimator, X[:N], (y[:N] > 0).astype(int) if labels else y[:N], 0, **declared)
+    assert model.feature_range_[5, 0] > 0
+    far = np.random.default_rng(0).normal(size=(100, 6)) * [1, 0, 1e3, 1, 1e6, 1]
+    scored = "decision_function" if labels else "predict"
+    dense, other = (getattr(model, scored)(rows) for rows in (far, sparse.csr_array(far)))
+    assert np.allclose(dense, other, rtol=1e-9)
+
+
+def test_without_privacy_nothing_is_clipped():
+    X, y = problem(HIDDEN["lognormal, ten are -999"], 0)
+    model = DPLinearRegression(epsilon=np.inf).fit(X[:2000], y[:2000])
+    assert np.isinf(model.feature_range_).all()
+    assert np.isinf(model.target_range_).all()
+
+
+def test_a_constant_predicts_itself():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(500, 3)), rng.normal(50, 1, size=500)
+    model = DPLinearRegression(epsilon=0.5, noise="simulated", random_state=0).fit(X, y)
+    assert not model.coef_.any()
+    assert np.all(model.predict(X) == model.intercept_)
+
+
+def test_ranges_of_columns_and_of_counts():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"x": rng.normal(size=N), "kind": rng.choice(["a", "b"], N)})
+    model = fitted(
+        DPPoissonRegressor, frame, rng.poisson(np.exp(0.5 * frame.x + 1)), 0,
+        categories={"kind": ["a", "b"]},
+    )  # fmt: skip
+    assert model.feature_range_[1:].tolist() == [[0, 1], [0, 1]]
+    assert model.target_range_.tolist() == [0, np.exp(model.highest_)]
+
+
+def test_a_written_model_keeps_its_ranges(tmp_path, model, written):
+    written.save(tmp_path / "model.json")
+    far = 1e6 * np.random.default_rng(0).normal(size=(50, 6))
+    read, table = load(tmp_path / "model.json"), dict(zip("abcdef", far.T, strict=True))
+    assert np.array_equal(read.feature_range, model.feature_range_)
+    assert np.array_equal(read.predict(table), model.predict(far))
+
+
+def test_a_model_of_an_earlier_version_has_no_ranges(written):
+    content = written.to_json()
+    del content["feature_range"], content["target_range"]
+    old = Model.from_json(content | {"version": 2})
+    assert np.isinf(old.feature_range).all()
+    assert np.isinf(old.target_range).all()
+
+
+@pytest.mark.parametrize(
+    "ranges", [3, [[0, 1]], [[1, 0]] * 6, [["a", "b"]] * 6, [[0, 1, 2]] * 6, {"a": 1}]
+)
+def test_ranges_that_mean_nothing_are_refused(written, ranges):
+    with pytest.raises(InvalidInput, match="feature_range"):
+        Model.from_json(written.to_json() | {"feature_range": ranges})

@@ -30,6 +30,8 @@ class Result:
         None where it is not known.
     threshold : from where the released model's Huber loss was linear, in units of the target; None
         where it was not chosen.
+    ends : (d or d + 1, 2) between which the features, and a numeric target, may lie as far as was
+        released of them; infinite where nothing was. None where they were not asked for.
     notes : sentences for the statement about what was found.
     rows : part of the n rows that counts, with the deviation of its noise; 1 and 0 unless it is
         surely less (`part_that_counts`).
@@ -45,6 +47,7 @@ class Result:
     rows: tuple[float, float] = (1.0, 0.0)
     scales: Doubles | None = None
     threshold: float | None = None
+    ends: Doubles | None = None
 
 
 def starting_point(problem: Problem, start: ArrayLike | None) -> Doubles:

@@ -289,6 +289,7 @@ class ScaledDescent:
             notes=doubts or unproven(verdict, believed),
             rows=rows or (sizes.part, sizes.deviation),
             threshold=loss.threshold if isinstance(loss, HuberLoss) else None,
+            ends=found.ends(),
         )  # fmt: skip
 
     # ---------------------------------------------------------------- what the stages spend

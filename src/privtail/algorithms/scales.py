@@ -18,6 +18,15 @@ BEYOND = 2.0**1000
 """Scale of a column whose size the edges cannot tell: whatever it is, it counts for nothing."""
 
 
+FARTHER = 100.0
+"""Values may lie so many times farther than the farthest that showed: noise hides rare ones.
+
+At a lower end a slope that is right is cut where 5 % of a feature are a hundred times as large as
+the others, and of Pareto(1.5). At this one, noise of a slope moves the predictions of rows with a
+code such as 9999999 by a few scales of the target, and they are few or they would show.
+"""
+
+
 @dataclass(frozen=True)
 class Scales:
     """Released descriptions of columns (features, then the target if it was asked for).
@@ -102,6 +111,15 @@ class Scales:
     def zeros(self) -> NDArray[np.bool_]:
         """(columns,) whether nothing but zeros showed; nobody knows how large the rest is."""
         return self.mostly_zeros & ~self.resolved
+
+    def ends(self) -> Doubles:
+        """(columns, 2) between which the values of each may lie: `FARTHER` than the tails.
+
+        Nothing bounds a column of which nothing is known.
+        """
+        known = (self.scales < BEYOND) & (self.tails < BEYOND) & ~self.zeros
+        wide = np.where(known, FARTHER * self.tails, np.inf)
+        return np.column_stack([self.centres - wide, self.centres + wide])
 
     def window(self, fixed: bool = False) -> tuple[Doubles, Doubles]:
         """Middles and half widths (or 1) of where to look closer; around zero if ``fixed``."""

@@ -196,6 +196,7 @@ class ShortDescent:
         require(domain, *self.needs, needed_by="ShortDescent")
         least, level = self._least(problem), self._level(multiplier)
         found = self._looks(multiplier, problem).run(curator, self._scales(multiplier))  # 1
+        ends = found.ends()
         if self._centring(problem):
             found = self._centred(curator, found, multiplier)
         standard = Standard.of(found, curator)
@@ -246,7 +247,7 @@ class ShortDescent:
         return Result(
             standard.raw(constant if doubts else believed * w, problem), self.steps, multiplier,
             unit=unit, scales=standard.scales, noise=np.zeros(problem.d) if doubts else stated,
-            notes=doubts or unproven(verdict, believed), rows=rows,
+            notes=doubts or unproven(verdict, believed), rows=rows, ends=ends,
         )  # fmt: skip
 
     def _centred(self, curator: Curator, found: Scales, multiplier: float) -> Scales:

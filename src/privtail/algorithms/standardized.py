@@ -265,7 +265,7 @@ class Standardized:
         doubts = standard.doubts(verdict.keeps)
         w = standard.raw(constant if doubts else result.w, problem)
         return replace(
-            result, w=w, unit=standard.unit, scales=standard.scales,
+            result, w=w, unit=standard.unit, scales=standard.scales, ends=found.ends(),
             notes=(*result.notes, *(doubts or unproven(verdict))),
         )  # fmt: skip
 

@@ -76,6 +76,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     coef_ : (1, d), or (K, d) for K > 2 classes. intercept_ : (1,) or (K,).
     classes_ : (K,) labels, sorted as in scikit-learn (numbers before text); columns of
         probabilities are in this order, and a score of two classes is of the second.
+    feature_range_ : (d, 2) what features are clipped to before they are scored, as in
+        `DPLinearRegression`.
     n_iter_, n_features_in_ : int. privacy_ : the `Statement`. plan_ : the `FitPlan`.
 
     Raises

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 import os
 import sys
 import warnings
@@ -447,6 +448,7 @@ class PrivateLinearModel(PrivateEstimator):
         scales = np.ones(curator.problem.d) if result.scales is None else result.scales
         noise: Any = np.nan if result.noise is None else result.noise
         self.coef_noise_std_ = (0.0 if multiplier == 0 else noise) * result.unit / scales
+        self.feature_range_ = _feature_range(result, curator.problem)
         missing = fewer(*result.rows, curator.problem.n, FILL)
         lost = most_are_lost(*result.rows)
         silent = () if lost else silenced(of_slopes(domain), loss, result)
@@ -533,12 +535,16 @@ class PrivateLinearModel(PrivateEstimator):
         ]  # fmt: skip
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
-        """Scores (rows, K) = X coef^T + intercept, NaN in rows where a number is not finite."""
+        """Scores (rows, K) = X coef^T + intercept; NaN in rows where a number is not finite.
+
+        X is clipped to ``feature_range_``.
+        """
         check_is_fitted(self)
         designs = self._designs(X)
         if self.invalid == "raise":
             designs = map(_refused_if_not_finite, designs)
-        return scores_of(designs, np.atleast_2d(self.coef_), self.intercept_)
+        coef = np.atleast_2d(self.coef_)
+        return scores_of(designs, coef, self.intercept_, self.feature_range_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -594,8 +600,10 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     def _keep(self, result: Result, d: int) -> None:
         self.coef_ = result.w[:d, 0]
         self.intercept_ = float(result.w[d, 0]) if self.fit_intercept else 0.0
+        self.target_range_ = _target_range(result, d)
         if self.link == "log":
             self.highest_ = min(result.highest, LARGEST_LOG)
+            self.target_range_ = np.array([0.0, math.exp(self.highest_)])
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predictions (rows,) for X (rows, d): margins, or of counts what is expected.
@@ -604,7 +612,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         data frame, a mapping, an Arrow table, a file). With ``invalid="raise"`` it is refused.
         """
         margins = self._margins(X)[:, 0]
-        return expected_counts(margins, self.highest_) if self.link == "log" else margins
+        if self.link == "log":
+            return expected_counts(margins, self.highest_)
+        return np.asarray(np.clip(margins, *self.target_range_))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of predictions, of counts D^2 (their Poisson deviance), as scikit-learn's scores.
@@ -613,6 +623,22 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         """
         score = functools.partial(d2_tweedie_score, power=1) if self.link == "log" else r2_score
         return float(score(y, self.predict(X), sample_weight=sample_weight))
+
+
+def _feature_range(result: Result, problem: Problem) -> NDArray[np.float64]:
+    """(d, 2) of what was released of the features; indicators lie in [0, 1]."""
+    ranges = np.tile([-np.inf, np.inf], (problem.d, 1))
+    if result.ends is not None:
+        ranges[:] = result.ends[: problem.d]
+    ranges[list(problem.indicators)] = 0.0, 1.0
+    return ranges
+
+
+def _target_range(result: Result, d: int) -> NDArray[np.float64]:
+    """(2,) of what was released of a numeric target; a constant is what was released."""
+    if result.ends is None or len(result.ends) == d or not result.w[:d].any():
+        return np.array([-np.inf, np.inf])
+    return np.asarray(result.ends[d])
 
 
 def _slopeless(result: Result, problem: Problem, multiplier: float) -> tuple[str, ...]:

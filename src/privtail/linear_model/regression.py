@@ -28,6 +28,11 @@ class DPLinearRegression(PrivateRegressor):
         own; features that were not selected), inf of a feature that is not used: little but one
         value showed of it. Clipping, early stopping, sampling and the noise of bought scales are
         not in it. ``conf_int(level)`` makes intervals of it.
+    feature_range_ : (d, 2) what predictions clip features to, so that a slope extrapolates no
+        farther than what was released of them: a hundred times as far from their centre as their
+        histogram shows; [0, 1] of a declared category; infinite where nothing was released.
+    target_range_ : (2,) what predictions are clipped to, by the same rule; of counts from 0 to what
+        ``highest_`` says. A constant is not clipped.
     feature_names_in_ : names, if the columns had any.
     privacy_ : the `Statement` of what was spent, on what, under which assumptions.
     warnings_ : what a fit warned of (`privtail.errors.AccuracyWarning`): that all slopes are zero,
