@@ -444,43 +444,95 @@ class WrongLabel(_Score):
         return np.asarray(predicted != y, dtype=np.float64)
 
 
+FARTHEST_ODDS = 2.0**32
+"""Log-odds beyond this are told from no others."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class OddsAgainst(_Score):
-    """Odds that margins give against the label that a record has: (1 - p) / p, as derivatives.
+    """Log-odds that margins give against the label that a record has, as derivatives.
 
-    Their log is the margin with a sign, if there is one.
+    Above those at the ``usual`` margins, one for each output. They are cut to plus or minus
+    `FARTHEST_ODDS`; 3 k + 1 times that is added for label k, so that a range is one label's.
     """
 
-    outputs: int = 1
+    usual: tuple[float, ...] = (0.0,)
 
     name: ClassVar[str] = "odds against"
     targets: ClassVar[Targets] = "class"
 
+    @property
+    def outputs(self) -> int:
+        return len(self.usual)
+
     def values(self, margins: Array, y: Array) -> Array:
-        plain = LogisticLoss() if self.outputs == 1 else MultinomialLoss(classes=self.outputs)
-        with np.errstate(all="ignore"):
-            return np.asarray(np.expm1(plain.values(margins, y)))
+        usual = np.broadcast_to(np.array(self.usual), margins.shape)
+        shift = self._against(margins, y) - self._against(usual, y)
+        return shift.clip(-FARTHEST_ODDS, FARTHEST_ODDS) + (3 * y + 1) * FARTHEST_ODDS
 
     def derivatives(self, margins: Array, y: Array) -> Array:
         odds = np.zeros_like(margins)
         odds[:, 0] = self.values(margins, y)
         return odds
 
+    @staticmethod
+    def _against(margins: Array, y: Array) -> Array:
+        if margins.shape[1] == 1:
+            margins = np.column_stack([np.zeros(len(margins)), margins])
+        margins, y = _block(margins, y, margins.shape[1])
+        out = np.empty(y.size)
+        _odds_against(margins, y, out)
+        return out
+
 
 @dataclass(frozen=True, kw_only=True)
-class PredictedCount(_Score):
-    """`PoissonLoss` of what is predicted, exp(``highest``) at most: a score, as `WrongLabel`."""
+class CutLoss:
+    """``loss`` of margins cut to [``lowest``, ``highest``], as predictions are: no descent on it.
 
-    mean: float | None
+    Its derivatives are those of the loss where the cut leads, not zero beyond.
+    """
+
+    loss: LogisticLoss | MultinomialLoss | PoissonLoss | WeightedLoss
+    lowest: float
     highest: float
 
-    name: ClassVar[str] = "predicted count"
-    outputs: ClassVar[int] = 1
-    targets: ClassVar[Targets] = "count"
+    name: ClassVar[str] = "cut"
+    convex: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if type(self.loss) not in (LogisticLoss, MultinomialLoss, PoissonLoss, WeightedLoss):
+            raise InvalidInput("Margins are cut for a loss of labels or counts.")
+
+    @property
+    def outputs(self) -> int:
+        return self.loss.outputs
+
+    @property
+    def targets(self) -> Targets:
+        return self.loss.targets
+
+    @property
+    def curvature(self) -> float:
+        return self.loss.curvature
+
+    @property
+    def lipschitz(self) -> float:
+        return self.loss.lipschitz
 
     def values(self, margins: Array, y: Array) -> Array:
-        loss = PoissonLoss(mean=self.mean, highest=self.highest)
-        return loss.values(np.minimum(margins, self.highest), y)
+        return self.loss.values(np.clip(margins, self.lowest, self.highest), y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return self.loss.derivatives(np.clip(margins, self.lowest, self.highest), y)
+
+
+def cut_to(loss: Loss, ends: tuple[float, float]) -> Loss:
+    """``loss`` of margins that are cut, if it is one of labels or counts and there are ends."""
+    if ends != (-math.inf, math.inf) and isinstance(
+        loss, LogisticLoss | MultinomialLoss | PoissonLoss | WeightedLoss
+    ):
+        return CutLoss(loss=loss, lowest=ends[0], highest=ends[1])
+    return loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -917,6 +969,25 @@ def _multinomial_values(margins: Array, y: Array, out: Array) -> None:
             if k != top:
                 rest += _exp(margins[i, k] - margins[i, top])
         out[i] = math.log1p(rest) + (margins[i, top] - margins[i, int(y[i])])
+
+
+@compiled
+def _odds_against(margins: Array, y: Array, out: Array) -> None:
+    rows, classes = margins.shape
+    for i in range(rows):
+        out[i] = np.nan
+        if not (0.0 <= y[i] < classes and y[i] == math.floor(y[i])):
+            continue
+        label = int(y[i])
+        top = 1 if label == 0 else 0
+        for k in range(classes):
+            if k != label and margins[i, k] > margins[i, top]:
+                top = k
+        others = 0.0
+        for k in range(classes):
+            if k != label:
+                others += _exp(margins[i, k] - margins[i, top])
+        out[i] = margins[i, top] - margins[i, label] + math.log(others)
 
 
 @compiled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -106,6 +107,7 @@ class Model:
         extrapolates no farther than what was released of them. By default, and in files of earlier
         versions, infinite.
     target_range : (2,), to which predictions of numbers are clipped.
+    ends : the least and the largest score of two classes.
     """
 
     kind: str
@@ -119,6 +121,7 @@ class Model:
     highest: float = LARGEST_LOG
     feature_range: NDArray[np.float64] = field(default_factory=lambda: _endless(1))
     target_range: NDArray[np.float64] = field(default_factory=lambda: _endless(1)[0])
+    ends: tuple[float, float] = (-math.inf, math.inf)
 
     @classmethod
     def of(cls, estimator: Any, *, target: str, columns: Sequence[Column]) -> Model:
@@ -136,6 +139,7 @@ class Model:
             highest=getattr(estimator, "highest_", LARGEST_LOG),
             feature_range=estimator.feature_range_,
             target_range=getattr(estimator, "target_range_", _endless(1)[0]),
+            ends=getattr(estimator, "ends_", (-math.inf, math.inf)),
         )
 
     @property
@@ -187,7 +191,7 @@ class Model:
     def decision_function(self, data: Any) -> NDArray[np.float64]:
         """Scores: (rows,) for numbers and two classes, else (rows, classes)."""
         scores = scores_of(self._designs(data), self.coef, self.intercept, self.feature_range)
-        return scores[:, 0] if len(self.coef) == 1 else scores
+        return scores[:, 0].clip(*self.ends) if len(self.coef) == 1 else scores
 
     def design(self, data: Any) -> NDArray[np.float64]:
         """The features as the model sees them, (rows, features)."""
@@ -221,6 +225,7 @@ class Model:
             "kind": self.kind,
             "link": self.link,
             **({"highest": self.highest} if self.link == "log" else {}),
+            **({"ends": list(self.ends)} if np.isfinite(self.ends).all() else {}),
             "target": self.target,
             "columns": [
                 {"name": c.name} | ({} if c.categories is None else {"categories": c.categories})
@@ -262,6 +267,10 @@ class Model:
         highest = content.get("highest", LARGEST_LOG)
         if not isinstance(highest, int | float) or not abs(highest) <= LARGEST_LOG:
             raise InvalidInput(f"The field 'highest' must be at most {LARGEST_LOG:g}.")
+        ends = (-math.inf, math.inf)
+        if "ends" in content:
+            low, high = _numbers(content, "ends", (2,)).tolist()
+            ends = min(low, high), high
         outputs = 1 if classes is None or len(classes) == 2 else len(classes)
         features = sum(len(column.features) for column in columns)
         if len({column.name for column in columns}) != len(columns) or not columns:
@@ -278,6 +287,7 @@ class Model:
             highest=float(highest),
             feature_range=_ranges("feature_range", content.get("feature_range"), features),
             target_range=_ranges("target_range", [content.get("target_range")], 1)[0],
+            ends=ends,
         )
 
     def __repr__(self) -> str:

@@ -4,8 +4,18 @@ import numpy as np
 import pytest
 
 from privtail.algorithms.confidence import HIDDEN, Confidence
+from privtail.algorithms.level import Level
+from privtail.errors import InvalidInput
 from privtail.linear_model import DPLogisticRegression
-from privtail.losses import LogisticLoss, MultinomialLoss, OddsAgainst
+from privtail.losses import (
+    FARTHEST_ODDS,
+    CutLoss,
+    LogisticLoss,
+    MultinomialLoss,
+    OddsAgainst,
+    SquaredLoss,
+    cut_to,
+)
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import compose
@@ -24,10 +34,10 @@ def part_kept(length, multiplier, *, classes=2, n=4_000, seed=0):
         X, y, budget=Budget(1_000.0, 1e-6), noise="simulated", random_state=seed,
         outputs=outputs, classes=tuple(range(classes)),
     )  # fmt: skip
-    confidence = Confidence(GaussianNoise(multiplier))
+    confidence = Confidence(GaussianNoise(multiplier), Level(GaussianNoise(multiplier)))
     curator.calibrate(lambda m: compose(confidence.plan(curator.problem)))
     loss = LogisticLoss() if outputs == 1 else MultinomialLoss(classes=classes)
-    return confidence.run(curator, loss, length * w)
+    return confidence.run(curator, loss, length * w, 0 * w).part
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -44,21 +54,38 @@ def test_a_coin_keeps_nearly_nothing_and_what_noise_hides_little():
     curator = Curator(
         X, y, budget=Budget(1_000.0, 1e-6), noise="simulated", random_state=1, classes=(0, 1)
     )
-    confidence = Confidence(GaussianNoise(10.0))
+    confidence = Confidence(GaussianNoise(10.0), Level(GaussianNoise(10.0)))
     curator.calibrate(lambda m: compose(confidence.plan(curator.problem)))
-    assert confidence.run(curator, LogisticLoss(), np.full((3, 1), 9.0)) < 0.02
+    w = np.full((3, 1), 9.0)
+    assert confidence.run(curator, LogisticLoss(), w, 0 * w).part < 0.02
     assert part_kept(1.0, 4_000.0) == HIDDEN
 
 
-def test_odds_are_those_against_the_label():
-    margins = np.array([[0.0], [2.0], [2.0], [800.0]])
+def test_odds_are_those_against_the_label_beyond_the_usual_ones():
+    """In a range of its own for every label."""
+    margins = np.array([[0.0], [2.0], [2.0], [1e300]])
     y = np.array([0.0, 0.0, 1.0, 0.0])
-    odds = OddsAgainst().derivatives(margins, y)[:, 0]
-    assert odds == pytest.approx([1.0, np.exp(2), np.exp(-2), np.inf])
-    three = np.array([[1.0, 0.0, -1.0]])
+    odds = OddsAgainst(usual=(0.5,)).derivatives(margins, y)[:, 0] - (3 * y + 1) * FARTHEST_ODDS
+    assert odds == pytest.approx([-0.5, 1.5, -1.5, FARTHEST_ODDS], abs=1e-5)
+    three, usual = np.array([[1.0, 0.0, -1.0]]), (0.0, 0.0, 0.0)
     p = np.exp(three[0]) / np.exp(three[0]).sum()
-    seen = OddsAgainst(outputs=3).derivatives(three, np.array([1.0]))
-    assert seen == pytest.approx(np.array([[(1 - p[1]) / p[1], 0.0, 0.0]]))
+    seen = OddsAgainst(usual=usual).derivatives(three, np.array([1.0]))
+    assert seen[0, 0] - 4 * FARTHEST_ODDS == pytest.approx(
+        np.log((1 - p[1]) / p[1]) - np.log(2), abs=1e-5
+    )
+    assert not seen[0, 1:].any()
+    assert np.isnan(OddsAgainst(usual=usual).derivatives(three, np.array([3.0]))[0, 0])
+
+
+def test_losses_are_cut_where_predictions_are():
+    margins, y = np.array([[-9.0], [0.5], [np.inf]]), np.array([1.0, 0.0, 0.0])
+    cut = cut_to(LogisticLoss(), (-1.0, 2.0))
+    np.testing.assert_array_equal(
+        cut.values(margins, y), LogisticLoss().values(margins.clip(-1, 2), y)
+    )
+    assert cut_to(LogisticLoss(), (-np.inf, np.inf)) == LogisticLoss()
+    with pytest.raises(InvalidInput, match="labels or counts"):
+        CutLoss(loss=SquaredLoss(), lowest=0.0, highest=1.0)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3])

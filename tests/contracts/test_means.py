@@ -630,7 +630,7 @@ def test_no_question_warns_of_a_record(storage: str, outputs: int) -> None:
             b.derivative_norms(loss, w, EDGES)
             for reach in (0.0, math.inf):
                 b.separations(loss, w, ClampedMean(1e-9), reach)
-        b.derivative_norms(OddsAgainst(outputs=outputs), w, [0.0, 1.0, 1e200])
+        b.derivative_norms(OddsAgainst(usual=(0.0,) * outputs), w, [0.0, 1.0, 1e200])
         b.moments(1e-9, target=True)
         b.histogram([0, -1], EDGES)
         for weights in weighings(2).values():

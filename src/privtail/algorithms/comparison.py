@@ -8,16 +8,18 @@ from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax, xlogy
+from scipy.stats import poisson
 
 from privtail.losses import (
     LABELS,
+    POISSON_MARGIN,
     Loss,
     PoissonLoss,
-    PredictedCount,
     QuantileLoss,
     Targets,
     WeightedLoss,
-    WrongLabel,
+    cut_to,
 )
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
@@ -30,6 +32,9 @@ ENOUGH = 100
 
 FINEST = 10_000
 """A comparison is as fine as the range of a gain over this; no model is worth a finer one."""
+
+LARGEST_MEAN = 100.0
+"""Of Poisson counts of a larger mean the half deviance is the same, one half."""
 
 VISIBLE = 0.01
 """Gains of real targets are clamped as late as this part of a typical loss can still be seen."""
@@ -57,7 +62,10 @@ There 55 of a hundred records have it. With less there is little to spoil.
 """
 
 FAINT = 0.125
-"""Gains of labels that are all as frequent are clamped here: small margins must be seen."""
+"""Gains of labels and counts are clamped here, in nats: small ones must be seen."""
+
+HARMFUL = 0.05
+"""A loss of this part of a constant's of labels or counts must be seen, however few lose it."""
 
 SERIOUS = 0.1
 """A loss of this part of a typical loss must be seen, however few records it comes from."""
@@ -80,17 +88,17 @@ class Verdict(Enum):
 class Comparison:
     """Keep a model if it likely lowers the mean loss of a constant.
 
-    Two mean gains are bought. Of numbers, the second is clamped as late as a loss of `SERIOUS` can
-    still be seen: a model that surely loses there is not kept, for it is far off where features are
-    large, and one that surely gains there is, whatever most records do; where the first is likely a
-    gain, the second must be one too. Of labels, it is how many more are right (with class weights,
-    the gain clamped at 1): they may not seem fewer, and that or both together must be visible.
-    Where labels occur about equally often a constant is no better than a coin, and it is enough
-    that the model is not surely worse.
+    Two mean gains are bought, which differ in where a record's gain is clamped. The first is
+    clamped early, so that neither noise of slopes nor a few outlying records decide: at the loss of
+    a margin that is off by one scale of the target, of labels and counts at `FAINT`. The second is
+    clamped as late as a loss that matters can still be seen: a model that surely loses there is not
+    kept, for it is far off where features are large, and one that surely gains there is, whatever
+    most records do. Where the first is likely a gain, the second must be one too.
 
-    A record's gain is clamped to the loss of a margin that is off by one scale of the target (to
-    the highest count seen; for labels to what the most frequent one loses where another becomes as
-    likely): neither noise of slopes nor a few outlying records decide.
+    Labels are judged by their log loss and counts by their deviance: of a rare event no useful
+    model predicts that it happens, so nothing can be learned from how many labels are right. Where
+    labels occur about equally often a constant is no better than a coin, and it is enough that the
+    model is not surely worse.
 
     **Privacy.** Gaussian releases of two means of values in [-1, 1]; ``multiplier`` is the noise of
     each in units of 1/n.
@@ -104,58 +112,67 @@ class Comparison:
 
     def run(
         self, curator: Curator, loss: Loss, w: Doubles, constant: Doubles, unit: float,
-        multiplier: float, size: float = 0.0,
+        multiplier: float, size: float = 0.0, ends: tuple[float, float] = (-math.inf, math.inf),
+        part: float = 1.0,
     ) -> Verdict:  # fmt: skip
         """Whether ``w`` is better than the constant; without noise it is.
+
+        Of margins that became ``part`` as long, gains are clamped as much earlier. They
+        are cut to ``ends``, as predictions are; those of counts at the highest.
 
         ``unit`` is the scale of a real target; gains up to the loss of a margin that is off by
         ``size`` count in full.
         """
         problem, noise = curator.problem, no_finer(multiplier, curator.problem, FINEST)
         batch = curator.everyone()
+        told = cut_to(loss, (ends[0], loss.highest) if isinstance(loss, PoissonLoss) else ends)
         deviation = self._event(multiplier, problem).std
         noticed = BEYOND_NOISE * deviation
-        scores: list[tuple[Loss, float]]
-        if self._labels:
-            wrong = loss if isinstance(loss, WeightedLoss) else WrongLabel(outputs=loss.outputs)
-            scores = [(loss, _loss_of_turning(constant[problem.d :])), (wrong, 1.0)]
-        else:
-            visible = VISIBLE if loss.targets == "real" else 0.0
-            least = _loss_of_one(loss, size) if size > 0 else 0.0
-            seen = [max(1.0, p / noticed) if noticed > 0 else 1.0 for p in (visible, SERIOUS)]
-            told = _predicted(loss)
-            scores = [(told, max(least, _loss_of_one(loss, unit) * part)) for part in seen]
+        usual = constant[problem.d :]
         gains = [
             float(
-                batch.improvement(score, w, constant, ClampedMean(bound)).release(noise)[0] / bound
+                batch.improvement(told, w, constant, ClampedMean(bound)).release(noise)[0] / bound
             )
-            for score, bound in scores
+            for bound in self._bounds(loss, usual, unit, size, noticed, part)
         ]
         if multiplier == 0:
             return Verdict.BETTER
         first, second = (gain / deviation for gain in gains)
-        if self._labels:
-            best = max(second, (first + second) / math.sqrt(2))
-            needed = _needed(loss, constant[problem.d :])
-            kept = best > needed and (needed <= 0 or (second > 0 and noticed < HIDDEN))
-        else:
-            best = max(first, second / SURER)
-            sure = first > BEYOND_NOISE and second > -BEYOND_NOISE
-            likely = first > LIKELY and second > 0
-            kept = (sure or likely or second > SURER * BEYOND_NOISE) and noticed < HIDDEN
-        if not kept:
+        needed = _needed(loss, usual) if self.targets in LABELS else LIKELY
+        sure = first > BEYOND_NOISE and second > -BEYOND_NOISE
+        likely = first > needed and second > min(0.0, needed)
+        kept = sure or likely or second > SURER * BEYOND_NOISE
+        if not kept or (noticed >= HIDDEN and needed > 0):
             return Verdict.NOT_BETTER
+        best = max(first, second / SURER)
         return Verdict.BETTER if best > BEYOND_NOISE else Verdict.UNSURE
+
+    def _bounds(
+        self,
+        loss: Loss,
+        usual: Doubles,
+        unit: float,
+        size: float,
+        noticed: float,
+        part: float,
+    ) -> tuple[float, float]:
+        """Where the two gains are clamped; ``usual`` is the intercept of the constant."""
+        if self.targets == "real":
+            one = _loss_of_one(loss, unit)
+            least = _loss_of_one(loss, size) if size > 0 else 0.0
+            near, wide = (
+                max(1.0, part / noticed) if noticed > 0 else 1.0 for part in (VISIBLE, SERIOUS)
+            )
+            return max(least, one * near), max(least, one * wide)
+        near = FAINT * _nat(loss) * min(1.0, part)
+        seen = HARMFUL * _usual_loss(loss, usual) / noticed if noticed > 0 else 1.0
+        return near, max(near, seen)
 
     @staticmethod
     def _event(multiplier: float, problem: Problem) -> Event:
         """One gain, in units of its clamp."""
         gain = problem.improvement(ClampedMean(1.0))
         return no_finer(multiplier, problem, FINEST).event(gain)
-
-    @property
-    def _labels(self) -> bool:
-        return self.targets in LABELS
 
 
 def no_finer(multiplier: float, problem: Problem, enough: int = ENOUGH) -> GaussianNoise:
@@ -164,28 +181,34 @@ def no_finer(multiplier: float, problem: Problem, enough: int = ENOUGH) -> Gauss
     return GaussianNoise(max(multiplier, least) if multiplier > 0 else 0.0)
 
 
-def _predicted(loss: Loss) -> Loss:
-    """The loss of predictions, which for counts have an end where margins have none."""
-    if not isinstance(loss, PoissonLoss):
-        return loss
-    return PredictedCount(mean=loss.mean, highest=loss.highest)
-
-
 def _loss_of_one(loss: Loss, unit: float) -> float:
-    """Loss of a real target that a margin misses by ``unit``; of a quantile what is usual there.
-
-    For counts the largest one that the loss's highest expected count l allows, l + 3 sqrt(l).
-    """
-    if isinstance(loss, PoissonLoss):
-        root = math.exp(loss.highest / 2)
-        return root * (root + 3) / (loss.mean or 1.0)
-    if loss.targets != "real":
-        return 1.0
+    """Loss of a real target that a margin misses by ``unit``; of a quantile what is usual there."""
     if isinstance(loss, QuantileLoss):
         return unit * loss.usual
     missed, hit = loss.values(np.array([[unit], [0.0]]), np.zeros(2))
     bound = float(missed - hit)
     return bound if 0 < bound < math.inf else 1.0
+
+
+def _nat(loss: Loss) -> float:
+    """A nat of log likelihood: `PoissonLoss` is divided by the mean."""
+    return 1 / loss.mean if isinstance(loss, PoissonLoss) and loss.mean else 1.0
+
+
+def _usual_loss(loss: Loss, intercept: Doubles) -> float:
+    """Mean loss of a constant model of labels or counts whose probabilities are right.
+
+    Of counts the half deviance of Poisson's law.
+    """
+    if isinstance(loss, PoissonLoss):
+        mean = min(math.exp(min(float(intercept.sum()), POISSON_MARGIN)), LARGEST_MEAN)
+        counts = np.arange(math.ceil(mean + 10 * math.sqrt(mean) + 10))
+        halves = xlogy(counts, counts / mean) - counts + mean
+        return float(poisson(mean).pmf(counts) @ halves) * _nat(loss)
+    margins = intercept.sum(axis=0)
+    margins = np.append(0.0, margins) if margins.size == 1 else margins
+    often = softmax(margins)
+    return float(np.sum(often * -np.log(often)))
 
 
 def lead(intercept: Doubles) -> float:
@@ -202,14 +225,9 @@ def lead(intercept: Doubles) -> float:
 def _needed(loss: Loss, intercept: Doubles) -> float:
     """How many deviations of the noise a gain of labels must be.
 
-    From no sure loss to a sure gain, the farther the most frequent label leads. ``intercept`` is
+    From no sure loss to a likely gain, the farther the most frequent label leads. ``intercept`` is
     (1, K), or (0, K) for none.
     """
     if isinstance(loss, WeightedLoss) or intercept.size == 0:
-        return BEYOND_NOISE
-    return BEYOND_NOISE * (1 - 2 * math.exp2(-lead(intercept) / EVEN))
-
-
-def _loss_of_turning(intercept: Doubles) -> float:
-    """What a record of the most frequent label loses when another label becomes as likely."""
-    return max(FAINT, math.log(2 / (1 + math.exp(-lead(intercept)))))
+        return LIKELY
+    return LIKELY - (LIKELY + BEYOND_NOISE) * math.exp2(-lead(intercept) / EVEN)

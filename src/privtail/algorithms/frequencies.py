@@ -8,7 +8,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.algorithms.comparison import no_finer
 from privtail.algorithms.histogram import part_that_counts
 from privtail.losses import Loss, MultinomialLoss, WeightedLoss
 from privtail.trusted.curator import Curator
@@ -34,7 +33,7 @@ class Frequencies:
     @classmethod
     def priced(cls, usual: float, least: float, problem: Problem) -> Self:
         """With a noise multiplier ``usual``, or down to ``least`` where it would not be sharp."""
-        return cls(no_finer(max(least, min(usual, sharp(problem))), problem))
+        return cls(GaussianNoise(max(least, min(usual, sharp(problem)))))
 
     def plan(self, problem: Problem) -> Plan:
         """One histogram."""

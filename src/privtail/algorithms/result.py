@@ -23,7 +23,7 @@ class Result:
     steps : number of releases of the main loop, fixed by the plan.
     multiplier : noise multiplier that was used.
     unit : released scale of a numeric target; 1 where it was not asked for.
-    highest : the margin beyond which a prediction of counts is cut.
+    lowest, highest : the margins beyond which predictions of counts, or of two labels, are cut.
     scales : (d,) released scales of the features; None where they were not asked for.
     noise : (d,) standard deviations of what noise adds to the slopes, in scales of the target per
         scale of the feature, for a convex loss about at most; inf of a feature that is not used;
@@ -41,6 +41,7 @@ class Result:
     steps: int
     multiplier: float
     unit: float = 1.0
+    lowest: float = -math.inf
     highest: float = math.inf
     noise: Doubles | None = None
     notes: tuple[str, ...] = ()

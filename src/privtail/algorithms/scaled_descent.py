@@ -190,8 +190,8 @@ class ScaledDescent:
             (Round(stage="descent", events=(descent,), times=usual + wide),),
             self._stretch(multiplier).plan(problem) if self._short(multiplier, problem) else (),
             self._end(multiplier).plan(problem) if self._least(problem) else (),
+            self._confidence(multiplier).plan(problem),
             self._sure.plan(self._comparison(multiplier, problem), problem),
-            self._confidence(multiplier, problem).plan(problem),
             Harm().plan(self._harm(multiplier, problem), problem) if self.targets == "real" else (),
         )
         return tuple(r for r in plan if r.times)
@@ -268,12 +268,13 @@ class ScaledDescent:
         known = self._numbers(problem) or self._labels or start is not None or not standard.seen
         constant = without_slopes(begin if known else w, problem)
         unit = standard.deviation if unclipped else standard.unit
+        calibrated = self._confidence(multiplier).run(curator, loss, w, constant)
+        believed, cuts = calibrated.part, calibrated.ends
+        noise, w = unbelieved(w, believed, noise), calibrated.w
         verdict = self._sure.run(  # 8
             curator, loss, w, constant, unit, self._comparison(multiplier, problem),
-            math.sqrt(sizes.mean_square()) if unclipped else 0.0,
+            math.sqrt(sizes.mean_square()) if unclipped else 0.0, cuts, believed,
         )  # fmt: skip
-        believed = self._confidence(multiplier, problem).run(curator, loss, w)
-        noise = noise + unbelieved(w, believed, problem)
         far = max(unit, standard.deviation, standard.tail / FAR)
         harmful = self.targets == "real" and Harm().run(
             curator, w, constant, far, self._harm(multiplier, problem)
@@ -283,8 +284,8 @@ class ScaledDescent:
         constant = without_slopes(w, problem) if nearer else constant
         stated = standard.stated(noise, selected=self.sparsity is not None)
         return Result(
-            standard.raw(constant if doubts else believed * w, problem), self.steps, multiplier,
-            unit=standard.unit, scales=standard.scales,
+            standard.raw(constant if doubts else w, problem), self.steps, multiplier,
+            unit=standard.unit, scales=standard.scales, lowest=cuts[0], highest=cuts[1],
             noise=np.zeros(problem.d) if doubts else stated,
             notes=doubts or unproven(verdict, believed),
             rows=rows or (sizes.part, sizes.deviation),
@@ -353,9 +354,9 @@ class ScaledDescent:
     def _comparison(self, multiplier: float, problem: Problem) -> float:
         return self._price(self._gain_share(problem), multiplier).multiplier
 
-    def _confidence(self, multiplier: float, problem: Problem) -> Confidence:
+    def _confidence(self, multiplier: float) -> Confidence:
         price = self._price(2 * self.confidence_share, multiplier)
-        return Confidence.priced(price, self.targets, problem)
+        return Confidence(price, Level(self._price(self.level_share, multiplier)), self.targets)
 
     def _harm(self, multiplier: float, problem: Problem) -> float:
         """Noise of stage 8's look for harm: the usual share, or more where that is blunt."""

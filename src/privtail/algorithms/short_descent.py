@@ -176,8 +176,8 @@ class ShortDescent:
             else (),
             self._descended(multiplier, problem),
             level if least else (),
+            self._confidence(multiplier).plan(problem),
             self._compared.plan(self._comparison(multiplier), problem),
-            self._confidence(multiplier, problem).plan(problem),
         )
 
     def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
@@ -237,16 +237,25 @@ class ShortDescent:
             w = level.run(curator, loss, w, WIDE * unit, doubt=UNSURE)
         if not self._labels and not least and standard.seen:
             constant = without_slopes(w, problem)
+        calibrated = self._confidence(multiplier).run(curator, loss, w, constant)
+        believed, cuts = calibrated.part, calibrated.ends
+        noise, w = unbelieved(w, believed, noise), calibrated.w
         verdict = self._compared.run(  # 5
-            curator, loss, w, constant, FAIR * unit, self._comparison(multiplier)
+            curator,
+            loss,
+            w,
+            constant,
+            FAIR * unit,
+            self._comparison(multiplier),
+            ends=cuts,
+            part=believed,
         )
-        believed = self._confidence(multiplier, problem).run(curator, loss, w)
         doubts = standard.doubts(verdict.keeps and standard.resolved)
-        noise = noise + unbelieved(w, believed, problem)
         stated = standard.stated(noise, selected=self.sparsity is not None)
         return Result(
-            standard.raw(constant if doubts else believed * w, problem), self.steps, multiplier,
-            unit=unit, scales=standard.scales, noise=np.zeros(problem.d) if doubts else stated,
+            standard.raw(constant if doubts else w, problem), self.steps, multiplier,
+            unit=unit, scales=standard.scales, lowest=cuts[0], highest=cuts[1],
+            noise=np.zeros(problem.d) if doubts else stated,
             notes=doubts or unproven(verdict, believed), rows=rows, ends=ends,
         )  # fmt: skip
 
@@ -410,9 +419,9 @@ class ShortDescent:
     def _comparison(self, multiplier: float) -> float:
         return self._price(self.comparison_share, multiplier).multiplier
 
-    def _confidence(self, multiplier: float, problem: Problem) -> Confidence:
+    def _confidence(self, multiplier: float) -> Confidence:
         price = self._price(2 * self.confidence_share, multiplier)
-        return Confidence.priced(price, self.targets, problem)
+        return Confidence(price, Level(self._price(self.level_share, multiplier)), self.targets)
 
     def _frequencies(self, multiplier: float, problem: Problem) -> Frequencies:
         return Frequencies.priced(self._comparison(multiplier), self._counting(multiplier), problem)

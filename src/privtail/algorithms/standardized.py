@@ -306,9 +306,10 @@ def without_slopes(w: Doubles, problem: Problem) -> Doubles:
     return constant
 
 
-def unbelieved(w: Doubles, believed: float, problem: Problem) -> Doubles:
-    """(d,) what slopes lose that keep a part of their margins: it may have been no noise."""
-    return np.asarray((1 - believed) * np.abs(w[: problem.d]).max(axis=1))
+def unbelieved(w: Doubles, believed: float, noise: Doubles) -> Doubles:
+    """(d,) noise of slopes that become so many times as long; what they lose may be no noise."""
+    lost = max(0.0, 1 - believed) * np.abs(w[: len(noise)]).max(axis=1)
+    return np.asarray(max(1.0, believed) * noise + lost)
 
 
 def _priced(multiplier: float, plan: Plan, share: float) -> float:

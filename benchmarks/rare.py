@@ -1,0 +1,167 @@
+"""Rare labels, coded and heavy-tailed features, counts and amounts that are mostly zero.
+
+    python -m benchmarks.rare [labels] [coded] [counts] [claims] [--rows 20000] [--seeds 3]
+
+"labels": ones of 11, 5, 1 and .2 %; "coded": labels whose features hold codes or heavy tails, at
+n epsilon of 2,000 and more; "counts": means of .02 to 1; "claims": amounts of which 50 to 99.9 %
+are zero, beside features of no effect. Every line has the private model's number and, in brackets,
+that of the fit without privacy (scikit-learn, standardized features); losses are those of test rows
+over the loss of the training mean, and "mean" is the mean prediction over the mean of the target.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.metrics import log_loss, mean_poisson_deviance, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
+
+Doubles = NDArray[np.float64]
+
+TESTED = 50_000
+SHARES = (0.11, 0.05, 0.01, 0.002)
+LAWS = ("gauss", "t", "lognormal", "indicators")
+CODES = ("code", "far code", "t", "lognormal", "turned", "saturated")
+
+
+def features(law: str, rng: np.random.Generator, rows: int) -> tuple[Doubles, Doubles]:
+    """Six features, and what of them the target follows (bounded, of scale one)."""
+    if law == "indicators":
+        X = (rng.random((rows, 6)) < np.array([0.5, 0.3, 0.2, 0.1, 0.05, 0.02])).astype(float)
+        return X, X / 0.35
+    if law in ("t", "lognormal"):
+        X = rng.standard_t(2.5, (rows, 6)) if law == "t" else rng.lognormal(0, 1, (rows, 6))
+        middle, spread = np.median(X, axis=0), np.subtract(*np.quantile(X, [0.75, 0.25], axis=0))
+        return X, np.tanh((X - middle) / spread)
+    X = rng.normal(size=(rows, 6))
+    seen = X.copy()
+    if law in ("code", "far code"):
+        X[rng.random(rows) < 0.05, 0] = -999.0 if law == "code" else 1e7
+    elif law == "turned":
+        X[rng.random(rows) < 0.03, 0] *= -100.0
+    elif law == "saturated":
+        X = np.sign(X) * np.abs(X) ** 3
+        seen = np.sign(seen)
+    return X, seen
+
+
+def labels(
+    law: str, share: float, signal: float, rows: int, seed: int
+) -> tuple[Doubles, Doubles, float]:
+    """Features, labels, and the share of ones in the law that they are drawn by."""
+    rng = np.random.default_rng(seed)
+    X, seen = features(law, rng, rows)
+    score = signal * seen @ np.array([1.0, -0.6, 0.4, 0.0, 0.0, 0.3])
+    low, high = -40.0, 40.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if expit(score + middle).mean() < share else (low, middle)
+    return X, (rng.random(rows) < expit(score + low)).astype(float), share
+
+
+def of_labels(law: str, share: float, signal: float, n: int, epsilon: float, seed: int) -> Doubles:
+    """AUC, log loss and mean probability; the same of scikit-learn."""
+    X, y, _ = labels(law, share, signal, n + TESTED, seed)
+    model = DPLogisticRegression(
+        epsilon=epsilon, delta=n**-1.1, classes=[0.0, 1.0], noise="simulated", random_state=seed
+    )
+    open_ = make_pipeline(StandardScaler(), LogisticRegression())
+    found = []
+    for fitted in (model.fit(X[:n], y[:n]), open_.fit(X[:n], y[:n])):
+        p = fitted.predict_proba(X[n:])[:, 1]
+        constant = log_loss(y[n:], np.full(TESTED, y[:n].mean()))
+        found += [
+            roc_auc_score(y[n:], p), log_loss(y[n:], p) / constant,
+            fitted.predict_proba(X[:n])[:, 1].mean() / y[:n].mean(),
+        ]  # fmt: skip
+    return np.array(found)
+
+
+def of_counts(law: str, mean: float, signal: float, n: int, epsilon: float, seed: int) -> Doubles:
+    """Deviance, part of fits with slopes, and mean; the same of scikit-learn."""
+    rng = np.random.default_rng(seed)
+    X, seen = features(law, rng, n + TESTED)
+    rate = np.exp(signal * seen @ np.array([1.0, -0.6, 0.4, 0.0, 0.0, 0.3]))
+    y = rng.poisson(rate * mean / rate.mean()).astype(float)
+    model = DPPoissonRegressor(epsilon=epsilon, delta=n**-1.1, noise="simulated", random_state=seed)
+    open_ = make_pipeline(StandardScaler(), PoissonRegressor(alpha=0, max_iter=1000))
+    found = []
+    for fitted in (model.fit(X[:n], y[:n]), open_.fit(X[:n], y[:n])):
+        p = fitted.predict(X[n:])
+        constant = mean_poisson_deviance(y[n:], np.full(TESTED, y[:n].mean()))
+        coef = fitted.coef_ if fitted is model else fitted[-1].coef_
+        found += [
+            float(np.any(coef)), mean_poisson_deviance(y[n:], np.maximum(p, 1e-9)) / constant,
+            fitted.predict(X[:n]).mean() / y[:n].mean(),
+        ]  # fmt: skip
+    return np.array(found)
+
+
+def of_claims(law: str, zeros: float, _: float, n: int, epsilon: float, seed: int) -> Doubles:
+    """Squared error, part of fits with slopes, and mean; the same of the mean."""
+    rng = np.random.default_rng(seed)
+    rows = n + TESTED
+    X, _ = features("gauss", rng, rows)
+    amounts = rng.lognormal(7, 1.5, rows) if law == "lognormal" else 1_000 * rng.pareto(1.5, rows)
+    y = np.where(rng.random(rows) < zeros, 0.0, amounts)
+    model = DPLinearRegression(
+        epsilon=epsilon, delta=n**-1.1, noise="simulated", random_state=seed
+    ).fit(X[:n], y[:n])
+    p = model.predict(X[n:])
+    lost = np.mean((p - y[n:]) ** 2) / np.mean((y[:n].mean() - y[n:]) ** 2)
+    return np.array([float(np.any(model.coef_)), lost, p.mean() / y[:n].mean(), 0.0, 1.0, 1.0])
+
+
+Case = tuple[str, Callable[..., Doubles], str, float, float, float]
+
+
+def cases(rows: int) -> Iterator[Case]:
+    """Name of the kind, what measures it, law, share, signal, epsilon."""
+    for law, share, signal in product(LAWS, SHARES, (0.3, 0.8)):
+        yield "labels", of_labels, law, share, signal, max(1.0, 2_000 / rows / share)
+    for law, share, epsilon in product(CODES, (0.5, 0.1), (2_000 / rows, 8_000 / rows, 8.0)):
+        yield "coded", of_labels, law, share, 0.8, epsilon
+    for law, mean, epsilon in product(LAWS, (0.02, 0.15, 1.0), (1.0, 4.0)):
+        yield "counts", of_counts, law, mean, 0.3, epsilon
+    for law, zeros, epsilon in product(
+        ("lognormal", "pareto"), (0.5, 0.7, 0.9, 0.99, 0.999), (0.5, 1.0, 4.0)
+    ):
+        yield "claims", of_claims, law, zeros, 0.0, epsilon
+
+
+def main() -> None:
+    """Print a line a case: medians over the seeds, and the worst of them."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("kinds", nargs="*", default=["labels", "coded", "counts", "claims"])
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--seeds", type=int, default=3)
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print(f"kind law share signal epsilon, n = {asked.rows:,}: auc or part with slopes, loss, mean")
+    for kind, measure, law, share, signal, epsilon in cases(asked.rows):
+        if kind not in asked.kinds:
+            continue
+        every = np.array(
+            [measure(law, share, signal, asked.rows, epsilon, s) for s in range(asked.seeds)]
+        )
+        a, b, c, d, e, f = np.median(every, axis=0)
+        print(
+            f"{kind:6} {law:10} {share:<6g} {signal:<4g} {epsilon:<6g} {a:.3f} ({d:.3f}) "
+            f"{b:.3f} ({e:.3f}) {c:.3f} ({f:.3f})  worst loss {every[:, 1].max():.3f}, "
+            f"mean {every[:, 2].min():.3f} to {every[:, 2].max():.3f}",
+            flush=True,
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
