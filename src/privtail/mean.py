@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -15,9 +17,10 @@ from privtail.algorithms.coin_press import CoinPress
 from privtail.algorithms.histogram import fewer, part_that_counts
 from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
 from privtail.algorithms.quantile_scales import QuantileScales
+from privtail.algorithms.ranges import SURE, Reach, reach_of
 from privtail.algorithms.scales import Scales
 from privtail.compilation import steady
-from privtail.errors import InvalidInput
+from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
@@ -35,6 +38,7 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.tables import is_column
 
+Doubles = NDArray[np.float64]
 Method = Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"]
 METHODS: tuple[Method, ...] = get_args(Method)
 GROUPS = 15
@@ -56,6 +60,14 @@ ZEROS = (
     "Of {count} of {d} columns nothing but zeros showed. Others are clipped at 1, and nothing "
     "is known of their size: the means may be off by more than the noise that is stated. Divide "
     "such a column by a public size of these values, or give a threshold."
+)
+UNBOUNDED = (
+    "Nothing that was released bounds what clipping costs {count} of {d} columns: their means may "
+    "be off by more than the noise that is stated. Give a threshold, or spend more."
+)
+NOT_RELIABLE = (
+    "{count} of {d} means are not reliable: they may be off by any amount, and their intervals "
+    "have no end on one side or both. The notes of privacy_ say why."
 )
 OF_THESE = "The mean is that of the rows that count."
 UNSURE = (
@@ -90,7 +102,10 @@ class MeanEstimate:
         deviation / sqrt(n). NaN where nothing was bought that tells: with a ``threshold``, with
         groups whose median is taken, for persons, whose rows are not independent, and for columns
         that are not reliable.
-    reliable : whether the private scale of each column rose above its noise (all True when a
+    clipped_below, clipped_above : the mean of the records may lie so much below, or above, that of
+        the clipped ones: what released counts do not exclude. Infinite where nothing bounds it; 0
+        with a ``threshold``, of which nothing was bought.
+    reliable : whether the column showed and its error is bounded on both sides (all True when a
         threshold was given). Where False the value says little.
     privacy_ : the `Statement`.
     """
@@ -98,41 +113,61 @@ class MeanEstimate:
     value: Any
     noise_std: Any
     sampling_std: Any
+    clipped_below: Any
+    clipped_above: Any
     reliable: Any
     privacy_: Statement
+
+    @property
+    def std(self) -> Any:
+        """What to write behind +-: the noise, and what clipping may have cost.
+
+        ``value`` -+ 1.96 ``std`` holds the interval of 95 % for the mean of these records; infinite
+        where that has an end missing.
+        """
+        return self.noise_std + np.maximum(self.clipped_below, self.clipped_above) / float(
+            ndtri(0.975)
+        )
 
     def conf_int(self, level: float = 0.95, *, sampling: bool = True) -> NDArray[np.float64]:
         """Ends (..., 2) of an interval for the mean, by the central limit theorem.
 
-        Sampling error and noise are in it; what was clipped is not. In ``benchmarks/intervals.py``
-        intervals of 95 % held the means of normal, t(3) and exponential columns in 87 % to 98 % of
-        the runs, and those of lognormal ones, of which the default clips a part, in 68 % to 84 %;
-        with ``method="coinpress"`` 93 % to 98 % of all. ``sampling=False``: for the clipped mean
-        of these very records, which only noise moves.
+        Noise, sampling error and what clipping may have cost are in it. The last is a bound from
+        noisy counts, for tails that do not fall more slowly beyond the range that was seen than
+        inside of it; rows so few that noise hides them, and so far that they move the mean, are not
+        in it. Where counts do not exclude a tail without a mean, or show too little, an end is
+        infinite. ``sampling=False``: for the mean of these very records (with a ``threshold``, of
+        the clipped ones; with groups whose median is taken, for that median).
 
         Raises
         ------
         InvalidInput
             If ``level`` is not in (0, 1), or the sampling error is not known.
         """
+        lost = np.stack([-np.asarray(self.clipped_below), np.asarray(self.clipped_above)], axis=-1)
         if not sampling:
-            return interval(self.value, self.noise_std, level)
-        spread = np.hypot(self.noise_std, self.sampling_std)
+            return np.asarray(interval(self.value, self.noise_std, level) + lost)
+        spread = np.hypot(self.noise_std, np.where(self.reliable, self.sampling_std, 0.0))
         if np.isnan(spread).all():
             raise InvalidInput(
-                "The sampling error is not known: with a threshold, or where the noise hides the "
-                "columns, nothing was bought that tells it; no theorem is used for medians of "
-                "groups; and the rows of a person are not independent. conf_int(level, "
-                "sampling=False) is for the noise alone."
+                "The sampling error is not known: with a threshold nothing was bought that tells "
+                "it; no theorem is used for medians of groups; and the rows of a person are not "
+                "independent. conf_int(level, sampling=False) is for the noise and what was "
+                "clipped alone."
             )
-        return interval(self.value, spread, level)
+        return np.asarray(interval(self.value, spread, level) + lost)
 
     def of_one(self) -> MeanEstimate:
         """The same of a single column, as numbers."""
-        value, std, sampling = (
-            float(x[0]) for x in (self.value, self.noise_std, self.sampling_std)
-        )
-        return MeanEstimate(value, std, sampling, bool(self.reliable[0]), self.privacy_)
+        value, std, sampling, below, above = (
+            float(x[0])
+            for x in (
+                self.value, self.noise_std, self.sampling_std, self.clipped_below,
+                self.clipped_above,
+            )
+        )  # fmt: skip
+        reliable = bool(self.reliable[0])
+        return MeanEstimate(value, std, sampling, below, above, reliable, self.privacy_)
 
     def __float__(self) -> float:
         return float(self.value)
@@ -166,6 +201,12 @@ def private_mean(
     parameter; up to half of it where less would not find a column that lies far from zero. The
     statement's notes say when columns may not have been found.
 
+    A column is clipped where noise hides the rest of it, or so much farther that noise and the
+    likely bias of clipping together are least. What clipping may have cost is estimated from the
+    released counts and is in ``conf_int`` and ``std``. Where they do not bound it (nothing but
+    zeros shows, or a tail may have no mean), ``reliable`` is False, the interval has no end on that
+    side, and an `AccuracyWarning` says so.
+
     A count of the rows that count (every number of theirs is finite, and they are among
     ``max_rows`` of their person) is bought at 3 % of the price of the mean (under zero-out, 6 %).
     Where it is below n by more than three deviations of its noise, the mean is that of these rows,
@@ -173,10 +214,10 @@ def private_mean(
     centre; of sparse records, which cannot be centred, to zero.
 
     Sizes are told apart from 2^-64 (5.4e-20) to 2^64 (1.8e19). Smaller values are not told from
-    zero: where nothing else shows, the noise is that of a column whose values reach 1, and a note
-    says so: the rest may be larger. A column most of which lies beyond is not found: ``reliable``
-    is False and the value is noise. Multiply such a column by a public number first, or give a
-    ``threshold``.
+    zero: where nothing else shows, the noise is that of a column whose values reach 1, and
+    ``reliable`` is False, for the rest may be larger. A column most of which lies beyond is not
+    found: ``reliable`` is False and the value is noise. Multiply such a column by a public number
+    first, or give a ``threshold``.
 
     ``groups`` says which rows belong to one person; it is not a column to group by. A mean for
     every value of a column is one fit with declared categories, whose predictions are the means:
@@ -218,6 +259,11 @@ def private_mean(
     Raises
     ------
     InvalidInput, BudgetExceeded
+
+    Warns
+    -----
+    AccuracyWarning
+        If a mean is not reliable: made of released numbers.
 
     Examples
     --------
@@ -370,60 +416,97 @@ class _Mean:
     def run(self, curator: Curator) -> MeanEstimate:
         """The mean, for the whole budget of the curator."""
         multiplier = curator.calibrate(lambda m: self.plan(m, curator.problem))
-        n, d, part, part_std = curator.problem.n, curator.problem.d, 1.0, 0.0
+        n, d = curator.problem.n, curator.problem.d
         if self.threshold is not None:
-            scales, centres, deviations = np.ones(d), self.centre, np.full(d, math.nan)
-            reliable, threshold = np.ones(d, dtype=np.bool_), self.threshold
-            zeros = ~reliable
-        else:
-            part, part_std = self._part(curator, multiplier)
-            found = LOOKS.run(curator, self._scales(multiplier, curator.problem), part=part)
-            deviations = found.deviations
-            if curator.sparse:
-                found = _around_zero(found)
-            zeros = found.zeros
-            centres, reliable = found.centres, found.reliable
-            scales, threshold = self._reach(found, multiplier * curator.problem.max_rows / n)
-        stage = self._stage()
-        if stage is not None:
-            value, std = stage.run(curator, multiplier, scales * threshold, centres, part)
-        else:
-            curator.transform(1 / scales, -centres / scales)
-            answer = curator.everyone().means(self._mean(threshold))
-            noise = GaussianNoise(multiplier)
-            value = centres + scales * answer.release(noise) / part
-            std = noise.event(answer.sensitivity).std * scales / part
-        std = np.hypot(std, (value - centres) * part_std / part)
-        counted = max(1, round(part * n))
-        notes = self.doubts(multiplier, curator.problem, reliable, zeros)
+            value, std = self._last(
+                curator, multiplier, np.ones(d), self.threshold, self.centre, 1.0
+            )[:2]
+            unknown, none, yes = np.full(d, math.nan), np.zeros(d), np.ones(d, dtype=np.bool_)
+            return MeanEstimate(value, std, unknown, none, none, yes, state(curator))
+        part, part_std, count_std = self._part(curator, multiplier)
+        looks = self._scales(multiplier, curator.problem)
+        found, views = LOOKS.looked(curator, looks, part=part)
+        counted, price = max(1, round(part * n)), multiplier * curator.problem.max_rows / n
+        if curator.sparse:
+            found = _around_zero(found)
+        reaches = [
+            reach_of(views[j], found.take([j]), counted, 2 * price * math.sqrt(d)) for j in range(d)
+        ]
+        found = replace(found, tails=np.array([reach.distance for reach in reaches]))
+        scales, threshold = self._reach(found, price)
+        value, std, ends = self._last(curator, multiplier, scales, threshold, found.centres, part)
+        away = np.abs(value - found.centres)
+        std = np.hypot(std, away * part_std / part)
+        clipped = self._clipped(reaches, ends, found)
+        clipped += np.where(
+            [value < found.centres, value > found.centres], SURE * count_std * away, 0
+        )
+        reliable = found.reliable & np.isfinite(clipped).all(axis=0)
+        notes = self.doubts(multiplier, curator.problem, found, reliable)
         notes += fewer(part, part_std, n, OF_THESE)
         known = reliable & (self.blocks == 1) & (curator.problem.max_rows == 1)
-        sampling = np.where(known, deviations / math.sqrt(counted), math.nan)
-        return MeanEstimate(value, std, sampling, reliable, state(curator, notes))
+        sampling = np.where(known, found.deviations / math.sqrt(counted), math.nan)
+        if not reliable.all():
+            count = int(np.sum(~reliable))
+            warnings.warn(NOT_RELIABLE.format(count=count, d=d), AccuracyWarning, stacklevel=5)
+        below, above = clipped
+        return MeanEstimate(value, std, sampling, below, above, reliable, state(curator, notes))
+
+    def _last(
+        self, curator: Curator, multiplier: float, scales: Doubles, threshold: float,
+        centres: Doubles, part: float,
+    ) -> tuple[Doubles, Doubles, Doubles]:  # fmt: skip
+        """Mean, deviation of its noise, and distance from which on values are clipped."""
+        stage, ends = self._stage(), scales * threshold
+        if stage is not None:
+            return stage.run(curator, multiplier, ends, centres, part)
+        curator.transform(1 / scales, -centres / scales)
+        answer = curator.everyone().means(self._mean(threshold))
+        noise = GaussianNoise(multiplier)
+        value = centres + scales * answer.release(noise) / part
+        return value, noise.event(answer.sensitivity).std * scales / part, ends
+
+    def _clipped(self, reaches: Sequence[Reach], ends: Doubles, found: Scales) -> Doubles:
+        """What the means may have lost (below and above, d), where values beyond are clipped."""
+        d = len(ends)
+        if self.method == "truncated":  # x <= 2 (x - end/2) of what lies beyond the end
+            return 2 * np.array([r.excess(e / 2) for r, e in zip(reaches, ends, strict=True)]).T
+        lost = np.array([r.excess(e) for r, e in zip(reaches, ends, strict=True)]).T
+        if self.method == "catoni":
+            lost += found.deviations**2 * (1 + 1 / self.smoothing) / (2 * ends)
+        if self.method in ("clipped", "coinpress") and d > 1:  # others shrink the same row
+            rows = np.array([reach.rows for reach in reaches])
+            lost += found.deviations * np.minimum(rows.sum() - rows, 1.0)
+        return lost
 
     def doubts(
-        self, multiplier: float, problem: Problem, reliable: NDArray[np.bool_],
-        zeros: NDArray[np.bool_],
-    ) -> tuple[str, ...]:  # fmt: skip
+        self, multiplier: float, problem: Problem, found: Scales, reliable: NDArray[np.bool_]
+    ) -> tuple[str, ...]:
         """What the statement should say of the columns that may not have been found."""
-        if self.threshold is not None:
-            return ()
-        hidden, blank = int(np.sum(~reliable)), int(np.sum(zeros))
+        hidden, blank = int(np.sum(~found.reliable)), int(np.sum(found.zeros))
+        unbounded = int(np.sum(found.reliable & ~found.zeros & ~reliable))
         scales = self._scales(multiplier, problem)
         unsure = scales > LOOKS.clear(scales, problem) * (1 + 1e-9)
         unseen = UNSEEN.format(count=hidden, d=problem.d)
         only = ZEROS.format(count=blank, d=problem.d)
-        return (unseen,) * (hidden > 0) + (only,) * (blank > 0) + (UNSURE,) * unsure
+        open_ = UNBOUNDED.format(count=unbounded, d=problem.d)
+        said = ((unseen, hidden > 0), (only, blank > 0), (open_, unbounded > 0), (UNSURE, unsure))
+        return tuple(text for text, true in said if true)
 
     def _counting(self, multiplier: float) -> GaussianNoise:
         return GaussianNoise(multiplier / math.sqrt(2 * COUNT_SHARE))
 
-    def _part(self, curator: Curator, multiplier: float) -> tuple[float, float]:
-        """Part of the n rows that counts and its deviation; each of them is in one of two cells."""
+    def _part(self, curator: Curator, multiplier: float) -> tuple[float, float, float]:
+        """Part of the n rows that counts, its deviation, and that of a part which shows nothing.
+
+        Each of them is in one of two cells.
+        """
         curator.transform(np.ones(curator.problem.d))
         answer, noise = curator.everyone().histogram((0,), [0.0]), self._counting(multiplier)
         std = noise.event(answer.sensitivity).std
-        return part_that_counts(answer.release(noise), std, curator.problem.n)
+        n = curator.problem.n
+        part, deviation = part_that_counts(answer.release(noise), std, n)
+        return part, deviation, 0.0 if deviation else math.sqrt(2) * std / n
 
     def _stage(self) -> CoinPress | MedianOfNoisyMeans | None:
         """What finds the mean in the coarse range, where it is more than one release."""
@@ -431,7 +514,7 @@ class _Mean:
             return CoinPress()
         return MedianOfNoisyMeans(groups=self.blocks) if self.method == "ksu" else None
 
-    def _reach(self, found: Scales, noise: float) -> tuple[NDArray[np.float64], float]:
+    def _reach(self, found: Scales, noise: float) -> tuple[Doubles, float]:
         """Scales and threshold; ``noise`` is the noise of a mean whose threshold is 1, d = 1."""
         d = len(found.scales)
         if self.method == "clipped":

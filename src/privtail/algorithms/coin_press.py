@@ -62,8 +62,10 @@ class CoinPress:
     def run(
         self, curator: Curator, multiplier: float, scales: Doubles, centres: Doubles,
         part: float = 1.0,
-    ) -> tuple[Doubles, Doubles]:  # fmt: skip
-        """Mean and standard deviation of its noise, (d,) each, of the raw columns.
+    ) -> tuple[Doubles, Doubles, Doubles]:  # fmt: skip
+        """Mean, standard deviation of its noise, and reach, (d,) each, of the raw columns.
+
+        Values that are nearer to the ``centres`` than the reach are not clipped in the last step.
 
         ``scales`` and ``centres`` are the public units and starting point of the columns, which
         sparse records do not allow; ``part`` of the n rows counts.
@@ -71,13 +73,14 @@ class CoinPress:
         n, d = curator.problem.n, curator.problem.d
         c, r = np.zeros(d), self.radius * math.sqrt(d)
         length = math.sqrt(d + 2 * math.sqrt(d * TAIL) + 2 * TAIL)
-        std = 0.0
+        std, reach = 0.0, np.zeros(d)
         for noise in self.noises(multiplier):
             slope = max(noise.multiplier * math.sqrt(d) / n, 1e-12)
             gamma = max(length, math.sqrt(d / (4 * slope)))
             curator.transform(1 / scales, -(centres / scales + c))
             answer = curator.everyone().means(ClippedMean(r + gamma))
             std = noise.event(answer.sensitivity).std / part
+            reach = np.maximum(r + gamma - np.abs(c), 0.0)
             c = c + answer.release(noise) / part
             r = math.sqrt(1 / n / part + std**2) * length + d / (4 * gamma)
-        return centres + scales * c, std * scales
+        return centres + scales * c, std * scales, reach * scales

@@ -190,12 +190,9 @@ class Histogram:
 
     def described(self, n: int) -> Scales | None:
         """Where ``n`` records lie and how far they spread; None if too little shows."""
-        cells, kept = self.cells, self.above_noise(n)
+        cells, kept = self.cells, self.shown(n)
         single = np.count_nonzero(kept) == 1 and bool(np.any(self.std))
-        if single:
-            rest = replace(self, counts=np.where(kept, 0.0, self.counts)).surest_run(doubt=BESIDE)
-            single = not rest.any()
-            kept = kept if cells.without_zeros(kept).any() else kept + rest
+        single = single and not self._beside(kept).any()
         total = kept.sum()
         if total <= 0:
             return None
@@ -214,6 +211,17 @@ class Histogram:
             centre, spread or deviation or tail, deviation or tail, tail,
             cells.bounds(i)[0], cells.bounds(j)[1], True, resolved, float(held) / n, single,
         )  # fmt: skip
+
+    def shown(self, n: int) -> Doubles:
+        """Counts in cells `above_noise`; beside zeros alone, also in a run that is surer."""
+        kept = self.above_noise(n)
+        if not kept.any() or self.cells.without_zeros(kept).any():
+            return kept
+        return kept + self._beside(kept)
+
+    def _beside(self, kept: Doubles) -> Doubles:
+        """Counts in a run that surely stands out, of the cells that are not ``kept``."""
+        return replace(self, counts=np.where(kept, 0.0, self.counts)).surest_run(doubt=BESIDE)
 
     def above_noise(self, n: int) -> Doubles:
         """Counts in cells that stand out from the noise; 0 elsewhere.

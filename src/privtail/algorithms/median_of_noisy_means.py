@@ -56,8 +56,8 @@ class MedianOfNoisyMeans:
     def run(
         self, curator: Curator, multiplier: float, scales: Doubles, centres: Doubles,
         part: float = 1.0,
-    ) -> tuple[Doubles, Doubles]:  # fmt: skip
-        """Mean and standard deviation of its noise, (d,) each, of the raw columns.
+    ) -> tuple[Doubles, Doubles, Doubles]:  # fmt: skip
+        """Mean, standard deviation of its noise, and reach, (d,) each, of the raw columns.
 
         Values are clamped to ``centres`` +- ``scales``; ``part`` of the n rows counts.
         """
@@ -69,4 +69,5 @@ class MedianOfNoisyMeans:
             means.append(answer.release(noise))
         # The variance of a median of normals, exact for one group and for many.
         kept = math.sqrt(math.pi / 2 / (self.groups + math.pi / 2 - 1))
-        return centres + scales * np.median(means, axis=0) / part, kept * std * scales / part
+        mean = centres + scales * np.median(means, axis=0) / part
+        return mean, kept * std * scales / part, scales

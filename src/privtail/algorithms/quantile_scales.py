@@ -13,6 +13,7 @@ from privtail.algorithms.comparison import ENOUGH
 from privtail.algorithms.histogram import COARSE, FINE, POWERS
 from privtail.algorithms.level import surely
 from privtail.algorithms.profiles import described
+from privtail.algorithms.ranges import View
 from privtail.algorithms.scales import Scales
 from privtail.losses import LABELS, Targets
 from privtail.trusted.batch import Batch
@@ -165,24 +166,34 @@ class QuantileScales:
         ``features`` are the columns to look at; by default those that nobody has declared. ``part``
         of the n rows counts.
         """
+        return self.looked(curator, multiplier, features, part)[0]
+
+    def looked(
+        self, curator: Curator, multiplier: float, features: tuple[int, ...] | None = None,
+        part: float = 1.0,
+    ) -> tuple[Scales, list[list[View]]]:  # fmt: skip
+        """As `run`; and of a ``narrow`` one the looks at every feature, the closest one last."""
         problem = curator.problem
         columns = problem.measured if features is None else features
         looks, found = self._looks(multiplier, problem, len(columns)), Scales.declared(problem.d)
         asked = [columns] * bool(columns) + [_TARGET] * self.target
         counted = replace(problem, n=max(1, round(part * problem.n)))
         sights = [
-            _Sight(look, counted, which, fixed=curator.sparse and which != _TARGET)
+            _Sight(
+                look, counted, which, fixed=curator.sparse and which != _TARGET, kept=self.narrow
+            )
             for look, which in zip(looks, asked, strict=True)
         ]
         if not sights:
-            return found
+            return found, []
         curator.transform(np.ones(problem.d))
         for batch in curator.rounds(Everyone(), 1 + self.zooms):
             for sight in sights:
                 sight.look(batch)
         if columns:
             found.put(list(columns), sights[0].of_features(self.narrow))
-        return Scales.joined([found, sights[-1].found]) if self.target else found
+        views = sights[0].views() if columns and self.narrow else []
+        return (Scales.joined([found, sights[-1].found]) if self.target else found), views
 
     def _part(self, features: int, noise: float) -> float:
         """Of the budget, for the target beside so many features.
@@ -250,6 +261,7 @@ class _Sight:
     A column is looked at among the powers of two (``_first`` is what these said), then through a
     window around what was found (``_coarser``). ``fixed``: windows are around zero. Of many columns
     one may show by chance where it is not: what shows less than `HELD` of it is not followed.
+    ``kept``: looks through windows that were left are remembered.
 
     Attributes
     ----------
@@ -257,9 +269,10 @@ class _Sight:
     """
 
     def __init__(
-        self, look: _Look, problem: Problem, columns: tuple[int, ...], *, fixed: bool
+        self, look: _Look, problem: Problem, columns: tuple[int, ...], *, fixed: bool, kept: bool
     ) -> None:
         self._look, self._problem, self._columns, self._fixed = look, problem, columns, fixed
+        self._left: list[tuple[NDArray[np.intp], list[View]]] | None = [] if kept else None
         count = look.votes
         self._window = FINE if look.std <= problem.n / FINE_FROM else COARSE
         self._edges = np.tile(POWERS.edges, (count, 1))
@@ -267,6 +280,28 @@ class _Sight:
         self._closer, self._hidden = (np.zeros(count, dtype=np.bool_) for _ in range(2))
         self._sums, self._squares, self._plain = np.zeros((3, count, len(POWERS.edges) + 1))
         self.found, self._first, self._coarser = (Scales.declared(count) for _ in range(3))
+
+    def views(self) -> list[list[View]]:
+        """All looks at every column, through one window after the other."""
+        count = len(self._closer)
+        views: list[list[View]] = [[] for _ in range(count)]
+        looked = np.flatnonzero(self._squares.any(axis=1))
+        now = (looked, self._through(looked))
+        for columns, through in (*(self._left or ()), now):
+            for j, view in zip(columns, through, strict=True):
+                views[j].append(view)
+        return views * self._look.columns if self._look.pooled else views
+
+    def _through(self, columns: NDArray[np.intp]) -> list[View]:
+        """What was seen of these columns through their present windows."""
+        return [
+            View(
+                self._window if self._closer[j] else POWERS,
+                float(self._middles[j]), float(self._halves[j]),
+                self._sums[j] / self._squares[j], self._look.std / np.sqrt(self._squares[j]),
+            )
+            for j in columns
+        ]  # fmt: skip
 
     def of_features(self, narrow: bool) -> Scales:
         """``found``, where tails that narrow cells cannot show are those of a Gaussian, or more.
@@ -371,6 +406,8 @@ class _Sight:
 
     def _approach(self, columns: NDArray[np.intp]) -> None:
         """Begin to look at these through windows around what was found of them."""
+        if self._left is not None:
+            self._left.append((columns, self._through(columns)))
         self._coarser.put(columns, self.found.take(columns))
         middles, halves = (x[columns] for x in self.found.window(self._fixed))
         self._middles[columns], self._halves[columns] = middles, halves

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import warnings
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,8 +23,10 @@ from privtail.cli.options import (
     counted,
     promised,
 )
+from privtail.errors import AccuracyWarning
 
 if TYPE_CHECKING:
+    from privtail.mean import MeanEstimate
     from privtail.statement import Statement
     from privtail.trusted.tables import Dialect, TableFile
 
@@ -83,7 +87,8 @@ def mean(
     warning = advice(budget, rows)
     if warning:
         say(warning)
-    with counting(f"taking the mean, ε = {budget.epsilon:g}"):
+    with counting(f"taking the mean, ε = {budget.epsilon:g}"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)  # the lines say so
         estimate = private_mean(
             table,
             method=method,
@@ -92,16 +97,16 @@ def mean(
             **chance.arguments,
             **persons.of(table),
         )
-    facts = zip(columns, estimate.value, estimate.noise_std, estimate.reliable, strict=True)
-    means = {
-        name: {"mean": float(value), "noise_std": float(std), "reliable": bool(reliable)}
-        for name, value, std, reliable in facts
-    }
-    lines = []
+    means, lines = _means(columns, estimate), []
     for name, one in means.items():
-        doubt = "" if one["reliable"] else "  (not reliable: its scale is below the noise)"
-        lines.append(f"{name} = {one['mean']:.6g} ± {one['noise_std']:.2g}{doubt}")
-    lines.append(f"± is one standard deviation of the privacy noise\n\n{estimate.privacy_}")
+        low, high = (math.nan if end is None else end for end in one["interval"])
+        within = f"[{low:.6g}, {high:.6g}]".replace("nan", "unknown")
+        doubt = "" if one["reliable"] else "  (not reliable: the notes say why)"
+        lines.append(f"{name} = {one['mean']:.6g} in {within}{doubt}")
+    lines.append(
+        "[...] holds the mean of these rows with 95 %: privacy noise, and what may have been "
+        f"clipped\n\n{estimate.privacy_}"
+    )
     show_bought("\n".join(lines), "mean")
     if out is not None:
         _save(means, estimate.privacy_, out, overwrite=output.force)
@@ -122,6 +127,22 @@ def _opened(
     for name in columns:
         table.require_numeric(name)
     return table
+
+
+def _means(columns: Collection[str], estimate: MeanEstimate) -> dict[str, Any]:
+    """What the output file says of every column; an end that is not known is None."""
+    facts = zip(
+        columns, estimate.value, estimate.noise_std, estimate.conf_int(sampling=False),
+        estimate.reliable, strict=True,
+    )  # fmt: skip
+    return {
+        name: {
+            "mean": float(value), "noise_std": float(std),
+            "interval": [float(end) if math.isfinite(end) else None for end in ends],
+            "reliable": bool(reliable),
+        }
+        for name, value, std, ends, reliable in facts
+    }  # fmt: skip
 
 
 def _save(means: dict[str, Any], statement: Statement, out: Path, *, overwrite: bool) -> None:
