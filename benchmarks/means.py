@@ -1,6 +1,6 @@
 """How often intervals of `private_mean` hold the mean, and how wide and how far off they are.
 
-    PYTHONPATH=src python benchmarks/means.py [RUNS] [--real FOLDER] [--json FILE]
+    PYTHONPATH=src python -m benchmarks.means [RUNS] [--real FOLDER] [--json FILE]
 
 Every run draws a new column from a law and adds new noise. ``held`` is the share of 95 % intervals
 that hold the mean of these very records (``conf_int(sampling=False)``), ``law`` that of those that

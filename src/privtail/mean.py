@@ -201,9 +201,8 @@ def private_mean(
     parameter; up to half of it where less would not find a column that lies far from zero. The
     statement's notes say when columns may not have been found.
 
-    A column is clipped where noise hides the rest of it, or so much farther that noise and the
-    likely bias of clipping together are least. What clipping may have cost is estimated from the
-    released counts and is in ``conf_int`` and ``std``. Where they do not bound it (nothing but
+    A column is clipped where noise hides the rest of it. What clipping may have cost is estimated
+    from the released counts and is in ``conf_int`` and ``std``. Where they do not bound it (nothing but
     zeros shows, or a tail may have no mean), ``reliable`` is False, the interval has no end on that
     side, and an `AccuracyWarning` says so.
 
@@ -429,9 +428,7 @@ class _Mean:
         counted, price = max(1, round(part * n)), multiplier * curator.problem.max_rows / n
         if curator.sparse:
             found = _around_zero(found)
-        reaches = [
-            reach_of(views[j], found.take([j]), counted, 2 * price * math.sqrt(d)) for j in range(d)
-        ]
+        reaches = [reach_of(views[j], found.take([j]), counted) for j in range(d)]
         found = replace(found, tails=np.array([reach.distance for reach in reaches]))
         scales, threshold = self._reach(found, price)
         value, std, ends = self._last(curator, multiplier, scales, threshold, found.centres, part)

@@ -133,12 +133,11 @@ UNKNOWN = Reach(1.0, 1.0)
 """That of a column of which nothing but zeros shows, or nothing at all."""
 
 
-def reach_of(views: Sequence[View], found: Scales, n: int, price: float) -> Reach:
+def reach_of(views: Sequence[View], found: Scales, n: int) -> Reach:
     """The reach of one column of ``n`` rows, from all looks at it; the closest one is the last.
 
-    ``price`` : noise of its mean for each unit of distance. What the closest look shows is the
-    range, unless rows are surely missing there: then that of the look before. It is widened while
-    that lowers the noise and the likely bias of clipping together.
+    What the closest look shows is the range, unless rows are surely missing there: then that of the
+    look before. It is widened while rows surely lie beyond.
     """
     centre, tail = float(found.centres[0]), float(found.tails[0])
     told = bool(found.reliable[0] & ~found.zeros[0])
@@ -167,10 +166,7 @@ def reach_of(views: Sequence[View], found: Scales, n: int, price: float) -> Reac
     missing, unsure = _missing(views, (centre - distance, centre + distance), n)
     if missing > LOST * unsure:
         return replace(UNKNOWN, distance=distance)
-    steps = distance * 2.0 ** np.arange(WIDEST + 1)
-    costs = [math.hypot(price * x, below.excess(x, 0.0) + above.excess(x, 0.0)) for x in steps]
-    best = float(steps[int(np.argmin(costs))])
-    return Reach(best, below.beyond + above.beyond, (below, above))
+    return Reach(distance, below.beyond + above.beyond, (below, above))
 
 
 def _distance(ends: tuple[float, float] | None, centre: float) -> float:
