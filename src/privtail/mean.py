@@ -202,9 +202,9 @@ def private_mean(
     statement's notes say when columns may not have been found.
 
     A column is clipped where noise hides the rest of it. What clipping may have cost is estimated
-    from the released counts and is in ``conf_int`` and ``std``. Where they do not bound it (nothing but
-    zeros shows, or a tail may have no mean), ``reliable`` is False, the interval has no end on that
-    side, and an `AccuracyWarning` says so.
+    from the released counts and is in ``conf_int`` and ``std``. Where they do not bound it (nothing
+    but zeros shows, or a tail may have no mean), ``reliable`` is False, the interval has no end on
+    that side, and an `AccuracyWarning` says so.
 
     A count of the rows that count (every number of theirs is finite, and they are among
     ``max_rows`` of their person) is bought at 3 % of the price of the mean (under zero-out, 6 %).
