@@ -324,7 +324,7 @@ def told_apart(question: str, column: str, base: str, cells: Iterable[str]) -> l
 
 @pytest.mark.slow
 @pytest.mark.parametrize("column", COLUMNS)
-@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("base", ["numbers", "text", "rows of two"])
 def test_every_question_of_every_column(column: str, base: str) -> None:
     for question in QUESTIONS:
         assert told_apart(question, column, base, CELLS) == []
