@@ -178,12 +178,16 @@ class FitPlan:
             "releases",
         ]
         protected = "row" if p.max_rows == 1 else "person"
+        before = ""
         for r in self.releases:
+            lines += [f"  {r.stage}:"] * (r.stage not in ("", before))
+            before = r.stage
+            indent = "    " if r.stage else "  "
             for e in r.events:
                 whose = "a smooth sensitivity" if e.law in SMOOTH else f"what one {protected} adds"
                 noise = f"noise {e.scale / e.radius:.3g} x {whose}"
                 lines.append(
-                    f"  {r.stage:<22} {e.question:<16} {r.times:>5,} x {e.coordinates:,} numbers, "
+                    f"{indent}{e.question:<15} {r.times:>5,} x {e.coordinates:,} numbers, "
                     f"{noise if e.scale else 'no noise'}"
                 )
                 if e.question == "labels":
