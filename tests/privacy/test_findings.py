@@ -872,7 +872,7 @@ def test_two_persons_are_never_taken_for_one(name: str, container: str, tmp_path
     ids = _ALIKE[name]
     if container == "file":
         pq.write_table(pa.table({"id": ids}), tmp_path / "a.parquet")
-        groups = person_ids(tmp_path / "a.parquet", "id")
+        groups = person_ids(TableFile(tmp_path / "a.parquet"), "id")
     else:
         groups = ids if container == "arrow" else ids.dictionary_encode()
     seats, leaders = Persons(groups, 6).seats(np.arange(6), 2)
@@ -1141,8 +1141,8 @@ def test_an_editor_that_takes_the_last_line_end_refunds_nothing(spent: int, tmp_
         ledger.reserve(label="fit", epsilon=0.4, delta=0.0, neighbours="replace_one", plan=[])
 
     for _ in range(spent):
-        charge(Ledger(path, epsilon=1.0))
-    Ledger(path, epsilon=1.0)
+        charge(Ledger(path, epsilon=1.0, delta=0))
+    Ledger(path, epsilon=1.0, delta=0)
     path.write_bytes(path.read_bytes().removesuffix(b"\n"))
     assert len(Ledger(path).entries()) == spent
     with pytest.raises(InvalidInput, match="cannot be changed"):
