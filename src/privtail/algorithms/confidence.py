@@ -95,7 +95,7 @@ class Confidence:
         if self.targets not in LABELS:
             return ()
         first: Plan = (Round(stage="calibration", events=(self._event(problem),)),)
-        return compose(first, self.level.plan(problem)) if _moves(problem) else first
+        return compose(first, self.level.plan(problem)) if problem.intercept else first
 
     def run(self, curator: Curator, loss: Loss, w: Doubles, constant: Doubles) -> Calibrated:
         """``w`` calibrated; a model of no labels as it is."""
@@ -106,6 +106,8 @@ class Confidence:
         even = part <= HIDDEN and lead(usual[None]) < EVENLY
         shorter = part * w if even else constant + part * (w - constant)
         if curator.problem.outputs > 1:
+            if curator.problem.intercept:  # planned before it was known how many labels there are
+                self.level.run(curator, loss, shorter, loss.lipschitz)
             return Calibrated(shorter, part)
         level = float(usual.sum())
         ends = (-math.inf, math.inf) if even else (level - widest, level + widest)
