@@ -50,6 +50,20 @@ class Result:
     threshold: float | None = None
     ends: Doubles | None = None
 
+    def feature_range(self, problem: Problem) -> Doubles:
+        """(d, 2) of what was released of the features; indicators lie in [0, 1]."""
+        ranges = np.tile([-np.inf, np.inf], (problem.d, 1))
+        if self.ends is not None:
+            ranges[:] = self.ends[: problem.d]
+        ranges[list(problem.indicators)] = 0.0, 1.0
+        return ranges
+
+    def target_range(self, d: int) -> Doubles:
+        """(2,) of what was released of a numeric target; a constant is what was released."""
+        if self.ends is None or len(self.ends) == d or not self.w[:d].any():
+            return np.array([-np.inf, np.inf])
+        return np.asarray(self.ends[d])
+
 
 def starting_point(problem: Problem, start: ArrayLike | None) -> Doubles:
     """``start`` as (rows, K) doubles; zeros if None."""

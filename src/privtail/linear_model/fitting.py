@@ -448,7 +448,7 @@ class PrivateLinearModel(PrivateEstimator):
         scales = np.ones(curator.problem.d) if result.scales is None else result.scales
         noise: Any = np.nan if result.noise is None else result.noise
         self.coef_noise_std_ = (0.0 if multiplier == 0 else noise) * result.unit / scales
-        self.feature_range_ = _feature_range(result, curator.problem)
+        self.feature_range_ = result.feature_range(curator.problem)
         missing = fewer(*result.rows, curator.problem.n, FILL)
         lost = most_are_lost(*result.rows)
         silent = () if lost else silenced(of_slopes(domain), loss, result)
@@ -600,7 +600,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     def _keep(self, result: Result, d: int) -> None:
         self.coef_ = result.w[:d, 0]
         self.intercept_ = float(result.w[d, 0]) if self.fit_intercept else 0.0
-        self.target_range_ = _target_range(result, d)
+        self.target_range_ = result.target_range(d)
         if self.link == "log":
             self.highest_ = min(result.highest, LARGEST_LOG)
             self.target_range_ = np.array([0.0, math.exp(self.highest_)])
@@ -623,22 +623,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         """
         score = functools.partial(d2_tweedie_score, power=1) if self.link == "log" else r2_score
         return float(score(y, self.predict(X), sample_weight=sample_weight))
-
-
-def _feature_range(result: Result, problem: Problem) -> NDArray[np.float64]:
-    """(d, 2) of what was released of the features; indicators lie in [0, 1]."""
-    ranges = np.tile([-np.inf, np.inf], (problem.d, 1))
-    if result.ends is not None:
-        ranges[:] = result.ends[: problem.d]
-    ranges[list(problem.indicators)] = 0.0, 1.0
-    return ranges
-
-
-def _target_range(result: Result, d: int) -> NDArray[np.float64]:
-    """(2,) of what was released of a numeric target; a constant is what was released."""
-    if result.ends is None or len(result.ends) == d or not result.w[:d].any():
-        return np.array([-np.inf, np.inf])
-    return np.asarray(result.ends[d])
 
 
 def _slopeless(result: Result, problem: Problem, multiplier: float) -> tuple[str, ...]:
