@@ -470,7 +470,7 @@ class _Mean:
             return 2 * np.array([r.excess(e / 2) for r, e in zip(reaches, ends, strict=True)]).T
         lost = np.array([r.excess(e) for r, e in zip(reaches, ends, strict=True)]).T
         if self.method == "catoni":
-            lost += found.deviations**2 * (1 + 1 / self.smoothing) / (2 * ends)
+            lost += found.deviations * (found.deviations / ends) * (1 + 1 / self.smoothing) / 2
         if self.method in ("clipped", "coinpress") and d > 1:  # others shrink the same row
             rows = np.array([reach.rows for reach in reaches])
             lost += found.deviations * np.minimum(rows.sum() - rows, 1.0)

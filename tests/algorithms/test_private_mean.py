@@ -527,11 +527,11 @@ def test_no_column_raises_or_warns(method, column, epsilon, threshold, capsys):
 
 @every_method
 def test_degenerate_columns_are_found(method):
-    for name, mean in (("constant", 7.3), ("zero", 0.0), ("single precision", 1.0)):
+    for name, mean in (("constant", 7.3), ("single precision", 1.0)):
         found = private_mean(COLUMNS[name], epsilon=1.0, method=method, **SIMULATED)
         assert found.reliable
         assert abs(float(found) - mean) < 5 * found.noise_std
-    for name in ("missing", "one"):
+    for name in ("missing", "one", "zero"):
         found = private_mean(COLUMNS[name], epsilon=0.1, method=method, **SIMULATED)
         assert not found.reliable
 

@@ -272,7 +272,10 @@ def test_a_rare_indicator_counts_if_the_budget_shows_it():
 
 
 def test_intervals_for_means_cover():
-    """Two-sided binomial band of chance 1e-6 around .95, for 200 tables of 3 columns."""
+    """Binomial band of chance 1e-6 below .95, for 200 tables of 3 columns.
+
+    They hold more than 95 %: what clipping may have cost is bounded, not known.
+    """
     rng = np.random.default_rng(5)
     inside = np.zeros(3)
     for seed in range(200):
@@ -283,4 +286,3 @@ def test_intervals_for_means_cover():
         low, high = model.conf_int(0.95).T
         inside += (low <= [0.0, 7.0, 0.5]) & (high >= [0.0, 7.0, 0.5])
     assert (inside / 200 > 0.87).all()
-    assert inside.sum() / 600 < 0.99
