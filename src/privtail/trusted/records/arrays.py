@@ -112,7 +112,7 @@ def as_numbers(values: Any) -> NDArray[Any]:
 
     A list has no type but those of its cells, which are private: it is never refused for them.
     Columns of pandas, polars and Arrow that can miss cells become doubles with NaN, whether or not
-    a cell is missing.
+    a cell is missing: NumPy would make objects of Boolean categories as soon as one is.
     """
     require_read(values)
     if is_listed(values):
@@ -123,6 +123,8 @@ def as_numbers(values: Any) -> NDArray[Any]:
         return _from_polars(values)
     if room(values) == "pyarrow":
         return arrow_doubles(values)
+    if str(dtype) == "category":
+        return _from_categories(values)
     nullable = dtype is not None and not isinstance(dtype, np.dtype)
     if nullable and getattr(dtype, "kind", "O") in "biuf":
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -205,6 +207,16 @@ def _from_polars(values: Any) -> NDArray[Any]:
     if values.dtype.is_numeric() or values.dtype == pl.Boolean:
         return np.asarray(values.cast(pl.Float64).to_numpy())
     return np.empty(len(values), dtype=object)
+
+
+def _from_categories(values: Any) -> NDArray[Any]:
+    """Categories of pandas as doubles if they are numbers; as no numbers, for a refusal, else."""
+    known = as_numbers(values.dtype.categories)
+    if known.dtype.kind not in "fiub":
+        return np.empty(len(values), dtype=object)
+    doubles = np.append(known.astype(np.float64), np.nan)  # -1 is the code of a missing cell
+    codes: NDArray[np.intp] = np.asarray(getattr(values, "array", values).codes, dtype=np.intp)
+    return np.take(doubles, codes)
 
 
 def _number(cell: Any) -> float:
