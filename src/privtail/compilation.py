@@ -6,6 +6,7 @@ import contextlib
 import functools
 import inspect
 import threading
+import warnings
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from privtail.errors import InvalidInput
@@ -165,6 +166,36 @@ def steady(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
     return under_usual_errors
+
+
+class _Quiet:
+    """A context in which no warning is shown.
+
+    Filters of warnings belong to the process: the first thread that enters changes them, and the
+    last one that leaves restores them.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._kept: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._kept = warnings.catch_warnings(record=True)
+                self._kept.__enter__()
+                warnings.simplefilter("ignore")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._kept.__exit__(None, None, None)
+
+
+QUIET = _Quiet()
+"""Around calls of code that is not ours: what it warns of may tell of a record."""
 
 
 @overload

@@ -18,7 +18,8 @@ Any other object is called with one record at a time, on fresh copies; what it r
 a wrong shape or type, counts as 0 for that record. A function of a whole part, for sample and
 aggregate, is called on one part at a time under the same rules: where it fails, the part's point is
 the fallback. That a callback keeps no state between records or parts cannot be enforced inside one
-process: `AskedLoss` and `PURE_PART` state it, and the privacy statement prints it.
+process: `AskedLoss` and `PURE_PART` state it, and the privacy statement prints it. No warning of a
+callback is shown: it would tell of a record.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.compilation import QUIET
 from privtail.errors import IncompatibleParts
 from privtail.losses import (
     LOSSES,
@@ -140,7 +142,8 @@ def _no_margins(margins: Doubles, y: Doubles) -> Doubles:
 def _of_margins(loss: Any) -> _Pair:
     if type(loss) is CustomLoss or built_in(loss):
         values, derivatives = _OURS[type(loss)]
-        return partial(_at_once, values, loss), partial(_at_once, derivatives, loss)
+        called = _at_once if built_in(loss) else _quietly_at_once
+        return partial(called, values, loss), partial(called, derivatives, loss)
     return partial(_one_by_one, loss.values, 1), partial(_one_by_one, loss.derivatives, 2)
 
 
@@ -149,9 +152,16 @@ def _at_once(function: Callable[..., Any], loss: Any, margins: Doubles, y: Doubl
         return np.ascontiguousarray(function(loss, margins, y), dtype=np.float64)
 
 
+def _quietly_at_once(
+    function: Callable[..., Any], loss: Any, margins: Doubles, y: Doubles
+) -> Doubles:
+    with QUIET:
+        return _at_once(function, loss, margins, y)
+
+
 def _one_by_one(function: Callable[..., Any], axes: int, margins: Doubles, y: Doubles) -> Doubles:
     answers = np.zeros(margins.shape[:axes])
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), QUIET:
         for i in range(len(y)):
             try:
                 answer = np.asarray(function(margins[i : i + 1].copy(), y[i : i + 1].copy()))
@@ -167,7 +177,7 @@ def _one_by_one(function: Callable[..., Any], axes: int, margins: Doubles, y: Do
 def _general(
     gradient: Callable[..., Any], rowwise: bool, w: Doubles, x: Doubles, y: Doubles
 ) -> Doubles:
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), QUIET:
         return by_record(gradient, rowwise, w, x, y, w.shape).reshape(len(y), -1)
 
 
@@ -188,7 +198,7 @@ def on_part(function: PartFunction, x: Doubles, y: Doubles | None, size: int) ->
     copies = [np.array(a) for a in (x, y) if a is not None]
     for copy in copies:
         copy.flags.writeable = False
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), QUIET:
         try:
             answer = np.asarray(function(*copies))
             if answer.size == size and np.can_cast(answer.dtype, np.float64, "same_kind"):

@@ -39,9 +39,15 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned, UnsupportedAccounting
+from privtail.errors import (
+    BudgetExceeded,
+    InvalidInput,
+    NotPlanned,
+    NotReleased,
+    UnsupportedAccounting,
+)
 from privtail.spelling import printable
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.entries import (
@@ -368,7 +374,7 @@ class Allowance:
     ----------------
     Admits at most one plan, of at most ``rho`` in zCDP without slack, for the neighbours of the
     search and its unit: one row, or one person of those with ``seats``, the only ones that a
-    curator may then hold. A trial without an admitted plan fails.
+    curator may then hold. A trial without an admitted plan fails. Copies are the same allowance.
     """
 
     def __init__(self, rho: float, neighbours: Neighbours, seats: Any = None) -> None:
@@ -394,6 +400,15 @@ class Allowance:
                 "full batches and declared classes."
             )
         self._spent = True
+
+    def __copy__(self) -> Allowance:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Allowance:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise NotReleased("An allowance admits one plan: it cannot be pickled.")
 
     @property
     def _unit(self) -> Unit:

@@ -107,6 +107,7 @@ def require_typed(X: Any) -> None:
         )
 
 
+@np.errstate(all="ignore")
 def as_numbers(values: Any) -> NDArray[Any]:
     """An array of the container's own numeric type; cells of lists that are no numbers are NaN.
 
@@ -131,6 +132,7 @@ def as_numbers(values: Any) -> NDArray[Any]:
     return _array(values)
 
 
+@np.errstate(all="ignore")
 def as_labels(values: Any) -> NDArray[Any]:
     """An array of labels; lists and columns that can miss cells become Python objects.
 

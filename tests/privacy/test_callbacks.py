@@ -1,0 +1,124 @@
+"""What code of a user shows beside its answers, and who may spend an allowance."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privtail.algorithms import ProximalGradient
+from privtail.errors import BudgetExceeded, NotReleased
+from privtail.linear_model import DPGeneralizedLinearEstimator
+from privtail.losses import CustomLoss, GeneralLoss, TruncatedLoss
+from privtail.trusted import callbacks
+from privtail.trusted.ledger import Allowance
+from privtail.trusted.records.arrays import as_labels, as_numbers
+
+X = np.random.default_rng(0).normal(size=(50, 2))
+ONE_STEP = ProximalGradient(steps=2, step_size=0.1, threshold=1.0)
+
+
+def value(margin: float, y: float) -> float:
+    return 0.5 * (margin - y) ** 2
+
+
+def derivative(margin: float, y: float) -> float:
+    if y > 8:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn(f"a secret: {y}", stacklevel=1)
+        warnings.warn(f"a secret: {y}", stacklevel=1)
+    return margin - y
+
+
+def gradient(w: Any, x: Any, y: Any) -> Any:
+    return x[:, None] * derivative(float(x @ w[:, 0]), y)
+
+
+CUSTOM = CustomLoss(value=value, derivative=derivative)
+
+
+class Own:
+    """A loss of margins that is none of ours."""
+
+    name, targets, outputs = "own", "real", 1
+    convex, curvature, lipschitz = True, 1.0, np.inf
+
+    def values(self, margins: Any, y: Any) -> Any:
+        return np.array([value(m, t) for m, t in zip(margins[:, 0], y, strict=True)])
+
+    def derivatives(self, margins: Any, y: Any) -> Any:
+        return np.array([[derivative(m, t)] for m, t in zip(margins[:, 0], y, strict=True)])
+
+
+LOSSES: dict[str, Any] = {
+    "custom": CUSTOM,
+    "general": GeneralLoss(value=lambda w, x, y: 0.0, gradient=gradient),
+    "truncated": TruncatedLoss(loss=CUSTOM, bound=10.0),
+    "own": Own(),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_what_a_loss_warns_of_a_record_is_not_shown(name: str) -> None:
+    y = np.where(np.arange(50) == 49, 9.0, X[:, 0])
+    model = DPGeneralizedLinearEstimator(
+        LOSSES[name], algorithm=ONE_STEP, fit_intercept=False, noise="simulated", random_state=0
+    )
+    filters = list(warnings.filters)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    assert [str(w.message) for w in seen if "secret" in str(w.message)] == []
+    assert warnings.filters == filters
+
+
+def test_the_check_sees_the_warning() -> None:
+    """Sabotage: the loss called by itself."""
+    with pytest.warns(UserWarning, match="a secret: 9"):
+        CUSTOM.derivatives(np.zeros((1, 1)), np.full(1, 9.0))
+
+
+def test_what_a_function_of_a_part_warns_is_not_shown() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        point = callbacks.on_part(lambda x: [derivative(0.0, 9.0)], np.ones((2, 1)), None, 1)
+    assert point == pytest.approx([-9.0])
+
+
+def test_threads_leave_the_filters_as_they_were() -> None:
+    filters = list(warnings.filters)
+
+    def call(_: int) -> Any:
+        return callbacks.asked(CUSTOM).derivatives(np.zeros((20, 1)), np.full(20, 9.0))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(list(pool.map(call, range(200)))) == 200
+    assert warnings.filters == filters
+
+
+@pytest.mark.parametrize("read", [as_numbers, as_labels])
+def test_a_signalling_nan_is_read_without_a_warning(read: Any) -> None:
+    odd = np.array([0x7FA00000], np.uint32).view(np.float32)
+    cells = pd.arrays.SparseArray(np.concatenate([np.ones(2, np.float32), odd]), fill_value=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(read(pd.Series(cells))) == 3
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_copies_of_an_allowance_are_the_same(copied: Any) -> None:
+    allowance = Allowance(0.5, "replace_one")
+    other = copied(allowance)
+    asked: dict[str, Any] = {"label": "fit", "epsilon": 1.0, "delta": 0.0, "plan": [], "rho": 0.5}
+    allowance.reserve(neighbours="replace_one", **asked)
+    with pytest.raises(BudgetExceeded):
+        other.reserve(neighbours="replace_one", **asked)
+    with pytest.raises(NotReleased):
+        pickle.dumps(allowance)
