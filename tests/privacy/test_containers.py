@@ -431,3 +431,32 @@ def test_a_scaler_turns_what_it_was_fitted_on(tmp_path: Any) -> None:
         for frame in (*frames, open_table(tmp_path / "x.parquet"))
     ]
     assert np.allclose(found, found[0], rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize(
+    "equal",
+    [
+        [7, 7.0, Decimal(7), Decimal("7.00"), Decimal("0.7E+1"), Fraction(7), np.longdouble(7)],
+        [0.5, Decimal("0.5"), Decimal("0.50"), Fraction(1, 2), np.longdouble(0.5), np.float32(0.5)],
+        [Decimal("0.1"), Decimal("0.10"), Decimal("1E-1")],
+        [10**30, Decimal("1E+30"), Decimal("1000E+27"), Fraction(10**30)],
+        [0, -0.0, Decimal("-0"), Decimal("0E+9"), Decimal("0E-9"), Fraction(0)],
+        [math.inf, Decimal("Infinity"), np.longdouble("inf")],
+        [Decimal("1E+9999999"), Decimal("10E+9999998")],
+    ],
+)
+def test_equal_numbers_are_one_label_and_one_person(equal: list[Any]) -> None:
+    """Three spellings of one person's id let three times as many rows count."""
+    forms = {repr(canonical_label(cell)) for cell in equal}
+    assert len(forms) == 1
+    positions, _ = Persons(equal, len(equal)).seats(np.arange(len(equal)), 1)
+    assert len(positions) == 1
+
+
+def test_different_numbers_stay_different_persons() -> None:
+    ids: list[Any] = [
+        Decimal("0.1"), 0.1, Fraction(1, 3), Decimal("0." + "3" * 40), Decimal("0." + "3" * 41),
+        Decimal(2**53 + 1), 2**53, np.longdouble(2**53) + np.longdouble(0.5), Fraction(10**400, 3),
+    ]  # fmt: skip
+    positions, _ = Persons(ids, len(ids)).seats(np.arange(len(ids)), 1)
+    assert len(positions) == len(ids)

@@ -6,6 +6,9 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sized
+from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, NoReturn
 
 import numpy as np
@@ -61,9 +64,9 @@ class Numbers:
 def canonical_label(value: Any) -> Any:
     """One form for equal labels, whatever record brings it.
 
-    Whole numbers are ints (True is 1, -0.0 is 0), other numbers floats, text is plain text (not of
-    a class of its own, such as a member of an enumeration), and what is missing, holds cells of its
-    own or cannot be compared is None.
+    Whole numbers are ints (True is 1, -0.0 is 0), other numbers floats or, where no float is equal,
+    the text of their digits. Text is plain text (not of a class of its own, such as a member of an
+    enumeration), and what is missing, holds cells of its own or cannot be compared is None.
     """
     try:
         if isinstance(value, np.generic):
@@ -75,11 +78,36 @@ def canonical_label(value: Any) -> Any:
         if isinstance(value, int | float):
             whole = isinstance(value, int) or (math.isfinite(value) and value == int(value))
             return int(value) if whole else float(value)
+        if isinstance(value, Decimal | Fraction | np.floating):
+            return _of_number(value)
         if isinstance(value, bytes):
             return bytes.decode(value, errors="replace")
         return None if isinstance(value, Sized | Iterable) else str.__str__(str(value))
     except Exception:  # noqa: BLE001  a cell that cannot be compared must not show
         return None
+
+
+def _of_number(value: Any) -> Any:
+    """One form for equal numbers that are neither ints nor floats, rounding none."""
+    text = str(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        sign, digits, exponent = value.as_tuple()
+        shown = "".join(map(str, digits)).rstrip("0") or "0"
+        places = int(exponent) + len(digits) - len(shown) if value else 0
+        if 0 <= places < _LONG:
+            return int(value)
+        text = str(Decimal((sign, tuple(map(int, shown)), places)))
+    elif isinstance(value, Fraction) and value.denominator == 1:
+        return int(value)
+    with np.errstate(all="ignore"), suppress(OverflowError):
+        number = float(value)
+        if number == value:
+            return int(number) if number.is_integer() else number
+    return text
+
+
+_LONG = 5_000
+"""Zeros at the end of a decimal from which on it is not written out as a whole number."""
 
 
 def distinct(
