@@ -64,6 +64,10 @@ There 55 of a hundred records have it. With less there is little to spoil.
 FAINT = 0.125
 """Gains of labels and counts are clamped here, in nats: small ones must be seen."""
 
+RARE = 2.0
+"""Those of counts, and where one label leads, are clamped here: what a few records lose where a
+model expects less of all must count beside what most gain."""
+
 HARMFUL = 0.05
 """A loss of this part of a constant's of labels or counts must be seen, however few lose it."""
 
@@ -164,7 +168,9 @@ class Comparison:
                 max(1.0, part / noticed) if noticed > 0 else 1.0 for part in (VISIBLE, SERIOUS)
             )
             return max(least, one * near), max(least, one * wide)
-        near = FAINT * _nat(loss) * min(1.0, part)
+        near = FAINT * min(1.0, part)
+        if lead(usual) > EVEN or self.targets == "count":
+            near = RARE * _nat(loss)
         seen = HARMFUL * _usual_loss(loss, usual) / noticed if noticed > 0 else 1.0
         return near, max(near, seen)
 
