@@ -13,7 +13,7 @@ from privtail.errors import InvalidInput
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression
 from privtail.losses import ExcessLoss, HuberLoss, RelativeHuberLoss
 from privtail.trusted.budget import Budget
-from privtail.trusted.callbacks import assumptions
+from privtail.trusted.callbacks import asked
 from privtail.trusted.curator import Curator
 from privtail.trusted.means import MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -117,7 +117,7 @@ def test_the_excess_is_what_a_margin_loses_beyond_another():
     assert values[2] == np.inf
     assert np.isnan(values[3])
     assert not loss.derivatives(margins, y).any()
-    assert assumptions(loss) == ()
+    assert asked(loss).assumptions == ()
 
 
 def test_the_excess_of_a_loss_of_somebody_else_is_refused():

@@ -152,13 +152,7 @@ class Comparison:
         return Verdict.BETTER if best > BEYOND_NOISE else Verdict.UNSURE
 
     def _bounds(
-        self,
-        loss: Loss,
-        usual: Doubles,
-        unit: float,
-        size: float,
-        noticed: float,
-        part: float,
+        self, loss: Loss, usual: Doubles, unit: float, size: float, noticed: float, part: float
     ) -> tuple[float, float]:
         """Where the two gains are clamped; ``usual`` is the intercept of the constant."""
         if self.targets == "real":
