@@ -144,7 +144,7 @@ class Comparison:
         first, second = (gain / deviation for gain in gains)
         needed = _needed(loss, usual) if self.targets in LABELS else LIKELY
         sure = first > BEYOND_NOISE and second > -BEYOND_NOISE
-        likely = first > needed and second > min(0.0, needed)
+        likely = first > needed and second > (0.0 if needed > 0 else -BEYOND_NOISE)
         kept = sure or likely or second > SURER * BEYOND_NOISE
         if not kept or (noticed >= HIDDEN and needed > 0):
             return Verdict.NOT_BETTER

@@ -24,15 +24,9 @@ Doubles = NDArray[np.float64]
 HIDDEN = 1 / 64
 """Part of the margins that is kept at least: nothing may show of how long they are."""
 
-LONGEST = 4.0
-"""So many times as long margins become at most: steps may end before the minimum (rare labels)."""
-
 EVENLY = 1.0
-"""Lead of the most frequent label, in log-odds, up to which margins of a hidden length keep their
-labels: all become shorter alike, and probabilities are near those of a coin."""
-
-SURELY = 2.0
-"""Margins become longer only by what is beyond so many deviations of the noise of their length."""
+"""Lead of the most frequent label, in log-odds, up to which all margins become shorter alike, so
+that predicted labels stay the same. Beyond, the intercept is right on average."""
 
 NEAREST = 0.5
 """Margins are cut no nearer to the constant's than this."""
@@ -77,10 +71,10 @@ class Confidence:
     Slopes that are noise make margins that are too long, in units that noise hid many times too
     long: labels are as good as they were, probabilities are not. One histogram of the log-odds that
     the model gives against each label, above those of the constant, says what the log loss is for
-    any length of what margins differ from the constant. They become as long as loses least, times
-    what noise leaves of it. (Of more than two labels margins between one and all others are
-    shortened, as if these were alike.) Of two labels the intercept then moves to where the mean
-    probability is the part of the records that have the label (`Level`).
+    any length of what margins differ from the constant. They become shorter if that loses less. (Of
+    more than two labels margins between one and all others are shortened, as if these were alike.)
+    Where one of two labels leads by `EVENLY` the intercept then moves to where the mean probability
+    is the part of the records that have the label (`Level`).
 
     **Privacy.** Gaussian releases of a histogram of l2 sensitivity sqrt 2, over public edges, and
     of a mean of one number.
@@ -103,19 +97,19 @@ class Confidence:
             return Calibrated(w)
         usual = constant[curator.problem.d :].sum(axis=0)
         part, move, widest = self._longer(curator, loss, w, usual)
-        even = part <= HIDDEN and lead(usual[None]) < EVENLY
-        shorter = part * w if even else constant + part * (w - constant)
+        rare = lead(usual[None]) >= EVENLY
+        shorter = constant + part * (w - constant) if rare else part * w
         if curator.problem.outputs > 1:
             if curator.problem.intercept:  # planned before it was known how many labels there are
                 self.level.run(curator, loss, shorter, loss.lipschitz)
             return Calibrated(shorter, part)
         level = float(usual.sum())
-        ends = (-math.inf, math.inf) if even else (level - widest, level + widest)
+        ends = level - widest, level + widest
         if _moves(curator.problem):
             moved = shorter.copy()
             moved[-1] += move
             moved = self._centred(curator, loss, moved, level, ends)
-            shorter = shorter if even else moved
+            shorter = moved if rare else shorter
         return Calibrated(shorter, part, ends)
 
     def _longer(
@@ -145,10 +139,12 @@ class Confidence:
         fit = _Fit(
             counts=np.where(shown, weights * counts, 0.0), middles=(ends[1:] + ends[:-1]) / 2,
             against=logit(1 - softmax(margins))[:, None],
-            signs=np.array([[1.0], [-1.0]]) if _moves(problem) else np.zeros((labels, 1)),
+            signs=np.array([[1.0], [-1.0]]) * (_moves(problem) and lead(usual[None]) >= EVENLY)
+            if labels == 2
+            else np.zeros((labels, 1)),
         )  # fmt: skip
         cuts = farthest / 2.0 ** np.arange(40)
-        return fit.best([cut for cut in cuts.tolist() if cut >= min(NEAREST, farthest)], std)
+        return fit.best([cut for cut in cuts.tolist() if cut >= min(NEAREST, farthest)])
 
     def _centred(
         self, curator: Curator, loss: Loss, w: Doubles, usual: float, ends: tuple[float, float]
@@ -190,23 +186,14 @@ class _Fit:
     against: Doubles
     signs: Doubles
 
-    def best(self, cuts: list[float], std: float) -> tuple[float, float, float]:
-        """Length, move and end of the least log loss of margins that are cut somewhere.
-
-        Times what noise of ``std`` in a count leaves of the length.
-        """
-        start, bounds = np.array([0.5, 0.0]), [(0, LONGEST), (-1, 1)]
+    def best(self, cuts: list[float]) -> tuple[float, float, float]:
+        """Length, move and end of the least log loss of margins that are cut somewhere."""
+        start, bounds = np.array([0.5, 0.0]), [(0, 1), (-1, 1)]
         fits = [minimize(self._lost, start, (cut,), bounds=bounds) for cut in cuts]
         chosen = int(np.argmin([fit.fun for fit in fits]))
         x, cut = fits[chosen].x, cuts[chosen]
-        middles, p = self.middles.clip(-cut, cut), expit(self._odds(x, cut))
-        bend = float(np.sum(self.counts * p * (1 - p) * middles**2))
-        noise = std * float(np.linalg.norm((p * middles)[self.counts != 0]))
         length, move = (float(value) for value in x)
-        doubt = noise / bend if bend > 0 else math.inf
-        length = min(length, max(1.0, length - SURELY * doubt))
-        left = length**2 / (length**2 + doubt**2) if doubt > 0 and length > 0 else 1.0
-        return max(HIDDEN, left * length), left * move, max(HIDDEN, left * length) * cut
+        return max(HIDDEN, length), move, max(HIDDEN, length) * cut
 
     def _odds(self, x: Doubles, cut: float) -> Doubles:
         beyond = x[0] * self.middles.clip(-cut, cut)
