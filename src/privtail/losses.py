@@ -279,7 +279,9 @@ class SmoothedQuantileLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class PoissonLoss:
-    """exp(m) − y m, the log link, for counts y ≥ 0; beyond |m| = 30 continued by its tangent.
+    """exp(m) − y m, the log link, for counts y; beyond |m| = 30 continued by its tangent.
+
+    A count below zero is taken for 0.
 
     So the derivative is exp(c) − y with c the margin clipped to ±30, a number that is public, and
     the value is its integral: convex, and never an overflow of the exponential.
@@ -1088,7 +1090,8 @@ def _poisson_values(margins: Array, y: Array, highest: float, out: Array) -> Non
         c = m if m > -POISSON_MARGIN else -POISSON_MARGIN
         c = c if c < highest else highest
         e = _exp(c)
-        out[i] = e + e * (m - c) - y[i] * m
+        count = 0.0 if y[i] < 0.0 else y[i]
+        out[i] = e + e * (m - c) - count * m
 
 
 @compiled
@@ -1097,7 +1100,7 @@ def _poisson_derivatives(margins: Array, y: Array, highest: float, out: Array) -
         m = margins[i]
         c = m if m > -POISSON_MARGIN else -POISSON_MARGIN
         c = c if c < highest else highest
-        out[i] = _exp(c) - y[i]
+        out[i] = _exp(c) - (0.0 if y[i] < 0.0 else y[i])
 
 
 @compiled

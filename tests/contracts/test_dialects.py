@@ -157,7 +157,7 @@ def test_marks_of_missing_numbers_refuse_no_column(tmp_path: Path) -> None:
     path.write_text("x,y\n" + "?,1\nNA,2\n,3\n4,5\n" * 50)
     assert open_table(path).features() == ("x", "y")
     path.write_text("x,y\n" + "?,1\nNA,2\n,3\n" * 50)
-    assert "no values" in refused(open_table(path).features)
+    assert open_table(path).features() == ("x", "y")  # one record with a value would tell
     assert open_table(path, numeric=["x"]).features() == ("x", "y")
 
 

@@ -189,6 +189,15 @@ def test_the_constant_of_counts_is_their_mean(rate):
     assert constants >= 4
 
 
+def test_counts_below_zero_count_as_zero():
+    """As they were, they sent slopes to fifteen times what they should be."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3_000, 3))
+    y = X @ [1.0, 2.0, 0.0] + rng.normal(size=3_000)
+    model = DPPoissonRegressor(epsilon=3.0, noise="simulated", random_state=0).fit(X, y)
+    assert model.score(X, np.maximum(y, 0.0)) > 0.6
+
+
 def deviance(counts, mean):
     return 2 * np.mean(xlogy(counts, counts / mean) - counts + mean)
 

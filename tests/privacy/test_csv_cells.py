@@ -196,3 +196,11 @@ def test_one_odd_cell_refuses_no_column(tmp_path: Path) -> None:
     for odd in ODD:
         path = written(tmp_path, [odd, *cells])
         assert open_table(path).features() == ("x", "z")
+
+
+@pytest.mark.parametrize("cells", [["", ""], ["", "7"], ["7", "x"]])
+def test_a_cell_of_an_empty_column_refuses_nothing(tmp_path: Path, cells: list[str]) -> None:
+    """One record in a column that is empty otherwise: its cell decides no refusal."""
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "".join(f"1,{cell}\n" for cell in [*cells, *[""] * 28]))
+    assert len(Curator(open_table(path), budget=Budget(1.0, 1e-6)).problem.measured) == 2

@@ -41,10 +41,8 @@ FEWER = (
     "About {counted:,} of the {n:,} rows count, with a standard deviation of {noise:,} for noise: "
     + OTHERS
 )
-HIDDEN = (
-    "Noise hides how many of the {n:,} rows count, and it may be none; more than {most:,} are "
-    "unlikely: " + OTHERS
-)
+HIDDEN = "Noise hides how many of the {n:,} rows count, and it may be none{most}: " + OTHERS
+UNLIKELY = "; more than {most:,} are unlikely"
 """What a statement says where not all rows count (`fewer`)."""
 
 SPREADS = (
@@ -304,7 +302,8 @@ def fewer(part: float, deviation: float, n: int, consequence: str) -> tuple[str,
     noise = max(1, round(deviation * n))
     said = FEWER.format(counted=round(part * n), n=n, noise=noise)
     if part <= SURELY * deviation:
-        said = HIDDEN.format(n=n, most=math.ceil(2 * SURELY * deviation * n))
+        most = math.ceil(2 * SURELY * deviation * n)
+        said = HIDDEN.format(n=n, most=UNLIKELY.format(most=most) if most < n else "")
     return (f"{said} {consequence}",)
 
 

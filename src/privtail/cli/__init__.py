@@ -32,8 +32,10 @@ def main() -> None:
         _let_go(sys.stdout)
 
 
-def _let_go(stream: TextIO) -> None:
+def _let_go(stream: TextIO | None) -> None:
     """Write what is left; where that fails, which was said, the interpreter need not try again."""
+    if stream is None:  # closed before the command began
+        return
     try:
         stream.flush()
     except OSError:

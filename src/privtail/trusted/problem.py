@@ -103,6 +103,8 @@ class Problem:
     most: int = 0
 
     def __post_init__(self) -> None:
+        if self.n == 0:
+            raise InvalidInput("There are no rows: give at least one record.")
         if self.n < 1 or self.d < 1 or self.outputs < 1:
             raise InvalidInput(
                 f"A problem needs at least one record, feature and output; got n={self.n}, "

@@ -7,7 +7,6 @@ Bytes that are no UTF-8 become U+FFFD, record by record; nothing here raises bec
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -159,15 +158,18 @@ def _numeral(dialect: Dialect) -> str:
 
 
 def odd_share(column: Any, dialect: Dialect) -> float:
-    """The share of text that is no number, of what is not missing; NaN where all of it is."""
+    """The share of all cells of text that are neither missing nor numbers.
+
+    Of all cells: of those that are not missing, one record would decide in a column with few.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     cells = pc.fill_null(decoded(column), "")
     marks = pc.is_in(pc.utf8_trim_whitespace(cells), pa.array(_MISSING))
     given = ~np.asarray(marks.to_numpy(zero_copy_only=False), dtype=np.bool_)
-    odd = np.isnan(text_numbers(cells, dialect)[given])
-    return float(np.mean(odd)) if len(odd) else math.nan
+    odd = given & np.isnan(text_numbers(cells, dialect))
+    return float(np.mean(odd)) if len(odd) else 0.0
 
 
 def _cast(column: Any) -> NDArray[np.float64] | None:

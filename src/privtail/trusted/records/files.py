@@ -510,7 +510,7 @@ class TableFile:
         Raises
         ------
         InvalidInput
-            If one that is declared numeric cannot be read, or one of a CSV has no values.
+            If one that is declared numeric cannot be read.
         """
         text = [name for name in names if self._is_text(name)]
         undeclared = [name for name in text if name not in numeric]
@@ -518,9 +518,6 @@ class TableFile:
             return undeclared
         self.require_readable([name for name in text if name in numeric])
         shares = self._odd_shares(undeclared)
-        empty = [name for name in undeclared if math.isnan(shares[name])]
-        if empty:
-            raise self._unusable(empty[0], "null")
         return [name for name in undeclared if shares[name] > _ODD]
 
     def _odd_shares(self, names: Sequence[str]) -> dict[str, float]:
@@ -530,7 +527,7 @@ class TableFile:
             with self._refusing():
                 first = next(iter(self._format.batches(new, ())), None)
                 for name in new:
-                    share = math.nan if first is None else odd_share(first[name], self.dialect)
+                    share = 0.0 if first is None else odd_share(first[name], self.dialect)
                     self._shares[name] = share
         return self._shares
 
@@ -658,7 +655,7 @@ class TableFile:
             raise InvalidInput(f"{self.path} cannot be read: {error.strerror}.") from None
 
     def _malformed(self, reason: str) -> InvalidInput:
-        if "UTF8" in reason:
+        if "UTF8" in reason and not reason.startswith("CSV parse error"):  # which quotes a row
             return undecoded(self.path, self.dialect)
         if self._untyped:
             return InvalidInput(
