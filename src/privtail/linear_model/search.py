@@ -190,8 +190,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
 
     def _keep(self, found: Found, params: dict[str, Any], labels: Any) -> None:
         self.best_estimator_ = found.model.set_params(
-            ledger=None, random_state=self.random_state, categories=self.estimator.categories
-        )
+            ledger=None, random_state=self.random_state, categories=self.estimator.categories,
+            invalid=self.invalid,
+        )  # fmt: skip
         self.best_params_ = params
         self.best_score_ = -found.loss if labels is None else 1 - found.loss
         if labels is not None:
@@ -292,6 +293,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         for name in ("estimator_type", "classifier_tags", "regressor_tags", "target_tags"):
             setattr(tags, name, getattr(inner, name))
         tags.input_tags = inner.input_tags
+        tags.input_tags.allow_nan = self.invalid != "raise"
         return tags
 
 
