@@ -97,7 +97,7 @@ class Confidence:
             return Calibrated(w)
         usual = constant[curator.problem.d :].sum(axis=0)
         part, move, widest = self._longer(curator, loss, w, usual)
-        rare = lead(usual[None]) >= EVENLY
+        rare = _leads(usual)
         shorter = constant + part * (w - constant) if rare else part * w
         if curator.problem.outputs > 1:
             if curator.problem.intercept:  # planned before it was known how many labels there are
@@ -139,8 +139,7 @@ class Confidence:
         fit = _Fit(
             counts=np.where(shown, weights * counts, 0.0), middles=(ends[1:] + ends[:-1]) / 2,
             against=logit(1 - softmax(margins))[:, None],
-            signs=np.array([[1.0], [-1.0]]) * (_moves(problem) and lead(usual[None]) >= EVENLY)
-            if labels == 2
+            signs=np.array([[1.0], [-1.0]]) if _moves(problem) and _leads(usual)
             else np.zeros((labels, 1)),
         )  # fmt: skip
         cuts = farthest / 2.0 ** np.arange(40)
@@ -192,8 +191,8 @@ class _Fit:
         fits = [minimize(self._lost, start, (cut,), bounds=bounds) for cut in cuts]
         chosen = int(np.argmin([fit.fun for fit in fits]))
         x, cut = fits[chosen].x, cuts[chosen]
-        length, move = (float(value) for value in x)
-        return max(HIDDEN, length), move, max(HIDDEN, length) * cut
+        length, move = max(HIDDEN, float(x[0])), float(x[1])
+        return length, move, length * cut
 
     def _odds(self, x: Doubles, cut: float) -> Doubles:
         beyond = x[0] * self.middles.clip(-cut, cut)
@@ -215,6 +214,11 @@ def _shown(counts: Doubles, cells: Cells, std: float, n: int) -> NDArray[np.bool
     rows = n if len(counts) == 2 else 2 * n
     kept = Histogram(first + second[::-1], cells, noise).above_noise(rows) != 0
     return np.array([kept, *[kept[::-1]] * (len(counts) - 1)])
+
+
+def _leads(usual: Doubles) -> bool:
+    """Whether one label is so frequent at these ``usual`` margins that the others are rare."""
+    return lead(usual[None]) >= EVENLY
 
 
 def _moves(problem: Problem) -> bool:
