@@ -32,7 +32,7 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
-from privtail.trusted.sensitive import Sensitivity
+from privtail.trusted.sensitivity import Sensitivity
 
 SLACK = 1 + 1e-9
 """A budget of just what a plan costs."""

@@ -35,7 +35,7 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.sampling import PoissonBatches
 from privtail.trusted.search import BestTrial, Found, Score, TrialSearch, best_of
-from privtail.trusted.sensitive import Norms, Sensitivity
+from privtail.trusted.sensitivity import Norms, Sensitivity
 
 BUDGET = Budget(1.5, 0.05)
 COPIES = 100_000

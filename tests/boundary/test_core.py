@@ -80,7 +80,16 @@ ROOMS = {
 
 COMMON = {"errors", "compilation", "privtail", "data", "progress", "spelling"}
 NO_NOUN = {"utils", "util", "base", "common", "helpers", "helper", "misc", "tools"}
-GUARANTEED = ("kernels", "means", "sensitive", "curator", "opening", "ledger", "mechanisms")
+GUARANTEED = (
+    "kernels",
+    "means",
+    "sensitive",
+    "sensitivity",
+    "curator",
+    "opening",
+    "ledger",
+    "mechanisms",
+)
 
 
 def breaches(source: str) -> list[str]:

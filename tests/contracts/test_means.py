@@ -48,7 +48,8 @@ from privtail.trusted.means import (
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.records import Room, as_records
 from privtail.trusted.sampling import Everyone, PoissonBatches
-from privtail.trusted.sensitive import Norms, Sensitive
+from privtail.trusted.sensitive import Sensitive
+from privtail.trusted.sensitivity import Norms
 
 BLOCKS = (1, 2, 3, 5, 8)
 STORAGES = ("float64", "float32", "int64", "csr")

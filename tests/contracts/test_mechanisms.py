@@ -26,7 +26,7 @@ from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
 from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyMax, NoisyTopK
 from privtail.trusted.records.targets import Labels, canonical_label
-from privtail.trusted.sensitive import Norms, Sensitivity
+from privtail.trusted.sensitivity import Norms, Sensitivity
 
 ALPHA = 1e-6
 DRAWS = 40_000

@@ -20,7 +20,8 @@ from privtail.trusted.curator import Opening
 from privtail.trusted.events import Event
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.samplers import SimulatedSampler
-from privtail.trusted.sensitive import INTEGER_LIMIT, Norms, Sensitive, Sensitivity
+from privtail.trusted.sensitive import Sensitive
+from privtail.trusted.sensitivity import INTEGER_LIMIT, Norms, Sensitivity
 
 SECRET = 87_654_321
 

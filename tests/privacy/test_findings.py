@@ -63,7 +63,7 @@ from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.targets import Labels, Numbers, canonical_label
 from privtail.trusted.sampling import DisjointParts
-from privtail.trusted.sensitive import Norms
+from privtail.trusted.sensitivity import Norms
 from privtail.trusted.tables import person_ids
 
 pandas = pytest.importorskip("pandas")

@@ -40,7 +40,8 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.records import persons as persons_module
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
-from privtail.trusted.sensitive import Norms, Sensitive
+from privtail.trusted.sensitive import Sensitive
+from privtail.trusted.sensitivity import Norms
 
 N, D = 40, 3
 HUGE, TINY = 1e308, 5e-324

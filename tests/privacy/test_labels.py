@@ -30,7 +30,7 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import PoissonBatches
-from privtail.trusted.sensitive import Sensitivity
+from privtail.trusted.sensitivity import Sensitivity
 
 ALPHA = 1e-6
 COARSE = 2**50

@@ -19,7 +19,8 @@ from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.selection import NoisyMax
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
-from privtail.trusted.sensitive import Sensitive, Sensitivity
+from privtail.trusted.sensitive import Sensitive
+from privtail.trusted.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,8 @@ from privtail.trusted.budget import Budget
 from privtail.trusted.events import Event
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyTopK
-from privtail.trusted.sensitive import INTEGER_LIMIT, Sensitive, Sensitivity
+from privtail.trusted.sensitive import Sensitive
+from privtail.trusted.sensitivity import INTEGER_LIMIT, Sensitivity
 
 Doubles = NDArray[np.float64]
 

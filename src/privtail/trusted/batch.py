@@ -31,7 +31,8 @@ from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import Room, Stream, Window, formats
 from privtail.trusted.records.targets import Labels
-from privtail.trusted.sensitive import Sensitive, Sensitivity
+from privtail.trusted.sensitive import Sensitive
+from privtail.trusted.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
     from privtail.trusted.curator import Curator

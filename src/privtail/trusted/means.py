@@ -26,7 +26,7 @@ from scipy.special import comb, ndtr
 from privtail.compilation import steady
 from privtail.errors import InvalidInput
 from privtail.trusted.kernels import CATONI, CLAMP, FRACTION_DEGREE, TRUNCATE
-from privtail.trusted.sensitive import Norms
+from privtail.trusted.sensitivity import Norms
 
 
 @dataclass(frozen=True)

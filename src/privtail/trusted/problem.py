@@ -32,7 +32,7 @@ from privtail.errors import IncompatibleParts, InvalidInput, PrivtailError, requ
 from privtail.trusted.events import Recipe
 from privtail.trusted.means import Ball, Interval, RobustMean
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
-from privtail.trusted.sensitive import Norms, Sensitivity
+from privtail.trusted.sensitivity import Norms, Sensitivity
 
 
 @dataclass(frozen=True)

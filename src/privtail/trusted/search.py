@@ -61,7 +61,7 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.records.arrays import taken
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.persons import Seats
-from privtail.trusted.sensitive import Sensitivity
+from privtail.trusted.sensitivity import Sensitivity
 
 MOST = 10**6
 """Trials that a search may have on average: it would have no end."""

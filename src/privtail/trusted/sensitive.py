@@ -1,174 +1,30 @@
-"""A value computed from records that nobody may see, and how far one record can move it.
+"""A value computed from records that nobody may see.
 
 Formal guarantee
 ----------------
-A `Sensitivity` bounds, in units of the integer grid, the change of an int64 vector when one record
-is emptied (``radius``) or replaced (``diameter``), in l1, l2 and l-infinity. Every operation of
-`Sensitive` keeps these bounds true:
-
-* ``scale``, ``shift``, ``negate``: the integers move by a constant or change sign; bounds stay.
-* ``abs``: | |a| - |b| | <= |a - b| in every coordinate; bounds stay.
-* ``take``: dropping coordinates cannot increase a norm.
-* ``mirror``: (a, -a) changes by (e, -e), whose l1 and l2 norms are 2 and sqrt 2 times those of e.
-* ``dot(M)``, M public integers: with e the change, |M e|_inf <= max_i min(|M_i|_1 |e|_inf,
-  |M_i|_2 |e|_2, |M_i|_inf |e|_1); |M e|_1 <= max_j |M_.j|_1 |e|_1; |M e|_2 <= |M|_F |e|_2 and
-  <= sqrt(|M|_1 |M|_inf) |e|_2.
-
-All norms are then tightened by |e|_inf <= |e|_2 <= |e|_1, |e|_2^2 <= |e|_1 |e|_inf,
-|e|_2 <= sqrt(size) |e|_inf and |e|_1 <= sqrt(size) |e|_2, rounded up. The largest magnitude that
-any data could produce is below 2^62, checked from public numbers before any record is read.
+The integers of a `Sensitive` and its `Sensitivity` change together, by the same public operation,
+and only ``release`` lets anything out: the event of the mechanism, made from these bounds, is
+matched with the plan first.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from dataclasses import replace
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.errors import IncompatibleParts, InvalidInput, NotReleased, require_whole
+from privtail.errors import IncompatibleParts, InvalidInput, NotReleased
+from privtail.trusted.events import Event
+from privtail.trusted.mechanisms.registry import MECHANISMS
+from privtail.trusted.mechanisms.samplers import Sampler
+from privtail.trusted.opening import Opening
+from privtail.trusted.sensitivity import Sensitivity
 
-if TYPE_CHECKING:
-    from privtail.trusted.events import Event
-    from privtail.trusted.mechanisms.samplers import Sampler
-    from privtail.trusted.opening import Opening
-
-INTEGER_LIMIT = 2**62
 T_co = TypeVar("T_co", covariant=True)
-
-
-def _up(x: float) -> float:
-    """Next double above a computed positive bound; exact integers below 2^53 stay."""
-    exact = x < 2**53 and x == int(x)
-    return x if exact else math.nextafter(x * (1 + 2**-50), math.inf)
-
-
-def _times(x: float, factor: int) -> float:
-    """The product, rounded up."""
-    product = x * factor
-    exact = math.isinf(product) or Fraction(product) >= Fraction(x) * factor
-    return product if exact else math.nextafter(product, math.inf)
-
-
-@dataclass(frozen=True)
-class Norms:
-    """Upper bounds on the l1, l2 and l-infinity norm of a change, in grid units."""
-
-    l1: float
-    l2: float
-    linf: float
-
-    def times(self, factor: int) -> Norms:
-        """Bounds on ``factor`` such changes, one after the other (triangle inequality)."""
-        return Norms(*(_times(x, factor) for x in (self.l1, self.l2, self.linf)))
-
-    def tightened(self, size: int) -> Norms:
-        """The least bounds that follow from these for a vector of ``size`` coordinates."""
-        linf = min(self.linf, self.l2, self.l1)
-        l2 = min(self.l2, self.l1)
-        for candidate in (math.sqrt(size) * linf, math.sqrt(self.l1 * linf)):
-            l2 = min(l2, _up(candidate))
-        l1 = min(self.l1, size * linf, _up(math.sqrt(size) * l2))
-        return Norms(l1, l2, linf)
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """Everything public about an answer that has not been released.
-
-    Attributes
-    ----------
-    size : number of coordinates.
-    unit : real value of one grid step.
-    radius, diameter : bounds on the change under ``zero_out`` and ``replace_one`` of the unit of
-        privacy: one row, or one person.
-    magnitude : the largest absolute integer that any data could produce.
-    one_signed : every record moves all coordinates in one direction.
-    question : what was asked, for the statement.
-    recipe : the question with its public parameters, then every operation on the answer that
-        changes the bounds or the unit. `Problem.follow` gives this very sensitivity from it.
-    """
-
-    size: int
-    unit: float
-    radius: Norms
-    diameter: Norms
-    magnitude: int
-    one_signed: bool = False
-    question: str = ""
-    recipe: tuple[tuple[Any, ...], ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.magnitude >= INTEGER_LIMIT:
-            raise InvalidInput(
-                f"The sum for {self.question or 'this question'} could reach 2^"
-                f"{self.magnitude.bit_length()}, beyond the 2^62 of exact integers. Use fewer "
-                "records per batch (PoissonBatches or DisjointParts)."
-            )
-        object.__setattr__(self, "radius", self.radius.tightened(self.size))
-        object.__setattr__(self, "diameter", self.diameter.tightened(self.size))
-
-    def take(self, count: int) -> Sensitivity:
-        """The bounds for ``count`` of the coordinates."""
-        require_whole("count", count, 0)
-        if count > self.size:
-            raise InvalidInput(f"Cannot take {count} of {self.size} coordinates.")
-        return replace(self, size=count, recipe=(*self.recipe, ("take", int(count))))
-
-    def scale(self, factor: float) -> Sensitivity:
-        """The bounds for the value times a positive number."""
-        recipe = (*self.recipe, ("scale", float(factor)))
-        return replace(self, unit=self.unit * factor, recipe=recipe)
-
-    def abs(self) -> Sensitivity:
-        """The bounds for absolute values."""
-        return replace(self, one_signed=False, recipe=(*self.recipe, ("abs",)))
-
-    def mirror(self) -> Sensitivity:
-        """The bounds for the value followed by its negative."""
-
-        def doubled(e: Norms) -> Norms:
-            return Norms(2 * e.l1, _up(math.sqrt(2) * e.l2), e.linf)
-
-        return replace(
-            self,
-            size=2 * self.size,
-            radius=doubled(self.radius),
-            diameter=doubled(self.diameter),
-            one_signed=False,
-            recipe=(*self.recipe, ("mirror",)),
-        )
-
-    def dot(self, matrix: NDArray[np.int64]) -> Sensitivity:
-        """The bounds for ``matrix @ value``, matrix (rows, size) of public integers."""
-        M = np.abs(matrix.astype(object))
-        rows_1 = [int(sum(row)) for row in M]
-        rows_2 = [_up(math.sqrt(int(sum(x * x for x in row)))) for row in M]
-        rows_inf = [int(max(row, default=0)) for row in M]
-        columns_1 = max((int(sum(column)) for column in M.T), default=0)
-        frobenius = _up(math.sqrt(int(sum(x * x for row in M for x in row))))
-        operator = min(frobenius, _up(math.sqrt(columns_1 * max(rows_1, default=0))))
-
-        def moved(e: Norms) -> Norms:
-            each = [
-                min(_up(a * e.linf), _up(b * e.l2), _up(c * e.l1))
-                for a, b, c in zip(rows_1, rows_2, rows_inf, strict=True)
-            ]
-            return Norms(_up(columns_1 * e.l1), _up(operator * e.l2), max(each, default=0.0))
-
-        return replace(
-            self,
-            size=len(rows_1),
-            radius=moved(self.radius),
-            diameter=moved(self.diameter),
-            magnitude=self.magnitude * max(rows_1, default=0),
-            one_signed=self.one_signed and bool((matrix >= 0).all()),
-            recipe=(*self.recipe, ("dot", *map(tuple, matrix.tolist()))),
-        )
 
 
 class Mechanism(Protocol[T_co]):
@@ -274,8 +130,6 @@ class Sensitive:
         NotPlanned
             If this is not the next release that was paid for, or its batch is closed.
         """
-        from privtail.trusted.mechanisms.registry import MECHANISMS
-
         kind: type = type(mechanism)
         if kind not in MECHANISMS:
             names = ", ".join(known.__name__ for known in MECHANISMS)

@@ -14,7 +14,7 @@ from privtail.errors import InvalidInput
 from privtail.trusted.events import Event, read_once
 from privtail.trusted.mechanisms.noise import GaussianNoise, require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
-from privtail.trusted.sensitive import Sensitivity
+from privtail.trusted.sensitivity import Sensitivity
 
 FOUND = 1.645
 """Deviations of noise above the threshold at which a label is found 19 times in 20."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privtail.errors import InvalidInput
 from privtail.trusted.events import Event, read_once
 from privtail.trusted.mechanisms.samplers import Sampler
-from privtail.trusted.sensitive import INTEGER_LIMIT, Sensitivity
+from privtail.trusted.sensitivity import INTEGER_LIMIT, Sensitivity
 
 
 def require_headroom(sensitivity: Sensitivity, scale: float) -> None:

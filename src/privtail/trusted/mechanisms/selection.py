@@ -12,7 +12,7 @@ from privtail.errors import InvalidInput, require_whole
 from privtail.trusted.events import Event, read_once
 from privtail.trusted.mechanisms.noise import require_headroom, require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
-from privtail.trusted.sensitive import Sensitivity
+from privtail.trusted.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True)
