@@ -1,0 +1,80 @@
+"""Fits the default to every problem, resumably, with the same seeds in every run."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import log_loss
+
+from benchmarks.ablation.problems import GROUPS
+from benchmarks.ablation.variants import OTHER_SEEDS, changed
+from benchmarks.drawn import Drawn
+from privtail import linear_model
+
+SEEDS = (0, 1)
+
+ESTIMATORS = {
+    "squares": "DPLinearRegression", "huber": "DPHuberRegressor", "lad": "DPLADRegressor",
+    "labels": "DPLogisticRegression", "counts": "DPPoissonRegressor",
+}  # fmt: skip
+
+
+def fitted(records: Drawn, epsilon: float, seed: int) -> dict[str, Any]:
+    """What is measured of one fit."""
+    labels = records.task.startswith("labels")
+    options: dict[str, Any] = {
+        "epsilon": epsilon, "delta": 1e-6, "noise": "simulated", "random_state": seed
+    }  # fmt: skip
+    if labels:
+        options["classes"] = np.arange(float(records.task.split()[1])).tolist()
+    elif records.task in ("huber", "counts"):
+        options["alpha"] = 0.0
+    model = getattr(linear_model, ESTIMATORS[records.task.split()[0]])(**options)
+    begun = time.process_time()
+    model.fit(records.X, records.y)
+    row: dict[str, Any] = {
+        "seconds": time.process_time() - begun, "n": records.n, "d": records.X.shape[1],
+        "task": records.task, "rounds": sum(part.times for part in model.privacy_.plan),
+        "constant": not np.any(model.coef_), "log_loss": np.nan, "slopes": np.nan,
+    }  # fmt: skip
+    row["error"] = records.error(model.predict(records.X_test)) / records.constant()
+    if labels:
+        levels = range(len(model.classes_))
+        shares = [np.mean(records.y == c) + 1e-9 for c in levels]
+        least = log_loss(records.y_test, np.tile(shares, (len(records.y_test), 1)), labels=levels)
+        told = np.clip(model.predict_proba(records.X_test), 1e-12, 1)
+        row["log_loss"] = log_loss(records.y_test, told, labels=levels) / least
+    elif getattr(records, "slopes", None) is not None:
+        row["slopes"] = float(np.linalg.norm(np.ravel(model.coef_) - records.slopes))
+    return row
+
+
+def run(out: Path, groups: list[str], every: int, variant: str) -> None:
+    """Fit what is missing in ``out``, which is written after every problem."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    rows = pd.read_parquet(out).to_dict("records") if out.exists() else []
+    there = {(row["group"], row["problem"]) for row in rows}
+    begun, other = time.perf_counter(), 1_000 if variant == OTHER_SEEDS else 0
+    for group in groups:
+        for group_, name, make, epsilons in list(GROUPS[group]())[::every]:
+            if (group_, name) in there:
+                continue
+            records = make()
+            words = f"{name}: {records}" if group == "drawn" else name
+            cells = [(epsilon, seed) for epsilon in epsilons for seed in SEEDS]
+            with warnings.catch_warnings(), np.errstate(all="ignore"), changed(variant):
+                warnings.simplefilter("ignore")
+                new = [fitted(records, epsilon, seed + other) for epsilon, seed in cells]
+            for (epsilon, seed), row in zip(cells, new, strict=True):
+                key = {"variant": variant, "group": group, "problem": name, "words": words}
+                rows.append(key | {"epsilon": epsilon, "seed": seed} | row)
+            draft = out.with_suffix(f".{os.getpid()}")
+            pd.DataFrame(rows).to_parquet(draft, compression="zstd", index=False)
+            draft.replace(out)
+            print(f"{time.perf_counter() - begun:6.0f} s  {group}: {words}", flush=True)

@@ -1,0 +1,43 @@
+"""Variants change what they name, and runs are compared cell by cell."""
+
+from __future__ import annotations
+
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.ablation.report import paired, summary
+from benchmarks.ablation.runner import fitted
+from benchmarks.ablation.variants import VARIANTS, changed
+from benchmarks.drawn import Drawn
+
+
+def _rows(error: float) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "variant": "as is", "group": "drawn", "problem": "drawn 0", "words": "few rows",
+            "task": "squares", "n": 100, "d": 2, "epsilon": 0.5, "seed": [0, 1], "slopes": np.nan,
+            "error": [error / 2, error * 2], "log_loss": np.nan, "seconds": 1.0, "rounds": 112,
+            "constant": False,
+        }
+    )  # fmt: skip
+
+
+def test_a_ratio_is_of_geometric_means_over_seeds() -> None:
+    found = summary(paired(_rows(0.5), _rows(0.6)))
+    assert found.loc["drawn", "error"] == pytest.approx(1.2)
+    assert found.loc["all", "> 10 % worse"] == 1
+    assert "table" not in found.index
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_variant_fits_and_leaves_no_trace(variant: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = X[:, 0] + rng.normal(size=600)
+    records = Drawn("squares", 400, X[:400], y[:400], X[400:], y[400:])
+    before = fitted(records, 2.0, 0)
+    with changed(variant):
+        assert np.isfinite(fitted(records, 2.0, 0)["error"])
+    assert fitted(records, 2.0, 0)["error"] == before["error"]
