@@ -67,6 +67,8 @@ def summary(cells: pd.DataFrame) -> pd.DataFrame:
 def compare(before: Path, after: Path) -> None:
     """Print the summary and the ten cells that became worst."""
     cells = paired(pd.read_parquet(before), pd.read_parquet(after))
+    if cells.empty:
+        raise SystemExit(f"{before} and {after} have no problem in common.")
     print(summary(cells).to_string(float_format=lambda x: f"{x:.4g}"))
     print("\nworst ten: error before and after in those of the constant, their ratio")
     for cell in cells.nlargest(10, "error").itertuples():
