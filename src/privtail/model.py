@@ -42,6 +42,9 @@ LARGEST_LOG = 30.0
 
 _FORMAT, _VERSION = "privtail-model", 3
 
+_TRIAL = 4096
+"""Bytes that are written to see whether a file can be."""
+
 
 def load(path: str | os.PathLike[str]) -> Model:
     """Read a model that `Model.save` or ``privtail fit`` wrote.
@@ -438,10 +441,13 @@ def _ranges(name: str, content: Any, count: int) -> NDArray[np.float64]:
 def require_writable(path: Path, *, overwrite: bool) -> None:
     """Refuse a file that could not be written, before work is done for it.
 
+    A draft beside it is written and removed: permissions alone do not tell, for example of a name
+    that is too long, a full disk or a folder of ``/proc``.
+
     Raises
     ------
     InvalidInput
-        If the file exists (without ``overwrite``), or its folder is missing or read-only.
+        If the file exists (without ``overwrite``), or nothing can be written in its folder.
     """
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder. Give the name of a file.")
@@ -458,8 +464,8 @@ def require_writable(path: Path, *, overwrite: bool) -> None:
             f"The folder {folder} does not exist. Make it first: "
             f"mkdir -p {shlex.quote(str(folder))}"
         )
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InvalidInput(f"No permission to write in the folder {folder}.")
+    with _drafted(path) as file:
+        file.write(bytes(_TRIAL))
 
 
 @contextlib.contextmanager
@@ -471,21 +477,37 @@ def written_whole(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
     """
     require_writable(path, overwrite=overwrite)
     target = path.resolve()
-    device = _is_device(target)
-    draft = target if device else target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with draft.open("wb" if device else "xb") as file:
+    if not _is_device(target):
+        with _drafted(path) as file:
             yield file
             file.flush()
-            if not device:
-                os.fsync(file.fileno())
-        if not device:
-            draft.replace(target)
+            os.fsync(file.fileno())
+            Path(file.name).replace(target)
+        return
+    with _refused(path), target.open("wb") as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _drafted(path: Path) -> Iterator[IO[bytes]]:
+    """A new file beside what ``path`` leads to; it is removed in the end, if it is still there."""
+    target = path.resolve()
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    with _refused(path):
+        try:
+            with draft.open("xb") as file:
+                yield file
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _refused(path: Path) -> Iterator[None]:
+    """A failure to write as an error that names the file."""
+    try:
+        yield
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from None
-    finally:
-        if not device:
-            draft.unlink(missing_ok=True)
 
 
 def _is_device(target: Path) -> bool:

@@ -1,8 +1,10 @@
-"""Greek letters where they can be shown, and their names where they cannot."""
+"""Names that were misspelt, and Greek letters where they cannot be shown."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 _NAMES = str.maketrans(
@@ -12,6 +14,13 @@ _NAMES = str.maketrans(
         "─": "-",
     }
 )  # fmt: skip
+
+
+def meant(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like a misspelt one, in letters of any case; None if none is."""
+    names = list(known)
+    near = get_close_matches(name.lower(), [one.lower() for one in names], 1, 0.6)
+    return next((one for one in names if one.lower() in near), None)
 
 
 def printable(text: str, stream: Any = None) -> str:

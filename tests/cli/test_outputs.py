@@ -66,6 +66,18 @@ def test_what_is_no_regular_file_is_written_to(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["null", "pipe"]
 
 
+@pytest.mark.parametrize("name", ["x" * 250, "/proc/model.json"])
+def test_a_file_that_cannot_be_written_is_refused_before_the_charge(shell, table, name):
+    """Permissions may say of both that they can be."""
+    shell("budget", "budget.jsonl", "--epsilon", 9, "--delta", "1e-5")
+    before = Path("budget.jsonl").read_bytes()
+    for verb in (FIT, MEAN):
+        words = [word for word in verb if word not in ("--noise", "simulated")]
+        error = shell.refused(*words, "--delta", "1e-6", "--ledger", "budget.jsonl", "--out", name)
+        assert "cannot be written" in error
+    assert Path("budget.jsonl").read_bytes() == before
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_disk_loses_nothing_that_was_paid_for(shell, table):
     with Path("/dev/full").open("w") as full:

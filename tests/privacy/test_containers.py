@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections import UserList, deque
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -27,6 +28,8 @@ from privtail.trusted.records.arrays import is_column
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.targets import Labels, Numbers, canonical_label
 from privtail.trusted.tables import table_blocks
+
+DAY = np.timedelta64(1, "D")
 
 
 class Cells:
@@ -406,6 +409,50 @@ def test_decimals_are_numbers_where_a_type_says_so() -> None:
     with pytest.raises(InvalidInput, match=r"Decimal.*y.astype\(float\)"):
         Numbers(objects, 3)
     assert as_number_cells(objects.astype(float))[0] == 1.5
+
+
+def test_python_objects_name_the_conversion_of_each_kind() -> None:
+    days = [date(2020, 1, 1), date(2020, 1, 2), None]
+    spans = [timedelta(days=1), timedelta(hours=1), None]
+    made: dict[str, Any] = {
+        'astype("datetime64[s]") - numpy.datetime64("2000-01-01")': (
+            days,
+            lambda x: (x.astype("datetime64[s]") - np.datetime64("2000-01-01")) / DAY,
+            [7305, 7306],
+        ),
+        'astype("timedelta64[s]") / numpy.timedelta64(1, "s")': (
+            spans,
+            lambda x: x.astype("timedelta64[s]") / np.timedelta64(1, "s"),
+            [86400, 3600],
+        ),
+    }
+    for expression, (cells, converted, numbers) in made.items():
+        for column in (np.array(cells, dtype=object), pd.Series(cells, dtype=object)):
+            with pytest.raises(InvalidInput, match=f"'pay' .*{re.escape(expression)}"):
+                as_records({"pay": column})
+            with pytest.raises(InvalidInput, match=re.escape(f"y.{expression}")):
+                Numbers(column, 3)
+            assert (np.asarray(converted(column))[:2] == numbers).all()
+    with pytest.raises(InvalidInput, match=r"Decimal by X.astype\(float\)"):
+        as_records(np.array([days, days], dtype=object))
+
+
+@pytest.mark.parametrize("make", [iter, set, lambda cells: (cell for cell in cells)])
+def test_what_can_be_read_once_or_has_no_order_is_refused_by_its_type(make: Any) -> None:
+    for entrust in (
+        lambda: private_mean(make([1.0, 2.0]), epsilon=1.0),
+        lambda: as_records(make([1.0, 2.0])),
+        lambda: Numbers(make([1.0, 2.0]), 2),
+        lambda: Labels(make(["a", "b"]), 2),
+    ):
+        with pytest.raises(InvalidInput, match=r"Make it a list, list\(x\)"):
+            entrust()
+
+
+def test_a_misspelt_column_of_categories_is_told_from_its_neighbour() -> None:
+    frame = pd.DataFrame({"job": ["a", "b"], "age": [1.0, 2.0]})
+    with pytest.raises(InvalidInput, match=r"'Jobs'\. Is 'job' meant\?"):
+        as_records(frame, {"Jobs": ["a", "b"]})
 
 
 @pytest.mark.parametrize("nested", [pl.List(pl.Int64), pl.Array(pl.Int64, 2)])

@@ -15,6 +15,7 @@ from privtail.cli.console import counting, say, show_bought, working
 from privtail.cli.options import (
     Chance,
     Data,
+    Numeric,
     Output,
     Persons,
     Promise,
@@ -42,14 +43,7 @@ def mean(
     persons: Persons,
     chance: Chance,
     output: Output,
-    numeric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            show_default=False,
-            help="Read a column as numbers; a cell that is none drops its row. Repeat it.",
-        ),
-    ] = None,
+    numeric: Numeric = None,
     method: Annotated[
         Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"],
         typer.Option(help="How a row is kept from counting too much."),

@@ -27,6 +27,15 @@ Data = Annotated[
     ),
 ]
 
+Numeric = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        show_default=False,
+        help="Read a column as numbers; a cell that is none drops its row. Repeat it.",
+    ),
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Written:

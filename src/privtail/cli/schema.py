@@ -6,12 +6,13 @@ import csv
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from privtail.cli.options import Numeric, Written
 from privtail.errors import InvalidInput
 
 Label = str | int | float | bool
@@ -22,7 +23,7 @@ _FORM = (
 )
 
 
-_WRITTEN = ("decimal", "thousands", "separator", "encoding", "comment")
+_WRITTEN = tuple(option.name for option in fields(Written))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +49,7 @@ class Declared:
             help="Values of a column of text; others count as none of them. Repeat it.",
         ),
     ] = None
-    numeric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            show_default=False,
-            help="Read a column as numbers; a cell that is none drops its row. Repeat it.",
-        ),
-    ] = None
+    numeric: Numeric = None
     drop: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", show_default=False, help="Leave a column out. Repeat it."),
@@ -104,8 +98,7 @@ class Schema:
     numeric : columns of numbers.
     categories : column -> its categories.
     drop : columns to leave out.
-    written : how a CSV is written: what is declared of decimal, thousands, separator, encoding and
-        comment.
+    written : how a CSV is written: what is declared of the options of `Written`.
     complete : whether a feature that is neither numeric nor has categories is refused.
     """
 

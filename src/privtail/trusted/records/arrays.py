@@ -12,7 +12,7 @@ asked to. A cell that holds cells of its own is a missing value.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -68,7 +68,7 @@ def column_of(values: Any) -> Any:
 
 
 def require_read(values: Any) -> None:
-    """Refuse masked arrays, and queries of polars and Arrow that nobody has run.
+    """Refuse masked arrays, iterators, sets, and queries of polars and Arrow that nobody has run.
 
     Raises
     ------
@@ -86,6 +86,12 @@ def require_read(values: Any) -> None:
                 f"A {type(values).__name__} is a query that was not run yet: call {call}() first. "
                 "Of a file that is larger than memory pass privtail.open_table(path)."
             )
+    typed = any(hasattr(values, name) for name in _TYPED)
+    if isinstance(values, Iterable) and not (typed or hasattr(values, "__getitem__")):
+        raise InvalidInput(
+            f"A container of type {type(values).__name__} has no rows that can be read by their "
+            "number. Make it a list, list(x), or an array."
+        )
 
 
 def require_typed(X: Any) -> None:

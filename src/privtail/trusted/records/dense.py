@@ -12,7 +12,7 @@ from privtail.errors import InvalidInput, NotReleased
 from privtail.trusted import kernels
 from privtail.trusted.means import Interval
 from privtail.trusted.records.arrays import as_numbers
-from privtail.trusted.records.kinds import conversion
+from privtail.trusted.records.kinds import conversion, of_objects
 
 Doubles = NDArray[np.float64]
 
@@ -57,9 +57,9 @@ class Dense:
             raise InvalidInput(
                 f"{times}."
                 if times
-                else "Records must be numbers. Numbers that are Python objects, such as Decimal, "
-                "become doubles by X.astype(float). For columns of text pass a data frame and "
-                'declare their categories, for example categories={"city": ["Rome", "Oslo"]}.'
+                else "Records must be numbers. For columns of text pass a data frame and declare "
+                'their categories, for example categories={"city": ["Rome", "Oslo"]}. '
+                f"{of_objects(X, 'X')}".strip()
             )
         self._X = array
         double = array.dtype == np.float64

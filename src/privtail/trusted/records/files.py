@@ -20,7 +20,6 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -28,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
+from privtail.spelling import meant
 from privtail.trusted.events import Event, Plan
 from privtail.trusted.records.arrow import (
     Distinct,
@@ -45,6 +45,7 @@ from privtail.trusted.records.arrow import (
 )
 from privtail.trusted.records.formats import Arrow, Csv, Format, Parquet, sweeps
 from privtail.trusted.records.headers import (
+    COMMENTS,
     HEADER_BYTES,
     PLAIN,
     Dialect,
@@ -211,16 +212,21 @@ class TableFile:
         missing = [name for name in names if name not in self.names]
         if not missing:
             return
-        near = get_close_matches(missing[0].lower(), [name.lower() for name in self.names], 1, 0.6)
-        meant = [name for name in self.names if name.lower() in near]
-        if meant:
-            hint = f"Is {meant[0]!r} meant?"
+        near, cli = meant(missing[0], self.names), ""
+        if near is not None:
+            hint = f"Is {near!r} meant?"
+        elif self._untyped and self.names[0].startswith(COMMENTS):
+            mark = self.names[0][0]
+            hint = "Is its first line a comment? Say how such lines begin:"
+            hint, cli = f"{hint} comment={mark!r}.", f"{hint} --comment {shlex.quote(mark)}"
         elif any(_is_numeral(name) for name in self.names):
             hint = "Does its first line hold the names of the columns?"
         else:
             hint = f"Its columns: {', '.join(self.names)}."
         raise InvalidInput(
-            f"{self.path} has no column {', '.join(map(repr, missing))} ({what}). {hint}"
+            f"{self.path} has no column {', '.join(map(repr, missing))} ({what}).",
+            hint,
+            cli=cli,
         )
 
     def columns(
@@ -660,7 +666,9 @@ class TableFile:
         if self._untyped:
             return InvalidInput(
                 f"{self.path} is not a regular CSV file: a row has more or fewer cells than the "
-                "header, or a quote is not closed."
+                "header, or a quote is not closed. If some lines are comments, say how they begin:",
+                "comment='#'.",
+                cli="--comment '#'",
             )
         kind = "Arrow" if self._start(4) != b"PAR1" else "Parquet"
         return InvalidInput(f"{self.path} is a damaged {kind} file.")

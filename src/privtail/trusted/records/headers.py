@@ -17,6 +17,9 @@ from typing import Any
 
 from privtail.errors import InvalidInput
 
+COMMENTS = ("#", "%")
+"""How a first line usually begins that is a comment, and no names of columns."""
+
 HEADER_BYTES = 1 << 20
 _UNPACKED = {
     ".gz": "gunzip -c", ".bz2": "bunzip2 -c", ".xz": "unxz -c", ".zst": "zstd -dc",
@@ -200,9 +203,11 @@ def _separator(path: Path, line: str) -> str:
     rarer = max(_RARER, key=line.count)
     if found not in line and rarer in line:
         typed = repr(rarer) if rarer.isprintable() else f"$'\\x{ord(rarer):02x}'"
+        mark = repr(line[0])
+        remark = f" Or if it is a comment: {{}}{mark}" if line.startswith(COMMENTS) else ""
         raise InvalidInput(
             f"The first line of {path} has {rarer!r} between its names, it seems. Say so:",
-            f"separator={rarer!r}.",
-            cli=f"--separator {typed}",
+            f"separator={rarer!r}.{remark.format('comment=')}",
+            cli=f"--separator {typed}{remark.format('--comment ')}",
         )
     return found

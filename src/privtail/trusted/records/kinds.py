@@ -117,5 +117,22 @@ def conversion(values: Any, what: str) -> str:
     return ""
 
 
+def of_objects(values: Any, x: str) -> str:
+    """How Python objects that are no numbers to NumPy become numbers; nothing for other types.
+
+    ``x`` is the expression that names the column, or the array. What it holds is private, so all
+    conversions are named.
+    """
+    dtype = _type(values)
+    if room(values) == "polars" or not (dtype is None or dtype == np.dtype(object)):
+        return ""
+    seconds, days = f'{x}.astype("timedelta64[s]")', f'{x}.astype("datetime64[s]")'
+    return (
+        f"Python objects become numbers by their kind: Decimal by {x}.astype(float); durations in "
+        f'seconds by {seconds} / numpy.timedelta64(1, "s"); dates in days by ({days} - '
+        'numpy.datetime64("2000-01-01")) / numpy.timedelta64(1, "D").'
+    )
+
+
 def _type(values: Any) -> Any:
     return getattr(values, "dtype", getattr(values, "type", None))

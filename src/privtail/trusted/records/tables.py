@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
+from privtail.spelling import meant
 from privtail.trusted import kernels
 from privtail.trusted.records.arrays import as_labels, as_numbers
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.dense import DenseRows, Room
-from privtail.trusted.records.kinds import conversion, kind_of
+from privtail.trusted.records.kinds import conversion, kind_of, of_objects
 from privtail.trusted.records.targets import Labels
 
 
@@ -42,8 +43,11 @@ class Table:
         declarable, categories = categories is not None, categories or {}
         unknown = [name for name in categories if name not in columns]
         if unknown:
+            near = meant(str(unknown[0]), map(str, columns))
+            hint = "" if near is None else f" Is {near!r} meant?"
             raise InvalidInput(
-                f"Categories are declared for missing columns: {', '.join(unknown)}."
+                "Categories are declared for missing columns: "
+                f"{', '.join(map(repr, unknown))}.{hint}"
             )
         self._parts: list[tuple[Any, int]] = []
         names: list[str] = []
@@ -119,11 +123,8 @@ def _mend(name: str, values: Any, declarable: bool) -> str:
     mend = f'Encode it by a public rule, for example frame["{name}"] == "a"'
     if declarable:
         mend = f'Declare its categories, for example categories={{"{name}": ["a", "b"]}}'
-    objects = getattr(values, "dtype", None) == np.dtype(object)
-    return f"Column {name!r} is not numeric. {mend}, or drop it." + objects * (
-        " Numbers that are Python objects, such as Decimal, become doubles by "
-        f'frame["{name}"].astype(float).'
-    )
+    objects = of_objects(values, f'frame["{name}"]')
+    return f"Column {name!r} is not numeric. {mend}, or drop it. {objects}".strip()
 
 
 def require_categories(categories: Any) -> None:

@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from privtail.errors import InvalidInput, NotReleased
 from privtail.trusted.records.arrays import as_labels, as_numbers, column_of
 from privtail.trusted.records.arrow import Distinct
-from privtail.trusted.records.kinds import Kind, conversion, element_type, kind_of, require_kind
+from privtail.trusted.records.kinds import (
+    Kind,
+    conversion,
+    element_type,
+    kind_of,
+    of_objects,
+    require_kind,
+)
 
 
 def _column(array: NDArray[Any], n: int) -> NDArray[Any]:
@@ -40,8 +47,7 @@ class Numbers:
                 f"{times}."
                 if times
                 else "The target is not numeric. For labels use a classifier such as "
-                "DPLogisticRegression. Numbers that are Python objects, such as Decimal, become "
-                "doubles by y.astype(float)."
+                f"DPLogisticRegression. {of_objects(y, 'y')}".strip()
             )
 
     def like(self, y: Any) -> Numbers:
