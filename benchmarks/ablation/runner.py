@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import log_loss
+from numpy.typing import NDArray
 
 from benchmarks.ablation.problems import GROUPS
 from benchmarks.ablation.variants import OTHER_SEEDS, changed
@@ -45,14 +45,18 @@ def fitted(records: Drawn, epsilon: float, seed: int) -> dict[str, Any]:
     }  # fmt: skip
     row["error"] = records.error(model.predict(records.X_test)) / records.constant()
     if labels:
-        levels = range(len(model.classes_))
-        shares = [np.mean(records.y == c) + 1e-9 for c in levels]
-        least = log_loss(records.y_test, np.tile(shares, (len(records.y_test), 1)), labels=levels)
-        told = np.clip(model.predict_proba(records.X_test), 1e-12, 1)
-        row["log_loss"] = log_loss(records.y_test, told, labels=levels) / least
+        y = records.y_test.astype(int)
+        shares = np.bincount(records.y.astype(int), minlength=len(model.classes_)) / records.n
+        told = model.predict_proba(records.X_test)[np.arange(len(y)), y]
+        row["log_loss"] = _log_loss(told) / _log_loss(shares[y])
     elif getattr(records, "slopes", None) is not None:
         row["slopes"] = float(np.linalg.norm(np.ravel(model.coef_) - records.slopes))
     return row
+
+
+def _log_loss(told: NDArray[np.float64]) -> float:
+    """Of the probabilities that were told of what came."""
+    return -float(np.mean(np.log(np.maximum(told, 1e-9))))
 
 
 def run(out: Path, groups: list[str], every: int, variant: str) -> None:
