@@ -20,14 +20,60 @@ class Change(NamedTuple):
 OTHER_SEEDS = "other seeds"
 """Not a change: what noise alone does to the comparison."""
 
-VARIANTS: dict[str, tuple[Change, ...]] = {
-    "as is": (),
-    OTHER_SEEDS: (),
-    "50 steps": (Change("algorithms.scaled_descent:ScaledDescent", "steps", 50),),
-    "25 steps": (Change("algorithms.scaled_descent:ScaledDescent", "steps", 25),),
-    "scale_share x 2": (Change("algorithms.scaled_descent:ScaledDescent", "scale_share", 1.2),),
-    "scale_share / 2": (Change("algorithms.scaled_descent:ScaledDescent", "scale_share", 0.3),),
+_SCALED = "algorithms.scaled_descent:ScaledDescent"
+
+
+def _number(name: str, *values: float) -> dict[str, tuple[Change, ...]]:
+    """Other values of a parameter of `ScaledDescent`."""
+    return {f"{name} {value:g}": (Change(_SCALED, name, value),) for value in values}
+
+
+def _uncalibrated(_: Any, curator: Any, loss: Any, w: Any, constant: Any) -> Any:
+    return importlib.import_module("privtail.algorithms.confidence").Calibrated(w)
+
+
+PARTS: dict[str, tuple[Change, ...]] = {
+    "no wide threshold": (Change(_SCALED, "_last", 0),),
+    "no outlier check": (
+        Change("algorithms.harm:Harm", "plan", lambda *_: ()),
+        Change("algorithms.harm:Harm", "run", lambda *_: False),
+    ),
+    "no calibration": (
+        Change("algorithms.confidence:Confidence", "plan", lambda *_: ()),
+        Change("algorithms.confidence:Confidence", "run", _uncalibrated),
+    ),
+    "no prior of scales": (Change("algorithms.profiles", "SHOWN", 0.0),),
+    "no selection": (Change("algorithms.few_or_all", "MANY", 1_000_000),),
+    "no short descent": (
+        Change("algorithms.short_descent:ShortDescent", "_noisy", lambda *_: False),
+    ),
+    "no leaving halfway": (Change("algorithms.averaged_descent", "STAYING", 0.0),),
+    "no thresholding": (
+        Change(
+            "algorithms.averaged_descent:AveragedDescent", "thinned",
+            lambda self, w, threshold, steps, _: self.run(w, threshold, steps),
+        ),
+    ),
+    "one closer histogram": (
+        Change("algorithms.quantile_scales:QuantileScales", "zooms", 1),
+    ),
+}  # fmt: skip
+"""Each without one part; what the part would have cost goes to the others."""
+
+NUMBERS: dict[str, tuple[Change, ...]] = {
+    **_number("steps", 25, 50),
+    **_number("level", 0.6, 0.9),
+    **_number("most_noise", 0.5, 2),
+    **_number("scale_share", 0.3, 1.2),
+    **_number("moment_share", 0.05, 0.2),
+    **_number("size_share", 0.025, 0.1),
+    **_number("comparison_share", 0.025, 0.1),
+    "largest share 12": (Change("algorithms.scaled_descent", "LARGEST_SHARE", 12.0),),
+    "largest share 48": (Change("algorithms.scaled_descent", "LARGEST_SHARE", 48.0),),
 }
+"""Halved, doubled; labels have a ``scale_share`` of their own."""
+
+VARIANTS = {"as is": (), OTHER_SEEDS: (), **PARTS, **NUMBERS}
 
 
 @contextmanager
