@@ -17,8 +17,6 @@ from benchmarks.ablation.variants import OTHER_SEEDS, changed
 from benchmarks.drawn import Drawn
 from privtail import linear_model
 
-SEEDS = (0, 1)
-
 ESTIMATORS = {
     "squares": "DPLinearRegression", "huber": "DPHuberRegressor", "lad": "DPLADRegressor",
     "labels": "DPLogisticRegression", "counts": "DPPoissonRegressor",
@@ -59,26 +57,32 @@ def _log_loss(told: NDArray[np.float64]) -> float:
     return -float(np.mean(np.log(np.maximum(told, 1e-9))))
 
 
-def run(out: Path, groups: list[str], every: int, variant: str) -> None:
+def run(
+    out: Path, groups: list[str], *, every: int, named: str, seeds: int, variant: str
+) -> None:  # fmt: skip
     """Fit what is missing in ``out``, which is written after every problem."""
     out.parent.mkdir(parents=True, exist_ok=True)
     rows = pd.read_parquet(out).to_dict("records") if out.exists() else []
-    there = {(row["group"], row["problem"]) for row in rows}
+    there = {(r["group"], r["problem"], r["epsilon"], r["seed"]) for r in rows}
     begun, other = time.perf_counter(), 1_000 if variant == OTHER_SEEDS else 0
-    for group in groups:
-        for group_, name, make, epsilons in list(GROUPS[group]())[::every]:
-            if (group_, name) in there:
-                continue
-            records = make()
-            words = f"{name}: {records}" if group == "drawn" else name
-            cells = [(epsilon, seed) for epsilon in epsilons for seed in SEEDS]
-            with warnings.catch_warnings(), np.errstate(all="ignore"), changed(variant):
-                warnings.simplefilter("ignore")
-                new = [fitted(records, epsilon, seed + other) for epsilon, seed in cells]
-            for (epsilon, seed), row in zip(cells, new, strict=True):
-                key = {"variant": variant, "group": group, "problem": name, "words": words}
-                rows.append(key | {"epsilon": epsilon, "seed": seed} | row)
-            draft = out.with_suffix(f".{os.getpid()}")
-            pd.DataFrame(rows).to_parquet(draft, compression="zstd", index=False)
-            draft.replace(out)
-            print(f"{time.perf_counter() - begun:6.0f} s  {group}: {words}", flush=True)
+    for problem in (p for group in groups for p in list(GROUPS[group]())[::every]):
+        cells = [
+            (epsilon, seed) for epsilon in problem.epsilons for seed in range(seeds)
+            if (problem.group, problem.name, epsilon, seed) not in there
+        ]  # fmt: skip
+        if named not in problem.name or not cells:
+            continue
+        records = problem.make()
+        words = f"{problem.name}: {records}" if problem.group == "drawn" else problem.name
+        key = {"variant": variant, "group": problem.group, "problem": problem.name, "words": words}
+        with warnings.catch_warnings(), np.errstate(all="ignore"), changed(variant):
+            warnings.simplefilter("ignore")
+            rows += [
+                key | {"epsilon": epsilon, "seed": seed} | fitted(records, epsilon, seed + other)
+                for epsilon, seed in cells
+            ]
+        draft = out.with_suffix(f".{os.getpid()}")
+        pd.DataFrame(rows).to_parquet(draft, compression="zstd", index=False)
+        draft.replace(out)
+        spent = time.perf_counter() - begun
+        print(f"{spent:6.0f} s  {problem.group}: {words}", flush=True)
