@@ -14,6 +14,7 @@ Warnings before a fit are made of public numbers only, all under `PrivacyWarning
     └── NoiseWarning           the planned noise is above any signal
 
 `AccuracyWarning` comes after a fit and is made of released numbers: the answer says little.
+`MissingWarning` comes with predictions of a file, and is made of the rows to predict alone.
 
 An error says what happened, why it probably happened, and what to type instead. None quotes
 a value that came from a record.
@@ -81,6 +82,10 @@ class NoiseWarning(PrivacyWarning):
 
 class AccuracyWarning(UserWarning):
     """What was released says little of the records; decided by released numbers alone."""
+
+
+class MissingWarning(UserWarning):
+    """Rows of a file have no prediction, or no category that the model knows."""
 
 
 def require_whole(name: str, value: object, least: int) -> None:

@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from privtail.algorithms.coin_press import CoinPress
-from privtail.algorithms.histogram import fewer, part_that_counts
+from privtail.algorithms.histogram import part_that_counts
 from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
 from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.ranges import SURE, Reach, reach_of
 from privtail.algorithms.scales import Scales
 from privtail.compilation import steady
 from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.lost import OF_THESE, counted
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
@@ -52,9 +53,9 @@ COUNT_SHARE = 0.03
 """What a count of the rows that count costs, beside the mean."""
 
 UNSEEN = (
-    "{count} of {d} columns did not rise above the noise of histograms of their own, or lie beyond "
-    "2^64 (1.8e19), where these end: their means say little, and may be off by more than the noise "
-    "that is stated. Divide a column of such a size by a public number."
+    "{count} of {d} columns did not rise above the noise of histograms of their own (too few rows "
+    "count), or lie beyond 2^64 (1.8e19), where these end: their means say little, and may be off "
+    "by more than the noise that is stated. Divide a column of such a size by a public number."
 )
 ZEROS = (
     "Of {count} of {d} columns nothing but zeros showed. Others are clipped at 1, and nothing "
@@ -69,7 +70,6 @@ NOT_RELIABLE = (
     "{count} of {d} means are not reliable: they may be off by any amount, and their intervals "
     "have no end on one side or both. The notes of privacy_ say why."
 )
-OF_THESE = "The mean is that of the rows that count."
 UNSURE = (
     "The noise is so large that a column far from zero may be looked for in the wrong place: then "
     "its mean is off by more than the noise that is stated."
@@ -108,6 +108,7 @@ class MeanEstimate:
     reliable : whether the column showed and its error is bounded on both sides (all True when a
         threshold was given). Where False the value says little.
     privacy_ : the `Statement`.
+    warnings_ : what `private_mean` warned of (`privtail.errors.AccuracyWarning`).
     """
 
     value: Any
@@ -117,6 +118,7 @@ class MeanEstimate:
     clipped_above: Any
     reliable: Any
     privacy_: Statement
+    warnings_: tuple[str, ...] = ()
 
     @property
     def std(self) -> Any:
@@ -167,7 +169,9 @@ class MeanEstimate:
             )
         )  # fmt: skip
         reliable = bool(self.reliable[0])
-        return MeanEstimate(value, std, sampling, below, above, reliable, self.privacy_)
+        return MeanEstimate(
+            value, std, sampling, below, above, reliable, self.privacy_, self.warnings_
+        )
 
     def __float__(self) -> float:
         return float(self.value)
@@ -262,7 +266,7 @@ def private_mean(
     Warns
     -----
     AccuracyWarning
-        If a mean is not reliable: made of released numbers.
+        If a mean is not reliable, or many rows do not count: made of released numbers.
 
     Examples
     --------
@@ -288,6 +292,8 @@ def private_mean(
         curator, method=method, threshold=threshold, centre=centre, blocks=blocks,
         smoothing=smoothing,
     )  # fmt: skip
+    for text in estimate.warnings_:
+        warnings.warn(text, AccuracyWarning, stacklevel=3)
     return estimate.of_one() if vector else estimate
 
 
@@ -425,10 +431,10 @@ class _Mean:
         part, part_std, count_std = self._part(curator, multiplier)
         looks = self._scales(multiplier, curator.problem)
         found, views = LOOKS.looked(curator, looks, part=part)
-        counted, price = max(1, round(part * n)), multiplier * curator.problem.max_rows / n
+        rows, price = max(1, round(part * n)), multiplier * curator.problem.max_rows / n
         if curator.sparse:
             found = _around_zero(found)
-        reaches = [reach_of(views[j], found.take([j]), counted) for j in range(d)]
+        reaches = [reach_of(views[j], found.take([j]), rows) for j in range(d)]
         found = replace(found, tails=np.array([reach.distance for reach in reaches]))
         scales, threshold = self._reach(found, price)
         value, std, ends = self._last(curator, multiplier, scales, threshold, found.centres, part)
@@ -440,14 +446,17 @@ class _Mean:
         )
         reliable = found.reliable & np.isfinite(clipped).all(axis=0)
         notes = self.doubts(multiplier, curator.problem, found, reliable)
-        notes += fewer(part, part_std, n, OF_THESE)
+        lost, warned = counted(part, part_std, n, OF_THESE, text=curator.from_text)
+        notes += lost
         known = reliable & (self.blocks == 1) & (curator.problem.max_rows == 1)
-        sampling = np.where(known, found.deviations / math.sqrt(counted), math.nan)
+        sampling = np.where(known, found.deviations / math.sqrt(rows), math.nan)
         if not reliable.all():
             count = int(np.sum(~reliable))
-            warnings.warn(NOT_RELIABLE.format(count=count, d=d), AccuracyWarning, stacklevel=5)
+            warned = (NOT_RELIABLE.format(count=count, d=d), *warned)
         below, above = clipped
-        return MeanEstimate(value, std, sampling, below, above, reliable, state(curator, notes))
+        return MeanEstimate(
+            value, std, sampling, below, above, reliable, state(curator, notes), warned
+        )
 
     def _last(
         self, curator: Curator, multiplier: float, scales: Doubles, threshold: float,

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
+from privtail.gaps import Gaps
 from privtail.statement import Statement
-from privtail.trusted.tables import Label, table_blocks, whole
+from privtail.trusted.tables import Label, TableFile, table_blocks, whole
 
 Link = Literal["identity", "log", "logit"]
 
@@ -178,7 +179,10 @@ class Model:
         InvalidInput
             If a column is missing, or holds text where numbers are needed.
         """
-        scores = self.decision_function(data)
+        return self.answers(self.decision_function(data))
+
+    def answers(self, scores: NDArray[np.float64]) -> NDArray[Any]:
+        """Predictions (rows,) from `decision_function`."""
         if self.link == "log":
             return expected_counts(scores, self.highest)
         if self.classes is None:
@@ -193,14 +197,27 @@ class Model:
 
     def decision_function(self, data: Any) -> NDArray[np.float64]:
         """Scores: (rows,) for numbers and two classes, else (rows, classes)."""
-        scores = scores_of(self._designs(data), self.coef, self.intercept, self.feature_range)
+        gaps = self.gaps()
+        scores = self.scores(gaps.counting(self.designs(data)))
+        if isinstance(data, TableFile | str | os.PathLike):
+            gaps.warn()
+        return scores
+
+    def scores(self, designs: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """The same from blocks of `designs`."""
+        scores = scores_of(designs, self.coef, self.intercept, self.feature_range)
         return scores[:, 0].clip(*self.ends) if len(self.coef) == 1 else scores
+
+    def gaps(self) -> Gaps:
+        """A count of what is missing in `designs`, which pass through it."""
+        return Gaps((c.name, c.categories) for c in self.columns)
 
     def design(self, data: Any) -> NDArray[np.float64]:
         """The features as the model sees them, (rows, features)."""
-        return np.concatenate([np.empty((0, len(self.features))), *self._designs(data)])
+        return np.concatenate([np.empty((0, len(self.features))), *self.designs(data)])
 
-    def _designs(self, data: Any) -> Iterator[NDArray[np.float64]]:
+    def designs(self, data: Any) -> Iterator[NDArray[np.float64]]:
+        """The same in blocks of rows; of a file, as they are read."""
         return table_blocks(data, [column.name for column in self.columns], self.categories)
 
     # ---------------------------------------------------------------- written

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import feather
 
 import privtail
-from privtail.errors import InvalidInput
+from privtail.errors import InvalidInput, MissingWarning
 from privtail.model import Model, written_whole
 
 SIMULATED = ("--noise", "simulated", "--seed", 0, "--epsilon", 5)
@@ -60,6 +60,28 @@ def test_a_renamed_column_is_named(shell, model, table):
     assert "Is 'Age' meant?" in error
     with pytest.raises(InvalidInput, match="no column 'age'"):
         model.predict(table.to_pandas().rename(columns={"age": "Age"}))
+
+
+def test_what_is_missing_in_rows_to_predict_is_counted(shell, model, table):
+    """Of the command's own rows, on standard error; the predictions are what they were."""
+    assert (
+        "1 of 3,000 rows have no prediction" in shell("predict", "model.json", "claims.csv").stderr
+    )
+    Path("t.csv").write_text('age,days,job\n"1,234.5",1,CLERK\n40,x,cook\n,2,nurses\n50,3,\n')
+    found = shell("predict", "model.json", "t.csv", "--out", "p.csv")
+    assert "3 of 4 rows have no prediction: a number is missing in 'age' (2), 'days' (1)." in (
+        found.stderr
+    )
+    assert "--thousands ." in found.stderr
+    assert "No row holds a category of 'job' that the model knows" in found.stderr
+    assert "1 of 4" not in found.stderr
+    with pytest.warns(MissingWarning) as caught:
+        labels = model.predict("t.csv")
+    assert [label is None for label in labels] == [True, True, True, False]
+    assert len(caught) == 2
+    Path("whole.csv").write_text("age,days,job\n40,1,clerk\n50,3,nobody\n")
+    assert "Warning" not in shell("predict", "model.json", "whole.csv").stderr
+    assert len(model.predict("whole.csv")) == 2
 
 
 def test_out_is_not_overwritten_without_force(shell, model):

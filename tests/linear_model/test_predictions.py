@@ -68,6 +68,7 @@ def none_in(labels):
     )
 
 
+@pytest.mark.filterwarnings("ignore::privtail.errors.MissingWarning")  # of files
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_missing_number_has_no_prediction_whatever_the_rows_are(records, kind, tmp_path):
     X, odd = records

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import PoissonRegressor
 
-from privtail import PrivateSearchCV
+from privtail import DPMean, PrivateSearchCV, open_table, private_mean
 from privtail.algorithms.histogram import fewer, most_are_lost, part_that_counts
 from privtail.errors import AccuracyWarning
 from privtail.linear_model import (
@@ -89,6 +89,70 @@ def test_many_lost_rows_are_warned_of_and_few_are_noted(records):
         found = [said for said in told(model, holes, y) if "rows count" in said]
         assert bool(found) == warned
         assert any("standard deviation" in note for note in model.privacy_.notes)
+
+
+def test_too_little_data_is_a_cause_that_is_named(records):
+    """At n epsilon of 3,000 the histogram of the target is noise too, and was blamed for it."""
+    X, y = records
+    said = told(DPLinearRegression(**SIMULATED), np.where([False, True, False], np.nan, X), y)
+    assert "a number is missing" in said[0]
+    with pytest.warns(AccuracyWarning, match="not reliable"):
+        mean = private_mean(np.full(3_000, np.nan), epsilon=1.0, **SIMULATED)
+    assert any("too few rows count" in note for note in mean.privacy_.notes)
+
+
+KINDS = {
+    "numbers": (DPLinearRegression, lambda y: y),
+    "labels": (lambda **o: DPLogisticRegression(classes=[False, True], **o), lambda y: y > 0),
+    "counts": (DPPoissonRegressor, lambda y: np.round(np.exp(y / 3))),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_categories_that_no_row_holds_are_warned_of(records, kind):
+    """As numbers of a column of text, or misspelt; one of two columns, and with neither."""
+    X, y = records
+    model, target = KINDS[kind]
+    jobs = np.random.default_rng(3).choice(["a", "b"], len(X)).astype(object)
+    frame = {"x": X[:, 0], "job": jobs, "z": X[:, 1], "town": jobs}
+    y = target(y + (jobs == "a"))
+    for job, expected in ((["a", "b"], []), (["1", "2"], ["'job'"]), (["A", "b"], [])):
+        fitted = model(epsilon=5.0, categories={"job": job, "town": ["a", "b"]}, **SIMULATED)
+        found = [said for said in told(fitted, frame, y) if "category" in said]
+        assert len(found) == len(expected)
+        assert all(name in said for name, said in zip(expected, found, strict=True))
+        assert all(said in fitted.privacy_.notes for said in found)
+
+
+def test_numbers_in_other_marks_are_warned_of_by_fit_and_mean(tmp_path):
+    """A tenth of the rows and more; the released count decides, and the option is named."""
+    rng = np.random.default_rng(0)
+    for large, warned in ((0.3, True), (0.0, False)):
+        amounts = np.where(rng.random(5_000) < large, "1,234.56", "12.5")
+        lines = [f'"{amount}",{i % 7}' for i, amount in enumerate(amounts)]
+        path = tmp_path / f"{large}.csv"
+        path.write_text("amount,y\n" + "\n".join(lines) + "\n")
+        table = open_table(path, numeric=["amount"], drop=["y"])
+        models = (DPMean(epsilon=5.0, **SIMULATED), DPLinearRegression(epsilon=5.0, **SIMULATED))
+        for model, data, y in (
+            (models[0], table, None),
+            (models[1], open_table(path, numeric=["amount"]), "y"),
+        ):
+            found = [said for said in told(model, data, y) if "rows count" in said]
+            assert bool(found) == warned
+            assert all('thousands=","' in said for said in found)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            mean = private_mean(table, epsilon=5.0, **SIMULATED)
+        assert [str(w.message) for w in caught] == list(mean.warnings_)
+        marked = open_table(path, numeric=["amount"], drop=["y"], thousands=",")
+        assert not any("rows count" in said for said in told(models[0], marked, None))
+
+
+def test_few_lost_rows_of_an_array_are_no_warning(records):
+    X, _ = records
+    X = np.where(np.random.default_rng(2).random(X.shape) < 0.1, np.nan, X)
+    assert not any("rows count" in said for said in told(DPMean(epsilon=5.0, **SIMULATED), X, None))
 
 
 @pytest.mark.parametrize("truth", [0.0, 0.2, 0.5, 0.95, 1.0])

@@ -27,9 +27,10 @@ from privtail.trusted.sampling import DisjointParts, PoissonBatches
 Doubles = NDArray[np.float64]
 
 NO_LEVEL = (
-    "The target does not rise above the noise of its histogram, or half of it lies beyond 2^64 "
-    "(1.8e19), where the histogram ends: the model is the constant that it started from. Divide a "
-    "target of such a size by a public number."
+    "The target does not rise above the noise of its histogram: the model is the constant that it "
+    "started from. Either too few rows count (of the others a number is missing or not finite, in "
+    "any column, or they are beyond max_rows, or nobody's), or half of the target lies beyond 2^64 "
+    "(1.8e19), where the histogram ends: divide a target of such a size by a public number."
 )
 NO_SCALE = (
     "The scale of the target was not found: all slopes are zero, the model is a private constant. "

@@ -82,7 +82,7 @@ def mean(
     if warning:
         say(warning)
     with counting(f"taking the mean, ε = {budget.epsilon:g}"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", AccuracyWarning)  # the lines say so
+        warnings.simplefilter("ignore", AccuracyWarning)  # they follow the statement
         estimate = private_mean(
             table,
             method=method,
@@ -102,6 +102,8 @@ def mean(
         f"clipped\n\n{estimate.privacy_}"
     )
     show_bought("\n".join(lines), "mean")
+    for text in estimate.warnings_:
+        say(f"\nWarning. {text}")
     if out is not None:
         _save(means, estimate.privacy_, out, overwrite=output.force)
         say(f"\nwrote {out}")

@@ -48,7 +48,7 @@ def predict(
     """
     from privtail import load
     from privtail.model import written_whole
-    from privtail.trusted.tables import TableFile, column_blocks
+    from privtail.trusted.tables import TableFile
 
     if out == Path("-"):
         out = None
@@ -58,23 +58,26 @@ def predict(
     dialect = written.dialect()
     TableFile(data, dialect=dialect).require(needed, f"needed by {model}")
     table = TableFile(data, numeric=fitted.numeric, categories=fitted.categories, dialect=dialect)
-    blocks = column_blocks(table, fitted.numeric, fitted.categories)
+    gaps = fitted.gaps()
+    pages = _pages(fitted, gaps.counting(fitted.designs(table)))
     if out is None:
-        for text in _pages(fitted, blocks):
+        for text in pages:
             show(text.rstrip("\n"))
-        return
-    with working(f"predicting {data}"), written_whole(out, overwrite=output.force) as file:
-        for text in _pages(fitted, blocks):
-            file.write(text.encode())
-    say(f"wrote {out}")
+    else:
+        with working(f"predicting {data}"), written_whole(out, overwrite=output.force) as file:
+            for text in pages:
+                file.write(text.encode())
+        say(f"wrote {out}")
+    for text in gaps.said():
+        say(f"Warning. {text}")
 
 
-def _pages(model: Model, blocks: Iterable[dict[str, Any]]) -> Iterator[str]:
+def _pages(model: Model, designs: Iterable[Any]) -> Iterator[str]:
     """CSV text: a header, then the predictions of one block after the other."""
     labels = () if model.classes is None else model.classes
     yield _csv([["prediction", *(f"probability of {label}" for label in labels)]])
-    for columns in blocks:
-        yield _csv(_rows(model, columns))
+    for features in designs:
+        yield _csv(_rows(model, model.scores([features])))
 
 
 def _csv(rows: Iterable[list[str]]) -> str:
@@ -83,17 +86,16 @@ def _csv(rows: Iterable[list[str]]) -> str:
     return text.getvalue()
 
 
-def _rows(model: Model, columns: dict[str, Any]) -> Iterator[list[str]]:
+def _rows(model: Model, scores: Any) -> Iterator[list[str]]:
     """One row per prediction; empty where a number is missing."""
     import numpy as np
 
     from privtail.model import likely_labels, probabilities
 
     if model.classes is None:
-        for value in model.predict(columns).tolist():
+        for value in model.answers(scores).tolist():
             yield ["" if math.isnan(value) else repr(value)]
         return
-    scores = model.decision_function(columns)
     labels = likely_labels(scores, np.array(model.classes, dtype=object))
     for label, chances in zip(labels, probabilities(scores).tolist(), strict=True):
         yield (

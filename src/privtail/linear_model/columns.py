@@ -63,7 +63,7 @@ class DPMean(PrivateEstimator):
         self._refuse(unknown)
         found = mean_of(self._entrusted(X, groups=groups), method=self.method)
         self.mean_, self.noise_std_, self.reliable_ = found.value, found.noise_std, found.reliable
-        self.estimate_ = found
+        self.estimate_, self.warnings_ = found, found.warnings_
         self.privacy_: Statement = found.privacy_
         return self
 

@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
@@ -25,7 +25,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privtail.algorithms.accelerated_descent import AcceleratedDescent
 from privtail.algorithms.count_descent import CountDescent
 from privtail.algorithms.few_or_all import FewOrAll
-from privtail.algorithms.histogram import fewer, most_are_lost
 from privtail.algorithms.names import named
 from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result
@@ -33,9 +32,12 @@ from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.compilation import steady
 from privtail.domains import Domain, Slopes, Unconstrained, of_slopes, require
 from privtail.errors import AccuracyWarning, InvalidInput, require_whole
+from privtail.gaps import Gaps
 from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
+from privtail.linear_model.remarks import slopeless, unmatched
 from privtail.losses import AnyLoss, PoissonLoss, SquaredLoss, Targets
+from privtail.lost import FILL, counted
 from privtail.mean import interval
 from privtail.model import LARGEST_LOG, Link, expected_counts, finite, scores_of
 from privtail.progress import watching
@@ -85,13 +87,6 @@ def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
         return self
 
     return whole
-
-
-FILL = (
-    "The model is that of the rows that count: fill in what is missing, or leave out columns of "
-    "which much is. A label that was not declared does not count either: compare the spelling."
-)
-SLOPELESS = "All slopes are zero, so the model predicts a constant."
 
 
 @dataclass(eq=False, repr=False)
@@ -449,15 +444,12 @@ class PrivateLinearModel(PrivateEstimator):
         noise: Any = np.nan if result.noise is None else result.noise
         self.coef_noise_std_ = (0.0 if multiplier == 0 else noise) * result.unit / scales
         self.feature_range_ = result.feature_range(curator.problem)
-        missing = fewer(*result.rows, curator.problem.n, FILL)
-        lost = most_are_lost(*result.rows)
+        missing, lost = counted(*result.rows, curator.problem.n, FILL, text=curator.from_text)
         silent = () if lost else silenced(of_slopes(domain), loss, result)
+        if self.categories_:
+            silent += unmatched(result, self.feature_names_in_.tolist(), self.categories_)
         self.privacy_: Statement = state(curator, (*notes, *result.notes, *silent, *missing))
-        self.warnings_ = (
-            *_slopeless(result, curator.problem, multiplier),
-            *silent,
-            *(missing if lost else ()),
-        )
+        self.warnings_ = (*slopeless(result, curator.problem, multiplier), *silent, *lost)
         return result
 
     # ---------------------------------------------------------------- used
@@ -519,7 +511,8 @@ class PrivateLinearModel(PrivateEstimator):
                     f"X has {len(names)} features, but {type(self).__name__} is expecting "
                     f"{self.n_features_in_} features as input."
                 )
-            return table_blocks(X, names, self.categories_)
+            blocks = table_blocks(X, names, self.categories_)
+            return self._counted(blocks, names) if _is_file(X) else blocks
         if self.categories_:
             raise InvalidInput("This model was fitted on named columns; pass a data frame.")
         if getattr(X, "ndim", 2) != 2:
@@ -533,6 +526,12 @@ class PrivateLinearModel(PrivateEstimator):
                 ensure_min_samples=0,
             )
         ]  # fmt: skip
+
+    def _counted(self, blocks: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
+        """Blocks of a file to predict, and a warning of what is missing in them after the last."""
+        gaps = Gaps((name, self.categories_.get(name)) for name in names)
+        yield from gaps.counting(blocks)
+        gaps.warn()
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         """Scores (rows, K) = X coef^T + intercept; NaN in rows where a number is not finite.
@@ -625,13 +624,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         return float(score(y, self.predict(X), sample_weight=sample_weight))
 
 
-def _slopeless(result: Result, problem: Problem, multiplier: float) -> tuple[str, ...]:
-    """A warning of a private model without slopes, with the reasons in its notes."""
-    if multiplier == 0 or np.any(result.w[: problem.d]):
-        return ()
-    return (" ".join([SLOPELESS, *result.notes]),)
-
-
 _OUTSIDE = ("invalid='raise': the refusal of non-finite rows is outside the guarantee.",)
 
 
@@ -647,6 +639,10 @@ def _refused_if_not_finite(features: Any) -> Any:
             "Input X contains NaN or infinity. With invalid='zero' such rows get no prediction."
         )
     return features
+
+
+def _is_file(X: Any) -> bool:
+    return isinstance(X, TableFile | str | os.PathLike)
 
 
 def _is_arrow(X: Any) -> bool:

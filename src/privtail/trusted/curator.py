@@ -59,6 +59,7 @@ from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler, Simulate
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import Stream, Targets, Window, opened
+from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.persons import Persons, Seats
 from privtail.trusted.records.targets import Labels, Numbers
 from privtail.trusted.rehearsal import rehearse
@@ -120,6 +121,7 @@ class Curator:
         if noise not in ("exact", "simulated"):
             raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
         self._records, self._targets = opened(X, y, classes, categories)
+        self.from_text = isinstance(X, TableFile) and X.from_text
         n, d = self._records.n, self._records.d
         seats = groups if isinstance(groups, Seats) else None
         if isinstance(ledger, Allowance):

@@ -36,7 +36,6 @@ __all__ = [
     "Label",
     "TableFile",
     "canonical_label",
-    "column_blocks",
     "feature_blocks",
     "is_column",
     "numbers_of",

@@ -494,6 +494,11 @@ class TableFile:
             return "label"
         return "number" if str(self._type(name)) in ("float", "double", "halffloat") else None
 
+    @property
+    def from_text(self) -> bool:
+        """Whether some numbers are read from text, by the format and what is declared."""
+        return self._untyped or any(self._is_text(name) for name in self._numeric)
+
     # ---------------------------------------------------------------- types
 
     def _type(self, name: str) -> Any:

@@ -1,0 +1,30 @@
+"""Rows that do not count in an answer, as far as released counts tell."""
+
+from __future__ import annotations
+
+from privtail.algorithms.histogram import fewer, most_are_lost
+from privtail.gaps import WRITTEN
+
+FILL = (
+    "The model is that of the rows that count: fill in what is missing, or leave out columns of "
+    "which much is. A label that was not declared does not count either: compare the spelling."
+)
+OF_THESE = "The mean is that of the rows that count."
+
+TENTH = 0.1
+"""Numbers read from text are warned of if more of the rows do not count.
+
+An undeclared column of text is refused at the same share: large numbers are lost first.
+"""
+
+
+def counted(
+    part: float, deviation: float, n: int, consequence: str, *, text: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Notes on the `part_that_counts` of ``n`` rows, and those that are worth a warning.
+
+    ``text``: some numbers are read from text.
+    """
+    notes = fewer(part, deviation, n, " ".join([consequence, *[WRITTEN] * text]))
+    warned = most_are_lost(part, deviation) or (text and part < 1 - TENTH)
+    return notes, notes if warned else ()
