@@ -1,7 +1,7 @@
 """The default's error over a fixed set of problems, with a part of it changed, before and after.
 
     python -m benchmarks.ablation run --out FILE [--groups GROUP ...] [--only-every K]
-                                      [--variant NAME] [--named TEXT] [--seeds 2] [--large]
+                                      [--variant NAME] [--named PATTERN] [--seeds 2] [--large]
     python -m benchmarks.ablation compare BEFORE AFTER
     python -m benchmarks.ablation page [FILE ...]
 
@@ -9,7 +9,7 @@
 after every problem: what is in the file already is not computed again. A variant is one change of
 the algorithm; "as is" changes nothing, and "other seeds" only the noise. ``compare`` prints, by
 group, how the error changed: by chance alone single cells do (see "other seeds"), fewer with more
-``--seeds`` of the problems that ``--named`` is part of the name of. ``page`` joins runs into
+``--seeds`` of the problems whose name has the pattern ``--named``. ``page`` joins runs into
 ``benchmarks/results/ablation.parquet`` and fills ``docs/ablation.md`` from it. To measure another
 checkout, put its ``src`` first in PYTHONPATH. Without "large" all takes about six minutes of one
 core.
@@ -44,7 +44,7 @@ def main() -> None:
     fit.add_argument("--out", type=Path, required=True)
     fit.add_argument("--groups", nargs="+", choices=GROUPS, metavar="GROUP")
     fit.add_argument("--only-every", type=int, default=1, metavar="K")
-    fit.add_argument("--named", default="", metavar="TEXT", help="problems whose name holds this")
+    fit.add_argument("--named", default="", metavar="PATTERN", help="in the name")
     fit.add_argument("--seeds", type=int, default=2)
     fit.add_argument("--variant", choices=VARIANTS, default="as is", metavar="NAME")
     fit.add_argument("--large", action="store_true", help="n = 100,000 too")

@@ -14,6 +14,9 @@ from benchmarks.ablation.problems import GROUPS
 TINY = 1e-4
 """Smaller errors, in those of the constant, count as this: their ratio says nothing."""
 
+USELESS = 10.0
+"""Larger errors count as this: no model is of use there, and it is chance by how much."""
+
 CUTS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "all": lambda t: t["epsilon"] > 0,
     **{name: (lambda t, name=name: t["group"] == name) for name in GROUPS},
@@ -33,8 +36,9 @@ def paired(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     keys = ["group", "problem", "words", "task", "n", "d", "epsilon"]
     both = before.merge(after, on=[*keys, "seed"], suffixes=("_0", "_1"))
     for column in ("error", "log_loss", "seconds", "slopes"):
+        most = USELESS if column in ("error", "log_loss") else None
         for side in "01":
-            both[f"{column}_{side}"] = np.log(both[f"{column}_{side}"].clip(lower=TINY))
+            both[f"{column}_{side}"] = np.log(both[f"{column}_{side}"].clip(TINY, most))
     numbers = both.columns.difference([*keys, "seed", "variant_0", "variant_1"])
     cells = both.groupby(keys, as_index=False)[list(numbers)].mean()
     for column in ("error", "log_loss", "seconds", "slopes"):
