@@ -65,7 +65,6 @@ from privtail.trusted.events import Plan, Round
 from privtail.trusted.means import (
     ClampedMean,
     ClippedMean,
-    MallowsMean,
     SmoothedCatoniMean,
     TruncatedMean,
 )
@@ -74,7 +73,7 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.samplers import SimulatedSampler
 from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyTopK
 from privtail.trusted.mechanisms.trimmed import TrimmedMean
-from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches
+from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
 ALPHA = 1e-6
 DELTAS = (0.0, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.2)
@@ -403,42 +402,6 @@ class Trimmed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weighed:
-    """Two histograms of all columns, in which the cells count differently."""
-
-    weights: tuple[tuple[float, ...], ...]
-    needs = ()
-
-    def plan(self, multiplier: float, problem: Any) -> Plan:
-        answer = problem.histogram(problem.d, len(self.weights[0]) - 1, weighted=True)
-        return (Round(events=(GaussianNoise(multiplier).event(answer),), times=2),)
-
-    def run(self, curator: Curator, loss: Any, domain: Any, multiplier: float, start: Any) -> None:
-        for batch in curator.rounds(Everyone(), 2):
-            answer = batch.histogram(range(len(self.weights)), [0.0], weights=self.weights)
-            answer.release(GaussianNoise(multiplier))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mixed:
-    """Gradients of records that are turned, before they are shrunk: then they are longer."""
-
-    turn: tuple[tuple[float, ...], ...]
-    mean = MallowsMean(1.0, 2.0)
-    needs = ()
-
-    def plan(self, multiplier: float, problem: Any) -> Plan:
-        event = GaussianNoise(multiplier).event(problem.gradient(self.mean))
-        return (Round(events=(event,), times=2),)
-
-    def run(self, curator: Curator, loss: Any, domain: Any, multiplier: float, start: Any) -> None:
-        d, w = curator.problem.d, np.zeros((curator.problem.rows, 1))
-        for batch in curator.rounds(Everyone(), 2):
-            with curator.transformed(np.ones(d), turn=self.turn):
-                batch.gradient(loss, w, self.mean).release(GaussianNoise(multiplier))
-
-
-@dataclass(frozen=True, kw_only=True)
 class Parted:
     """Two top columns of those that some cut parts, and the sum of the sizes of mean signs."""
 
@@ -580,17 +543,9 @@ FITS: dict[str, Fit] = {
         loss=AbsoluteLoss(), others=columns([1.0, 1.0, 1.0], -1.0, rows=60),
         one=([1.0, -1.0, 1.0], 1.0), other=([1.0, -1.0, 1.0], -1.0),
     ),
-    "weighted histogram": Fit(
-        algorithm=Weighed(weights=((0.1, 4.0), (4.0, 0.0)) * 8), others=columns([1.0] * 16, -1.0),
-        one=([HUGE, -1.0] * 8, 1.0), other=([-5e-324, 1.0] * 8, 1.0),
-    ),
     "separations": Fit(
         algorithm=Parted(), loss=AbsoluteLoss(), others=parted(),
         one=([HUGE, -HUGE, HUGE, -HUGE], -1.0), other=([HUGE, -HUGE, HUGE, -HUGE], 1.0),
-    ),
-    "turned gradient": Fit(
-        algorithm=Mixed(turn=((1e6, 3.0), (1e6, -3.0))), loss=AbsoluteLoss(),
-        others=columns([1.0, 1.0], math.nan), one=([1.0, 1.0], -1.0), other=([1.0, 1.0], 1.0),
     ),
     "W20 1, a function": Fit(algorithm=Aggregated(mechanism=aggregated_mean), **POINTS, **LOOSE),
     "W20 1": Fit(

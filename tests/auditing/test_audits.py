@@ -18,7 +18,6 @@ from audits import BOTH, FITS, HUGE, Draws, Fit, audit, audited, lower_bound
 from privtail.algorithms import TABLE
 from privtail.losses import AbsoluteLoss
 from privtail.mean import METHODS
-from privtail.trusted import batch as batch_module
 from privtail.trusted import kernels
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import Budget, Neighbours
@@ -384,13 +383,6 @@ def test_fits_with_half_the_sensitivity_are_caught(
 
         monkeypatch.setattr(kind, "norms", norms)
     verdict, _ = audited(small_claim(name), "replace_one", draws=2000)
-    assert verdict.caught, verdict
-
-
-@pytest.mark.slow
-def test_votes_of_any_length_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_module, "_lengths", lambda votes: np.ones(len(votes)))
-    verdict, _ = audited(small_claim("weighted histogram"), "replace_one", draws=300)
     assert verdict.caught, verdict
 
 

@@ -46,7 +46,7 @@ from privtail.trusted.means import (
     catoni_influence,
 )
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.records import Room, as_records
+from privtail.trusted.records import as_records
 from privtail.trusted.sampling import Everyone, PoissonBatches
 from privtail.trusted.sensitive import Sensitive
 from privtail.trusted.sensitivity import Norms
@@ -162,24 +162,13 @@ X0[0] = X0[1]
 Y0 = np.concatenate([DATA.standard_cauchy(N - 2), [-HUGE, TINY]])
 
 
-MAPS = ("plain", "scaled", "turned", "wildly turned")
-
-
-def turning(d: int, wild: bool = False) -> np.ndarray:
-    """Mixes features, and makes some of them long, short, or nothing."""
-    turn = np.random.default_rng(d).standard_normal((d, d)) * np.logspace(-2, 2, d)
-    turn[:, d // 2] = 0.0
-    if wild:
-        turn[0] *= 1e200
-        turn[-1] *= 1e-300
-    return turn
+MAPS = ("plain", "scaled")
 
 
 def mapped(b: Batch, how: str) -> Batch:
     if how != "plain":
         d, sparse = b.problem.d, b._curator.sparse
-        turn = None if how == "scaled" else turning(d, how == "wildly turned")
-        b._curator.transform(np.logspace(-3, 3, d), None if sparse else np.linspace(-2, 2, d), turn)
+        b._curator.transform(np.logspace(-3, 3, d), None if sparse else np.linspace(-2, 2, d))
     return b
 
 
@@ -479,7 +468,7 @@ def check_separations(outputs: int, mean: Any, reach: float, storage: str, how: 
 
 @pytest.mark.parametrize(
     ("how", "reach"),
-    [*(("plain", reach) for reach in REACHES), ("turned", 0.0), ("turned", math.inf)],
+    [*(("plain", reach) for reach in REACHES), ("scaled", 0.0), ("scaled", math.inf)],
 )
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -634,8 +623,6 @@ def test_no_question_warns_of_a_record(storage: str, outputs: int) -> None:
         b.derivative_norms(OddsAgainst(usual=(0.0,) * outputs), w, [0.0, 1.0, 1e200])
         b.moments(1e-9, target=True)
         b.histogram([0, -1], EDGES)
-        for weights in weighings(2).values():
-            b.histogram([0, -1], EDGES, weights=weights)
 
 
 def test_no_type_of_number_warns_of_a_record() -> None:
@@ -737,112 +724,10 @@ def test_every_column_is_counted_between_its_own_edges() -> None:
     assert len({tuple(integers(counts)) for counts in common}) == 1
 
 
-CELLS = len(EDGES) + 1
-
-
-def weighings(columns: int) -> dict[str, np.ndarray]:
-    """Weights of cells: ones, zeros of one side, the largest there are, none, any."""
-    largest = np.full((columns, CELLS), math.sqrt(columns))
-    light, spike, rng = largest.copy(), np.zeros((columns, CELLS)), np.random.default_rng(0)
-    light[:, : CELLS // 2], spike[0] = TINY, math.sqrt(columns)
-    return {
-        "ones": np.ones((columns, CELLS)), "largest": largest, "light": light, "spike": spike,
-        "nothing": np.zeros((columns, CELLS)),
-        "any": rng.uniform(0, math.sqrt(columns), (columns, CELLS)),
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", weighings(1))
-@pytest.mark.parametrize("columns", [[0], [0, 3], [4, -1, 2], [*range(D), -1]])
-@pytest.mark.parametrize("storage", STORAGES)
-def test_weighted_histogram(storage: str, columns: list[int], name: str) -> None:
-    worst, emptied = attained(columns, storage, weights=weighings(len(columns))[name])
-    if name in ("ones", "largest"):  # as long as may be, in all columns
-        assert worst[:2].min() >= 0.999
-    if name == "spike":  # all of it in one cell
-        assert worst[2] >= 0.999
-    if -1 in columns and name != "nothing":
-        assert emptied.max() >= 0.999
-
-
-def test_weights_of_one_are_votes() -> None:
-    columns = [0, 3, 4]
-    for edges in (EDGES, np.outer([1.0, 1.1, 1.2], EDGES)):
-        votes = batch(X0, Y0).histogram(columns, edges)
-        weights = np.ones((3, CELLS))
-        same = batch(X0, Y0).histogram(columns, edges, weights=weights)
-        units = same.sensitivity.unit / votes.sensitivity.unit
-        assert [v * units for v in integers(same)] == integers(votes)
-        weights[2, 0] = 1 + 2.0**-50  # rounded down as weights are, not counted
-        near = batch(X0, Y0).histogram(columns, edges, weights=weights)
-        assert integers(near) != integers(same)
-        assert np.allclose(integers(near), integers(same), rtol=1e-8)
-
-
-def test_light_cells_leave_room_for_the_others() -> None:
-    """A record of ones in two of nine columns, and one with a value in all."""
-    weights = np.array([[0.5, 2.0]] * 9)
-    X = np.zeros((2, 9))
-    X[0, :2], X[1] = 1.0, 1.0
-    curators = (batch(rows).histogram(range(9), [0.5], weights=weights) for rows in (X[:1], X))
-    one, both = (np.reshape(integers(c), (9, 2)) * c.sensitivity.unit for c in curators)
-    shrunk = 3 / math.sqrt(2 * 4 + 7 / 4)
-    assert np.allclose(one, [[0, 2 * shrunk]] * 2 + [[shrunk / 2, 0]] * 7, atol=1e-7)
-    assert np.allclose(both - one, [[0, 1.0]] * 9, atol=1e-7)
-
-
-@pytest.mark.parametrize("wrong", [-1e-9, math.nan, math.inf, 1.5])
-def test_weights_that_are_none_are_refused(wrong: float) -> None:
-    weights = np.ones((2, CELLS))
-    weights[1, 3] = wrong
-    for bad, pooled in ((weights, False), (np.ones(CELLS), False), (np.ones((2, CELLS)), True)):
-        with pytest.raises(InvalidInput, match="weights need a number from 0"):
-            batch(X0, Y0).histogram([0, 1], EDGES, pooled, bad)
-
-
 def test_a_column_is_one_number() -> None:
     """Lists of columns were votes of many records: one record moved 900 times what it may."""
-    for weights in (None, [[0.5, 0.9]]):
-        with pytest.raises(TypeError):
-            batch(np.zeros((1, 12))).histogram([[0] * 1000], [0.0], weights=weights)
-
-
-def test_weights_are_read_once() -> None:
-    """What an object's __array__ lends may change while records are read."""
-    lent = np.ones((2, CELLS))
-
-    class Lender:
-        def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-            return lent
-
-    assert not np.shares_memory(batch_module._weights(Lender(), (2, CELLS), False), lent)
-
-
-def test_weights_that_are_tiny_raise_nothing_that_tells_of_a_record() -> None:
-    with np.errstate(all="raise"):
-        for record in (-1.0, 1.0):
-            batch(np.array([[record, 0.0], [1.0, 1.0]])).histogram(
-                [0, 1], [0.0], weights=[[1e-308, 1.0], [1.0, 1.0]]
-            )
-
-
-def test_weights_that_are_not_shrunk_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_module, "_lengths", lambda votes: np.full(len(votes), 1e-9))
-    with pytest.raises(AssertionError, match="l2"):
-        attained([0, 3, 4], "float64", weights=weighings(3)["largest"])
-
-
-def test_weights_of_which_one_is_not_measured_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = batch_module._lengths
-    monkeypatch.setattr(batch_module, "_lengths", lambda votes: honest(votes[:, :-1]))
-    with pytest.raises(AssertionError, match="l2"):
-        attained([0, 3, 4], "float64", weights=weighings(3)["largest"])
-
-
-def test_weights_that_are_rounded_up_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "margin_of_safety", lambda size, bits: -(2.0**-30))
-    with pytest.raises(AssertionError, match="l2"):
-        attained([0, 3, 4], "float64", weights=weighings(3)["largest"])
+    with pytest.raises(TypeError):
+        batch(np.zeros((1, 12))).histogram([[0] * 1000], [0.0])
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -885,14 +770,8 @@ def everything(b: Batch) -> list[list[int]]:
         b.histogram([0, 1, -1], EDGES),
         b.histogram([0, 1, -1], EDGES, pooled=True),
         b.histogram([0, -1], [[0.0, 1.0], [-1e308, 1e-320]]),
-        b.histogram([0, 1, -1], EDGES, weights=weighings(3)["any"]),
         b.derivative_norms(SquaredLoss(), w, [0.1, 1.0, 10.0, 1e200]),
     ]
-    map_ = b._curator.map
-    b._curator.transform(map_.scales, map_.offsets, turning(b.problem.d))
-    answers += [b.gradient(SquaredLoss(), w, mean) for mean in ONE_EACH]
-    answers += [b.separations(SquaredLoss(), w, ClampedMean(2.0)), b.moments(1.7)]
-    b._curator.transform(map_.scales, map_.offsets)
     return [integers(answer) for answer in answers]
 
 
@@ -1008,36 +887,6 @@ def test_margins_are_summed_in_the_written_order(d: int) -> None:
         assert (margins[:, k] == summed_in_lanes(X * (w[:, k] * scales)) + shift).all()
 
 
-@pytest.mark.parametrize("d", [1, 5, 8, 11])
-@pytest.mark.parametrize("rows", [1, 7, 8, 19])
-def test_rows_are_turned_in_the_written_order(rows: int, d: int) -> None:
-    """To the last bit: from left to right, every product rounded with the sum it is added to."""
-    rng = np.random.default_rng(d)
-    X = rng.standard_normal((rows, d)) * 10.0 ** rng.integers(-8, 8, (rows, d))
-    turn, scales = rng.standard_normal((d, d)), rng.random(d) + 0.5
-    found = as_records(X).rows(slice(0, rows))
-    z = maps.FeatureMap(scales, np.ones(d), turn).applied(found, Room())
-    exact = [[[Fraction(float(a)) for a in row] for row in M] for M in (X * scales + 1, turn.T)]
-    for i, k in itertools.product(range(rows), range(d)):
-        total = Fraction(0)
-        for a, b in zip(exact[0][i], exact[1][k], strict=True):
-            total = Fraction(float(a * b + total))
-        assert z.transformed()[i, k] == float(total)
-
-
-def test_a_turned_gradient_is_that_of_turned_records() -> None:
-    """Records that somebody turned before are other numbers by an ulp, and then by a grid step."""
-    X, y = np.random.default_rng(0).standard_t(3, (2, 90, 4)), np.linspace(-2, 2, 90)
-    turn, w = turning(4), np.linspace(-1, 1, 5)[:, None]
-    for mean in ONE_EACH:
-        b = batch(X[0], y, intercept=True)
-        b._curator.transform(np.full(4, 2.0), np.full(4, 0.5), turn)
-        asked = b.gradient(SquaredLoss(), w, mean)
-        done = batch((X[0] * 2 + 0.5) @ turn, y, intercept=True).gradient(SquaredLoss(), w, mean)
-        assert asked.sensitivity == done.sensitivity
-        assert np.abs(asked._value - done._value).max() * asked.sensitivity.unit < 1e-8
-
-
 def test_a_sparse_row_that_stores_a_column_many_times_is_one_row() -> None:
     """ALGORITHMS 0b.5; also when its owner claims that the matrix is canonical already."""
     d, copies = 3, 50
@@ -1071,7 +920,7 @@ def test_a_row_does_not_know_its_neighbours() -> None:
     assert np.array_equal(*first)
 
 
-@pytest.mark.parametrize("how", ["plain", "turned"])
+@pytest.mark.parametrize("how", ["plain", "scaled"])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("outputs", [1, 3, 8])
 def test_a_row_does_not_know_its_position(sparse: bool, outputs: int, how: str) -> None:
@@ -1226,30 +1075,6 @@ def test_clipping_by_the_norm_of_the_input_is_caught(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(kernels, "ball_dense", clip_by_the_norm_of_the_input(guard=True))
     with pytest.raises(AssertionError, match=r"l1|l2|l-inf"):
         check()
-
-
-def test_shrinking_rows_before_they_are_turned_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    applied = maps.FeatureMap.applied
-
-    def sabotaged(map_: Any, rows: Any, room: Any) -> Any:
-        turned = applied(map_, rows, room)
-        still = applied(dataclasses.replace(map_, turn=None), rows, room)
-        margins = turned.margins
-
-        def long(*given: Any) -> Any:
-            found, _, valid = margins(*given)
-            return found, still.margins(*given)[1], valid
-
-        turned.margins = long
-        return turned
-
-    monkeypatch.setattr(maps.FeatureMap, "applied", sabotaged)
-    pairs = gradient_pairs(
-        MallowsMean(1.0, 2.0), "float64", adversarial_rows(D), loss=SquaredLoss(), how="turned",
-        intercept=False, outputs=1,
-    )  # fmt: skip
-    with pytest.raises(AssertionError, match="l2"):
-        list(map(ratios, pairs))
 
 
 @dataclass(frozen=True)

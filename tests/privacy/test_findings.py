@@ -949,7 +949,6 @@ def _questions(loss: Any, p: int) -> dict[str, Callable[[Any], Any]]:
         "small improvement": lambda b: b.improvement(loss, w, far, ClampedMean(1e-320)),
         "moments": lambda b: b.moments(1e-200, target=True),
         "histogram": lambda b: b.histogram((0, -1), [-1e308, 0.0, 1e-320]),
-        "weights": lambda b: b.histogram((0, 1, -1), [-1e308, 1e-320], weights=[[1.5, 0, 1.7]] * 3),
         "votes": lambda b: b.histogram((0, 1), [0.0], pooled=True),
         "norms": lambda b: b.derivative_norms(loss, w, cuts),
         "invalid": lambda b: b.invalid_rows(),

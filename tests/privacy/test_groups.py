@@ -182,7 +182,6 @@ ALL_MEANS = [
     for i, mean in enumerate(MEANS)
     for k in BLOCKS
 ]
-WEIGHTS = np.where(np.arange(len(EDGES) + 1) < len(EDGES) // 2, [[1.7], [0.0], [0.4]], 1.6)
 QUESTIONS: dict[str, Question] = {
     "scores 1": lambda b: b.scores(SquaredLoss(), POINTS, BoundedMean(0.5)),
     "scores 2": lambda b: b.scores(SquaredLoss(), POINTS, BoundedMean(0.5, 2)),
@@ -193,7 +192,6 @@ QUESTIONS: dict[str, Question] = {
     "histogram": lambda b: b.histogram([0, 2, -1], EDGES),
     "histogram of one": lambda b: b.histogram([1], EDGES),
     "histogram of own edges": lambda b: b.histogram([0, -1], [EDGES, 0.75 * np.array(EDGES)]),
-    "weighted histogram": lambda b: b.histogram([0, 2, -1], EDGES, weights=WEIGHTS),
     "pooled histogram": lambda b: b.histogram([0, 1, -1], EDGES, pooled=True),
     "derivative norms": lambda b: b.derivative_norms(Wild(), W, 2.0 ** np.arange(-20, 20)),
     "separations": lambda b: b.separations(Wild(), W, ClampedMean(0.5)),
@@ -247,9 +245,6 @@ ATTAINED: dict[str, tuple[Question, Any, Any]] = {
     ),
     "histogram": (
         QUESTIONS["histogram"], rewritten(5.0, 5.0, False), rewritten(-5.0, -5.0, False),
-    ),
-    "weighted histogram": (
-        QUESTIONS["weighted histogram"], rewritten(5.0, 5.0, False), rewritten(-5.0, -5.0, False),
     ),
     "derivative norms": (
         QUESTIONS["derivative norms"], rewritten(1e-3, 1e-3, False), rewritten(100.0, 5.0, False),

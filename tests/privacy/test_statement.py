@@ -332,7 +332,7 @@ def whole(max_rows: int | None = None) -> Statement:
             noise.event(problem.moments(2.5)),
             noise.event(problem.histogram(3, 7)),
             noise.event(problem.histogram(3, 7, pooled=True)),
-            noise.event(problem.histogram(3, 7, weighted=True)),
+            noise.event(problem.histogram(3, 7)),
             noise.event(problem.derivative_norms(12)),
             noise.event(problem.invalid_rows()),
             StabilityHistogram(30.0 + m, 1e-8).event(problem.labels()),

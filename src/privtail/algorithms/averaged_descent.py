@@ -14,7 +14,6 @@ from privtail.algorithms.level import bend, kinked
 from privtail.algorithms.metric import Metric
 from privtail.algorithms.sizes import Sizes
 from privtail.algorithms.thresholding import apart, probabilities, shrunk
-from privtail.algorithms.turn import Turn
 from privtail.domains import L2, Domain, Unconstrained, of_slopes
 from privtail.losses import Loss
 from privtail.trusted.curator import Curator
@@ -119,8 +118,7 @@ class AveragedDescent:
 
     Parameters
     ----------
-    metric : of the steps; rows are shrunk to its reach, or to the part of it that it says, after a
-        `Turn`.
+    metric : of the steps; rows are shrunk to its reach, or to the part of it that it says.
     law : the noise of every gradient.
     unit : scale of the target; noise alone walks at most ``most_noise`` of them, or, with a wider
         threshold, `WALKING` residuals.
@@ -135,7 +133,7 @@ class AveragedDescent:
         unit: float, most_noise: float,
     ):  # fmt: skip
         self._curator, self.loss, self._domain = curator, loss, domain
-        self._metric, self._turn = metric, Turn.of(metric, curator, law)
+        self._metric = metric
         self._law, self._unit, self._most = law, unit, most_noise * unit
         self._noise, self._guess = np.zeros((2, len(metric.values)))
         self._lost = np.zeros(curator.problem.d)
@@ -211,14 +209,14 @@ class AveragedDescent:
 
         Where typical rows are shrunk, so is the curvature. Noise may walk to ``walking`` at least.
         """
-        problem, metric, turn = self._curator.problem, self._metric, self._turn
+        problem, metric = self._curator.problem, self._metric
         reach = metric.short * longer * metric.reach
-        mean = MallowsMean(threshold, reach * turn.shorter)
+        mean = MallowsMean(threshold, reach)
         std = self._law.event(problem.gradient(mean)).std
         first = 1 / bend(self.loss, self._unit)
         typical = math.sqrt(min(float(metric.active.sum()), float(metric.values.sum())))
         first /= min(1.0, reach / typical)
-        walk = std * math.sqrt(steps) * turn.spread
+        walk = std * math.sqrt(steps) * metric.spread
         length = min(first, max(self._most, walking) / walk) if walk > 0 else first
         shrinking = kinked(self.loss)
         skipped = steps - max(1, steps // 10) if shrinking else steps // 3
@@ -234,7 +232,7 @@ class AveragedDescent:
         lengths = phase.lengths
         for batch in self._curator.rounds(Everyone(), steps):
             w, length = trail.w, float(lengths[trail.steps])
-            g = self._turn.gradient(self._curator, batch, self.loss, w, phase.mean, self._law)
+            g = batch.gradient(self.loss, w, phase.mean).release(self._law).reshape(w.shape)
             trail.add(g, self._metric.step(self._domain, w, g, length), self._metric, phase.skipped)
 
     def _end(self, phase: _Phase, trail: _Trail) -> Doubles:
@@ -263,7 +261,7 @@ class AveragedDescent:
 
     def _deviations(self, each: Doubles) -> Doubles:
         """(d,) of the slopes, given those (r,) along the principal directions."""
-        return self._metric.deviations(each, self._curator.problem.d) * self._turn.bent
+        return self._metric.deviations(each, self._curator.problem.d)
 
     def _shrunk(self, w: Doubles, likely: Doubles) -> Doubles:
         """With these parts (d, K) of the slopes; what they lost may have been no noise."""
@@ -277,7 +275,7 @@ class AveragedDescent:
         fewer = self._metric.restricted(np.append(kept, self._metric.active[len(kept) :]))
         self._noise = self._metric.carried(self._noise, fewer)
         self._guess = self._metric.carried(self._guess, fewer)
-        self._metric, self._turn = fewer, Turn.of(fewer, self._curator, self._law)
+        self._metric = fewer
 
     def _variances(self, phase: _Phase) -> Doubles:
         """What noise adds to an average of iterates, along the principal directions."""
@@ -290,7 +288,7 @@ class AveragedDescent:
         left = np.array([_left(float(rate), phase) for rate in rates])[each]
         kept = np.arange(phase.skipped, phase.steps) + 1
         lasting = np.mean((1 - rates[:, None]) ** kept, axis=1)[each]
-        added = phase.std * left * self._turn.gains / np.sqrt(self._metric.values)
+        added = phase.std * left / np.sqrt(self._metric.values)
         return np.asarray(np.hypot(lasting * start, added))
 
     @property

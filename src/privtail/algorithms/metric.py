@@ -37,9 +37,6 @@ Noise adds a quarter of its spectral norm to a curvature of just that norm (Bena
 Nadakuditi 2011); without one, it shows none above its norm.
 """
 
-UNUSUAL = 2.0
-"""A feature is longer than usual if it is so by so many deviations of the noise of its square."""
-
 SHOWN = 2.0
 """An indicator has ones if its square stands so many deviations of its noise above zero."""
 
@@ -165,31 +162,6 @@ class Metric:
         return cls(
             matrix, inverse, values, every, hidden, reach, spread, moments, std, seen, true, short
         )
-
-    def lengths(self, d: int) -> Doubles:
-        """(rows,) of the first ``d`` coordinates that are longer than is usual; 1 of the others.
-
-        Usual is a root mean square of 1, or as much as three quarters of these have.
-        """
-        active, squares = self.active[:d], np.diag(self.moments)[:d]
-        lengths = np.ones(len(self.active))
-        if squares.size and active.any():
-            usual = max(1.0, float(np.quantile(squares[active], 0.25, method="lower")))
-            longer = active & (squares > usual + UNUSUAL * self.std)
-            lengths[:d][longer] = np.sqrt(squares[longer] / usual)
-        return lengths
-
-    def divided(self, lengths: Doubles) -> Self:
-        """The same of coordinates that are divided by these lengths (rows,)."""
-        if self.moments.size == 0 or np.all(lengths == 1):
-            return self
-        moments = self.moments / np.outer(lengths, lengths)
-        return self._of(moments, self.std, self.active, self.reach, self.short)
-
-    @property
-    def parts(self) -> Doubles:
-        """(r,) of the likely curvature, all alike where there is none."""
-        return _parts(self.likely)
 
     @property
     def largest(self) -> float:

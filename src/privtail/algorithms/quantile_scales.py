@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from privtail.algorithms.comparison import ENOUGH
 from privtail.algorithms.histogram import COARSE, FINE, POWERS
-from privtail.algorithms.level import surely
 from privtail.algorithms.profiles import described
 from privtail.algorithms.ranges import View
 from privtail.algorithms.scales import Scales
@@ -61,18 +60,6 @@ POOLING_LABELS = 2.0
 
 They have centres then; and where units differ, those that show have their own.
 """
-
-ROOM = 1.5
-"""Records with up to so many times as many values that are not zero as is usual count fully."""
-
-ZEROS = 4.0
-"""Zeros take about one part of a record's votes in so many, where most values are zero."""
-
-OUTSTANDING = 3.0
-"""Cells in which all columns stand so many deviations above zero tell how far rows were shrunk."""
-
-UNSURE = 2.0
-"""Rows were shrunk if what is missing of them is more than so many deviations of the noise."""
 
 _TARGET = (-1,)
 
@@ -240,18 +227,13 @@ class _Look:
         """Cells that a record fills; also, how many columns are told apart."""
         return 1 if self.pooled else self.columns
 
-    @property
-    def weighted(self) -> bool:
-        """Whether some cells may count more than others."""
-        return self.votes > 1
-
     def noise(self, problem: Problem) -> GaussianNoise:
         """Relative to the l2 radius."""
         return GaussianNoise(self.std / math.sqrt(self.votes) / problem.max_rows)
 
     def event(self, problem: Problem) -> Event:
         """The release."""
-        answer = problem.histogram(self.columns, len(POWERS.edges), self.pooled, self.weighted)
+        answer = problem.histogram(self.columns, len(POWERS.edges), self.pooled)
         return self.noise(problem).event(answer)
 
 
@@ -278,14 +260,14 @@ class _Sight:
         self._edges = np.tile(POWERS.edges, (count, 1))
         self._middles, self._halves = np.zeros(count), np.ones(count)
         self._closer, self._hidden = (np.zeros(count, dtype=np.bool_) for _ in range(2))
-        self._sums, self._squares, self._plain = np.zeros((3, count, len(POWERS.edges) + 1))
+        self._sums, self._times = np.zeros((count, len(POWERS.edges) + 1)), np.zeros(count)
         self.found, self._first, self._coarser = (Scales.declared(count) for _ in range(3))
 
     def views(self) -> list[list[View]]:
         """All looks at every column, through one window after the other."""
         count = len(self._closer)
         views: list[list[View]] = [[] for _ in range(count)]
-        looked = np.flatnonzero(self._squares.any(axis=1))
+        looked = np.flatnonzero(self._times)
         now = (looked, self._through(looked))
         for columns, through in (*(self._left or ()), now):
             for j, view in zip(columns, through, strict=True):
@@ -298,7 +280,8 @@ class _Sight:
             View(
                 self._window if self._closer[j] else POWERS,
                 float(self._middles[j]), float(self._halves[j]),
-                self._sums[j] / self._squares[j], self._look.std / np.sqrt(self._squares[j]),
+                self._sums[j] / self._times[j],
+                np.full(self._sums.shape[1], self._look.std / math.sqrt(self._times[j])),
             )
             for j in columns
         ]  # fmt: skip
@@ -327,17 +310,10 @@ class _Sight:
         """Buy a histogram; look closer next time, if it shows where a column is, not its spread."""
         look = self._look
         edges = self._edges[0] if look.pooled else self._edges
-        weights = self._weights()
-        answer = batch.histogram(
-            self._columns, edges, look.pooled, weights if look.weighted else None
-        )
-        shown = answer.release(look.noise(self._problem)).reshape(weights.shape)
-        if not self._squares.any():
-            self._plain = shown
-        weights = self._counted(weights, shown)
-        self._sums += weights * shown
-        self._squares += weights**2
-        stds = look.std / np.sqrt(self._squares)
+        answer = batch.histogram(self._columns, edges, look.pooled)
+        self._sums += answer.release(look.noise(self._problem)).reshape(self._sums.shape)
+        self._times += 1
+        stds = look.std / np.sqrt(self._times)
         seen = self._described(stds)
         for wider in (self._first, self._coarser):
             wider.put(~self._closer, seen.take(~self._closer))
@@ -345,50 +321,14 @@ class _Sight:
         self.found = self._coarser.sharpened(seen, self._middles, self._halves, end, HELD)
         self._hidden = self._closer & ~seen.reliable
         go = seen.reliable & ~self.found.resolved & (self.found.centres != 0)
-        largest = math.sqrt(2 * math.log(stds.size))
-        held = np.maximum(HELD, largest * stds.min(axis=1) / self._problem.n)
+        largest = math.sqrt(2 * math.log(self._sums.size))
+        held = np.maximum(HELD, largest * stds / self._problem.n)
         self._approach(np.flatnonzero(go & (seen.shown >= held)))
-
-    def _weights(self) -> Doubles:
-        """What a value counts in each cell of the next look, (columns, cells).
-
-        A record has one l2 norm to spend on all columns. Where many values are zero, these count
-        for less and the others for more, as long as a record has few enough of them.
-        """
-        weights, zero = np.ones_like(self._sums), POWERS.zero
-        bought = self._squares[:, zero] > 0
-        far = ~self._closer & bought
-        columns, n = len(far), self._problem.n
-        zeros = self._sums[far, zero] / self._squares[far, zero] / n
-        unsure = self._look.std / n * math.sqrt(float((1 / self._squares[far, zero]).sum()))
-        filled = ROOM * max(1.0, columns - float(zeros.sum()) + unsure)
-        if filled < columns and self._look.weighted:
-            empty = columns - filled
-            light = filled / (filled + ZEROS * empty)
-            weights[far, zero] = math.sqrt(light)
-            weights *= math.sqrt(columns / (filled + light * empty))
-        return weights
-
-    def _counted(self, weights: Doubles, shown: Doubles) -> Doubles:
-        """What values did count, given their ``weights`` and what these have ``shown``.
-
-        Less, where rows that are full are beside empty ones: they were shrunk. The first look tells
-        by how much, for in it none was.
-        """
-        far, std = ~self._closer, self._look.std * math.sqrt(2 * float((~self._closer).sum()))
-        heavy = far[:, None] & (weights > 1)
-        cells = heavy.any(axis=0) & ((self._plain + shown)[far].sum(axis=0) > OUTSTANDING * std)
-        due, seen = (float(x[far][:, cells].sum()) for x in (self._plain, shown / weights))
-        if not due > seen > 0:
-            return weights
-        unsure = UNSURE * std * math.sqrt(float(cells.sum())) / seen
-        times = 1 + (due / seen - 1) * surely(due / seen - 1, unsure)
-        return np.where(heavy, np.maximum(weights / times, 1.0), weights)
 
     def _described(self, stds: Doubles) -> Scales:
         """What all looks through the present windows say, in units of these."""
         seen = Scales.declared(len(stds))
-        means = self._sums / self._squares
+        means = self._sums / self._times[:, None]
         for group in self._groups():
             cells = self._window if self._closer[group[0]] else POWERS
             seen.put(group, described(means[group], cells, stds[group[0]], self._problem.n))
@@ -398,7 +338,7 @@ class _Sight:
 
     def _groups(self) -> list[list[int]]:
         """Columns in groups that are seen through one window, with the same noise."""
-        windows = np.column_stack([self._closer, self._middles, self._halves, self._squares[:, 0]])
+        windows = np.column_stack([self._closer, self._middles, self._halves, self._times])
         groups: dict[tuple[float, ...], list[int]] = {}
         for j, window in enumerate(windows):
             groups.setdefault(tuple(window), []).append(j)
@@ -413,4 +353,4 @@ class _Sight:
         self._middles[columns], self._halves[columns] = middles, halves
         self._edges[columns] = middles[:, None] + halves[:, None] * self._window.edges
         self._closer[columns] = True
-        self._sums[columns], self._squares[columns] = 0.0, 0.0
+        self._sums[columns], self._times[columns] = 0.0, 0.0

@@ -26,13 +26,12 @@ from privtail.algorithms.screening import Reach, Screening, of_chosen
 from privtail.algorithms.sizes import Sizes
 from privtail.algorithms.standardized import (
     Standard,
-    tempered,
+    tail_adjusted,
     unbelieved,
     unproven,
     without_slopes,
 )
-from privtail.algorithms.stretch import Stretch, plenty
-from privtail.domains import Domain, Unconstrained, of_slopes, require
+from privtail.domains import Domain, require
 from privtail.losses import (
     LABELS,
     AnyLoss,
@@ -90,15 +89,13 @@ class ScaledDescent:
     """Full-batch proximal descent that needs to know nothing about the data.
 
     1. Centre and scale every feature (and a numeric target) by private quantiles; beside a numeric
-       target, features of heavier tails by more (`tempered`). Buy how often labels occur
-       (`Frequencies`). With ``sparsity``, keep the features that the target goes with (`Screening`,
-       and `Reach` where they share one scale).
+       target, features of heavier tails by more (`tail_adjusted`). Buy how often labels occur
+       (`Frequencies`). With ``sparsity``, keep the features that the target goes with
+       (`Screening`, and `Reach` where they share one scale).
     2. For numbers: the mean of the target, or what else is the best constant (`Level`).
     3. Buy second moments of the features: the `Metric` of the steps. Indicators of which too few
-       ones show are not used. Beside a numeric target, features count in larger units that are
-       longer than most by what they show.
-    4. A fifth of the steps, with a threshold for Gaussian residuals of the target's scale; from now
-       on of rows that are turned where features go together (`Turn`).
+       ones show are not used.
+    4. A fifth of the steps, with a threshold for Gaussian residuals of the target's scale.
     5. Buy the sizes of the residuals (of derivatives): a quantile of them is the threshold of the
        steps that follow. It is ``level``, or lower where noise is large beside it; higher with a
        rare label, and of counts up to where noise adds what clipping misses. Halfway features
@@ -109,8 +106,7 @@ class ScaledDescent:
        kept, along each principal direction, as far as noise does not explain it: least squares
        where residuals depend on features, else the robust fit. Noise may be twice as large where
        the threshold of stage 5 shows little of the residuals, as of targets that are mostly zero.
-    7. For squares: where noise is large, and the domain has all slopes, they are made longer if
-       that gains (`Stretch`). The intercept is that of stage 2, with what second moments say of the
+    7. For squares: the intercept is that of stage 2, with what second moments say of the
        means of the features, and a mean of the residuals of the rows that count, clipped where
        noise would be seen; where noise is large, as far as it is none.
     8. Does the mean loss gain from the slopes? If that is not likely, or if it loses where
@@ -141,10 +137,9 @@ class ScaledDescent:
     sparsity : how many features may be used; None for all.
     scale_share, selection_share, reach_share, moment_share, size_share, level_share,
     comparison_share, confidence_share, harm_share : parts of the descent's variance budget for
-        stages 1 (each look at the scales; the selection; its reach), 3, 5, 2 and 7 (each; a
-        `Stretch` as much again), and 8 (each gain, of numbers more, with fewer features than
-        `MANY_ENOUGH`; margins of labels; harm); they take less where less is enough, harm more
-        where not.
+        stages 1 (each look at the scales; the selection; its reach), 3, 5, 2 and 7 (each), and 8
+        (each gain, of numbers more, with fewer features than `MANY_ENOUGH`; margins of labels;
+        harm); they take less where less is enough, harm more where not.
 
     **Privacy.** Gaussian releases: histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
     (target or labels, sizes), second moments of rows of length R, sqrt 2 R^2/n; ``steps`` gradients
@@ -188,7 +183,6 @@ class ScaledDescent:
             (Round(stage="descent", events=(descent,), times=short),),
             Sizes.plan(self._sizes(multiplier, problem), problem),
             (Round(stage="descent", events=(descent,), times=usual + wide),),
-            self._stretch(multiplier).plan(problem) if self._short(multiplier, problem) else (),
             self._end(multiplier).plan(problem) if self._least(problem) else (),
             self._confidence(multiplier).plan(problem),
             self._sure.plan(self._comparison(multiplier, problem), problem),
@@ -220,11 +214,6 @@ class ScaledDescent:
         w, begin = self._begun(curator, loss, standard, multiplier, start, constant)  # 2
         metric = self._metric(curator, standard, multiplier)  # 3
         standard, metric = standard.without_rare(metric, curator)
-        if self.targets == "real":
-            lengths = metric.lengths(problem.d)
-            metric = metric.divided(lengths)
-            standard = standard.stretched(lengths[: problem.d], curator)
-            w, begin = lengths[:, None] * w, lengths[:, None] * begin
         descent = AveragedDescent(
             curator, loss, domain.scaled(1 / standard.scales), metric, GaussianNoise(multiplier),
             standard.unit, self.most_noise * self._turning(begin, problem),
@@ -252,18 +241,9 @@ class ScaledDescent:
             coarse = standard.start(problem, start)[-1]
             begin = np.vstack([begin[:-1], coarse + (begin[-1] - coarse) / sizes.part])
             w = begin + metric.joint(w[: problem.d] - begin[: problem.d], len(w))
-            if self._short(multiplier, problem):
-                times, unsure = self._stretch(multiplier).run(
-                    curator, w, begin, sizes, metric, standard.deviation
-                )
-                if isinstance(of_slopes(domain), Unconstrained) and times > 1:
-                    noise = np.hypot(times * noise, unsure * np.abs(w - begin)[: problem.d, 0])
-                    w, unclipped = begin + times * (w - begin), True
             end = self._end(multiplier)
             widest = sizes.widest(end.deviation(problem) / sizes.part, standard.unit)
             noisy = self._noisy(multiplier, problem)
-            if unclipped and noisy:
-                widest = max(widest, plenty(standard.deviation, end.deviation(problem)))
             w = end.run(curator, loss, w, widest, length=1 / sizes.part, doubt=float(noisy))
         known = self._numbers(problem) or self._labels or start is not None or not standard.seen
         constant = without_slopes(begin if known else w, problem)
@@ -315,8 +295,7 @@ class ScaledDescent:
 
     def _whole(self, multiplier: float, problem: Problem) -> float:
         """Noise of one gradient that costs what all stages cost where labels and scales do most."""
-        levels = self.level_share * (2 if self._short(multiplier, problem) else 1)
-        descent = 1 + self.moment_share + self.size_share + levels
+        descent = 1 + self.moment_share + self.size_share + self.level_share
         last = 2 * self._gain_share(problem) + LARGEST_HARM
         share = LARGEST_SHARE + LARGEST_LEVEL + descent + last
         return self._price(share, multiplier).multiplier
@@ -335,14 +314,6 @@ class ScaledDescent:
     def _end(self, multiplier: float) -> Level:
         """Of the residuals."""
         return Level(self._price(self.level_share, multiplier))
-
-    def _short(self, multiplier: float, problem: Problem) -> bool:
-        """Whether slopes may be too short for least squares."""
-        return self.squares and self._numbers(problem) and self._noisy(multiplier, problem)
-
-    def _stretch(self, multiplier: float) -> Stretch:
-        """Two numbers for the price of one."""
-        return Stretch(self._price(self.level_share / 2, multiplier))
 
     def _sizes(self, multiplier: float, problem: Problem) -> GaussianNoise:
         return no_finer(self._price(2 * self.size_share, multiplier).multiplier, problem, RAREST)
@@ -461,7 +432,7 @@ class ScaledDescent:
                 curator, loss, found, constant, reach=reach
             )
             found = of_chosen(found, chosen, problem.d)
-        return Standard.of(tempered(found) if self.targets == "real" else found, curator)
+        return Standard.of(tail_adjusted(found) if self.targets == "real" else found, curator)
 
     def _begun(
         self, curator: Curator, loss: Loss, standard: Standard, multiplier: float,

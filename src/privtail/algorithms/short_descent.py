@@ -21,7 +21,6 @@ from privtail.algorithms.scales import BEYOND, Scales
 from privtail.algorithms.screening import Reach, Screening, of_chosen
 from privtail.algorithms.standardized import Standard, unbelieved, unproven, without_slopes
 from privtail.algorithms.thresholding import apart, probabilities, shrunk
-from privtail.algorithms.turn import Turn
 from privtail.domains import Domain, require
 from privtail.losses import (
     LABELS,
@@ -109,10 +108,9 @@ class ShortDescent:
        target half of them: the others after two fifths of the steps, by what these left of it,
        where what the first half explains no longer hides them. Without, buy second moments of all
        features: the `Metric` of the steps.
-    3. Steps with rows, turned where features go together (`Turn`), and residuals clipped to little
-       more than their directions: there a gradient says most per unit of its sensitivity. The steps
-       stop early, as a ridge would: of labels where noise alone has walked far. Of a real target
-       their later two thirds are averaged.
+    3. Steps with rows and residuals clipped to little more than their directions: there a gradient
+       says most per unit of its sensitivity. The steps stop early, as a ridge would: of labels
+       where noise alone has walked far. Of a real target their later two thirds are averaged.
        Without a selection slopes then shrink by how likely they are noise (`probabilities`). Of a
        target whose scale was not found no slopes are kept: the steps close in on it instead.
     4. For squares: the intercept is a mean of the residuals.
@@ -298,24 +296,23 @@ class ShortDescent:
         likely noise; what they lost is added to their noise.
         """
         problem, law = curator.problem, self._step(multiplier)
-        turn = Turn.of(metric, curator, law)
         real = loss.targets == "real"
         threshold, bend = (NARROW * unit, NARROW * BEND) if real else sharpest(loss, w[problem.d :])
         rows = int(active.sum()) + int(problem.intercept)
-        mean = MallowsMean(threshold, SHORT * turn.shorter * math.sqrt(max(1, rows)))
+        mean = MallowsMean(threshold, SHORT * math.sqrt(max(1, rows)))
         std = law.event(problem.gradient(mean)).std
         length = 1 / steps / SHORT / (bend if real else LEFT * bend)
-        walk = length * std * turn.spread * math.sqrt(steps * problem.outputs)
+        walk = length * std * metric.spread * math.sqrt(steps * problem.outputs)
         length *= TIMES if real or walk == 0 else min(TIMES, WALK / walk)
         skipped, total = steps // 3 if real else steps - 1, np.zeros_like(w)
         for t, batch in enumerate(curator.rounds(Everyone(), steps)):
-            g = turn.gradient(curator, batch, loss, w, mean, law)
+            g = batch.gradient(loss, w, mean).release(law).reshape(w.shape)
             w = metric.step(domain, w, g, length)
             total += w if t >= skipped else 0.0
         kept = steps - skipped
         lasting = np.minimum(1.0, np.arange(steps, 0, -1) / kept)
-        each = length * std * float(np.linalg.norm(lasting)) * turn.gains / np.sqrt(metric.values)
-        w, deviations = total / kept, metric.deviations(each, problem.d) * turn.bent
+        each = length * std * float(np.linalg.norm(lasting)) / np.sqrt(metric.values)
+        w, deviations = total / kept, metric.deviations(each, problem.d)
         if self.sparsity is not None or not apart(domain):
             return w, deviations
         likely = probabilities(w[: problem.d], deviations)

@@ -62,9 +62,6 @@ LENGTHY = 0.5
 HEAVIER = 1.5
 """A feature whose tails reach so many times farther than is usual counts in larger units."""
 
-FARTHEST = 5.0
-"""The farthest value that showed counts for a deviation so many times shorter."""
-
 
 def unproven(verdict: Verdict, believed: float = 1.0) -> tuple[str, ...]:
     """What is to be said of a model that is kept, with a part of its margins."""
@@ -125,12 +122,6 @@ class Standard:
             bool(found.mostly_zeros[d] and found.shown[d] >= HELD), bool(found.zeros[d]),
             tail,
         )  # fmt: skip
-
-    def stretched(self, times: Doubles, curator: Curator) -> Self:
-        """In units that are so many times (d,) as large; sets the curator's map."""
-        scales = self.scales * times
-        curator.transform(1 / scales, -self.centres / scales)
-        return replace(self, scales=scales)
 
     def without_rare(self, metric: Metric, curator: Curator) -> tuple[Self, Metric]:
         """Without indicators of which too few ones show; sets the curator's map.
@@ -279,18 +270,17 @@ class Standardized:
         return Frequencies.priced(multiplier / 2, multiplier / 2, problem)
 
 
-def tempered(found: Scales) -> Scales:
+def tail_adjusted(found: Scales) -> Scales:
     """Scales of features and a target, larger where tails are heavier than what they explain.
 
-    How far tails reach is the root mean square, or a fifth of the farthest value that showed, over
-    the spread between quartiles. What the bulk of the records says of such a feature need not hold
-    for the few that decide its least squares, unless the target is as heavy, or three quarters of
-    the features are. In units that grow with the square of the reach these few decide: where x^2
-    has its mass, x is of the size E x^2 / E|x|.
+    How far tails reach is the root mean square of what showed over the spread between quartiles.
+    What the bulk of the records says of such a feature need not hold for the few that decide its
+    least squares, unless the target is as heavy, or three quarters of the features are. In units
+    that grow with the square of the reach these few decide: where x^2 has its mass, x is of the
+    size E x^2 / E|x|.
     """
     known = found.reliable & (found.scales < BEYOND)
-    far = np.maximum(found.deviations, found.tails / FARTHEST)
-    reach = np.divide(far, found.scales, out=np.zeros_like(far), where=known)
+    reach = np.divide(found.deviations, found.scales, out=np.zeros_like(found.scales), where=known)
     features = known[:-1]
     if not features.any():
         return found

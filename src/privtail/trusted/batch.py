@@ -229,28 +229,21 @@ class Batch:
         return self._answer(_median(self._sweep(block, 1, (answer.size, 1), target)), answer)
 
     def histogram(
-        self, columns: Sequence[int], edges: ArrayLike, pooled: bool = False,
-        weights: ArrayLike | None = None,
-    ) -> Sensitive:  # fmt: skip
+        self, columns: Sequence[int], edges: ArrayLike, pooled: bool = False
+    ) -> Sensitive:
         """Counts of mapped column values between public edges; column -1 is the (raw) target.
 
         Cell 0 lies below the first edge, cell e at or above edge e - 1. Flattened (columns,
         edges + 1). ``edges`` (edges,) are those of all columns, (columns, edges) one row for each.
         With ``pooled`` each record votes for one column, chosen by its id, and the columns are
-        added, (edges + 1,). With ``weights`` (columns, edges + 1), public and not negative, a
-        record adds those of its cells instead of ones, shrunk together to l2 norm sqrt(columns) if
-        they are longer. Rows with a non-finite number count nowhere. Sensitivity:
+        added, (edges + 1,). Rows with a non-finite number count nowhere. Sensitivity:
         `Problem.histogram`, whatever the edges: a record fills one cell per column.
         """
         columns = [operator.index(column) for column in columns]
         cuts = _ascending(edges, len(columns))
         cells = len(columns), cuts.shape[1] + 1
-        answer = self.problem.histogram(len(columns), cells[1] - 1, pooled, weights is not None)
+        answer = self.problem.histogram(len(columns), cells[1] - 1, pooled)
         voters = self._curator.blocks(len(columns)) if pooled else None
-        public = None if weights is None else _weights(weights, cells, pooled)
-        bits = self._bits if public is None else self.problem.weighted_bits(len(columns))
-        if public is not None and (public == 1).all():
-            public = None  # ones have the norm that they may have
 
         def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             z = rows.transformed()
@@ -258,17 +251,13 @@ class Batch:
             if -1 in columns:
                 valid &= np.isfinite(y)
             asked = [y if column == -1 else z[:, column] for column in columns]
-            if public is not None:
-                sums[0] += _weighed([values[valid] for values in asked], cuts, public, bits)
-                return
             for c, values in enumerate(asked):
                 counted = valid if voters is None else valid & (labels == c)
-                sums[0, c, :] += _counts(values[counted], cuts[c]) * 2.0**bits
+                sums[0, c, :] += _counts(values[counted], cuts[c])
 
-        most = BLOCK_ROWS if public is None else _weighed_at_once(len(columns))
-        counts = self._sweep(block, 1, cells, -1 in columns, voters, most)
+        counts = self._sweep(block, 1, cells, -1 in columns, voters)
         counts = counts.sum(axis=1) if pooled else counts.reshape(1, -1)
-        return self._answer(counts[0], answer)
+        return self._answer(counts[0] << self._bits, answer)
 
     def derivative_norms(self, loss: Loss, w: ArrayLike, edges: ArrayLike) -> Sensitive:
         """Counts of the l2 norms of the records' gradients in their margins at w.
@@ -392,7 +381,7 @@ class Batch:
     def _rows_at_once(self) -> int:
         """Long blocks where they are views, short ones where they are copies."""
         records, d = self._curator._records, self.problem.d
-        if records.viewed and self._curator.map.turn is None:
+        if records.viewed:
             return max(BLOCK_ROWS, VIEWED * BLOCK_ROWS // self.problem.outputs)
         if records.sparse:
             return BLOCK_ROWS
@@ -571,7 +560,7 @@ class Batch:
         @steady
         def one(share: _Share) -> Integers:
             window, ids = share
-            copied, turned = rooms.__dict__.setdefault("rooms", (Room(), Room()))
+            copied = rooms.__dict__.setdefault("room", Room())
             records, source = window.open()
             total = np.zeros((blocks, *shape), dtype=np.int64)
             for part in _pieces(ids, at_once):
@@ -583,7 +572,7 @@ class Batch:
                         "The container returned another number of rows than asked for."
                     )
                 sums = np.zeros((blocks, *shape))
-                block(map_.applied(found, turned), y, deal[part], sums)
+                block(map_.applied(found), y, deal[part], sums)
                 total += sums.astype(np.int64)
             return total
 
@@ -745,42 +734,6 @@ def _counts(values: Doubles, cuts: Doubles) -> Integers:
     """How many values lie in each of the len(cuts) + 1 cells."""
     cells = np.searchsorted(cuts, values, side="right")
     return np.bincount(cells, minlength=len(cuts) + 1)
-
-
-def _weights(weights: ArrayLike, cells: tuple[int, int], pooled: bool) -> Doubles:
-    """A copy of the weights of all cells."""
-    copy = np.array(weights, dtype=np.float64).copy()  # an __array__ may lend what it keeps
-    if pooled or copy.shape != cells or not ((copy >= 0) & (copy <= math.sqrt(cells[0]))).all():
-        raise InvalidInput(
-            f"weights need a number from 0 to sqrt(columns) for each of {cells} cells, and votes "
-            "that are not pooled."
-        )
-    return copy
-
-
-def _weighed_at_once(columns: int) -> int:
-    """Rows of a block whose votes are written out, of many columns fewer."""
-    return max(1, BLOCK_ROWS // PARTS, BLOCK_ROWS * COPIED // max(COPIED, columns))
-
-
-def _weighed(values: list[Doubles], cuts: Doubles, weights: Doubles, bits: int) -> Doubles:
-    """Sums of the weights of the cells that values of columns lie in, (columns, cells), in steps.
-
-    Every row's weights are shrunk to l2 norm sqrt(columns) and rounded down. The computed squares
-    and their root have a relative error below (columns + 4) 2^-53, and the margin is larger.
-    """
-    columns, cells = weights.shape
-    filled = np.array(
-        [np.searchsorted(*pair, side="right") for pair in zip(cuts, values, strict=True)]
-    )
-    votes = np.take_along_axis(weights, filled, axis=1)
-    room = max(0.0, 1 - kernels.margin_of_safety(columns, bits))
-    with np.errstate(all="ignore"):
-        shrunk = np.minimum(1.0, math.sqrt(columns) / _lengths(votes.T)) * room
-        steps = np.floor(votes * shrunk * 2.0**bits)
-    places = filled + cells * np.arange(columns)[:, None]
-    sums = np.bincount(places.ravel(), weights=steps.ravel(), minlength=weights.size)
-    return np.asarray(sums, dtype=np.float64).reshape(weights.shape)
 
 
 @dataclass(frozen=True)

@@ -300,25 +300,18 @@ class Curator:
 
     # ---------------------------------------------------------------- public choices
 
-    def transform(
-        self, scales: ArrayLike, offsets: ArrayLike | None = None, turn: ArrayLike | None = None
-    ) -> None:
-        """Set the public feature map z = (x * scales + offsets) turn of all later questions.
-
-        ``turn`` (d, d) mixes features; without one each stays by itself.
-        """
-        map_ = FeatureMap.of(self.problem.d, scales, offsets, turn)
+    def transform(self, scales: ArrayLike, offsets: ArrayLike | None = None) -> None:
+        """Set the public feature map z = x * scales + offsets of all later questions."""
+        map_ = FeatureMap.of(self.problem.d, scales, offsets)
         if self._records.sparse and map_.offsets.any():
             raise InvalidInput("Sparse records cannot be centred; use offsets=None.")
         self._map = map_
 
     @contextmanager
-    def transformed(
-        self, scales: ArrayLike, offsets: ArrayLike | None = None, turn: ArrayLike | None = None
-    ) -> Iterator[None]:
+    def transformed(self, scales: ArrayLike, offsets: ArrayLike | None = None) -> Iterator[None]:
         """`transform`, for the questions that are asked meanwhile."""
         before = self._map
-        self.transform(scales, offsets, turn)
+        self.transform(scales, offsets)
         try:
             yield
         finally:

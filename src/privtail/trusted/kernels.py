@@ -335,55 +335,6 @@ def margins_dense(X, scales, offsets, w, b, margins, squares, valid):
 
 
 @compiled
-def turned(X, scales, offsets, panels, out):
-    """Rows z = x * scales + offsets times a square matrix turn, to ``out[: rows * d]``.
-
-    X (rows, d), all C-contiguous float64. ``panels[p, j]`` holds turn[j, 8 p : 8 p + 8], filled up
-    with zeros; ``out`` has eight doubles more than it needs. Every sum z_1 turn_1k + z_2 turn_2k +
-    ... goes from left to right, a product and a sum rounded once: it is that of its row alone.
-    Eight rows go side by side, and the last panel first: what it writes behind the end of a row is
-    written over, or lies behind the last.
-    """
-    rows, d = X.shape
-    eight = rows - rows % 8
-    z = np.empty((8, d))
-    for i in range(0, eight, 8):
-        for r in range(8):
-            for j in range(d):
-                z[r, j] = X[i + r, j] * scales[j] + offsets[j]
-        for p in range(panels.shape[0] - 1, -1, -1):
-            s0, s1, s2, s3 = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
-            s4, s5, s6, s7 = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
-            for j in range(d):
-                t = load(panels, (p * d + j) * 8)
-                s0 = fma(splat(z[0, j]), t, s0)
-                s1 = fma(splat(z[1, j]), t, s1)
-                s2 = fma(splat(z[2, j]), t, s2)
-                s3 = fma(splat(z[3, j]), t, s3)
-                s4 = fma(splat(z[4, j]), t, s4)
-                s5 = fma(splat(z[5, j]), t, s5)
-                s6 = fma(splat(z[6, j]), t, s6)
-                s7 = fma(splat(z[7, j]), t, s7)
-            place = i * d + 8 * p
-            store(out, place, s0)
-            store(out, place + d, s1)
-            store(out, place + 2 * d, s2)
-            store(out, place + 3 * d, s3)
-            store(out, place + 4 * d, s4)
-            store(out, place + 5 * d, s5)
-            store(out, place + 6 * d, s6)
-            store(out, place + 7 * d, s7)
-    for i in range(eight, rows):
-        for j in range(d):
-            z[0, j] = X[i, j] * scales[j] + offsets[j]
-        for p in range(panels.shape[0] - 1, -1, -1):
-            s0 = splat(0.0)
-            for j in range(d):
-                s0 = fma(splat(z[0, j]), load(panels, (p * d + j) * 8), s0)
-            store(out, i * d + 8 * p, s0)
-
-
-@compiled
 def margins_sparse(indptr, indices, data, scales, w, b, margins, squares, valid):
     """`margins_dense` for canonical CSR rows, to the same bits (no offsets: they fill the zeros).
 

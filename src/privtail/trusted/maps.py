@@ -9,53 +9,32 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.errors import InvalidInput
-from privtail.trusted import kernels
 from privtail.trusted.means import Interval
-from privtail.trusted.records import DenseRows, Room, Rows
+from privtail.trusted.records import DenseRows, Rows
 
 Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """Public map of features z = (x * scales + offsets) turn; the intercept column stays 1.
-
-    ``turn`` (d, d) mixes features; with None each stays by itself. A row's z is a function of that
-    row and of the map, to the bit. Where z of a turned row is no finite number, the row is invalid.
-    """
+    """Public map of features z = x * scales + offsets; the intercept column stays 1."""
 
     scales: Doubles
     offsets: Doubles
-    turn: Doubles | None = None
 
     @classmethod
-    def of(
-        cls, d: int, scales: ArrayLike, offsets: ArrayLike | None = None,
-        turn: ArrayLike | None = None,
-    ) -> Self:  # fmt: skip
-        """Copies that nobody else holds, checked: d scales and offsets, turn (d, d)."""
+    def of(cls, d: int, scales: ArrayLike, offsets: ArrayLike | None = None) -> Self:
+        """Copies that nobody else holds, checked: d scales and offsets."""
         s, o = _copy(scales), np.zeros(d) if offsets is None else _copy(offsets)
-        t = None if turn is None else _copy(turn)
-        if s.shape != (d,) or o.shape != (d,) or (t is not None and t.shape != (d, d)):
-            raise InvalidInput(f"scales and offsets need shape ({d},), and turn ({d}, {d}).")
+        if s.shape != (d,) or o.shape != (d,):
+            raise InvalidInput(f"scales and offsets need shape ({d},).")
         if not (np.isfinite(s).all() and (s > 0).all() and np.isfinite(o).all()):
             raise InvalidInput("scales must be positive and finite, offsets finite.")
-        if t is not None and not np.isfinite(t).all():
-            raise InvalidInput("turn must hold finite numbers.")
-        return cls(s, o, t)
+        return cls(s, o)
 
-    def applied(self, rows: Rows, room: Room) -> MappedRows:
-        """Rows as every question about them sees them; turned ones are in ``room``."""
-        if self.turn is None:
-            return MappedRows(rows, self.scales, self.offsets)
-        X = rows.dense()
-        (n, d), lanes = X.shape, kernels.LANES
-        wide = np.zeros((d, d + -d % lanes))
-        wide[:, :d] = self.turn
-        panels = np.ascontiguousarray(wide.reshape(d, -1, lanes).transpose(1, 0, 2))
-        turned = room.of(n * d + lanes)
-        kernels.turned(X, self.scales, self.offsets, panels, turned)
-        return MappedRows.as_they_are(turned[: n * d].reshape(n, d))
+    def applied(self, rows: Rows) -> MappedRows:
+        """Rows as every question about them sees them."""
+        return MappedRows(rows, self.scales, self.offsets)
 
 
 def _copy(numbers: ArrayLike) -> Doubles:

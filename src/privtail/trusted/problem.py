@@ -199,36 +199,25 @@ class Problem:
             recipe=(("moments", float(radius), int(columns)),),
         )
 
-    def histogram(
-        self, columns: int, edges: int, pooled: bool = False, weighted: bool = False
-    ) -> Sensitivity:
+    def histogram(self, columns: int, edges: int, pooled: bool = False) -> Sensitivity:
         """Counts of ``columns`` columns in ``edges`` + 1 cells each, size columns x cells.
 
         A record fills one cell per column. If ``pooled``, a record fills one cell of one column,
-        and the columns are added: one cell of one histogram. If ``weighted``, a record adds numbers
-        of its own to these cells, none negative, of l2 norm sqrt(columns) at most, as ones have: so
-        they add to no more than ones do (Cauchy-Schwarz), and two such vectors, whose inner product
-        is not negative, are sqrt(2 columns) apart at most. One of them may be all of the norm.
+        and the columns are added: one cell of one histogram.
         """
         votes = 1 if pooled else columns
-        step = 2.0 ** (self.weighted_bits(columns) if weighted else self.bits)
-        length = math.nextafter(math.sqrt(votes) * step, math.inf)
+        step = 2.0**self.bits
         diagonal = math.nextafter(math.sqrt(2 * votes) * step, math.inf)
-        largest = length if weighted else step
         return self._answer(
             size=(1 if pooled else columns) * (edges + 1),
             unit=1 / step,
-            radius=Norms(votes * step, length if weighted else math.inf, largest),
-            diameter=Norms(2 * votes * step, diagonal, largest),
+            radius=Norms(votes * step, math.inf, step),
+            diameter=Norms(2 * votes * step, diagonal, step),
             magnitude=self.most * 2**self.bits,
             one_signed=True,
             question="histogram",
-            recipe=(("histogram", int(columns), int(edges), bool(pooled), bool(weighted)),),
+            recipe=(("histogram", int(columns), int(edges), bool(pooled)),),
         )
-
-    def weighted_bits(self, columns: int) -> int:
-        """Grid bits of a weight of 1 in so many columns: sqrt(columns) is 2^``bits`` or less."""
-        return self.bits - ((columns - 1).bit_length() + 1) // 2
 
     def labels(self) -> Sensitivity:
         """Counts of the labels that one person can move: at most two for each row that counts.

@@ -24,7 +24,7 @@ from privtail.trusted.maps import FeatureMap, MappedRows
 from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import Dense, Records, Room, Sparse, SparseRows
+from privtail.trusted.records import Dense, Records, Sparse, SparseRows
 
 _BITS = 20
 
@@ -51,11 +51,11 @@ def _empty(records: Records, d: int) -> Iterator[MappedRows]:
     """Blocks without rows, of all types that questions about these records meet."""
     identity = FeatureMap.of(d, np.ones(d))
     if isinstance(records, Sparse):
-        yield identity.applied(SparseRows(sp.csr_matrix((0, d))), Room())
+        yield identity.applied(SparseRows(sp.csr_matrix((0, d))))
         return
     kernels.rows_of(np.empty((d, 0)), 0, np.empty((0, d)))
     if isinstance(records, Dense):
-        yield identity.applied(records.nothing(), Room())
+        yield identity.applied(records.nothing())
     yield MappedRows.as_they_are(np.empty((0, d)))
 
 
