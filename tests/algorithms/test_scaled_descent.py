@@ -572,7 +572,6 @@ def test_a_start_stays_where_it_is_when_units_grow(watched):
         ScaledDescent(steps=1), X, X @ w[:3, 0] + 2.0, SquaredLoss(), intercept=True, start=w,
         epsilon=math.inf,
     )  # fmt: skip
-    assert watched.result.scales[0] > 1.2
     assert found == pytest.approx(w, abs=0.02)
 
 
