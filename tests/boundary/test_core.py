@@ -59,11 +59,14 @@ RANDOM_NAMES = {"urandom", "getrandom", "default_rng", "RandomState", "SystemRan
 
 ROOMS = {
     "cli": {
-        "linear_model", "model", "mean", "algorithms", "statement", "trusted", "losses", "domains",
+        "linear_model", "model", "mean", "lost", "algorithms", "statement", "trusted", "losses",
+        "domains",
     },
-    "linear_model": {"model", "mean", "algorithms", "statement", "trusted", "losses", "domains"},
+    "linear_model": {
+        "lost", "model", "mean", "algorithms", "statement", "trusted", "losses", "domains",
+    },
     "model": {"statement", "trusted"},
-    "mean": {"algorithms", "statement", "trusted", "losses", "domains"},
+    "mean": {"lost", "algorithms", "statement", "trusted", "losses", "domains"},
     "algorithms": {"trusted", "losses", "domains"},
     "statement": {"trusted"},
     "trusted": {"losses", "domains"},
@@ -72,13 +75,15 @@ ROOMS = {
     "compilation": set(),
     "data": set(),
     "errors": set(),
+    "gaps": set(),
+    "lost": {"algorithms"},
     "progress": set(),
     "spelling": set(),
     "privtail": set(),
 }  # fmt: skip
 """Which room may import which; COMMON rooms are everybody's."""
 
-COMMON = {"errors", "compilation", "privtail", "data", "progress", "spelling"}
+COMMON = {"errors", "compilation", "gaps", "privtail", "data", "progress", "spelling"}
 NO_NOUN = {"utils", "util", "base", "common", "helpers", "helper", "misc", "tools"}
 GUARANTEED = (
     "kernels",
