@@ -5,7 +5,7 @@
 1,000 rows, epsilon .5; ten features matter, as in ``benchmarks/accuracy.py``. "spread" features are
 in units of 10^U(-s, s), "moved" ones have their zero moved by U(-s, s). Mean test errors (RMSE,
 share of wrong labels): of 100 features, which share one scale, where they are cut at zero, at the
-best of all cuts, and at what the fit buys (`Reach`); of 20 features, that of the default.
+best of all cuts, and at what the fit buys (`CutRange`); of 20 features, that of the default.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy import SLOPES
 from benchmarks.faint import drawn
-from privtail.algorithms import screening
+from privtail.default import screening
 from privtail.errors import NoiseWarning
 from privtail.linear_model import (
     DPLinearRegression,

@@ -54,9 +54,9 @@ from privtail.algorithms import (
     NoisyDescent,
     ProximalGradient,
     RandomRoundDescent,
-    ScaledDescent,
 )
 from privtail.algorithms.bregman import PNorm
+from privtail.default import ScaledDescent
 from privtail.trusted.budget import Budget
 from privtail.trusted.problem import Problem
 

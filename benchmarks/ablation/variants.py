@@ -20,7 +20,7 @@ class Change(NamedTuple):
 OTHER_SEEDS = "other seeds"
 """Not a change: what noise alone does to the comparison."""
 
-_SCALED = "algorithms.scaled_descent:ScaledDescent"
+_SCALED = "default.scaled_descent:ScaledDescent"
 
 
 def _number(name: str, *values: float) -> dict[str, tuple[Change, ...]]:
@@ -29,33 +29,33 @@ def _number(name: str, *values: float) -> dict[str, tuple[Change, ...]]:
 
 
 def _uncalibrated(_: Any, curator: Any, loss: Any, w: Any, constant: Any) -> Any:
-    return importlib.import_module("privtail.algorithms.confidence").Calibrated(w)
+    return importlib.import_module("privtail.default.calibration").Calibrated(w)
 
 
 PARTS: dict[str, tuple[Change, ...]] = {
     "no wide threshold": (Change(_SCALED, "_last", 0),),
     "no outlier check": (
-        Change("algorithms.harm:Harm", "plan", lambda *_: ()),
-        Change("algorithms.harm:Harm", "run", lambda *_: False),
+        Change("default.outliers:OutlierCheck", "plan", lambda *_: ()),
+        Change("default.outliers:OutlierCheck", "run", lambda *_: False),
     ),
     "no calibration": (
-        Change("algorithms.confidence:Confidence", "plan", lambda *_: ()),
-        Change("algorithms.confidence:Confidence", "run", _uncalibrated),
+        Change("default.calibration:Calibration", "plan", lambda *_: ()),
+        Change("default.calibration:Calibration", "run", _uncalibrated),
     ),
-    "no prior of scales": (Change("algorithms.profiles", "SHOWN", 0.0),),
-    "no selection": (Change("algorithms.few_or_all", "MANY", 1_000_000),),
+    "no prior of scales": (Change("default.prior", "SHOWN", 0.0),),
+    "no selection": (Change("default.few_features", "MANY", 1_000_000),),
     "no short descent": (
-        Change("algorithms.short_descent:ShortDescent", "_noisy", lambda *_: False),
+        Change("default.short_descent:ShortDescent", "_noisy", lambda *_: False),
     ),
-    "no leaving halfway": (Change("algorithms.averaged_descent", "STAYING", 0.0),),
+    "no leaving halfway": (Change("default.descent", "STAYING", 0.0),),
     "no thresholding": (
         Change(
-            "algorithms.averaged_descent:AveragedDescent", "thinned",
+            "default.descent:Descent", "thinned",
             lambda self, w, threshold, steps, _: self.run(w, threshold, steps),
         ),
     ),
     "one closer histogram": (
-        Change("algorithms.quantile_scales:QuantileScales", "zooms", 1),
+        Change("default.column_summaries:ColumnSummaries", "zooms", 1),
     ),
 }  # fmt: skip
 """Each without one part; what the part would have cost goes to the others."""
@@ -68,8 +68,8 @@ NUMBERS: dict[str, tuple[Change, ...]] = {
     **_number("moment_share", 0.05, 0.2),
     **_number("size_share", 0.025, 0.1),
     **_number("comparison_share", 0.025, 0.1),
-    "largest share 12": (Change("algorithms.scaled_descent", "LARGEST_SHARE", 12.0),),
-    "largest share 48": (Change("algorithms.scaled_descent", "LARGEST_SHARE", 48.0),),
+    "largest share 12": (Change("default.scaled_descent", "LARGEST_SHARE", 12.0),),
+    "largest share 48": (Change("default.scaled_descent", "LARGEST_SHARE", 48.0),),
 }
 """Halved, doubled; labels have a ``scale_share`` of their own."""
 

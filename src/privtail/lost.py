@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privtail.algorithms.histogram import fewer, most_are_lost
+from privtail.default.histograms import fewer, most_are_lost
 from privtail.gaps import WRITTEN
 
 FILL = (

@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from privtail.algorithms.coin_press import CoinPress
-from privtail.algorithms.histogram import part_that_counts
 from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
-from privtail.algorithms.quantile_scales import QuantileScales
-from privtail.algorithms.ranges import SURE, Reach, reach_of
-from privtail.algorithms.scales import Scales
 from privtail.compilation import steady
+from privtail.default.column_summaries import ColumnSummaries
+from privtail.default.histograms import part_that_counts
+from privtail.default.mean_intervals import SURE, CutRange, reach_of
+from privtail.default.summary import Summary
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.lost import OF_THESE, counted
 from privtail.statement import Statement, state
@@ -75,7 +75,7 @@ UNSURE = (
     "its mean is off by more than the noise that is stated."
 )
 
-LOOKS = QuantileScales(narrow=True)
+LOOKS = ColumnSummaries(narrow=True)
 """What finds the columns: a mean clipped to a cell that holds nearly all loses little.
 
 If it loses a part p of the records, the mean is off by sqrt(p) deviations at most.
@@ -379,7 +379,7 @@ def _centre(
     return np.broadcast_to(point, (d,)).copy()
 
 
-def _around_zero(found: Scales) -> Scales:
+def _around_zero(found: Summary) -> Summary:
     """The same columns as seen from zero, for records that cannot be centred."""
     away = np.abs(found.centres)
     return replace(
@@ -472,7 +472,7 @@ class _Mean:
         value = centres + scales * answer.release(noise) / part
         return value, noise.event(answer.sensitivity).std * scales / part, ends
 
-    def _clipped(self, reaches: Sequence[Reach], ends: Doubles, found: Scales) -> Doubles:
+    def _clipped(self, reaches: Sequence[CutRange], ends: Doubles, found: Summary) -> Doubles:
         """What the means may have lost (below and above, d), where values beyond are clipped."""
         d = len(ends)
         if self.method == "truncated":  # x <= 2 (x - end/2) of what lies beyond the end
@@ -486,7 +486,7 @@ class _Mean:
         return lost
 
     def doubts(
-        self, multiplier: float, problem: Problem, found: Scales, reliable: NDArray[np.bool_]
+        self, multiplier: float, problem: Problem, found: Summary, reliable: NDArray[np.bool_]
     ) -> tuple[str, ...]:
         """What the statement should say of the columns that may not have been found."""
         hidden, blank = int(np.sum(~found.reliable)), int(np.sum(found.zeros))
@@ -520,7 +520,7 @@ class _Mean:
             return CoinPress()
         return MedianOfNoisyMeans(groups=self.blocks) if self.method == "ksu" else None
 
-    def _reach(self, found: Scales, noise: float) -> tuple[Doubles, float]:
+    def _reach(self, found: Summary, noise: float) -> tuple[Doubles, float]:
         """Scales and threshold; ``noise`` is the noise of a mean whose threshold is 1, d = 1."""
         d = len(found.scales)
         if self.method == "clipped":

@@ -37,7 +37,7 @@ from privtail.algorithms import (
     TruncatedLasso,
     TruncatedSparseRegression,
 )
-from privtail.algorithms.names import OBJECTS
+from privtail.default.published import OBJECTS
 from privtail.domains import L1, L2Ball, Unconstrained
 from privtail.errors import BudgetExceeded, IncompatibleParts, UnsupportedAccounting
 from privtail.trusted import batch as batch_module
@@ -270,7 +270,7 @@ def test_more_noise_costs_less_where_some_noise_is_fixed(algorithm):
     """Looks at the data need no less noise than a part of n, however small the multiplier."""
     plans = [algorithm.plan(m, Problem(n=3_000, d=2)) for m in (3.0, 6.0, 300.0)]
     for less, more in itertools.pairwise(plans):
-        alone = len(more) < len(less)  # more noise than slopes are worth: a `Constant`
+        alone = len(more) < len(less)  # more noise than slopes are worth: a `InterceptOnly`
         events = [[e.scale for r in plan for e in r.events] for plan in (less, more)]
         assert alone or all(a <= b for a, b in zip(*events, strict=True))
         assert cost(more, "replace_one").epsilon(1e-6) < cost(less, "replace_one").epsilon(1e-6)

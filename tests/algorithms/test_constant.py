@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from privtail.algorithms.scales import SMALLEST, Scales
-from privtail.algorithms.standardized import Standard
+from privtail.default.standardization import Standardization
+from privtail.default.summary import SMALLEST, Summary
 from privtail.linear_model import DPHuberRegressor, DPLADRegressor, DPLinearRegression
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -162,5 +162,5 @@ def test_a_mean_is_not_that_of_the_value_that_shows(spread):
 def test_a_median_is_known_where_enough_of_the_target_shows(shown, zero):
     """What does not show may all be positive: .4, and a quarter of the .6 that does, are .55."""
     curator = Curator(np.ones((10, 2)), np.ones(10), budget=Budget(1.0, 1e-6), intercept=True)
-    target = Scales.of_one(0.0, 1.0, 1.0, 1.0, -SMALLEST, SMALLEST, True, True, shown, False)
-    assert Standard.of(Scales.joined([Scales.declared(2), target]), curator).zero is zero
+    target = Summary.of_one(0.0, 1.0, 1.0, 1.0, -SMALLEST, SMALLEST, True, True, shown, False)
+    assert Standardization.of(Summary.joined([Summary.declared(2), target]), curator).zero is zero

@@ -51,9 +51,9 @@ from privtail.algorithms import (
     TruncatedLasso,
     TruncatedSparseRegression,
 )
-from privtail.algorithms.scales import Scales
-from privtail.algorithms.screening import Reach
-from privtail.algorithms.short_descent import ShortDescent
+from privtail.default.screening import CutRange
+from privtail.default.short_descent import ShortDescent
+from privtail.default.summary import Summary
 from privtail.domains import L1Ball, L2Ball, Unconstrained
 from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
 from privtail.mean import private_mean
@@ -409,13 +409,13 @@ class Parted:
     needs = ()
 
     def plan(self, multiplier: float, problem: Any) -> Plan:
-        return (*self._top(multiplier, problem), *Reach(GaussianNoise(multiplier)).plan(problem))
+        return (*self._top(multiplier, problem), *CutRange(GaussianNoise(multiplier)).plan(problem))
 
     def run(self, curator: Curator, loss: Any, domain: Any, multiplier: float, start: Any) -> None:
         w = np.zeros((curator.problem.rows, 1))
         answer = curator.everyone().separations(loss, w, ClampedMean(1.0))
         answer.release(NoisyTopK(multiplier, self.picks))
-        Reach(GaussianNoise(multiplier)).run(curator, loss, Scales.declared(curator.problem.d))
+        CutRange(GaussianNoise(multiplier)).run(curator, loss, Summary.declared(curator.problem.d))
 
     def _top(self, multiplier: float, problem: Any) -> Plan:
         answer = problem.separations(ClampedMean(1.0))

@@ -16,6 +16,7 @@ import pytest
 from audits import BOTH, FITS, HUGE, Draws, Fit, audit, audited, lower_bound
 
 from privtail.algorithms import TABLE
+from privtail.default import AUTO
 from privtail.losses import AbsoluteLoss
 from privtail.mean import METHODS
 from privtail.trusted import kernels
@@ -336,7 +337,9 @@ def test_a_search_that_takes_a_person_for_a_row_is_caught(
 
 
 def test_every_algorithm_is_audited() -> None:
-    assert {type(fit.algorithm) for fit in FITS.values()} >= {row.algorithm for row in TABLE}
+    assert {type(fit.algorithm) for fit in FITS.values()} >= {
+        row.algorithm for row in (AUTO, *TABLE)
+    }
     methods = {fit.algorithm["method"] for fit in FITS.values() if isinstance(fit.algorithm, dict)}
     assert methods == set(METHODS)
 

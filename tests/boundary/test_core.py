@@ -59,14 +59,16 @@ RANDOM_NAMES = {"urandom", "getrandom", "default_rng", "RandomState", "SystemRan
 
 ROOMS = {
     "cli": {
-        "linear_model", "model", "mean", "lost", "algorithms", "statement", "trusted", "losses",
-        "domains",
+        "linear_model", "model", "mean", "lost", "default", "algorithms", "statement", "trusted",
+        "losses", "domains",
     },
     "linear_model": {
-        "lost", "model", "mean", "algorithms", "statement", "trusted", "losses", "domains",
+        "lost", "model", "mean", "default", "algorithms", "statement", "trusted", "losses",
+        "domains",
     },
     "model": {"statement", "trusted"},
-    "mean": {"lost", "algorithms", "statement", "trusted", "losses", "domains"},
+    "mean": {"lost", "default", "algorithms", "statement", "trusted", "losses", "domains"},
+    "default": {"algorithms", "trusted", "losses", "domains"},
     "algorithms": {"trusted", "losses", "domains"},
     "statement": {"trusted"},
     "trusted": {"losses", "domains"},
@@ -76,7 +78,7 @@ ROOMS = {
     "data": set(),
     "errors": set(),
     "gaps": set(),
-    "lost": {"algorithms"},
+    "lost": {"default"},
     "progress": set(),
     "spelling": set(),
     "privtail": set(),

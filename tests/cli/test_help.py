@@ -122,10 +122,11 @@ def test_the_options_are_the_parameters_of_the_models():
 
 
 def test_the_list_of_algorithms(shell):
-    from privtail.algorithms import NAMES, TABLE
+    from privtail.algorithms import TABLE
+    from privtail.default import AUTO, NAMES
 
     said = shell("algorithms").stdout
-    for row in TABLE:
+    for row in (AUTO, *TABLE):
         entry = re.search(rf"^{row.name}\n((?:  .*\n)+)", said, flags=re.MULTILINE)
         assert entry is not None
         text = " ".join(entry[1].split())

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtail.algorithms.screening import Signs
+from privtail.default.screening import Signs
 from privtail.errors import InvalidInput
 from privtail.losses import CustomLoss, GeneralLoss, MultinomialLoss, OddsAgainst, SquaredLoss
 from privtail.trusted import batch as batch_module

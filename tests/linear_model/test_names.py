@@ -16,9 +16,9 @@ from privtail.algorithms import (
     SparsePeeling,
     TruncatedSparseRegression,
 )
-from privtail.algorithms.count_descent import CountDescent
-from privtail.algorithms.scaled_descent import ScaledDescent
-from privtail.algorithms.short_descent import ShortDescent
+from privtail.default.counts import CountDescent
+from privtail.default.scaled_descent import ScaledDescent
+from privtail.default.short_descent import ShortDescent
 from privtail.errors import IncompatibleParts, InvalidInput
 from privtail.linear_model import (
     DPGeneralizedLinearEstimator,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.special import xlogy
 
-from privtail.algorithms import NAMES
-from privtail.algorithms.count_descent import CELLS, EDGES, _shown
-from privtail.algorithms.histogram import Histogram
+from privtail.default import NAMES
+from privtail.default.counts import CELLS, EDGES, _shown
+from privtail.default.histograms import Histogram
 from privtail.errors import InvalidInput
 from privtail.linear_model import (
     DPHuberRegressor,

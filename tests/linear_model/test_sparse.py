@@ -10,7 +10,7 @@ import pytest
 
 from privtail import Ledger, PrivateSearchCV
 from privtail.algorithms.result import Result
-from privtail.algorithms.scales import BEYOND
+from privtail.default.summary import BEYOND
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPSparseClassifier, DPSparseRegressor
 from privtail.linear_model.sparse import thinned

@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import PoissonRegressor
 
 from privtail import DPMean, PrivateSearchCV, open_table, private_mean
-from privtail.algorithms.histogram import fewer, most_are_lost, part_that_counts
+from privtail.default.histograms import fewer, most_are_lost, part_that_counts
 from privtail.errors import AccuracyWarning
 from privtail.linear_model import (
     DPLasso,

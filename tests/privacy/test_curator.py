@@ -40,7 +40,7 @@ from privtail.algorithms import (
     TruncatedSparseRegression,
 )
 from privtail.algorithms.bregman import PNorm
-from privtail.algorithms.count_descent import CountDescent
+from privtail.default.counts import CountDescent
 from privtail.domains import L2, L1Ball, L2Ball, Unconstrained
 from privtail.errors import (
     BudgetExceeded,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privtail.algorithms.names import NAMES
 from privtail.compilation import steady
+from privtail.default.published import NAMES
 from privtail.errors import AccuracyWarning, PrivacyWarning
 from privtail.linear_model import MODELS, DPLinearRegression, DPMean, DPScaler
 from privtail.mean import private_mean

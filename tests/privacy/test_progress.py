@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from privtail import progress
-from privtail.algorithms import ScaledDescent
+from privtail.default import ScaledDescent
 from privtail.domains import Unconstrained
 from privtail.linear_model import DPLinearRegression
 from privtail.losses import SquaredLoss

@@ -17,7 +17,8 @@ import scipy.sparse as sp
 from replays import differences, played
 
 from privtail import Ledger, PrivateSearchCV, linear_model, open_table, private_mean
-from privtail.algorithms import NAMES, ProximalGradient
+from privtail.algorithms import ProximalGradient
+from privtail.default import NAMES
 from privtail.losses import CustomLoss, GeneralLoss, SquaredLoss, TruncatedLoss
 from privtail.mean import METHODS
 

@@ -11,14 +11,12 @@ from privtail.algorithms.frank_wolfe_corners import FrankWolfeCorners
 from privtail.algorithms.heavy_tailed_frank_wolfe import HeavyTailedFrankWolfe
 from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
 from privtail.algorithms.mirror_descent import MirrorDescent
-from privtail.algorithms.names import NAMES
 from privtail.algorithms.net_search import NetSearch
 from privtail.algorithms.noisy_descent import NoisyDescent
 from privtail.algorithms.peeling import LaplacePeeling, OneShotPeeling
 from privtail.algorithms.proximal_gradient import ProximalGradient
 from privtail.algorithms.random_round_descent import RandomRoundDescent
 from privtail.algorithms.result import Result
-from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.algorithms.sparse_peeling import SparsePeeling
 from privtail.algorithms.stochastic_proximal_gradient import StochasticProximalGradient
 from privtail.algorithms.trimmed_descent import TrimmedDescent
@@ -50,12 +48,6 @@ class Row(NamedTuple):
 
 
 TABLE: tuple[Row, ...] = (
-    Row(
-        "auto", "-", "-", ScaledDescent, "nothing",
-        "Gaussian histograms, second moments, gradients and gains; under much noise of many "
-        "features a noisy top s before them",
-        "(epsilon, delta) by Gaussian DP, with a top s by its bounded range",
-    ),
     Row(
         "catoni-descent", "Wang, Xiao, Devadas, Xu 2020", "Algorithm 4", CatoniDescent,
         "second moments of the gradient",
@@ -158,7 +150,6 @@ TABLE: tuple[Row, ...] = (
 )  # fmt: skip
 
 __all__ = [
-    "NAMES",
     "TABLE",
     "AggregatedMinimizer",
     "CatoniDescent",
@@ -175,7 +166,6 @@ __all__ = [
     "RandomRoundDescent",
     "Result",
     "Row",
-    "ScaledDescent",
     "SparsePeeling",
     "StochasticProximalGradient",
     "TrimmedDescent",

@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.algorithms.metric import proximal_point, symmetric
-from privtail.algorithms.quantile_scales import QuantileScales
 from privtail.algorithms.result import Result
-from privtail.algorithms.standardized import Standard
+from privtail.default.column_summaries import ColumnSummaries
+from privtail.default.preconditioner import proximal_point, symmetric
+from privtail.default.standardization import Standardization
 from privtail.domains import Domain, require
 from privtail.errors import InvalidInput
 from privtail.losses import AbsoluteLoss, AnyLoss, Loss, QuantileLoss, Targets, require_margin
@@ -56,7 +56,7 @@ class AcceleratedDescent:
         """Scales, second moments, gradients."""
         noise = GaussianNoise(multiplier)
         return compose(
-            QuantileScales.of(self.targets).plan(multiplier, problem),
+            ColumnSummaries.of(self.targets).plan(multiplier, problem),
             (
                 Round(stage="preconditioner", events=(noise.event(problem.moments(1.0)),)),
                 Round(
@@ -83,8 +83,8 @@ class AcceleratedDescent:
         loss = self.takes(loss, curator.problem)
         require(domain, *self.needs, needed_by="AcceleratedDescent")
         problem = curator.problem
-        found = QuantileScales.of(self.targets).run(curator, multiplier)
-        standard = Standard.of(found, curator)
+        found = ColumnSummaries.of(self.targets).run(curator, multiplier)
+        standard = Standardization.of(found, curator)
         reach = found.tails[: problem.d] / standard.scales
         reach = reach + np.abs(found.centres[: problem.d] - standard.centres) / standard.scales
         radius = float(np.sqrt(np.sum(np.minimum(reach, 2.0**20) ** 2) + 1))

@@ -24,7 +24,7 @@ Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(kw_only=True)
-class Comparison:
+class AcceptanceTest:
     """A model's training and test data, and what was measured on them.
 
     Attributes
@@ -47,7 +47,7 @@ class Comparison:
     curve: dict[float, tuple[float, float, float]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Path, train: Path, test: Path) -> Comparison:
+    def of(cls, model: Path, train: Path, test: Path) -> AcceptanceTest:
         """Read both tables as the model does, and fit without privacy."""
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline

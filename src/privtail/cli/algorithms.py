@@ -18,10 +18,11 @@ def algorithms() -> None:
       privtail fit claims.csv --target cost --model linear --epsilon 1 \
         --algorithm catoni-descent --out catoni.json
     """
-    from privtail.algorithms import NAMES, TABLE
+    from privtail.algorithms import TABLE
+    from privtail.default import AUTO, NAMES
     from privtail.statement import hanging
 
-    for row in TABLE:
+    for row in (AUTO, *TABLE):
         named = row.name == "auto" or row.name in NAMES
         facts = {
             "paper": "from no paper" if row.paper == "-" else f"{row.paper}, {row.box}",

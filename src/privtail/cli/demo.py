@@ -29,7 +29,7 @@ def demo(
     For example:
       privtail demo --out demo/
     """
-    from privtail.cli.accuracy import Comparison
+    from privtail.cli.accuracy import AcceptanceTest
     from privtail.data import ADULT, adult_schema, write_adult_splits
     from privtail.model import written_whole
 
@@ -53,7 +53,7 @@ def demo(
     _run("verify", model)
 
     show("\nHow good is it?\n")
-    comparison = Comparison.of(model, train, test)
+    comparison = AcceptanceTest.of(model, train, test)
     private = comparison.score_file(predictions)
     for name, accuracy in (
         ("private, ε = 1 (model.json)", private),

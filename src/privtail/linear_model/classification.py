@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from privtail.algorithms.few_or_all import FewOrAll
 from privtail.algorithms.protocol import Algorithm
-from privtail.algorithms.scaled_descent import ScaledDescent
-from privtail.algorithms.short_descent import ShortDescent
+from privtail.default.few_features import FewOrAll
+from privtail.default.scaled_descent import ScaledDescent
+from privtail.default.short_descent import ShortDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateLinearModel, as_a_whole, require_number

@@ -23,13 +23,13 @@ from sklearn.metrics import d2_tweedie_score, r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.algorithms.accelerated_descent import AcceleratedDescent
-from privtail.algorithms.count_descent import CountDescent
-from privtail.algorithms.few_or_all import FewOrAll
-from privtail.algorithms.names import named
 from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result
-from privtail.algorithms.scaled_descent import ScaledDescent
 from privtail.compilation import steady
+from privtail.default.counts import CountDescent
+from privtail.default.few_features import FewOrAll
+from privtail.default.published import named
+from privtail.default.scaled_descent import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, of_slopes, require
 from privtail.errors import AccuracyWarning, InvalidInput, require_whole
 from privtail.gaps import Gaps
@@ -243,7 +243,7 @@ class PrivateLinearModel(PrivateEstimator):
     Parameters
     ----------
     algorithm : ``"auto"`` (`ScaledDescent`; under much noise `FewOrAll` and of labels
-        `ShortDescent`; without privacy `AcceleratedDescent`), a name of `privtail.algorithms.NAMES`
+        `ShortDescent`; without privacy `AcceleratedDescent`), a name of `privtail.default.NAMES`
         (the published algorithm on privately standardized features), or an object such as
         `CatoniDescent(steps=..., step_size=..., scale=..., smoothing=...)` in your units.
     fit_intercept : add an intercept, which is never penalised.

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from privtail.algorithms.result import Result
-from privtail.algorithms.scales import BEYOND
+from privtail.default.summary import BEYOND
 from privtail.domains import L1, L2, Domain, ElasticNet
 from privtail.losses import AnyLoss
 

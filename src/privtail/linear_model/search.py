@@ -16,8 +16,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from privtail.algorithms.quantile_scales import QuantileScales
-from privtail.algorithms.scales import BEYOND, Scales
+from privtail.default.column_summaries import ColumnSummaries
+from privtail.default.summary import BEYOND, Summary
 from privtail.errors import InvalidInput, UnsupportedAccounting
 from privtail.linear_model.classification import outputs_of, sorted_labels
 from privtail.linear_model.fitting import (
@@ -151,7 +151,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             curator, X, y, self._held_out(curator.problem.n),
             noise=self.noise, classes=labels, categories=categories,
         )  # fmt: skip
-        looks = QuantileScales(target=labels is None)
+        looks = ColumnSummaries(target=labels is None)
 
         def plan(multiplier: float) -> Plan:
             event = BestTrial(multiplier=multiplier, trials=self.trials).event()
@@ -330,7 +330,7 @@ def _score(estimator: PrivateLinearModel, labels: Sequence[Any] | None) -> Loss:
     return loss  # type: ignore[no-any-return]
 
 
-def _clamped(loss: Loss, found: Scales, rows: int) -> Score:
+def _clamped(loss: Loss, found: Summary, rows: int) -> Score:
     """The loss in units of the target, clamped at its value at an error of `REACH` bought scales.
 
     Of counts, against a constant of a bought size: their loss has no smallest value.

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.algorithms.few_or_all import selecting
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.result import Result
-from privtail.algorithms.scales import BEYOND
+from privtail.default.few_features import selecting
+from privtail.default.summary import BEYOND
 from privtail.errors import InvalidInput, require_whole
 from privtail.linear_model.classification import PrivateClassifier
 from privtail.linear_model.fitting import PrivateLinearModel, PrivateRegressor

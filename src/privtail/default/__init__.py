@@ -1,0 +1,21 @@
+"""The default, ``algorithm="auto"``: named stages, each a few private releases. From no paper.
+
+It also runs published algorithms by name, on features that it has standardized privately
+(`published`), and describes columns for `privtail.private_mean` (`column_summaries`).
+"""
+
+from __future__ import annotations
+
+from privtail.algorithms import Row
+from privtail.default.published import NAMES
+from privtail.default.scaled_descent import ScaledDescent
+
+AUTO = Row(
+    "auto", "-", "-", ScaledDescent, "nothing",
+    "Gaussian histograms, second moments, gradients and gains; under much noise of many features a "
+    "noisy top s before them",
+    "(epsilon, delta) by Gaussian DP, with a top s by its bounded range",
+)  # fmt: skip
+"""The default in the table of `privtail.algorithms`."""
+
+__all__ = ["AUTO", "NAMES", "ScaledDescent"]

@@ -1,0 +1,312 @@
+"""What a noisy histogram shows of a column."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.default.summary import BEYOND, SMALLEST, Summary
+
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+LIKELY = 2.6
+"""How many deviations above zero one cell near 1 must stand to be believed.
+
+Priors 1/k^2 of exponents k and 1/l of lengths l say the rest of a run of cells.
+
+Of d columns the prior of the farthest exponents is lower by 1/d, that of those near 1 as it was.
+"""
+
+BESIDE = 6.0
+"""By so much more, squared, the rest of a column must stand out of which zeros show.
+
+Were its unit that of a run of noise, the few records with another value might be endless rows.
+"""
+
+INSIDE = 3.7
+"""The same for any run of cells of a closer look at a column, which is known to lie there."""
+
+SURELY = 3.0
+"""So many deviations of its noise below n, the sum of all cells is believed to be less than n."""
+
+OTHERS = (
+    "the others hold a number that is missing or not finite, or are beyond max_rows, or nobody's."
+)
+FEWER = (
+    "About {counted:,} of the {n:,} rows count, with a standard deviation of {noise:,} for noise: "
+    + OTHERS
+)
+HIDDEN = "Noise hides how many of the {n:,} rows count, and it may be none{most}: " + OTHERS
+UNLIKELY = "; more than {most:,} are unlikely"
+"""What a statement says where not all rows count (`fewer`)."""
+
+SPREADS = (
+    ((0.25, 0.75), 1.349),
+    ((0.1, 0.9), 2.563),
+    ((0.03, 0.97), 3.762),
+    ((0.01, 0.99), 4.653),
+)
+"""Pairs of quantile levels and their distance in standard deviations of a Gaussian."""
+
+RARER = (*SPREADS, ((0.003, 0.997), 5.496), ((0.001, 0.999), 6.180))
+"""The same for a column of which most are zeros: only the rest says in which unit it counts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells between public edges; the first and the last are unbounded.
+
+    Attributes
+    ----------
+    edges : (cells - 1,), ascending.
+    zero : the cell around zero between signed powers of two, or below those that have no sign;
+        None for a closer look.
+    """
+
+    edges: Doubles
+    zero: int | None = None
+
+    @property
+    def closer(self) -> bool:
+        """Whether these are for a closer look at a column, which is known to lie in [-2, 2]."""
+        return self.zero is None
+
+    def bounds(self, cell: int) -> tuple[float, float]:
+        """Ends of a cell; an unbounded one is represented by its edge."""
+        low, high = max(cell - 1, 0), min(cell, len(self.edges) - 1)
+        return float(self.edges[low]), float(self.edges[high])
+
+    def point(self, cell: int, fraction: float) -> float:
+        """A point of a cell; that around zero is represented by 0."""
+        low, high = self.bounds(cell)
+        return 0.0 if cell == self.zero else low + fraction * (high - low)
+
+    def quantile(self, counts: Doubles, level: float) -> tuple[int, float]:
+        """Cell and value of a quantile, interpolated linearly inside the cell."""
+        cumulative = np.cumsum(counts)
+        target = level * cumulative[-1]
+        cell = int(np.searchsorted(cumulative, target, side="left"))
+        below = cumulative[cell - 1] if cell else 0.0
+        return cell, self.point(cell, float((target - below) / counts[cell]))
+
+    def spread(self, counts: Doubles) -> tuple[float, bool]:
+        """Standard deviation by the innermost quantiles two cells apart, and whether there are any.
+
+        Else by the first pair that is not one point.
+        """
+        spread, zeros = 0.0, self.zero is not None and 2 * counts[self.zero] > counts.sum()
+        for levels, deviations in RARER if zeros else SPREADS:
+            (i, a), (j, b) = (self.quantile(counts, level) for level in levels)
+            resolved = j - i >= 2 and i > 0 and j < len(self.edges)
+            if resolved or spread == 0:
+                spread = (b - a) / deviations
+            if resolved:
+                return spread, True
+        return spread, False
+
+    def without_zeros(self, counts: Doubles) -> Doubles:
+        """These counts, with 0 in the cell around zero if there is one."""
+        return np.where(np.arange(len(counts)) == self.zero, 0.0, counts)
+
+    @functools.cached_property
+    def sides(self) -> tuple[Integers, ...]:
+        """Where a run of bounded cells may lie, (cells, parts) each.
+
+        Among powers of two on one side of zero, or on both (then it is one of magnitudes); above
+        it, if they have no sign.
+        """
+        inner = np.arange(1, len(self.edges))
+        if self.zero is None:
+            return (inner[(self.edges[:-1] >= -2) & (self.edges[1:] <= 2), None],)
+        above = inner[inner > self.zero]
+        below = 2 * self.zero - above
+        if below[0] < 1:
+            return (above[:, None],)
+        return above[:, None], below[:, None], np.column_stack([above, below])
+
+    def needed(self, columns: int) -> Doubles | float:
+        """Squared deviations that a run must stand out; of powers of two by its begin and end.
+
+        Of many ``columns`` one shows more by chance: in a window anywhere, among powers far from 1.
+        """
+        if self.zero is None:
+            return INSIDE**2 + 2 * math.log(columns)
+        return _prior(len(self.sides[0]), columns)
+
+
+@functools.lru_cache(maxsize=4)
+def _prior(cells: int, columns: int) -> Doubles:
+    """What a prior that has seen no data needs: far from 1, and long, runs must stand out more."""
+    ends = np.arange(cells + 1)
+    exponents = np.abs(ends - cells // 2)
+    farthest = np.maximum(exponents[:, None], exponents[None, :])
+    lengths = np.maximum(ends[None, :] - ends[:, None], 1)
+    power = 2 + math.log(columns) / math.log(1 + cells // 2)
+    return np.asarray(LIKELY**2 + 2 * power * np.log(1 + farthest) + 2 * np.log(lengths))
+
+
+_SIZES = SMALLEST * 2.0 ** np.arange(129)
+POWERS = Cells(np.concatenate([-_SIZES[::-1], _SIZES]), zero=len(_SIZES))
+"""Those of the first look: minus and plus 2^-64 ... 2^64."""
+
+
+def _window(cells: int) -> Cells:
+    """So many edges from -2 to 2, and beyond them powers of sqrt 2: as many as in `POWERS`."""
+    beyond = 2.0 ** (1 + np.arange(1, (len(POWERS.edges) - cells) // 2 + 1) / 2)
+    edges = np.concatenate([-beyond[::-1], np.linspace(-2.0, 2.0, cells), beyond])
+    return Cells(edges)
+
+
+COARSE, FINE = _window(66), _window(130)
+"""Those of a closer look: the cells that held the middle half are from -1 to 1.
+
+They are as many as those of the first look, so that any look may follow any other.
+"""
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts (cells,) of a column's values, with noise of deviation ``std``, of each or of all.
+
+    It is one of so many ``columns``, of which one shows more by chance.
+    """
+
+    counts: Doubles
+    cells: Cells
+    std: Doubles | float
+    columns: int = 1
+
+    @property
+    def stds(self) -> Doubles:
+        """Deviation of the noise of each cell."""
+        return np.broadcast_to(self.std, self.counts.shape)
+
+    def described(self, n: int) -> Summary | None:
+        """Where ``n`` records lie and how far they spread; None if too little shows."""
+        cells, kept = self.cells, self.shown(n)
+        single = np.count_nonzero(kept) == 1 and bool(np.any(self.std))
+        single = single and not self._beside(kept).any()
+        total = kept.sum()
+        if total <= 0:
+            return None
+        if 2 * max(kept[0], kept[-1]) > total:  # most lies beyond the edges
+            return Summary.of_one(0.0, BEYOND, BEYOND, BEYOND, -1.0, 1.0, False, True, 0.0, False)
+        seen = np.flatnonzero(kept).tolist()
+        first, last = seen[0], seen[-1]
+        (i, _), (_, centre), (j, _) = (cells.quantile(kept, level) for level in (0.25, 0.5, 0.75))
+        middles = np.array([cells.point(cell, 0.5) for cell in seen])
+        deviation = math.sqrt(float(kept[seen] / total @ (middles - centre) ** 2))
+        spread, resolved = cells.spread(kept)
+        ends = cells.point(first, 0.0), cells.point(last, 1.0)
+        tail = max(abs(end - centre) for end in ends) or 1.0
+        held = self.counts[first : last + 1].sum() if cells.closer else total
+        return Summary.of_one(
+            centre, spread or deviation or tail, deviation or tail, tail,
+            cells.bounds(i)[0], cells.bounds(j)[1], True, resolved, float(held) / n, single,
+        )  # fmt: skip
+
+    def shown(self, n: int) -> Doubles:
+        """Counts in cells `above_noise`; beside zeros alone, also in a run that is surer."""
+        kept = self.above_noise(n)
+        if not kept.any() or self.cells.without_zeros(kept).any():
+            return kept
+        return kept + self._beside(kept)
+
+    def _beside(self, kept: Doubles) -> Doubles:
+        """Counts in a run that surely stands out, of the cells that are not ``kept``."""
+        return replace(self, counts=np.where(kept, 0.0, self.counts)).surest_run(doubt=BESIDE)
+
+    def above_noise(self, n: int) -> Doubles:
+        """Counts in cells that stand out from the noise; 0 elsewhere.
+
+        If less than half of those of ``n`` that count shows cell by cell, the run that stands out
+        most as a whole.
+        """
+        part, _ = part_that_counts(self.counts, self.std, n)
+        kept = self.sure_cells()
+        return kept if 2 * kept.sum() >= part * n else self.surest_run(part * n / 4)
+
+    def sure_cells(self) -> Doubles:
+        """Counts in runs of likely cells (2.5 deviations) that hold a sure one (6); 0 elsewhere.
+
+        Zero is no neighbour of 2^-64: its cell among the powers of two is a run of its own.
+        """
+        counts, zero = self.counts, self.cells.zero
+        if not np.any(self.std):
+            return counts
+        likely = counts > 2.5 * self.std
+        runs: Integers = np.cumsum(~likely)
+        if zero is not None:
+            runs[zero] += len(counts)
+            runs[zero + 1 :] += 2 * len(counts)
+        return np.where(likely & np.isin(runs, runs[counts > 6 * self.std]), counts, 0.0)
+
+    def surest_run(self, least: float = 0.0, doubt: float = 0.0) -> Doubles:
+        """Counts in the run of bounded cells that stands out most from the noise; 0 elsewhere.
+
+        All are 0 if no run that holds ``least`` records is sure, by ``doubt`` more than is needed.
+        """
+        nothing = np.zeros_like(self.counts)
+        if not np.any(self.std):
+            return nothing
+        best, chosen = 0.0, self.cells.sides[0][:0]
+        needed = self.cells.needed(self.columns) + doubt
+        unit = float(np.min(self.std))
+        counts, variances = self.counts / unit, np.square(self.stds / unit)
+        for side in self.cells.sides:
+            sums, noise = (x[side].sum(axis=1) for x in (counts, variances))
+            height, run = _most_significant(sums, noise, least / unit, needed)
+            if height > best:
+                best, chosen = height, side[run]
+        nothing[chosen] = np.maximum(self.counts[chosen], 0.0)
+        return nothing
+
+
+def _most_significant(
+    counts: Doubles, variances: Doubles, least: float, needed: Doubles | float
+) -> tuple[float, slice]:
+    """Squared height beyond what is needed of the surest run of ``least`` records, and the run."""
+    mass, noise = (
+        np.subtract.outer(ends, ends).T
+        for ends in (np.append(0.0, np.cumsum(x)) for x in (counts, variances))
+    )
+    possible = (noise > 0) & (mass >= least) & (mass > 0)
+    squares = np.divide(mass**2, noise, out=np.zeros_like(mass), where=possible)
+    heights = np.where(possible, squares - needed, 0.0)
+    first, last = np.unravel_index(int(heights.argmax()), heights.shape)
+    return float(heights[first, last]), slice(int(first), int(last))
+
+
+def part_that_counts(counts: Doubles, std: Doubles | float, n: int) -> tuple[float, float]:
+    """Part of ``n`` rows that the cells of one column hold, with its deviation.
+
+    1 and 0 if they may be all.
+    """
+    noise = float(np.hypot.reduce(np.broadcast_to(std, counts.shape)))
+    part, deviation = float(counts.sum()) / n, noise / n
+    unsure = SURELY * deviation
+    if unsure >= 1 or 1 - part <= unsure:
+        return 1.0, 0.0
+    return max(part, unsure, 1 / n), deviation
+
+
+def fewer(part: float, deviation: float, n: int, consequence: str) -> tuple[str, ...]:
+    """What a statement says of the `part_that_counts` of ``n`` rows; nothing where all may."""
+    if part >= 1:
+        return ()
+    noise = max(1, round(deviation * n))
+    said = FEWER.format(counted=round(part * n), n=n, noise=noise)
+    if part <= SURELY * deviation:
+        most = math.ceil(2 * SURELY * deviation * n)
+        said = HIDDEN.format(n=n, most=UNLIKELY.format(most=most) if most < n else "")
+    return (f"{said} {consequence}",)
+
+
+def most_are_lost(part: float, deviation: float) -> bool:
+    """Whether less than half of the rows count as far as noise shows, or likely nearly none."""
+    return part < max(0.5, SURELY * deviation)

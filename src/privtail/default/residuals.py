@@ -1,0 +1,119 @@
+"""How large the derivatives of a loss are at a model: for squares, the residuals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.default.histograms import Cells, Histogram, part_that_counts
+from privtail.losses import Loss, WeightedLoss
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Event, Plan, Round
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
+
+Doubles = NDArray[np.float64]
+
+EDGES = 2.0 ** np.arange(-64, 65, 0.5)
+"""Public edges of the cells in which sizes are counted."""
+
+CELLS = Cells(EDGES, zero=0)
+
+NEGLIGIBLE = 0.02
+"""Noise of an intercept, in residuals, that nobody would notice in a prediction."""
+
+_ENDS = np.append(EDGES, EDGES[-1])
+
+
+@dataclass(frozen=True)
+class ResidualHistogram:
+    """Counts of the sizes of derivatives between public edges; a cell stands for its upper edge.
+
+    **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2.
+
+    Attributes
+    ----------
+    counts : (len(EDGES) + 1,), 0 where noise hides them.
+    part : of the n rows, that counts; 1 unless it is surely less.
+    deviation : of the noise in ``part``; 0 where that is 1.
+    """
+
+    counts: Doubles
+    part: float = 1.0
+    deviation: float = 0.0
+
+    @classmethod
+    def plan(cls, noise: GaussianNoise, problem: Problem) -> Plan:
+        """One histogram."""
+        return (Round(stage="residual histogram", events=(_event(noise, problem),)),)
+
+    @classmethod
+    def bought(cls, curator: Curator, noise: GaussianNoise, loss: Loss, w: Doubles) -> Self:
+        """At ``w``, before class weights: with them the classes would be sorted into the cells."""
+        plain = loss.loss if isinstance(loss, WeightedLoss) else loss
+        counts = curator.everyone().derivative_norms(plain, w, EDGES).release(noise)
+        std, n = _event(noise, curator.problem).std, curator.problem.n
+        part, deviation = part_that_counts(counts, std, n)
+        return cls(Histogram(counts, CELLS, std).above_noise(n), part, deviation)
+
+    @property
+    def parts(self) -> Doubles:
+        """Of the records, in each cell."""
+        return np.asarray(self.counts / max(float(self.counts.sum()), 1.0))
+
+    def mean_square(self, threshold: float = math.inf) -> float:
+        """Of the sizes, clipped at a threshold."""
+        return float(self.parts @ np.minimum(_ENDS, threshold) ** 2)
+
+    def quantile(self, part: float) -> float:
+        """An edge that this part of the records with a derivative lies below; inf without any."""
+        moving = np.where(np.arange(len(self.counts)) > 0, self.counts, 0.0)
+        if moving.sum() <= 0:
+            return math.inf
+        cell = int(np.searchsorted(np.cumsum(moving), part * moving.sum()))
+        return float(EDGES[min(cell, len(EDGES) - 1)])
+
+    def balanced(self, deviation: float) -> float:
+        """The threshold that misses as much on average as its noise adds.
+
+        ``deviation`` is that of the noise in units of the threshold.
+        """
+        parts = self.parts
+        missed = np.array([parts @ np.maximum(_ENDS - edge, 0.0) for edge in EDGES])
+        return float(EDGES[np.argmin((deviation * EDGES) ** 2 + missed**2)])
+
+    def widest(self, deviation: float, unit: float) -> float:
+        """The threshold for an intercept: `balanced`, or where noise is negligible still.
+
+        ``unit`` if no sizes were seen.
+        """
+        if deviation == 0:
+            return float(EDGES[-1])
+        if not self.counts.any():
+            return unit
+        plenty = NEGLIGIBLE * math.sqrt(self.mean_square()) / deviation
+        return max(self.balanced(deviation), plenty)
+
+    def proposed(self, relative: float) -> float:
+        """``relative`` times the scale s at which mean min(r, relative s)^2 = s^2; inf for none.
+
+        As scikit-learn's `HuberRegressor` finds it with the slopes (Huber 1964, proposal 2); there
+        is none unless ``relative`` is above 1.
+        """
+        parts, middles = self.parts, _ENDS / math.sqrt(EDGES[1] / EDGES[0])
+        excess = np.array(
+            [parts @ np.minimum(middles, t) ** 2 - (t / relative) ** 2 for t in EDGES]
+        )
+        if not excess[0] > 0 > excess[-1]:
+            return math.inf
+        end = int(np.argmax(excess <= 0))
+        low, high = excess[end - 1], excess[end]
+        return float(EDGES[end - 1] + (EDGES[end] - EDGES[end - 1]) * low / (low - high))
+
+
+def _event(noise: GaussianNoise, problem: Problem) -> Event:
+    return noise.event(problem.derivative_norms(len(EDGES)))

@@ -1,0 +1,81 @@
+"""Which of many noisy slopes are more than noise: empirical Bayes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from privtail.default.preconditioner import Preconditioner
+from privtail.domains import L1, L2, Domain, ElasticNet, Unconstrained, of_slopes
+
+Doubles = NDArray[np.float64]
+
+ROUNDS = 200
+"""Steps of expectation and maximization; the last ones change nothing that is seen."""
+
+CERTAIN = 1e6
+"""So many deviations away there is no doubt."""
+
+BELIEF = 120.0
+"""Before any slope is seen this over their number are believed to be no noise.
+
+For few of them say little of how many there are.
+"""
+
+MOST_BELIEVED = 12.0
+"""But no more than these."""
+
+APART = Unconstrained | L1 | L2 | ElasticNet
+"""Domains where any slope may become 0, whatever the others are."""
+
+
+def apart(domain: Domain) -> bool:
+    """Whether slopes of this domain may become 0 one by one."""
+    return isinstance(of_slopes(domain), APART)
+
+
+def shrunk(w: Doubles, likely: Doubles, metric: Preconditioner) -> tuple[Doubles, Doubles]:
+    """``w`` with these parts (d, K) of its slopes, the intercept moved with them.
+
+    And (d,) what each feature lost at most: it may have been no noise.
+    """
+    less = w[: len(likely)] * (likely - 1)
+    return w + metric.joint(less, len(w)), np.abs(less).max(axis=1)
+
+
+def probabilities(slopes: Doubles, deviations: Doubles) -> Doubles:
+    """How likely each slope is more than noise (as Johnstone and Silverman 2004).
+
+    Slopes are normal around zero with the variance of their noise, or with a part of probability p
+    with a larger one. p and what is added to the variance are the most likely ones, by expectation
+    and maximization. Where all slopes have something to say, p is near 1 and nothing changes.
+
+    Parameters
+    ----------
+    slopes : (d, K).
+    deviations : (d,) of their noise; slopes without noise are certain.
+
+    Returns
+    -------
+    (d, K) in [0, 1].
+    """
+    sure = np.ones_like(slopes)
+    noisy = deviations > 0
+    if not noisy.any() or slopes.size == 0:
+        return sure
+    unit = float(np.median(deviations[noisy]))
+    noise = np.clip(deviations[noisy, None] / unit, 1 / CERTAIN, CERTAIN)
+    squares = np.clip(slopes[noisy] / unit, -CERTAIN * noise, CERTAIN * noise) ** 2
+    noise = noise**2
+    belief = min(MOST_BELIEVED, BELIEF / squares.size)
+    p, added = 0.5, max(float((squares - noise).mean()), 0.1 * float(noise.mean()))
+    for _ in range(ROUNDS):
+        odds = 0.5 * (squares / noise - squares / (noise + added) - np.log1p(added / noise))
+        likely = expit(odds + logit(p))
+        p = (float(likely.sum()) + belief) / (squares.size + belief + 0.5)
+        part = added / (added + noise)
+        posterior = part**2 * squares + part * noise
+        added = float(np.sum(likely * posterior) / likely.sum())
+    sure[noisy] = likely
+    return sure

@@ -1,0 +1,313 @@
+"""Privately standardized features: the way in, the way back, and published algorithms on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privtail.algorithms.protocol import Algorithm, require_loss
+from privtail.algorithms.result import Result, starting_point
+from privtail.default.acceptance import AcceptanceTest, Verdict
+from privtail.default.column_summaries import HELD, ColumnSummaries
+from privtail.default.label_counts import LabelCounts, of_labels
+from privtail.default.preconditioner import Preconditioner
+from privtail.default.summary import BEYOND, Summary
+from privtail.domains import Domain, require
+from privtail.losses import LABELS, AnyLoss, Loss, RelativeHuberLoss, Targets, require_margin
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan, compose
+from privtail.trusted.problem import Problem
+from privtail.trusted.sampling import DisjointParts, PoissonBatches
+
+Doubles = NDArray[np.float64]
+
+NO_LEVEL = (
+    "The target does not rise above the noise of its histogram: the model is the constant that it "
+    "started from. Either too few rows count (of the others a number is missing or not finite, in "
+    "any column, or they are beyond max_rows, or nobody's), or half of the target lies beyond 2^64 "
+    "(1.8e19), where the histogram ends: divide a target of such a size by a public number."
+)
+NO_SCALE = (
+    "The scale of the target was not found: all slopes are zero, the model is a private constant. "
+    "So it is where most values are one and the same, or smaller than 2^-64 (5.4e-20), which is "
+    "not told from zero. Multiply a target of such a size by a public number. Of one that lies far "
+    "from zero beside its spread, take a public typical value away."
+)
+NO_GAIN = (
+    "The records do not gain from the slopes beyond the noise: all slopes are zero, the model is a "
+    "private constant."
+)
+UNPROVEN = (
+    "Whether the records gain from the slopes does not show beyond the noise. They are kept, since "
+    "it is likely, or since a constant is no better than a coin where labels are equally frequent."
+)
+MODEST = (
+    "The model was surer of its labels than it is right, or noise hides how sure it may be: its "
+    "margins are {:.2g} of what the slopes said. The labels that it predicts are the same."
+)
+HARMFUL = (
+    "With slopes some records are missed by far, and not with a constant: all slopes are zero, the "
+    "model is a private constant. So it is with a code for missing values (-999), or where a few "
+    "values of a feature are huge: take the code out, or take logarithms."
+)
+
+LENGTHY = 0.5
+"""Margins of labels of which less is kept are spoken of."""
+
+HEAVIER = 1.5
+"""A feature whose tails reach so many times farther than is usual counts in larger units."""
+
+
+def unproven(verdict: Verdict, believed: float = 1.0) -> tuple[str, ...]:
+    """What is to be said of a model that is kept, with a part of its margins."""
+    modest = (MODEST.format(believed),) * (believed < LENGTHY)
+    return (UNPROVEN,) * (verdict is Verdict.UNSURE) + modest
+
+
+@dataclass(frozen=True)
+class Standardization:
+    """A public linear change of features and of the unit of a numeric target.
+
+    Attributes
+    ----------
+    scales, centres : (d,) of the features; centres are 0 where they cannot be used.
+    unit : scale of the target; 1 for labels.
+    level : centre of the target; 0 for labels, or without an intercept.
+    seen : whether the target's histogram rose above its noise; without it any move is noise.
+    resolved : whether it told the target's scale, and not only a cell that holds it.
+    deviation : root mean square of the target around its centre, as far as it was seen.
+    zero : whether the median of the target is zero, wherever the rest of it lies that did not show.
+    blank : whether nothing but zeros showed of the target: the size of the rest is not known.
+    tail : distance of the farthest target that showed from its centre.
+    """
+
+    scales: Doubles
+    centres: Doubles
+    unit: float
+    level: float
+    seen: bool = True
+    resolved: bool = True
+    deviation: float = 1.0
+    zero: bool = False
+    blank: bool = False
+    tail: float = 0.0
+
+    @classmethod
+    def of(cls, found: Summary, curator: Curator) -> Self:
+        """From released scales (d,), or (d + 1,) with the target's; sets the curator's map.
+
+        A feature that shows no spread is not used: of zeros, or beside an intercept of any value.
+        """
+        d, intercept = curator.problem.d, curator.problem.intercept
+        unused = found.zeros | (found.single & intercept)
+        scales = np.where(unused, BEYOND, found.scales)[:d]
+        centres = np.where(found.reliable, found.centres, 0.0)[:d]
+        if curator.sparse or not intercept:
+            centres[:] = 0.0
+        curator.transform(1 / scales, -centres / scales)
+        if len(found.scales) == d:
+            return cls(scales, centres, 1.0, 0.0)
+        unit = float(found.scales[d]) if found.scales[d] < BEYOND else 1.0
+        seen, resolved = bool(found.reliable[d]), bool(found.resolved[d])
+        deviation, tail = (
+            float(size[d]) if size[d] < BEYOND else unit for size in (found.deviations, found.tails)
+        )
+        return cls(
+            scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved, deviation,
+            bool(found.mostly_zeros[d] and found.shown[d] >= HELD), bool(found.zeros[d]),
+            tail,
+        )  # fmt: skip
+
+    def without_rare(self, metric: Preconditioner, curator: Curator) -> tuple[Self, Preconditioner]:
+        """Without indicators of which too few ones show; sets the curator's map.
+
+        A slope of these would be noise, and raise that of the others.
+        """
+        problem = curator.problem
+        kept, rare = self.scales < BEYOND, ~metric.shown[: problem.d]
+        indicators = np.isin(np.arange(problem.d), problem.indicators)
+        kept &= ~(indicators & rare)
+        if not (kept.any() or problem.intercept) or np.array_equal(kept, self.scales < BEYOND):
+            return self, metric
+        self.restrict(curator, kept)
+        active = np.append(kept, metric.active[problem.d :])
+        return replace(self, scales=np.where(kept, self.scales, BEYOND)), metric.restricted(active)
+
+    def restrict(self, curator: Curator, kept: NDArray[np.bool_]) -> None:
+        """From now on other features than these (d,) count for nothing."""
+        scales = np.where(kept, self.scales, BEYOND)
+        curator.transform(1 / scales, np.where(kept, -self.centres / scales, 0.0))
+
+    def loss(self, loss: Loss) -> Loss:
+        """A loss that counts in target scales, in the target's units; others as they are."""
+        return loss.at(self.unit) if isinstance(loss, RelativeHuberLoss) else loss
+
+    def start(self, problem: Problem, start: ArrayLike | None) -> Doubles:
+        """The constant model at the target's centre, or ``start``, given for raw features."""
+        w = starting_point(problem, start)
+        if problem.intercept:
+            w[-1] += self.level if start is None else self.centres @ w[: problem.d]
+        w[: problem.d] *= self.scales[:, None]
+        return w
+
+    def doubts(self, better: bool, harmful: bool = False) -> tuple[str, ...]:
+        """Why not to trust a model that was found ``better`` than a constant or not, or harmful.
+
+        Where nothing but zeros showed, slopes have no unit: a better model is so by chance.
+        """
+        if not self.seen:
+            return (NO_LEVEL,)
+        if self.blank:
+            return (NO_SCALE,)
+        if better:
+            return (HARMFUL,) * harmful
+        return (NO_GAIN if self.resolved else NO_SCALE,)
+
+    def stated(self, noise: Doubles, *, selected: bool) -> Doubles:
+        """``noise`` (d,) of slopes, in scales of the target; inf of a feature that is not used.
+
+        Whether it is was told by a noisy histogram: nothing bounds what its slope would be. NaN
+        where some were ``selected``, after which no theory gives the noise of the others.
+        """
+        return np.where(self.scales < BEYOND, noise / self.unit, np.nan if selected else np.inf)
+
+    def raw(self, w: Doubles, problem: Problem) -> Doubles:
+        """Parameters of the raw features; the slope of one that is not used is zero."""
+        w, scales = w.copy(), self.scales[:, None]
+        w[: problem.d] = np.where(scales < BEYOND, w[: problem.d] / scales, 0.0)
+        if problem.intercept:
+            w[-1] -= self.centres @ w[: problem.d]
+        return w
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standardized:
+    """An algorithm on privately standardized features, with parameters in their units.
+
+    What the algorithm returns is compared with a constant, as `ScaledDescent` does.
+
+    Parameters
+    ----------
+    make : from the public problem and the scale of a gradient's coordinate to the algorithm. What
+        it releases must not depend on the scale; nor, but for how many numbers, on the outputs.
+    targets : of the loss; a real target is scaled too.
+    share, comparison_share : parts of the algorithm's variance budget that the scales and the
+        comparison may spend.
+
+    **Privacy.** `ColumnSummaries`, the algorithm, `LabelCounts`, `AcceptanceTest`; one plan.
+    """
+
+    make: Callable[[Problem, float], Algorithm]
+    targets: Targets
+    share: float = 0.6
+    comparison_share: float = 0.1
+
+    needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
+
+    def plan(self, multiplier: float, problem: Problem) -> Plan:
+        """Scales, the algorithm, comparison."""
+        plan = self.make(problem, 1.0).plan(multiplier, problem)
+        compared = _priced(multiplier, plan, self.comparison_share)
+        return compose(
+            ColumnSummaries.of(self.targets).plan(
+                _priced(multiplier, plan, 2 * self.share), problem
+            ),
+            tuple(replace(r, stage=r.stage or "published algorithm") for r in plan),
+            self._frequencies(compared, problem).plan(problem) if self._labels else (),
+            AcceptanceTest(targets=self.targets).plan(compared, problem),
+        )
+
+    def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
+        """A loss of a margin that the algorithm takes."""
+        loss = require_margin(loss, needed_by="Standardized")
+        require_loss(self.make(problem, 1.0), loss, problem)
+        return loss
+
+    def run(
+        self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
+        start: ArrayLike | None = None,
+    ) -> Result:  # fmt: skip
+        """Standardize, run, compare, and go back to raw features."""
+        problem = curator.problem
+        loss = self.takes(loss, problem)
+        require(domain, *self.needs, needed_by="Standardized")
+        plan = self.make(problem, 1.0).plan(multiplier, problem)
+        prices = _priced(multiplier, plan, 2 * self.share)
+        found = ColumnSummaries.of(self.targets).run(curator, prices)
+        # Second moments of 1, which is what the theorems' step sizes and thresholds assume.
+        standard = Standardization.of(replace(found, scales=found.deviations), curator)
+        loss = standard.loss(loss)
+        begin = standard.start(problem, start)
+        algorithm = self.make(problem, standard.unit)
+        result = algorithm.run(curator, loss, domain.scaled(1 / standard.scales), multiplier, begin)
+        compared = _priced(multiplier, plan, self.comparison_share)
+        constant = begin if self.targets == "real" else without_slopes(result.w, problem)
+        if self._labels:
+            counts, rows = self._frequencies(compared, problem).run(curator)
+            result = replace(result, rows=rows)
+            constant = of_labels(counts, loss, problem)
+        verdict = AcceptanceTest(targets=self.targets).run(
+            curator, loss, result.w, constant, standard.unit, compared
+        )
+        doubts = standard.doubts(verdict.keeps)
+        w = standard.raw(constant if doubts else result.w, problem)
+        return replace(
+            result, w=w, unit=standard.unit, scales=standard.scales, ends=found.ends(),
+            notes=(*result.notes, *(doubts or unproven(verdict))),
+        )  # fmt: skip
+
+    @property
+    def _labels(self) -> bool:
+        return self.targets in LABELS
+
+    @staticmethod
+    def _frequencies(multiplier: float, problem: Problem) -> LabelCounts:
+        return LabelCounts.priced(multiplier / 2, multiplier / 2, problem)
+
+
+def tail_adjusted(found: Summary) -> Summary:
+    """Scales of features and a target, larger where tails are heavier than what they explain.
+
+    How far tails reach is the root mean square of what showed over the spread between quartiles.
+    What the bulk of the records says of such a feature need not hold for the few that decide its
+    least squares, unless the target is as heavy, or three quarters of the features are. In units
+    that grow with the square of the reach these few decide: where x^2 has its mass, x is of the
+    size E x^2 / E|x|.
+    """
+    known = found.reliable & (found.scales < BEYOND)
+    reach = np.divide(found.deviations, found.scales, out=np.zeros_like(found.scales), where=known)
+    features = known[:-1]
+    if not features.any():
+        return found
+    most = float(np.quantile(reach[:-1][features], 0.25, method="lower"))
+    usual = HEAVIER * max(most, float(reach[-1]))
+    times = np.append(np.maximum(1.0, reach[:-1] / usual) ** 2, 1.0)
+    return replace(found, scales=found.scales * times)
+
+
+def without_slopes(w: Doubles, problem: Problem) -> Doubles:
+    """The constant model with the intercept of ``w``."""
+    constant = w.copy()
+    constant[: problem.d] = 0.0
+    return constant
+
+
+def unbelieved(w: Doubles, believed: float, noise: Doubles) -> Doubles:
+    """(d,) noise of slopes that become so many times as long; what they lose may be no noise."""
+    lost = max(0.0, 1 - believed) * np.abs(w[: len(noise)]).max(axis=1)
+    return np.asarray(max(1.0, believed) * noise + lost)
+
+
+def _priced(multiplier: float, plan: Plan, share: float) -> float:
+    """Noise multiplier of one release that costs ``share`` of what ``plan`` costs."""
+    rounds = 0.0
+    for r in plan:
+        rate = r.sampling.rate if isinstance(r.sampling, PoissonBatches) else 1.0
+        parts = r.sampling.parts if isinstance(r.sampling, DisjointParts) else 1
+        rounds += r.times * rate**2 / parts
+    return multiplier / math.sqrt(rounds * share)

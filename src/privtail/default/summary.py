@@ -1,0 +1,153 @@
+"""Where columns lie, how far they spread, and what is known of that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Doubles = NDArray[np.float64]
+
+SMALLEST = 2.0**-64
+"""What is smaller is not told from zero."""
+
+BEYOND = 2.0**1000
+"""Scale of a column whose size the edges cannot tell: whatever it is, it counts for nothing."""
+
+
+FARTHER = 100.0
+"""Values may lie so many times farther than the farthest that showed: noise hides rare ones.
+
+At a lower end a slope that is right is cut where 5 % of a feature are a hundred times as large as
+the others, and of Pareto(1.5). At this one, noise of a slope moves the predictions of rows with a
+code such as 9999999 by a few scales of the target, and they are few or they would show.
+"""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Released descriptions of columns (features, then the target if it was asked for).
+
+    Attributes
+    ----------
+    centres : (columns,) medians.
+    scales : (columns,) spreads between quantiles, in standard deviations of a Gaussian.
+    deviations : (columns,) root mean squares around the centres of what was seen.
+    tails : (columns,) distances from the centre to the outermost cell above its noise.
+    lows, highs : (columns,) edges of the cells that hold the quartiles.
+    reliable : (columns,) whether the histogram of the column rose above its noise. Where it did
+        not, the centre is 0, scale and deviation are the deviation of all columns pooled, and
+        the tail is theirs (1 if nothing was seen).
+        A column whose histogram does not differ from those of most others is described by theirs;
+        of one that noise hides in a first look, it is whether its location is likely known.
+    resolved : (columns,) whether the quantiles of the spread lie at least two cells apart.
+    shown : (columns,) part of the records in cells above the noise.
+    single : (columns,) whether all that showed lies in one cell of every histogram of the column.
+    """
+
+    centres: Doubles
+    scales: Doubles
+    deviations: Doubles
+    tails: Doubles
+    lows: Doubles
+    highs: Doubles
+    reliable: NDArray[np.bool_]
+    resolved: NDArray[np.bool_]
+    shown: Doubles
+    single: NDArray[np.bool_]
+
+    @classmethod
+    def of_one(cls, *facts: float) -> Self:
+        """One column, from its attributes in their order."""
+        return cls(*(np.array([fact]) for fact in facts))
+
+    @classmethod
+    def unseen(cls) -> Self:
+        """One column of which nothing rose above the noise."""
+        return cls.of_one(0.0, 1.0, 1.0, 1.0, -1.0, 1.0, False, True, 0.0, False)
+
+    @classmethod
+    def declared(cls, columns: int) -> Self:
+        """What is public of so many indicators."""
+        return cls.of_one(0.0, 0.5, 0.5, 1.0, -1.0, 1.0, True, True, 1.0, False).repeated(columns)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Columns of all parts, one after the other."""
+        names = (field.name for field in fields(cls))
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def take(self, columns: Any) -> Self:
+        """A copy of these columns."""
+        return type(self)(*(getattr(self, field.name)[columns].copy() for field in fields(self)))
+
+    def put(self, columns: Any, values: Self) -> None:
+        """Change these columns."""
+        for field in fields(self):
+            getattr(self, field.name)[columns] = getattr(values, field.name)
+
+    def repeated(self, columns: int) -> Self:
+        """One description, of so many columns."""
+        return self.take(np.zeros(columns, dtype=np.intp))
+
+    def shared(self, columns: int) -> Self:
+        """So many columns that one description is of: which of them it fits is not known."""
+        lows, highs = (np.where(self.resolved, x, self.centres) for x in (self.lows, self.highs))
+        yes, one = np.ones(1, dtype=np.bool_), np.ones(1)
+        known = replace(
+            self, lows=lows, highs=highs, reliable=~yes, resolved=yes, shown=one, single=~yes
+        )
+        return known.repeated(columns)
+
+    @property
+    def mostly_zeros(self) -> NDArray[np.bool_]:
+        """(columns,) whether the middle half of what showed is zero."""
+        return np.asarray((self.lows == -SMALLEST) & (self.highs == SMALLEST))
+
+    @property
+    def zeros(self) -> NDArray[np.bool_]:
+        """(columns,) whether nothing but zeros showed; nobody knows how large the rest is."""
+        return self.mostly_zeros & ~self.resolved
+
+    def ends(self) -> Doubles:
+        """(columns, 2) between which the values of each may lie: `FARTHER` than the tails.
+
+        Nothing bounds a column of which nothing is known.
+        """
+        known = (self.scales < BEYOND) & (self.tails < BEYOND) & ~self.zeros
+        wide = np.where(known, FARTHER * self.tails, np.inf)
+        return np.column_stack([self.centres - wide, self.centres + wide])
+
+    def window(self, fixed: bool = False) -> tuple[Doubles, Doubles]:
+        """Middles and half widths (or 1) of where to look closer; around zero if ``fixed``."""
+        middles = np.zeros_like(self.lows) if fixed else self.lows + (self.highs - self.lows) / 2
+        halves = np.maximum(self.highs - middles, middles - self.lows)
+        return middles, np.minimum(np.where(halves > 0, halves, 1.0), BEYOND)
+
+    def sharpened(
+        self, closer: Self, middles: Doubles, halves: Doubles, end: float, held: float
+    ) -> Self:
+        """With what a closer look says, given in units of ``halves`` around ``middles``.
+
+        Sizes of columns that reach the ``end`` of what was looked at remain as they were. Of
+        unresolved ones of which less than the part ``held`` showed, the rest deviates as it did.
+        """
+        away = self.centres != 0  # a column of zeros is known as well as it can be
+        better = self.reliable & closer.reliable & ~self.resolved & away
+        inside = better & (closer.tails < end)
+        found = self.take(slice(None))
+        found.resolved[better], found.shown[better] = closer.resolved[better], closer.shown[better]
+        found.single[better] &= closer.single[better]
+        for name in ("centres", "lows", "highs"):
+            place = middles[better] + halves[better] * getattr(closer, name)[better]
+            getattr(found, name)[better] = place
+        for name, seen in (("scales", better), ("deviations", inside), ("tails", inside)):
+            getattr(found, name)[seen] = halves[seen] * getattr(closer, name)[seen]
+        few = inside & ~closer.resolved & (closer.shown < held)
+        part = np.maximum(closer.shown[few], 0.0)
+        near, far = found.deviations[few], self.deviations[few]
+        found.deviations[few] = np.hypot(np.sqrt(part) * near, np.sqrt(1 - part) * far)
+        return found
