@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import privtail
-from privtail.algorithms.accelerated_descent import AcceleratedDescent
+from privtail.default.accelerated_descent import AcceleratedDescent
 from privtail.errors import InvalidInput, NotReleased
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 from privtail.losses import LogisticLoss, SquaredLoss

@@ -22,10 +22,10 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import d2_tweedie_score, r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privtail.algorithms.accelerated_descent import AcceleratedDescent
 from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result
 from privtail.compilation import steady
+from privtail.default.accelerated_descent import AcceleratedDescent
 from privtail.default.counts import CountDescent
 from privtail.default.few_features import FewOrAll
 from privtail.default.published import named
