@@ -45,7 +45,8 @@ def imported(module: str) -> float:
 
 def measured() -> dict[str, float]:
     """Seconds of calibrations and of a price, in this process."""
-    from privtail.trusted.accountants import calibrate, cost
+    from privtail.calibration import calibrate
+    from privtail.trusted.accountants import cost
     from privtail.trusted.budget import Budget
     from privtail.trusted.events import Event, Plan, Round
     from privtail.trusted.sampling import Everyone, PoissonBatches

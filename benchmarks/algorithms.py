@@ -28,12 +28,14 @@ from privtail.algorithms import (
     StochasticProximalGradient,
     TruncatedLasso,
 )
+from privtail.calibration import calibrated
 from privtail.domains import L1, L1Ball, L2Ball
 from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
-from privtail.trusted.mechanisms.trimmed import TrimmedMean
+from privtail.trusted.smooth.questions import trimmed_means
+from privtail.trusted.smooth.trimmed import TrimmedMean
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 N, P = 10_000, 50
@@ -179,7 +181,7 @@ def measured(name: str) -> dict[str, float]:
     def run(noise: Any) -> float:
         curator = Curator(X, target, budget=BUDGET, noise=noise, random_state=0, classes=classes)
         start = time.perf_counter()
-        multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
+        multiplier = calibrated(curator, lambda m: algorithm.plan(m, curator.problem))
         found.setdefault("calibrated", time.perf_counter() - start)
         return seconds(lambda: algorithm.run(curator, loss, domain, multiplier))
 
@@ -210,7 +212,7 @@ def sorted_mean() -> dict[str, Any]:
     curator = Curator(x[:, None], budget=Budget(1e6, 1e-6))
     rounds = 64
     curator.open((Round(events=(mechanism.event(curator.problem, 1),), times=rounds),))
-    return pairs(lambda: curator.everyone().trimmed_means(mechanism), lambda: np.sort(x))
+    return pairs(lambda: trimmed_means(curator.everyone(), mechanism), lambda: np.sort(x))
 
 
 def trimmed() -> None:
@@ -235,7 +237,7 @@ def searched() -> dict[str, float]:
     def run(points: int, noise: Any) -> float:
         search = NetSearch(points=points, scale=0.05)
         curator = Curator(X, y, budget=Budget(1.0, 0.0), noise=noise, random_state=0)
-        multiplier = curator.calibrate(lambda m: search.plan(m, curator.problem))
+        multiplier = calibrated(curator, lambda m: search.plan(m, curator.problem))
         return seconds(lambda: search.run(curator, AbsoluteLoss(), L2Ball(radius=1.0), multiplier))
 
     run(100, "exact")

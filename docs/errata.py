@@ -18,7 +18,8 @@ from privtail.algorithms import (
     ProximalGradient,
     StochasticProximalGradient,
 )
-from privtail.trusted.accountants import calibrate, cost
+from privtail.calibration import calibrate
+from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Round
 from privtail.trusted.means import ClippedMean, SmoothedCatoniMean

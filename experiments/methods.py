@@ -25,8 +25,9 @@ from experiments.study import (
     Task,
 )
 from privtail.algorithms.protocol import Algorithm
+from privtail.calibration import calibrate
 from privtail.domains import Domain
-from privtail.trusted.accountants import calibrate, cost
+from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan

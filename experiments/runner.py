@@ -271,7 +271,7 @@ def _sources(paper: str) -> str:
     )  # fmt: skip
 
 
-_ROOMS = ("algorithms", "linear_model", "trusted", "losses.py", "domains.py", "mean.py")
+_ROOMS = ("algorithms", "linear_model", "trusted", "losses", "domains", "mean.py")
 _LIBRARY = tuple(
     file
     for room in (Path(privtail.__file__).parent / name for name in _ROOMS)

@@ -41,8 +41,9 @@ from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
-from privtail.trusted.mechanisms.aggregate import blocks_needed, suggested_smoothness
 from privtail.trusted.problem import Problem
+from privtail.trusted.smooth.aggregate import blocks_needed, suggested_smoothness
+from privtail.trusted.smooth.questions import aggregate
 
 DELTA = 1e-6
 PRINTED, PROVED = "Algorithm 1, printed bound", "Algorithm 1"
@@ -74,7 +75,7 @@ class Aggregated:
         """Lines 2 to 6."""
         mechanism = self.minimizer.mechanism(multiplier)
         w = np.zeros((curator.problem.rows, 1))
-        w = curator.everyone().aggregate(least_squares, w, mechanism)
+        w = aggregate(curator.everyone(), least_squares, w, mechanism)
         return Result(w, 1, multiplier)
 
 

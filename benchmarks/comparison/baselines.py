@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, softmax
 
 from benchmarks.comparison.problems import Doubles, Problem, Sample
-from privtail.trusted.accountants import calibrate
+from privtail.calibration import calibrate
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.sampling import PoissonBatches

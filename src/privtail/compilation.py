@@ -7,6 +7,7 @@ import functools
 import inspect
 import threading
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from privtail.errors import InvalidInput
@@ -25,9 +26,9 @@ class Compiled(Generic[P, R]):
     written, in the order that is written. Many threads may call it, other compiled functions may
     call it, and it is pickled by name.
 
-    The machine code is kept on disk: in ``__pycache__``, else in the user's cache directory. It
-    stays in memory where neither can be written, and where the function calls a compiled function
-    of another file, whose edits Numba would not notice.
+    The machine code is kept on disk: in ``__pycache__``, else in the user's cache directory, and
+    is made anew when a file of the function, or of what it calls, has changed. It stays in memory
+    where neither can be written.
     """
 
     def __init__(self, function: Callable[P, R], *, cache: bool, boundscheck: bool) -> None:
@@ -56,31 +57,43 @@ class Compiled(Generic[P, R]):
     @property
     def cached(self) -> bool:
         """Whether the machine code may be kept on disk."""
-        source = self.function.__code__.co_filename
+        return self._cache and all(callee.cached for callee in self._callees())
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The files of this function and of the compiled functions that it calls."""
+        own = self.function.__code__.co_filename
+        return frozenset({own}).union(*(callee.sources for callee in self._callees()))
+
+    def _callees(self) -> list[Compiled[..., Any] | Intrinsic]:
         seen = inspect.getclosurevars(self.function)
-        callees = (
+        return [
             v
             for v in {**seen.globals, **seen.nonlocals}.values()
-            if isinstance(v, Compiled | Intrinsic)
-        )
-        return self._cache and all(
-            callee is self or (callee.cached and callee.function.__code__.co_filename == source)
-            for callee in callees
-        )
+            if isinstance(v, Compiled | Intrinsic) and v is not self
+        ]
 
     def _jit(self) -> Any:
         jit = functools.partial(
             _numba().njit, nogil=True, error_model="numpy", boundscheck=self._boundscheck or None
         )
-        if self.cached:
+        if self.cached and all(Path(source).is_file() for source in self.sources):
             try:
                 dispatcher = jit(cache=True)(self.function)
             except RuntimeError as error:
                 if "no locator available" not in str(error):
                     raise
             else:
-                return _survive_disk(dispatcher)
+                return _survive_disk(_watch(dispatcher, self.sources))
         return jit()(self.function)
+
+
+def _watch(dispatcher: Any, sources: frozenset[str]) -> Any:
+    """Code on disk is stale once any of these files has changed; Numba looks at the first alone."""
+    if len(sources) > 1:
+        changes = [(name, Path(name).stat().st_mtime_ns) for name in sorted(sources)]
+        dispatcher._cache._cache_file._source_stamp = changes  # noqa: SLF001
+    return dispatcher
 
 
 def _survive_disk(dispatcher: Any) -> Any:
@@ -132,7 +145,7 @@ class Intrinsic:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.__doc__ = function.__doc__
         self.function = function
-        self.cached = True
+        self.cached, self.sources = True, frozenset({function.__code__.co_filename})
 
     @functools.cached_property
     def type(self) -> Any:

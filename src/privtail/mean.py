@@ -15,12 +15,14 @@ from scipy.special import ndtri
 
 from privtail.algorithms.coin_press import CoinPress
 from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
+from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.default.column_summaries import ColumnSummaries
 from privtail.default.histograms import part_that_counts
 from privtail.default.mean_intervals import SURE, CutRange, reach_of
 from privtail.default.summary import Summary
 from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.influence import catoni_bound
 from privtail.lost import OF_THESE, counted
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Budget, Neighbours
@@ -33,7 +35,6 @@ from privtail.trusted.means import (
     RobustMean,
     SmoothedCatoniMean,
     TruncatedMean,
-    catoni_bound,
 )
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -420,7 +421,7 @@ class _Mean:
 
     def run(self, curator: Curator) -> MeanEstimate:
         """The mean, for the whole budget of the curator."""
-        multiplier = curator.calibrate(lambda m: self.plan(m, curator.problem))
+        multiplier = calibrated(curator, lambda m: self.plan(m, curator.problem))
         n, d = curator.problem.n, curator.problem.d
         if self.threshold is not None:
             value, std = self._last(

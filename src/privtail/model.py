@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
 from privtail.gaps import Gaps
+from privtail.schema.declared import Label, whole
 from privtail.statement import Statement
-from privtail.trusted.tables import Label, TableFile, table_blocks, whole
+from privtail.trusted.tables import TableFile, table_blocks
 
 Link = Literal["identity", "log", "logit"]
 

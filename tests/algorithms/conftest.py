@@ -11,18 +11,19 @@ from scipy import sparse
 from scipy.special import expit, softmax
 
 from privtail.algorithms import NetSearch
+from privtail.calibration import calibrated
 from privtail.domains import L1Ball, Slopes, Unconstrained
 from privtail.losses import AbsoluteLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event
-from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.samplers import SimulatedSampler
 from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyTopK
-from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.opening import Opening
 from privtail.trusted.sampling import Sampling
+from privtail.trusted.smooth.aggregate import SampleAndAggregate
+from privtail.trusted.smooth.trimmed import TrimmedMean
 
 
 def fits(algorithm, domain) -> bool:
@@ -63,7 +64,9 @@ class Watched:
             classes={"real": None, "binary": [0, 1]}.get(loss.targets, range(outputs)),
         )  # fmt: skip
         domain = Slopes(domain=domain) if intercept else domain
-        self.multiplier = self.curator.calibrate(lambda m: algorithm.plan(m, self.curator.problem))
+        self.multiplier = calibrated(
+            self.curator, lambda m: algorithm.plan(m, self.curator.problem)
+        )
         self.result = algorithm.run(self.curator, loss, domain, self.multiplier, start)
         return self.result.w
 

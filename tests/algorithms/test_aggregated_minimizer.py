@@ -18,8 +18,8 @@ from privtail.trusted.accountants import cost
 from privtail.trusted.budget import NEIGHBOURS, Budget
 from privtail.trusted.events import Round
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.mechanisms.aggregate import blocks_needed, suggested_smoothness
 from privtail.trusted.problem import Problem
+from privtail.trusted.smooth.aggregate import blocks_needed, suggested_smoothness
 
 
 def box(points, *, Lambda, beta, gamma, u):
@@ -87,7 +87,7 @@ def test_the_box(watched, make_problem, kind, intercept, d, storage):
 @pytest.mark.parametrize("beta", [0.12, 0.4])
 def test_centre_and_sensitivity_are_those_of_the_box(p, beta):
     """On random points, with heavy tails: S is the coefficient of u."""
-    from privtail.trusted.mechanisms.aggregate import BITS, centre_of_attention
+    from privtail.trusted.smooth.aggregate import BITS, centre_of_attention
 
     rng = np.random.default_rng(p)
     for m in (blocks_needed(p, beta), blocks_needed(p, beta) + 9):

@@ -15,7 +15,6 @@ from scipy.special import expit
 
 from privtail import open_table
 from privtail.algorithms import (
-    NAMES,
     TABLE,
     AggregatedMinimizer,
     CatoniDescent,
@@ -30,17 +29,17 @@ from privtail.algorithms import (
     OneShotPeeling,
     ProximalGradient,
     RandomRoundDescent,
-    ScaledDescent,
     SparsePeeling,
     StochasticProximalGradient,
     TrimmedDescent,
     TruncatedLasso,
     TruncatedSparseRegression,
 )
+from privtail.default import NAMES, ScaledDescent
 from privtail.default.published import OBJECTS
 from privtail.domains import L1, L2Ball, Unconstrained
 from privtail.errors import BudgetExceeded, IncompatibleParts, UnsupportedAccounting
-from privtail.trusted import batch as batch_module
+from privtail.trusted import dataset
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import NEIGHBOURS
 from privtail.trusted.events import SMOOTH, Round, plan_to_json
@@ -312,7 +311,7 @@ def test_a_streamed_file_gives_the_bits_of_memory(
     parquet.write_table(arrow.table({**columns, "y": y}), tmp_path / "t.parquet", row_group_size=90)
     monkeypatch.setattr(formats, "WINDOW_ROWS", 64)
     monkeypatch.setattr(formats, "KEPT_BYTES", 20_000)
-    monkeypatch.setattr(batch_module, "BLOCK_ROWS", 50)
+    monkeypatch.setattr(dataset, "BLOCK_ROWS", 50)
     for algorithm in STREAMED.get(name, EXAMPLES[name]):
         file, passes = open_table(tmp_path / "t.parquet"), []
         batches = file._format.batches

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from privtail.algorithms import NoisyDescent, RandomRoundDescent
+from privtail.calibration import calibrate
 from privtail.domains import Unconstrained
-from privtail.trusted.accountants import calibrate, cost
+from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import PoissonBatches

@@ -11,10 +11,10 @@ import pytest
 from privtail.algorithms import CatoniDescent
 from privtail.domains import L2, L1Ball, L2Ball, Unconstrained
 from privtail.errors import InvalidInput
+from privtail.influence import catoni_bound
 from privtail.losses import SquaredLoss
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
-from privtail.trusted.means import catoni_bound
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone, PoissonBatches
 
@@ -138,7 +138,7 @@ def test_theorem_8(epsilon):
 
 def per_coordinate_noise(algorithm, n, d, budget):
     """Standard deviation of the noise of one coordinate, as calibrated by the accountant."""
-    from privtail.trusted.accountants import calibrate
+    from privtail.calibration import calibrate
 
     problem = Problem(n=n, d=d)
     answer = problem.gradient(algorithm.mean)

@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from privtail.algorithms import FrankWolfe, FrankWolfeCorners, MirrorDescent
 from privtail.algorithms.bregman import Entropy, Euclidean, PNorm
 from privtail.algorithms.frank_wolfe import frank_wolfe_gap
+from privtail.calibration import calibrate
 from privtail.domains import (
     L1,
     Box,
@@ -22,7 +23,7 @@ from privtail.domains import (
     within,
 )
 from privtail.errors import IncompatibleParts, InvalidInput
-from privtail.trusted.accountants import calibrate, cost
+from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.problem import Problem
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from privtail.algorithms import HeavyTailedFrankWolfe, TruncatedLasso
+from privtail.calibration import calibrate
 from privtail.domains import L1Ball, Simplex
 from privtail.errors import InvalidInput
+from privtail.influence import catoni_bound
 from privtail.losses import GeneralLoss, SquaredLoss, TruncatedLoss
-from privtail.trusted.accountants import calibrate, cost
+from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
-from privtail.trusted.means import catoni_bound
 from privtail.trusted.problem import Problem
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from privtail.algorithms import NetSearch
+from privtail.calibration import calibrate, calibrated
 from privtail.domains import Box, L1Ball, L2Ball, Unconstrained
 from privtail.errors import IncompatibleParts, InvalidInput
 from privtail.losses import AbsoluteLoss, LogTruncatedLoss, SquaredLoss
-from privtail.trusted.accountants import calibrate, cost
+from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.problem import Problem
@@ -205,7 +206,7 @@ def test_what_does_not_fit_is_refused(watched, make_problem):
     X, y, _ = make_problem("squared")
     curator = Curator(X, y, budget=Budget(1.0), noise="simulated")
     algorithm = NetSearch(points=10, scale=1.0)
-    m = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
+    m = calibrated(curator, lambda m: algorithm.plan(m, curator.problem))
     with pytest.raises(IncompatibleParts, match="AbsoluteLoss"):
         algorithm.run(curator, SquaredLoss(), L2Ball(radius=1.0), m)
     with pytest.raises(IncompatibleParts, match="Unconstrained has no `net`"):

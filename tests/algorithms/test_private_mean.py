@@ -12,7 +12,9 @@ from scipy import sparse
 
 from privtail import Ledger, private_mean
 from privtail.algorithms.coin_press import CoinPress
+from privtail.calibration import calibrated
 from privtail.errors import BudgetExceeded, InvalidInput
+from privtail.influence import catoni_bound
 from privtail.mean import (
     METHODS,
     _Mean,
@@ -23,7 +25,6 @@ from privtail.mean import (
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
-from privtail.trusted.means import catoni_bound
 
 SIMULATED = {"noise": "simulated", "random_state": 1}
 every_method = pytest.mark.parametrize("method", METHODS)
@@ -158,7 +159,7 @@ def test_a_wide_prior_costs_coinpress_little():
     for radius in (5.0, 500.0):
         curator = Curator(x, budget=Budget(1.0, 1e-6), noise="simulated", random_state=1)
         press = CoinPress(radius=radius)
-        multiplier = curator.calibrate(lambda m, p=press, c=curator: p.plan(m, c.problem))
+        multiplier = calibrated(curator, lambda m, p=press, c=curator: p.plan(m, c.problem))
         mean, stds[radius], _ = press.run(curator, multiplier, np.ones(1), np.zeros(1))
         assert abs(mean[0] - 3.0) < 4 * stds[radius][0] + 0.02
     assert stds[500.0] < 1.5 * stds[5.0]

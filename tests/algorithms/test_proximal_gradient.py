@@ -116,7 +116,7 @@ def test_tiny_problems_get_two_iterates():
 
 def test_the_noise_is_below_that_of_the_corrected_line_3():
     """2 G sqrt(T)/(n sqrt(2 rho)); at n^2 rho^2, as printed, it is over-noised for rho < 1."""
-    from privtail.trusted.accountants import calibrate
+    from privtail.calibration import calibrate
 
     n, d, T, epsilon, delta = 10_000, 5, 20, 0.5, 1e-3
     algorithm = ProximalGradient(steps=T, step_size=1.0, threshold=3.0)

@@ -14,11 +14,12 @@ from privtail.algorithms import (
     TruncatedSparseRegression,
 )
 from privtail.domains import L2Ball, Unconstrained
+from privtail.influence import catoni_bound
 from privtail.losses import SquaredLoss
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Round
-from privtail.trusted.means import SmoothedCatoniMean, TruncatedMean, catoni_bound
+from privtail.trusted.means import SmoothedCatoniMean, TruncatedMean
 from privtail.trusted.problem import Problem
 
 

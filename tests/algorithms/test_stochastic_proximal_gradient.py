@@ -9,12 +9,12 @@ import pytest
 
 from privtail.algorithms import StochasticProximalGradient
 from privtail.domains import L1, L2Ball, Unconstrained
+from privtail.influence import catoni_bound
 from privtail.trusted.budget import Budget
 from privtail.trusted.means import (
     ClampedMean,
     ClippedMean,
     SmoothedCatoniMean,
-    catoni_bound,
 )
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone, PoissonBatches
@@ -215,7 +215,7 @@ def test_sensitivities():
 )
 def test_the_noise_that_the_papers_experiment_needs(neighbours, epsilon, z):
     """ALGORITHMS 2: at m = n/6 the printed z = sqrt(log(1/delta))/eps is 2.2 to 2.8 times short."""
-    from privtail.trusted.accountants import calibrate
+    from privtail.calibration import calibrate
 
     n, delta = 10_000, 1e-4
     algorithm = StochasticProximalGradient.clipped(n, batch=n // 6, threshold=1.0, step_size=0.1)

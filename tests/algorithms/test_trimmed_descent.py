@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from privtail.algorithms import TrimmedDescent
+from privtail.calibration import calibrate
 from privtail.domains import L1, L2Ball, Unconstrained
 from privtail.errors import InvalidInput
-from privtail.trusted.accountants import calibrate, cost
+from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.mechanisms.samplers import SimulatedSampler
 from privtail.trusted.problem import Problem
@@ -150,7 +151,7 @@ def test_wide_bounds_cost_little(watched, make_problem):
 
 def test_it_beats_its_printed_noise_by_orders_of_magnitude():
     """ALGORITHMS 1b: n = 1e5, d = 10, T = 50, b - a = 40, eps = 1: std 0.01, not 3e4."""
-    from privtail.trusted.mechanisms.trimmed import decay, trimmed_sum
+    from privtail.trusted.smooth.trimmed import decay, trimmed_sum
 
     problem = Problem(n=100_000, d=10)
     algorithm = TrimmedDescent(steps=50, step_size=0.1, low=-20.0, high=20.0, smoothness=0.04)

@@ -30,6 +30,7 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
+from privtail import calibration
 from privtail.algorithms import (
     AggregatedMinimizer,
     CatoniDescent,
@@ -44,13 +45,14 @@ from privtail.algorithms import (
     OneShotPeeling,
     ProximalGradient,
     RandomRoundDescent,
-    ScaledDescent,
     SparsePeeling,
     StochasticProximalGradient,
     TrimmedDescent,
     TruncatedLasso,
     TruncatedSparseRegression,
 )
+from privtail.calibration import calibrated
+from privtail.default import ScaledDescent
 from privtail.default.screening import CutRange
 from privtail.default.short_descent import ShortDescent
 from privtail.default.summary import Summary
@@ -68,12 +70,13 @@ from privtail.trusted.means import (
     SmoothedCatoniMean,
     TruncatedMean,
 )
-from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.samplers import SimulatedSampler
 from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyTopK
-from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
+from privtail.trusted.smooth.aggregate import SampleAndAggregate
+from privtail.trusted.smooth.questions import aggregate, trimmed_means
+from privtail.trusted.smooth.trimmed import TrimmedMean
 
 ALPHA = 1e-6
 DELTAS = (0.0, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.2)
@@ -297,7 +300,7 @@ class Fit:
             )  # fmt: skip
             return found.privacy_.plan, budget
         curator = Curator(X, y, budget=budget, noise="simulated", random_state=0)
-        multiplier = curator.calibrate(lambda m: self.algorithm.plan(m, curator.problem))
+        multiplier = calibrated(curator, lambda m: self.algorithm.plan(m, curator.problem))
         domain = self.domain
         if domain is None:
             domain = L1Ball(radius=1.0) if "axes" in self.algorithm.needs else Unconstrained()
@@ -309,7 +312,7 @@ class Fit:
 def tapped(wires: list[Wiretap]) -> Iterator[None]:
     """The last wire is the sampler of every curator; what was calibrated once is remembered."""
     remembered: list[float] = []
-    calibrate, bill = curator_module.calibrate, cache(curator_module.cost)
+    calibrate, bill = calibration.calibrate, cache(curator_module.cost)
 
     def known(make_plan: Any, budget: Budget) -> float:
         if not remembered:
@@ -326,7 +329,7 @@ def tapped(wires: list[Wiretap]) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(curator_module, "SimulatedSampler", lambda seed: wires[-1])
-        patch.setattr(curator_module, "calibrate", known)
+        patch.setattr(calibration, "calibrate", known)
         patch.setattr(curator_module, "cost", paid)
         patch.setattr(LaplaceMax, "release", largest)
         yield
@@ -398,7 +401,7 @@ class Trimmed:
         return (Round(events=(self.mechanism(multiplier).event(problem, problem.d),)),)
 
     def run(self, curator: Curator, loss: Any, domain: Any, multiplier: float, start: Any) -> None:
-        curator.everyone().trimmed_means(self.mechanism(multiplier))
+        trimmed_means(curator.everyone(), self.mechanism(multiplier))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -434,7 +437,7 @@ class Aggregated:
 
     def run(self, curator: Curator, loss: Any, domain: Any, multiplier: float, start: Any) -> None:
         batch = curator.everyone()
-        batch.aggregate(lambda x, y: y, np.zeros(1), self.mechanism(multiplier))
+        aggregate(batch, lambda x, y: y, np.zeros(1), self.mechanism(multiplier))
 
 
 def opposed(blocks: int, reach: float = HUGE) -> tuple[np.ndarray, np.ndarray]:

@@ -25,17 +25,17 @@ from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.means import Ball, ClampedMean, Interval
-from privtail.trusted.mechanisms import aggregate, trimmed
-from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
 from privtail.trusted.mechanisms.selection import NoisyMax
-from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.problem import Problem
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.sampling import PoissonBatches
 from privtail.trusted.search import BestTrial, Found, Score, TrialSearch, best_of
 from privtail.trusted.sensitivity import Norms, Sensitivity
+from privtail.trusted.smooth import aggregate, trimmed
+from privtail.trusted.smooth.aggregate import SampleAndAggregate
+from privtail.trusted.smooth.trimmed import TrimmedMean
 
 BUDGET = Budget(1.5, 0.05)
 COPIES = 100_000

@@ -88,6 +88,31 @@ def test_kernels_are_compiled_once_where_a_folder_can_be_written(tmp_path, writa
     assert hits == ["0", "1"][: 1 + writable]
 
 
+@pytest.mark.parametrize("watched", [True, False], ids=["honest", "twin"])
+def test_code_on_disk_is_stale_once_what_it_calls_has_changed(tmp_path, watched):
+    """The twin is Numba alone, which looks at the file of the caller."""
+    inner, outer = tmp_path / "inner.py", tmp_path / "outer.py"
+    start = "from privtail.compilation import compiled\n"
+    outer.write_text(f"{start}from inner import one\n@compiled\ndef two():\n    return 2 * one()\n")
+    code = "from outer import two; print(two(), *two.dispatcher.stats.cache_hits.values())"
+    if not watched:
+        code = f"import privtail.compilation as c; c._watch = lambda d, _: d; {code}"
+    found = []
+    for value in (1, 1, 10):
+        source = f"{start}@compiled\ndef one():\n    return {value}\n"
+        if not inner.exists() or inner.read_text() != source:
+            inner.write_text(source)
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONPATH": f"{SOURCE.parent}:{tmp_path}"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.append(run.stdout.split())
+    assert found == [["2"], ["2", "1"], ["20"] if watched else ["2", "1"]]
+
+
 def test_version_is_that_of_the_metadata(pyproject):
     assert privtail.__version__ == importlib.metadata.version("privtail")
     assert privtail.__version__ == pyproject["project"]["version"]

@@ -11,8 +11,8 @@ import pytest
 from privtail import open_table
 from privtail.errors import InvalidInput, MissingWarning
 from privtail.linear_model import DPLinearRegression
+from privtail.schema.dialect import Dialect
 from privtail.trusted.records.arrow import text_numbers
-from privtail.trusted.records.headers import Dialect
 from privtail.trusted.records.streams import Stream
 
 pa = pytest.importorskip("pyarrow")

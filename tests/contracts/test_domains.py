@@ -27,10 +27,10 @@ from privtail.domains import (
     Slopes,
     Unconstrained,
     Within,
-    _name,
     require,
     within,
 )
+from privtail.domains.joint import name_of
 from privtail.errors import IncompatibleParts, InvalidInput
 
 D = 3
@@ -55,7 +55,7 @@ BOUNDED = [
 
 
 def cases(domains):
-    names = [f"{i}-{_name(d)}".replace(" ", "-") for i, d in enumerate(domains)]
+    names = [f"{i}-{name_of(d)}".replace(" ", "-") for i, d in enumerate(domains)]
     return pytest.mark.parametrize("domain", domains, ids=names)
 
 

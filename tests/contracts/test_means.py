@@ -25,11 +25,13 @@ from hypothesis import strategies as st
 
 from privtail.default.screening import Signs
 from privtail.errors import InvalidInput
+from privtail.influence import catoni_bound, catoni_fraction, catoni_influence
 from privtail.losses import CustomLoss, GeneralLoss, MultinomialLoss, OddsAgainst, SquaredLoss
 from privtail.trusted import batch as batch_module
-from privtail.trusted import kernels, maps, means
+from privtail.trusted import dataset, kernels, maps, means
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator
+from privtail.trusted.dataset import Dataset
 from privtail.trusted.events import Round
 from privtail.trusted.means import (
     MEANS,
@@ -41,12 +43,9 @@ from privtail.trusted.means import (
     MallowsMean,
     SmoothedCatoniMean,
     TruncatedMean,
-    catoni_bound,
-    catoni_fraction,
-    catoni_influence,
 )
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.records import as_records
+from privtail.trusted.records import as_records, formats
 from privtail.trusted.sampling import Everyone, PoissonBatches
 from privtail.trusted.sensitive import Sensitive
 from privtail.trusted.sensitivity import Norms
@@ -167,8 +166,8 @@ MAPS = ("plain", "scaled")
 
 def mapped(b: Batch, how: str) -> Batch:
     if how != "plain":
-        d, sparse = b.problem.d, b._curator.sparse
-        b._curator.transform(np.logspace(-3, 3, d), None if sparse else np.linspace(-2, 2, d))
+        d, sparse = b.problem.d, b._data.sparse
+        b._data.transform(np.logspace(-3, 3, d), None if sparse else np.linspace(-2, 2, d))
     return b
 
 
@@ -281,7 +280,7 @@ def test_a_clipped_row_stays_in_its_ball(
 def opposed(k: int, d: int) -> tuple[np.ndarray, np.ndarray, int]:
     """Blocks whose sums lie on both sides of one further block; the row that is that block."""
     n = k
-    deal = batch(np.zeros((n, 1)))._curator.blocks(k)
+    deal = batch(np.zeros((n, 1)))._data.blocks(k)
     row = int(np.flatnonzero(deal == k - 1)[0])
     X = np.where(deal[:, None] < (k - 1) // 2, -1.0, 1.0) * np.full((1, d), HUGE / 4)
     return X, -np.ones(n), row
@@ -512,7 +511,7 @@ def test_separations_by_all_cuts_know_no_units() -> None:
     X, y = big_data()
     b, w = batch(X, y), np.zeros((7, 1))
     plain = integers(b.separations(SquaredLoss(), w, ClampedMean(1.0)))
-    b._curator.transform(2.0 ** np.arange(-60, 80, 20))
+    b._data.transform(2.0 ** np.arange(-60, 80, 20))
     assert integers(b.separations(SquaredLoss(), w, ClampedMean(1.0))) == plain
     X = np.rint(np.nan_to_num(np.clip(X, -1e6, 1e6)))
     apart = [batch(X + t, y).separations(SquaredLoss(), w, ClampedMean(1.0)) for t in (0.0, 1e8)]
@@ -525,7 +524,7 @@ def test_separations_do_not_know_how_many_columns_are_kept(monkeypatch: pytest.M
     for data in (X, sp.csr_matrix(X)):
         at_once = integers(batch(data, y).separations(SquaredLoss(), w, ClampedMean(1.0)))
         with monkeypatch.context() as patch:
-            patch.setattr(batch_module.formats, "KEPT_BYTES", 2 * 8 * len(y))
+            patch.setattr(formats, "KEPT_BYTES", 2 * 8 * len(y))
             parts = integers(batch(data, y).separations(SquaredLoss(), w, ClampedMean(1.0)))
         assert parts == at_once
 
@@ -547,7 +546,7 @@ def test_separations_of_derivatives_that_are_not_clamped_are_caught(
     def rounded(entries: np.ndarray, limit: int, bits: int) -> None:
         entries[:] = np.rint(np.clip(np.nan_to_num(entries), -4.0, 4.0) * 2.0**bits)
 
-    monkeypatch.setattr(batch_module, "_clamp", rounded)
+    monkeypatch.setattr(batch_module, "clamp", rounded)
     with pytest.raises(AssertionError, match="l1"):
         check_separations(1, ClampedMean(0.5), reach, "float64", False)
 
@@ -604,7 +603,7 @@ def test_no_question_warns_of_a_record(storage: str, outputs: int) -> None:
     for x, y in [*adversarial_rows(D), (np.full(D, 1e149), 1e151)]:
         w = np.full((D + 1, outputs), 1.0)
         b = batch(stored(x[None, :], storage), np.array([y]), intercept=True, outputs=outputs)
-        b._curator.transform(np.full(D, 1e3))
+        b._data.transform(np.full(D, 1e3))
         for loss in (Wild(outputs), SquaredLoss() if outputs == 1 else MultinomialLoss(classes=3)):
             for mean in ONE_EACH:
                 b.gradient(
@@ -793,7 +792,7 @@ def test_sums_do_not_know_blocks_or_threads(
     X, y = (X[:90], y[:90]) if rows == 1 else (X, y)
     data = sp.csr_matrix(X) if sparse else X
     expected = everything(batch(data, y, intercept=True))
-    monkeypatch.setattr(batch_module, "BLOCK_ROWS", rows)
+    monkeypatch.setattr(dataset, "BLOCK_ROWS", rows)
     monkeypatch.setenv("PRIVTAIL_THREADS", workers)
     assert everything(batch(data, y, intercept=True)) == expected
 
@@ -845,7 +844,7 @@ def test_dense_and_sparse_are_the_same_bits(d: int) -> None:
         answers = []
         for data in (X, sp.csr_matrix(X)):
             b = batch(data, y, intercept=intercept)
-            b._curator.transform(scales)
+            b._data.transform(scales)
             answers.append(everything(b))
         assert answers[0] == answers[1]
         w, b = np.linspace(-2, 3, 3 * X.shape[1]).reshape(-1, 3), np.ones(3)
@@ -1081,7 +1080,7 @@ def test_clipping_by_the_norm_of_the_input_is_caught(monkeypatch: pytest.MonkeyP
 class Meddling:
     """A loss that changes the map of a question while it is answered."""
 
-    curator: list[Curator]
+    data: list[Dataset]
     scale: float
 
     outputs: ClassVar[int] = 1
@@ -1095,8 +1094,8 @@ class Meddling:
         return np.ones(len(margins))
 
     def derivatives(self, margins: Any, y: Any) -> Any:
-        d = self.curator[0].problem.d
-        self.curator[0].transform(np.full(d, self.scale), None, self.scale * np.eye(d))
+        d = len(self.data[0].map.scales)
+        self.data[0].transform(np.full(d, self.scale))
         return np.ones_like(margins)
 
 
@@ -1105,7 +1104,7 @@ def check_meddling() -> None:
         answers = []
         for x in (0.0, 1e3):
             b = batch(np.full((1, 3), x), np.ones(1))
-            loss: Any = Meddling([b._curator], scale)
+            loss: Any = Meddling([b._data], scale)
             answers.append(b.gradient(loss, np.zeros((3, 1)), mean))
         full, other = answers
         ratios(Pair(integers(full), integers(other), full.sensitivity.radius))
@@ -1162,11 +1161,11 @@ def test_blocks_cut_from_the_realised_records_are_caught(monkeypatch: pytest.Mon
 
     check()
 
-    def by_position(self: Curator, count: int) -> np.ndarray:
-        present = np.isfinite(self._targets._y)  # type: ignore[union-attr]
+    def by_position(self: Dataset, count: int) -> np.ndarray:
+        present = np.isfinite(self.targets._y)  # type: ignore[union-attr]
         return np.asarray(np.maximum(np.cumsum(present) - 1, 0) // size)
 
-    monkeypatch.setattr(Curator, "blocks", by_position)
+    monkeypatch.setattr(Dataset, "blocks", by_position)
     with pytest.raises(AssertionError, match=r"l1|l2|l-inf"):
         check()
 
@@ -1237,7 +1236,7 @@ def test_smoothed_influence_is_odd_monotone_and_bounded(smoothing: float) -> Non
 @pytest.mark.parametrize("smoothing", np.geomspace(0.3, 100, 17))
 def test_fraction_of_the_smoothed_influence(smoothing: float) -> None:
     """Within 1e-6 everywhere, and what the kernel makes of it never leaves the bound."""
-    fraction = np.array(catoni_fraction(float(smoothing)))
+    fraction = np.array(catoni_fraction(float(smoothing), kernels.FRACTION_DEGREE))
     a = np.concatenate([np.logspace(-12, 12, 2000), np.linspace(0, 10, 4000)])
     a = np.concatenate([a, -a])
     bits = 34
@@ -1269,7 +1268,7 @@ def test_answers_are_what_the_mean_says(mean: Any, outputs: int) -> None:
         mean = dataclasses.replace(mean, blocks=blocks)
         b = batch(X, y, intercept=True, outputs=outputs)
         scales, offsets = np.linspace(0.5, 2, d), np.linspace(-1, 1, d)
-        b._curator.transform(scales, offsets)
+        b._data.transform(scales, offsets)
         answer = b.gradient(loss, w, mean)
         Z = np.hstack([X * scales + offsets, np.ones((n, 1))])
         G = np.einsum("ij,ik->ijk", Z, loss.derivatives(np.ascontiguousarray(Z @ w), y))
@@ -1288,7 +1287,7 @@ def test_answers_are_what_the_mean_says(mean: Any, outputs: int) -> None:
             G = np.where(np.abs(G) <= mean.threshold, G, 0.0)
         else:
             G = mean.scale * catoni_influence(G / mean.scale, mean.smoothing)
-        deal = b._curator.blocks(blocks)
+        deal = b._data.blocks(blocks)
         sums = np.array([G[deal == k].sum(axis=0) for k in range(blocks)])
         expected = np.median(sums, axis=0) * blocks / n
         found = np.array(integers(answer)) * answer.sensitivity.unit

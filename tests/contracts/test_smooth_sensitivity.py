@@ -17,22 +17,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privtail.calibration import calibrate
 from privtail.errors import InvalidInput, UnsupportedAccounting
-from privtail.trusted.accountants import calibrate, cost
-from privtail.trusted.accounting.smooth import lognormal_rho, smooth_gaussian_loss
+from privtail.trusted.accountants import cost
 from privtail.trusted.budget import NEIGHBOURS, Budget
 from privtail.trusted.events import Event, Round
 from privtail.trusted.means import ClippedMean
-from privtail.trusted.mechanisms import aggregate
-from privtail.trusted.mechanisms.aggregate import (
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
+from privtail.trusted.sampling import DisjointParts, PoissonBatches
+from privtail.trusted.smooth import aggregate
+from privtail.trusted.smooth.accounting import lognormal_rho, smooth_gaussian_loss
+from privtail.trusted.smooth.aggregate import (
     SampleAndAggregate,
     blocks_needed,
     centre_of_attention,
 )
-from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.mechanisms.trimmed import TrimmedMean, best_spread, decay, trimmed_sum
-from privtail.trusted.problem import Problem
-from privtail.trusted.sampling import DisjointParts, PoissonBatches
+from privtail.trusted.smooth.trimmed import TrimmedMean, best_spread, decay, trimmed_sum
 
 Data = tuple[Any, ...]
 Sensitivity = Callable[[Data], float]

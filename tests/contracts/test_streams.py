@@ -17,7 +17,7 @@ from privtail.default.accelerated_descent import AcceleratedDescent
 from privtail.errors import InvalidInput, NotReleased
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 from privtail.losses import LogisticLoss, SquaredLoss
-from privtail.trusted import batch as batches
+from privtail.trusted import dataset
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
@@ -95,7 +95,7 @@ def table(folder: Path, kind: str, **options: Any) -> TableFile:
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "WINDOW_ROWS", 257)
     monkeypatch.setattr(formats, "_READ_BYTES", 4_000)
-    monkeypatch.setattr(batches, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(dataset, "BLOCK_ROWS", 100)
 
 
 SAMPLINGS = [Everyone(), PoissonBatches(0.02), DisjointParts(3)]
@@ -154,8 +154,8 @@ def test_a_file_gives_the_bits_of_memory(
 def test_a_window_that_is_one_row_off_is_caught(
     folder: Path, in_memory: Any, small_windows: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = batches._moved
-    monkeypatch.setattr(batches, "_moved", lambda ids, start: honest(ids, max(start - 1, 0)))
+    honest = dataset.moved
+    monkeypatch.setattr(dataset, "moved", lambda ids, start: honest(ids, max(start - 1, 0)))
     file = table(folder, "parquet-groups", drop=["late"])
     with pytest.raises((AssertionError, InvalidInput, IndexError)):
         require_equal(answers(file, "cost"), in_memory)
@@ -208,14 +208,14 @@ def test_labels_of_every_type(
     memory.declare(tuple(classes))
     curator = Curator(file, "y", budget=Budget(1.0, 1e-6), classes=classes)
     codes = []
-    for window in curator._windows(curator._targets):
+    for window in curator._data.windows(curator._data.targets):
         targets = window.open()[1]
         assert targets is not None
         codes.append(targets.rows(slice(0, window.stop - window.start)))
     assert np.array_equal(np.concatenate(codes), memory.rows(slice(0, 1200)), equal_nan=True)
     if copied:
         curator = Curator(file, "y", budget=Budget(1.0, 1e-6), classes=())
-        assert curator._targets.counts() == memory.counts()  # type: ignore[union-attr]
+        assert curator._data.targets.counts() == memory.counts()  # type: ignore[union-attr]
 
 
 def test_a_dictionary_entry_without_a_row_is_no_label(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_dictionary_entry_without_a_row_is_no_label(tmp_path: Path) -> None:
     curator = Curator(
         privtail.open_table(tmp_path / "t.arrow"), "y", budget=Budget(1.0, 1e-6), classes=()
     )
-    (window,) = curator._windows(curator._targets)
+    (window,) = curator._data.windows(curator._data.targets)
     assert window.open()[1].counts() == {"seen": 500}
 
 
@@ -277,7 +277,7 @@ def test_labels_of_a_csv(tmp_path: Path) -> None:
     file = privtail.open_table(tmp_path / "t.csv", categories={"zip": ["007"]})
     for classes, declared in (((), {"0": 100, "1": 100}), ([0, 1], {0: 100, 1: 100})):
         curator = Curator(file, "y", budget=Budget(1.0, 1e-6), classes=classes)
-        (window,) = curator._windows(curator._targets)
+        (window,) = curator._data.windows(curator._data.targets)
         records, targets = window.open()
         assert targets.counts() == declared
         assert records.rows(slice(0, 3)).X.tolist() == [[1, 1], [2, 0], [3, 0]]
@@ -356,8 +356,8 @@ def test_a_file_that_changes_is_refused(tmp_path: Path) -> None:
     curator = fit(file, "cost")
     path.write_bytes(path.read_bytes() + b" ")
     os.utime(path, ns=(1, 1))
-    assert "Open it again" in refused(lambda: list(curator._windows(None)))
-    assert "Open it again" in refused(lambda: list(curator._windows(None)))
+    assert "Open it again" in refused(lambda: list(curator._data.windows(None)))
+    assert "Open it again" in refused(lambda: list(curator._data.windows(None)))
 
 
 def test_a_row_more_than_counted_is_refused(
@@ -368,7 +368,7 @@ def test_a_row_more_than_counted_is_refused(
     for count in (1_999, 2_001):
         monkeypatch.setitem(file._format.__dict__, "n", count)
         curator = fit(file, "cost")
-        assert "Open it again" in refused(lambda c=curator: list(c._windows(None)))
+        assert "Open it again" in refused(lambda c=curator: list(c._data.windows(None)))
 
 
 TEXT = "a,b,job,when,y\n1,secret,secret,2020-01-01,secret\n"
@@ -445,7 +445,7 @@ def test_non_finite_rows_are_refused_when_asked(folder: Path) -> None:
 def test_a_file_and_its_stream_show_and_pickle_nothing(folder: Path) -> None:
     file = table(folder, "parquet-groups", drop=["late"])
     curator = fit(file, "cost")
-    for thing in (file, curator._records, curator):
+    for thing in (file, curator._data.records, curator):
         assert "clerk" not in repr(thing)
         for take in (pickle.dumps, copy.copy):
             with pytest.raises(NotReleased):

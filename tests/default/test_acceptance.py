@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from privtail.calibration import calibrated
 from privtail.default.acceptance import HIDDEN, AcceptanceTest, Verdict
 from privtail.losses import LogisticLoss, MultinomialLoss, SquaredLoss, WeightedLoss
 from privtail.trusted.budget import Budget
@@ -16,7 +17,7 @@ def better(X, y, w, multiplier, seed=0):
     """Whether slopes ``w`` are kept rather than the constant 0."""
     curator = Curator(X, y, budget=Budget(1.0, 1e-6), noise="simulated", random_state=seed)
     compared = AcceptanceTest()
-    factor = curator.calibrate(lambda m: compared.plan(m * multiplier, curator.problem))
+    factor = calibrated(curator, lambda m: compared.plan(m * multiplier, curator.problem))
     w = np.atleast_2d(w).T
     return compared.run(curator, SquaredLoss(), w, 0 * w, 1.0, factor * multiplier).keeps
 
@@ -74,7 +75,7 @@ def _likely(x, compared, multiplier, deviations, seed):
     curator = Curator(
         x, x[:, 0], budget=Budget(1_000.0, 1e-6), noise="simulated", random_state=seed
     )
-    curator.calibrate(lambda m: compared.plan(multiplier, curator.problem))
+    calibrated(curator, lambda m: compared.plan(multiplier, curator.problem))
     w = np.array([[1 - np.sqrt(1 - deviations * multiplier / len(x))]])
     return compared.run(curator, SquaredLoss(), w, 0 * w, 1.0, multiplier)
 
@@ -89,7 +90,7 @@ def verdict(sign, share, multiplier, *, seed=0, weighted=False, outputs=1):
         intercept=True, outputs=outputs, classes=tuple(range(max(2, outputs))),
     )  # fmt: skip
     compared = AcceptanceTest(targets="class")
-    curator.calibrate(lambda m: compared.plan(multiplier, curator.problem))
+    calibrated(curator, lambda m: compared.plan(multiplier, curator.problem))
     loss = LogisticLoss() if outputs == 1 else MultinomialLoss(classes=outputs)
     loss = WeightedLoss(loss=loss, weights=(1.0, 1.0)) if weighted else loss
     constant = np.zeros((2, outputs))

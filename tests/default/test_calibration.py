@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from privtail.calibration import calibrated
 from privtail.default.calibration import HIDDEN, Calibration
 from privtail.default.intercept import Intercept
 from privtail.errors import InvalidInput
@@ -35,7 +36,7 @@ def part_kept(length, multiplier, *, classes=2, n=4_000, seed=0):
         outputs=outputs, classes=tuple(range(classes)),
     )  # fmt: skip
     confidence = Calibration(GaussianNoise(multiplier), Intercept(GaussianNoise(multiplier)))
-    curator.calibrate(lambda m: compose(confidence.plan(curator.problem)))
+    calibrated(curator, lambda m: compose(confidence.plan(curator.problem)))
     loss = LogisticLoss() if outputs == 1 else MultinomialLoss(classes=classes)
     return confidence.run(curator, loss, length * w, 0 * w).part
 
@@ -55,7 +56,7 @@ def test_a_coin_keeps_nearly_nothing_and_what_noise_hides_little():
         X, y, budget=Budget(1_000.0, 1e-6), noise="simulated", random_state=1, classes=(0, 1)
     )
     confidence = Calibration(GaussianNoise(10.0), Intercept(GaussianNoise(10.0)))
-    curator.calibrate(lambda m: compose(confidence.plan(curator.problem)))
+    calibrated(curator, lambda m: compose(confidence.plan(curator.problem)))
     w = np.full((3, 1), 9.0)
     assert confidence.run(curator, LogisticLoss(), w, 0 * w).part < 0.02
     assert part_kept(1.0, 4_000.0) == HIDDEN

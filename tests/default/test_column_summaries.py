@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from privtail.calibration import calibrated
 from privtail.default.column_summaries import ColumnSummaries
 from privtail.default.histograms import POWERS, part_that_counts
 from privtail.default.prior import described
@@ -21,7 +22,7 @@ EDGES = POWERS.edges
 def describe(X, y=None, *, epsilon=1.0, target=False, seed=0):
     curator = Curator(X, y, budget=Budget(epsilon, 1e-6), noise="simulated", random_state=seed)
     scales = ColumnSummaries(target=target)
-    multiplier = curator.calibrate(lambda m: scales.plan(m, curator.problem))
+    multiplier = calibrated(curator, lambda m: scales.plan(m, curator.problem))
     return scales.run(curator, multiplier)
 
 
@@ -194,7 +195,7 @@ def test_looks_at_the_target_add_up(zooms, epsilon, least, most):
     problem = Problem(n=2_000, d=1)
     for seed in range(20):
         curator = Curator(X, y, budget=Budget(epsilon, 1e-6), noise="simulated", random_state=seed)
-        multiplier = curator.calibrate(lambda m: looks.plan(m, problem))
+        multiplier = calibrated(curator, lambda m: looks.plan(m, problem))
         last = looks.plan(multiplier, problem)[0].events[-1]
         assert 2_000 / last.std == pytest.approx(9.6, rel=0.05)
         seen += int(looks.run(curator, multiplier).reliable[-1])

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privtail.calibration import calibrated
 from privtail.data.catalogue import located
 from privtail.default.outliers import OutlierCheck
 from privtail.default.scaled_descent import ScaledDescent
@@ -90,13 +91,13 @@ def test_a_harmless_model_is_refused_once_in_4300():
         curator = Curator(
             X, y, budget=Budget(1.0, 1e-6), intercept=True, noise="simulated", random_state=seed
         )
-        multiplier = curator.calibrate(lambda m, p=curator.problem: OutlierCheck().plan(m, p))
+        multiplier = calibrated(curator, lambda m, p=curator.problem: OutlierCheck().plan(m, p))
         assert not OutlierCheck().run(curator, w, w, 1.0, multiplier)
 
 
 def test_without_noise_nothing_is_refused():
     curator = Curator(np.ones((4, 1)), np.zeros(4), budget=Budget(np.inf, 0.0), intercept=True)
-    curator.calibrate(lambda m: OutlierCheck().plan(m, curator.problem))
+    calibrated(curator, lambda m: OutlierCheck().plan(m, curator.problem))
     assert not OutlierCheck().run(curator, np.full((2, 1), 1e6), np.zeros((2, 1)), 1.0, 0.0)
 
 

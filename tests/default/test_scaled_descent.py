@@ -12,6 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import HuberRegressor, LinearRegression, QuantileRegressor
 
+from privtail.calibration import calibrated
 from privtail.data import ADULT, adult_schema
 from privtail.default import ScaledDescent
 from privtail.default import descent as averaged_descent
@@ -187,7 +188,7 @@ def released(X, y, loss=None, epsilon=1.0, algorithm=None, seed=0):
         X, y, budget=Budget(epsilon, 1e-6), noise="simulated", random_state=seed, intercept=True
     )
     algorithm = algorithm or ScaledDescent()
-    multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
+    multiplier = calibrated(curator, lambda m: algorithm.plan(m, curator.problem))
     return algorithm.run(curator, loss or SquaredLoss(), Unconstrained(), multiplier)
 
 

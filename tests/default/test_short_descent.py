@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from privtail.calibration import calibrate, calibrated
 from privtail.default.scaled_descent import ScaledDescent
 from privtail.default.short_descent import ShortDescent, findable
 from privtail.domains import L2, Slopes, Unconstrained
@@ -19,7 +20,7 @@ from privtail.linear_model import (
     DPSparseRegressor,
 )
 from privtail.losses import GeneralLoss, LogisticLoss, MultinomialLoss, SquaredLoss, WeightedLoss
-from privtail.trusted.accountants import calibrate, cost
+from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import plan_to_json
@@ -88,7 +89,7 @@ def is_fine(algorithm, multiplier, problem):
     return plan_to_json(plans[0]) == plan_to_json(plans[1])
 
 
-def calibrated(algorithm, problem, epsilon):
+def spent_of_budget(algorithm, problem, epsilon):
     """What is spent of a budget that the noise was calibrated to."""
     multiplier = calibrate(lambda m: algorithm.plan(m, problem), Budget(epsilon, 1e-5))
     return cost(algorithm.plan(multiplier, problem), "replace_one").epsilon(1e-5)
@@ -115,7 +116,7 @@ def test_every_budget_has_a_multiplier(sparsity, d, targets, intercept):
     algorithm = descent(sparsity, targets, squares=targets == "real")
     problem = Problem(n=10_000, d=d, intercept=intercept)
     for epsilon in np.geomspace(0.01, 1, 5):
-        assert 0.7 * epsilon < calibrated(algorithm, problem, float(epsilon)) <= epsilon
+        assert 0.7 * epsilon < spent_of_budget(algorithm, problem, float(epsilon)) <= epsilon
 
 
 def test_as_many_features_as_noise_allows():
@@ -191,7 +192,7 @@ def test_what_was_planned_is_what_was_spent(loss, intercept, csr, sparsity):
         sparse.csr_matrix(X) if csr else X, y, budget=Budget(0.8, 1e-5), ledger=ledger,
         intercept=intercept, outputs=loss.outputs, random_state=0, **SIMULATED,
     )  # fmt: skip
-    multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
+    multiplier = calibrated(curator, lambda m: algorithm.plan(m, curator.problem))
     penalty = L2(alpha=0.01)
     domain = Slopes(domain=penalty) if intercept else penalty
     result = algorithm.run(curator, loss, domain, multiplier)
@@ -234,7 +235,7 @@ def test_without_a_selection_every_budget_has_a_multiplier(d, outputs, intercept
     algorithm = DPLogisticRegression(epsilon=1.0)._default()
     problem = Problem(n=3_000, d=d, outputs=outputs, intercept=intercept)
     for epsilon in np.geomspace(0.01, 3, 5):
-        assert 0.7 * epsilon < calibrated(algorithm, problem, float(epsilon)) <= epsilon
+        assert 0.7 * epsilon < spent_of_budget(algorithm, problem, float(epsilon)) <= epsilon
 
 
 def test_all_features_beat_the_constant_where_so_little_is_affordable():
@@ -254,7 +255,7 @@ def test_losses_by_record_are_refused():
     X = np.zeros((50, 40))
     curator = Curator(X, X[:, 0], budget=Budget(0.5, 1e-5), random_state=0, **SIMULATED)
     algorithm = descent(3)
-    multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
+    multiplier = calibrated(curator, lambda m: algorithm.plan(m, curator.problem))
     loss = GeneralLoss(value=lambda w, x, y: 0.0, gradient=lambda w, x, y: x)
     with pytest.raises(IncompatibleParts, match="margin"):
         algorithm.run(curator, loss, Unconstrained(), multiplier)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from privtail.calibration import calibrated
 from privtail.default.few_features import CROWDED, CROWDED_LABELS, MANY, FewOrAll
 from privtail.default.preconditioner import Preconditioner, symmetric
 from privtail.default.scaled_descent import ScaledDescent
@@ -69,7 +70,7 @@ def test_a_restricted_metric_is_that_of_the_features_that_stay():
     X[:, 1] += X[:, 0]
     curator = Curator(X, X[:, 0], budget=Budget(100, 1e-3), intercept=True, **SIMULATED)
     noise = GaussianNoise(
-        curator.calibrate(lambda m: Preconditioner.plan(GaussianNoise(m), curator.problem))
+        calibrated(curator, lambda m: Preconditioner.plan(GaussianNoise(m), curator.problem))
     )
     whole = Preconditioner.bought(curator, noise, np.ones(7, dtype=np.bool_), short=0.5)
     kept = np.array([True, True, False, False, False, False, True])

@@ -10,12 +10,12 @@ from scipy import sparse
 from sklearn.base import clone
 
 from privtail.algorithms import (
-    NAMES,
     LaplacePeeling,
     OneShotPeeling,
     SparsePeeling,
     TruncatedSparseRegression,
 )
+from privtail.default import NAMES
 from privtail.default.counts import CountDescent
 from privtail.default.scaled_descent import ScaledDescent
 from privtail.default.short_descent import ShortDescent

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from privtail.calibration import calibrate
 from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
 from privtail.trusted.accountants import (
-    calibrate,
     compose_costs,
     cost,
     cost_from_json,

@@ -14,7 +14,8 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from privtail.trusted.accountants import calibrate, cost
+from privtail.calibration import calibrate
+from privtail.trusted.accountants import cost
 from privtail.trusted.accounting import GaussianDP, ZeroConcentratedDP, ranges
 from privtail.trusted.accounting.ranges import BoundedRange
 from privtail.trusted.budget import Budget

@@ -32,14 +32,17 @@ from privtail.algorithms import (
     OneShotPeeling,
     ProximalGradient,
     RandomRoundDescent,
-    ScaledDescent,
     SparsePeeling,
     StochasticProximalGradient,
     TrimmedDescent,
     TruncatedLasso,
     TruncatedSparseRegression,
+    aggregated_minimizer,
+    trimmed_descent,
 )
 from privtail.algorithms.bregman import PNorm
+from privtail.calibration import calibrated
+from privtail.default import ScaledDescent
 from privtail.default.counts import CountDescent
 from privtail.domains import L2, L1Ball, L2Ball, Unconstrained
 from privtail.errors import (
@@ -60,7 +63,7 @@ from privtail.losses import (
     SquaredLoss,
 )
 from privtail.mean import METHODS, private_mean
-from privtail.trusted import batch as batch_module
+from privtail.trusted import dataset
 from privtail.trusted.accountants import cost
 from privtail.trusted.accounting import GaussianDP
 from privtail.trusted.budget import Budget
@@ -193,7 +196,7 @@ def test_a_curator_runs_one_plan() -> None:
         _ = curator.plan
     curator.open((one(),))
     assert curator.plan == (one(),)
-    for again in (lambda: curator.open((one(),)), lambda: curator.calibrate(lambda m: (one(),))):
+    for again in (lambda: curator.open((one(),)), lambda: calibrated(curator, lambda m: (one(),))):
         with pytest.raises(NotPlanned, match="compose"):
             again()
 
@@ -278,8 +281,8 @@ def test_nothing_is_read_before_it_is_charged(
     curator = curate(x=x, y=y, ledger=till, classes=classes, categories=categories)
     with pytest.raises(NotPlanned):
         curator.everyone()
-    multiplier = curator.calibrate(
-        lambda m: (one(1, None, GaussianNoise(m).event(curator.problem.gradient(MEAN))),)
+    multiplier = calibrated(
+        curator, lambda m: (one(1, None, GaussianNoise(m).event(curator.problem.gradient(MEAN))),)
     )
     assert len(till.bills) == 1
     batch = curator.everyone()
@@ -321,7 +324,7 @@ def test_what_is_planned_is_what_is_spent(neighbours: Any, monkeypatch: pytest.M
     monkeypatch.setattr(Opening, "charge", charge)
     curator = Curator(X, Y, budget=Budget(1.0, 1e-6, neighbours), ledger=ledger)
     algorithm = ScaledDescent(steps=5)
-    m = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
+    m = calibrated(curator, lambda m: algorithm.plan(m, curator.problem))
     algorithm.run(curator, SquaredLoss(), Unconstrained(), m)
     bill = cost(tuple(Round(events=(event,)) for event in spent), neighbours)
     (entry,) = ledger.entries()
@@ -631,7 +634,7 @@ def test_nothing_is_shown_or_pickled() -> None:
     for container in (x, sp.csr_matrix(x), {"a": x[:, 0]}):
         curator = curate((Round(events=()),), container, np.full(N, SECRET))
         batch = curator.everyone()
-        for thing in (curator, batch, curator._records, curator._current):
+        for thing in (curator, batch, curator._data.records, curator._current):
             for text in (repr(thing), str(thing), f"{thing}"):
                 assert "87654" not in text
             for out in (pickle.dumps, copy.copy, copy.deepcopy):
@@ -730,9 +733,13 @@ def taped(monkeypatch: pytest.MonkeyPatch, job: Any, data: Any, played: Any) -> 
             patch.setattr(ExactSampler, name, tape.draw(name, getattr(ExactSampler, name)))
         for name in (
             "gradient", "means", "scores", "improvement", "moments", "histogram",
-            "derivative_norms", "separations", "trimmed", "aggregate",
+            "derivative_norms", "separations",
         ):  # fmt: skip
             patch.setattr(Batch, name, tape.listen(name, getattr(Batch, name)))
+        for module, question in (
+            (trimmed_descent, "trimmed_gradient"), (aggregated_minimizer, "aggregate")
+        ):  # fmt: skip
+            patch.setattr(module, question, tape.listen(question, getattr(module, question)))
         patch.setattr(Opening, "charge", tape.listen("charge", Opening.charge))
         patch.setattr(Curator, "open", tape.listen("open", Curator.open))
         patch.setattr(Curator, "transform", tape.listen("transform", Curator.transform))
@@ -929,7 +936,7 @@ def test_a_step_count_that_looks_at_the_data_is_caught(monkeypatch: pytest.Monke
             return (Round(events=(event,), times=9),)
 
         def run(self, curator: Any, *arguments: Any, **options: Any) -> Any:
-            biggest = np.nanmax(np.abs(curator._records._X))
+            biggest = np.nanmax(np.abs(curator._data.records._X))
             object.__setattr__(self, "steps", 10 if biggest > 1e300 else 3)
             return super().run(curator, *arguments, **options)
 
@@ -963,10 +970,10 @@ def test_a_clipping_level_that_looks_at_the_data_is_caught(monkeypatch: pytest.M
 def test_threads_is_a_positive_number_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     for asked, least in (("3", 3), ("0", 1), ("", 1), ("many", 1)):
         monkeypatch.setenv("PRIVTAIL_THREADS", asked)
-        assert batch_module.threads() >= least
+        assert dataset.threads() >= least
     monkeypatch.setenv("PRIVTAIL_THREADS", "")
     monkeypatch.delattr("os.sched_getaffinity", raising=False)  # as on macOS
-    assert batch_module.threads() >= 1
+    assert dataset.threads() >= 1
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ import pytest
 import scipy.sparse as sp
 
 from privtail.algorithms import ProximalGradient
+from privtail.calibration import calibrated
 from privtail.domains import Unconstrained
 from privtail.errors import BudgetExceeded, IncompatibleParts, InvalidInput, NotPlanned
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
@@ -38,8 +39,7 @@ from privtail.losses import (
 )
 from privtail.mean import private_mean
 from privtail.statement import state
-from privtail.trusted import batch as batch_module
-from privtail.trusted import callbacks
+from privtail.trusted import callbacks, dataset
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -986,7 +986,7 @@ def test_every_answer_is_a_sum_of_bounded_records(
             assert sum(v * v for v in change) <= bound.radius.l2**2 * (1 + 1e-15), name
             assert max(map(abs, change)) <= bound.radius.linf, name
         assert (nobody + sum(alone)).tolist() == whole, name
-        monkeypatch.setattr(batch_module, "BLOCK_ROWS", 3)
+        monkeypatch.setattr(dataset, "BLOCK_ROWS", 3)
         for threads in ("1", "3"):
             monkeypatch.setenv("PRIVTAIL_THREADS", threads)
             assert ask(np.arange(n), question)[0] == whole, name
@@ -1016,7 +1016,7 @@ def test_a_sweep_that_fails_gives_nothing_and_closes_its_source(
         return np.ones(1, np.int64)
 
     with pytest.raises(error):
-        batch_module._added(work, shares(), (1,), int(threads))
+        dataset._added(work, shares(), (1,), int(threads))
     assert closed == [True]
 
 
@@ -1024,7 +1024,7 @@ def test_a_matrix_that_is_changed_during_a_fit_is_not_read() -> None:
     X = sp.csr_matrix(np.ones((6, 3)))
     curator = Curator(X, np.ones(6), budget=Budget(math.inf, 0.0), noise="simulated")
     algorithm = ProximalGradient(steps=2, step_size=0.1, threshold=1.0)
-    multiplier = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))
+    multiplier = calibrated(curator, lambda m: algorithm.plan(m, curator.problem))
     X.indices[:] = 10**9
     with pytest.raises(InvalidInput, match="changed during the fit"):
         algorithm.run(curator, SquaredLoss(), Unconstrained(), multiplier)

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from privtail.calibration import calibrated
 from privtail.errors import InvalidInput, NotPlanned, NotReleased, UnsupportedAccounting
 from privtail.losses import SquaredLoss
 from privtail.statement import state, verify
@@ -518,8 +519,9 @@ def test_the_statement_says_person_and_can_be_verified(sampling: Any, neighbours
     mean = ClippedMean(1.0)
     problem = curator.problem.sampled(sampling)
     answer = problem.means(mean)
-    m = curator.calibrate(
-        lambda m: (Round(sampling=sampling, events=(GaussianNoise(m).event(answer),), times=3),)
+    m = calibrated(
+        curator,
+        lambda m: (Round(sampling=sampling, events=(GaussianNoise(m).event(answer),), times=3),),
     )
     for b in curator.rounds(sampling, 3):
         b.means(mean).release(GaussianNoise(m))
@@ -562,7 +564,7 @@ def test_a_ledger_of_rows_does_not_pay_for_persons() -> None:
 
 def counted(y: Any, groups: Any, max_rows: int) -> dict[Any, int]:
     b = curate(np.ones((len(y), 1)), y, groups, max_rows, classes=())
-    targets: Any = b._curator._targets
+    targets: Any = b._data.targets
     return dict(targets.counts(b._ids))
 
 

@@ -62,7 +62,7 @@ def test_it_counts_the_rows_that_add_nothing_to_a_gradient() -> None:
         for cell in CELLS:
             for target in CELLS:
                 b = batch(np.full((1, 2), cell), np.array([target]), intercept=True)
-                b._curator.transform(np.full(2, scale))
+                b._data.transform(np.full(2, scale))
                 w = np.zeros((3, 1))
                 w[2] = 1.0 if target != 1.0 else 2.0
                 moved = bool(b.gradient(SquaredLoss(), w, ClampedMean(1.0))._value.any())

@@ -16,11 +16,12 @@ from scipy import stats
 from scipy.special import expit, ndtr
 
 from privtail import Ledger
+from privtail.calibration import calibrate
 from privtail.errors import IncompatibleParts, InvalidInput, UnsupportedAccounting
 from privtail.linear_model import DPLogisticRegression, DPSparseClassifier
 from privtail.linear_model.classification import LABELS_DELTA
 from privtail.statement import verify
-from privtail.trusted.accountants import calibrate, cost
+from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round

@@ -21,10 +21,10 @@ import pytest
 
 import privtail
 from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
+from privtail.ledger_texts import digits_above, digits_below
 from privtail.linear_model import DPLogisticRegression, DPMean, DPRidge
 from privtail.mean import private_mean
 from privtail.trusted import journal as module
-from privtail.trusted.entries import digits_above, digits_below
 from privtail.trusted.events import Event, Plan, Round, plan_to_json
 from privtail.trusted.ledger import Ledger
 
@@ -184,7 +184,7 @@ def test_filters_stop_at_the_accountants_number(composition, epsilon, delta):
 
 @pytest.mark.parametrize("composition", ["zcdp", "gdp"])
 def test_what_the_filters_leave_can_be_typed(composition):
-    from privtail.trusted.accountants import calibrate
+    from privtail.calibration import calibrate
     from privtail.trusted.budget import Budget
 
     ledger = Ledger(epsilon=1.0, delta=1e-6, composition=composition)

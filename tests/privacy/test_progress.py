@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from privtail import progress
+from privtail.calibration import calibrated
 from privtail.default import ScaledDescent
 from privtail.domains import Unconstrained
 from privtail.linear_model import DPLinearRegression
@@ -105,7 +106,7 @@ def test_what_is_told_does_not_depend_on_the_records() -> None:
         seen: list[tuple[int, int]] = []
         curator = Curator(x, y, budget=Budget(5.0, 1e-6), random_state=0)
         algorithm = ScaledDescent(steps=3)
-        m = curator.calibrate(lambda m: algorithm.plan(m, curator.problem))  # noqa: B023
+        m = calibrated(curator, lambda m: algorithm.plan(m, curator.problem))  # noqa: B023
         with progress.watching(lambda *told: seen.append(told[:2])):  # noqa: B023
             algorithm.run(curator, SquaredLoss(), Unconstrained(), m)
         told.append(seen)

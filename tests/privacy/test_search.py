@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from privtail import Ledger, PrivateSearchCV, open_table, progress
+from privtail.calibration import calibrate
 from privtail.domains import L2
 from privtail.errors import (
     BudgetExceeded,
@@ -37,7 +38,7 @@ from privtail.linear_model import (
 )
 from privtail.losses import AbsoluteLoss, CustomLoss, PoissonLoss
 from privtail.statement import Statement, verify
-from privtail.trusted.accountants import calibrate, cost
+from privtail.trusted.accountants import cost
 from privtail.trusted.accounting.curves import GaussianDP
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator

@@ -16,20 +16,26 @@ from scipy import sparse
 from privtail.errors import IncompatibleParts, InvalidInput, NotPlanned
 from privtail.losses import GeneralLoss, LogisticLoss, SquaredLoss
 from privtail.statement import Statement, state, verify
-from privtail.trusted import batch as batch_module
+from privtail.trusted import dataset
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.means import ClippedMean
-from privtail.trusted.mechanisms.aggregate import SampleAndAggregate, centre_of_attention
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.mechanisms.registry import MECHANISMS, SMOOTH_MECHANISMS
-from privtail.trusted.mechanisms.trimmed import TrimmedMean, decay, trimmed_sum
+from privtail.trusted.mechanisms.registry import MECHANISMS
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import formats
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
+from privtail.trusted.smooth.aggregate import SampleAndAggregate, centre_of_attention
+from privtail.trusted.smooth.questions import (
+    SMOOTH_MECHANISMS,
+    aggregate,
+    trimmed_gradient,
+    trimmed_means,
+)
+from privtail.trusted.smooth.trimmed import TrimmedMean, decay, trimmed_sum
 
 HOSTILE = (1e308, -1e308, 1.7e308, 5e-324, math.nan, math.inf, -math.inf, 0.0, -0.0)
 
@@ -54,8 +60,8 @@ def opened(mechanism: Any, X: Any, y: Any = None, *, size: int, **more: Any) -> 
 def ask(batch: Any, mechanism: Any) -> np.ndarray:
     """The question of a mechanism, about means."""
     if isinstance(mechanism, TrimmedMean):
-        return batch.trimmed_means(mechanism)
-    return batch.aggregate(lambda x: x.mean(axis=0), np.zeros(2), mechanism)
+        return trimmed_means(batch, mechanism)
+    return aggregate(batch, lambda x: x.mean(axis=0), np.zeros(2), mechanism)
 
 
 def records(n: int = 60, d: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -75,7 +81,7 @@ def test_trimmed_means_of_columns() -> None:
     X, _ = records()
     mechanism = trimmed_mean()
     batch = opened(mechanism, X, size=2)
-    assert batch.trimmed_means(mechanism) == pytest.approx(naive(X, 5), abs=1e-8)
+    assert trimmed_means(batch, mechanism) == pytest.approx(naive(X, 5), abs=1e-8)
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr", "fortran", "float32", "frame"])
@@ -93,10 +99,10 @@ def test_trimmed_gradients(storage: str, intercept: bool, monkeypatch: pytest.Mo
     }.get(storage, np.asarray)(X)  # fmt: skip
     for small in (False, True):
         if small:
-            monkeypatch.setattr(batch_module, "BLOCK_ROWS", 7)
+            monkeypatch.setattr(dataset, "BLOCK_ROWS", 7)
             monkeypatch.setattr(formats, "KEPT_BYTES", 1)
         batch = opened(mechanism, stored, y, size=len(w), intercept=intercept)
-        found = batch.trimmed(SquaredLoss(), w, mechanism)
+        found = trimmed_gradient(batch, SquaredLoss(), w, mechanism)
         assert found == pytest.approx(expected, abs=1e-7)
 
 
@@ -108,13 +114,13 @@ def test_trimmed_gradients_of_a_general_loss_and_of_labels() -> None:
         gradient=lambda w, x, y: x[:, None] * (x @ w[:, 0] - y),
     )
     mechanism = trimmed_mean()
-    expected = opened(mechanism, X, y, size=2).trimmed(SquaredLoss(), w, mechanism)
-    found = opened(mechanism, X, y, size=2).trimmed(general, w, mechanism)
+    expected = trimmed_gradient(opened(mechanism, X, y, size=2), SquaredLoss(), w, mechanism)
+    found = trimmed_gradient(opened(mechanism, X, y, size=2), general, w, mechanism)
     assert found == pytest.approx(expected, abs=1e-8)
     signs = np.where(y > 0, "up", "down")
     batch = opened(mechanism, X, signs, size=2, classes=["down", "up"])
     slopes = X * (1 / (1 + np.exp(-X @ w)) - (y[:, None] > 0))
-    found = batch.trimmed(LogisticLoss(), w, mechanism)
+    found = trimmed_gradient(batch, LogisticLoss(), w, mechanism)
     assert found == pytest.approx(naive(slopes, 5), abs=1e-8)
 
 
@@ -138,7 +144,7 @@ def test_one_record_moves_a_trimmed_sum_by_no_more_than_its_sensitivity(
     mechanism = trimmed_mean(4.0)
     for a, b in ((X, y), (other, target)):
         batch = opened(mechanism, a, b, size=2, budget=Budget(50.0, 1e-3))
-        batch.trimmed(SquaredLoss(), np.array([[1e3], [-2.0]]), mechanism)
+        trimmed_gradient(batch, SquaredLoss(), np.array([[1e3], [-2.0]]), mechanism)
     weights = decay(mechanism.t(batch.problem), 5, batch.problem.bits)
     for one, two in zip(*grids, strict=True):
         assert one.min() >= 0
@@ -156,14 +162,14 @@ def test_few_records(n: int) -> None:
     mechanism = trimmed_mean(1.0, trim=(n - 1) // 2)
     X = np.full((n, 2), math.nan)
     batch = opened(mechanism, X, size=2, budget=Budget(50.0, 1e-3))
-    assert np.isfinite(batch.trimmed_means(mechanism)).all()
+    assert np.isfinite(trimmed_means(batch, mechanism)).all()
 
 
 @pytest.mark.parametrize("low", [-2.0, 1.0])
 def test_a_row_that_cannot_be_used_counts_as_zero_forced_onto_the_interval(low: float) -> None:
     X, _ = records(9, 1)
     X[:5], mechanism = np.nan, trimmed_mean(trim=4, low=low, high=3.0)
-    assert opened(mechanism, X, size=1).trimmed_means(mechanism)[0] == pytest.approx(
+    assert trimmed_means(opened(mechanism, X, size=1), mechanism)[0] == pytest.approx(
         np.median(np.clip([*np.zeros(5), *X[5:, 0]], low, 3.0)), abs=1e-9
     )
 
@@ -173,7 +179,7 @@ def test_trimmed_noise_is_the_sensitivity_that_is_billed() -> None:
     x = np.random.default_rng(0).standard_t(3, 100)
     mechanism = trimmed_mean(3.0, trim=20, low=-20.0, high=20.0)
     batch = opened(mechanism, np.tile(x[:, None], 4000), size=4000, budget=Budget(1e6, 1e-3))
-    found = batch.trimmed_means(mechanism)
+    found = trimmed_means(batch, mechanism)
     bits = batch.problem.bits
     grid = mechanism.on_grid(x[:, None], bits)[0]
     total, size = trimmed_sum(grid, 20, 2**bits, decay(mechanism.t(batch.problem), 20, bits))
@@ -193,7 +199,7 @@ def test_parts_are_a_deal_of_the_valid_rows(
     storage: str, small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if small:
-        monkeypatch.setattr(batch_module, "BLOCK_ROWS", 7)
+        monkeypatch.setattr(dataset, "BLOCK_ROWS", 7)
         monkeypatch.setattr(formats, "KEPT_BYTES", 100)
     X, y = records(50)
     X[3, 1], y[9] = math.nan, math.inf
@@ -207,7 +213,7 @@ def test_parts_are_a_deal_of_the_valid_rows(
 
     mechanism = aggregated()
     batch = opened(mechanism, sparse.csr_matrix(X) if storage == "csr" else X, y, size=2)
-    found = batch.aggregate(function, np.zeros(2), mechanism)
+    found = aggregate(batch, function, np.zeros(2), mechanism)
     assert len(seen) == 7
     assert max(map(len, seen)) - min(map(len, seen)) <= 3
     valid = np.delete(np.column_stack([X, y]), [3, 9], axis=0)
@@ -220,7 +226,7 @@ def test_parts_are_a_deal_of_the_valid_rows(
 def test_a_function_of_records_without_a_target_in_one_dimension() -> None:
     X, _ = records(70, 1)
     mechanism = aggregated()
-    found = opened(mechanism, X, size=1).aggregate(lambda x: float(np.median(x)), 0.0, mechanism)
+    found = aggregate(opened(mechanism, X, size=1), lambda x: float(np.median(x)), 0.0, mechanism)
     assert found.shape == ()
     assert abs(float(found)) < 1
 
@@ -259,7 +265,7 @@ FAILING = {
 def test_a_function_that_fails_says_the_fallback(name: str, capsys: Any) -> None:
     X, _ = records()
     mechanism, fallback = aggregated(), np.array([0.25, -0.5])
-    found = opened(mechanism, X, size=2).aggregate(FAILING[name], fallback, mechanism)
+    found = aggregate(opened(mechanism, X, size=2), FAILING[name], fallback, mechanism)
     assert found == pytest.approx(fallback)
     assert capsys.readouterr() == ("", "")
 
@@ -269,7 +275,7 @@ def test_a_user_who_interrupts_is_heard() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        opened(aggregated(), records()[0], size=2).aggregate(function, np.zeros(2), aggregated())
+        aggregate(opened(aggregated(), records()[0], size=2), function, np.zeros(2), aggregated())
 
 
 @pytest.mark.parametrize("value", HOSTILE)
@@ -284,7 +290,7 @@ def test_one_record_moves_one_point(value: float, monkeypatch: pytest.MonkeyPatc
     mechanism = aggregated(4.0)
     for a in (X, other):
         batch = opened(mechanism, a, size=2, budget=Budget(500.0, 1e-5))
-        batch.aggregate(lambda x: x.mean(axis=0), np.zeros(2), mechanism)
+        aggregate(batch, lambda x: x.mean(axis=0), np.zeros(2), mechanism)
     assert (points[0] != points[1]).any(axis=1).sum() <= 1
     (c, s), (d, t) = (centre_of_attention(p, 0.5) for p in points)
     assert np.linalg.norm(c - d) <= min(s, t)
@@ -314,19 +320,19 @@ def test_a_mechanism_opens_its_own_question_only() -> None:
     with pytest.raises(IncompatibleParts):
         batch.means(ClippedMean(1.0)).release(trimmed)
     with pytest.raises(IncompatibleParts):
-        batch.trimmed_means(GaussianNoise(1.0))
+        trimmed_means(batch, GaussianNoise(1.0))
     with pytest.raises(IncompatibleParts):
-        batch.aggregate(lambda x: x[0], np.zeros(2), trimmed)
+        aggregate(batch, lambda x: x[0], np.zeros(2), trimmed)
 
     class Cheaper(TrimmedMean):
         def scale(self, problem: Any) -> float:
             return 0.0
 
     with pytest.raises(IncompatibleParts):
-        batch.trimmed_means(Cheaper(multiplier=1.0, trim=5, low=-3.0, high=3.0))
+        trimmed_means(batch, Cheaper(multiplier=1.0, trim=5, low=-3.0, high=3.0))
     for point in (np.array([math.nan, 0.0]), np.zeros(0)):
         with pytest.raises(InvalidInput, match="fallback"):
-            batch.aggregate(lambda x: x[0], point, aggregated())
+            aggregate(batch, lambda x: x[0], point, aggregated())
 
 
 def test_a_release_must_be_the_planned_one_and_only_once() -> None:
@@ -337,17 +343,17 @@ def test_a_release_must_be_the_planned_one_and_only_once() -> None:
     ):  # fmt: skip
         batch = opened(planned, X, size=2, budget=Budget(50.0, 1e-3))
         with pytest.raises(NotPlanned):
-            batch.trimmed_means(other)
+            trimmed_means(batch, other)
     batch = opened(planned, X, size=2, budget=Budget(50.0, 1e-3))
-    batch.trimmed_means(planned)
+    trimmed_means(batch, planned)
     with pytest.raises(NotPlanned):
-        batch.trimmed_means(planned)
+        trimmed_means(batch, planned)
     planned = aggregated(5.0)
     for change in ({"multiplier": 4.0}, {"smoothness": 0.6}, {"delta": 1e-7}):
         batch = opened(planned, X, size=2, budget=Budget(500.0, 1e-5))
         with pytest.raises(NotPlanned):
-            batch.aggregate(
-                lambda x: x[0], np.zeros(2), aggregated(**({"multiplier": 5.0} | change))
+            aggregate(
+                batch, lambda x: x[0], np.zeros(2), aggregated(**({"multiplier": 5.0} | change))
             )
 
 
@@ -441,12 +447,12 @@ def test_rows_that_do_not_count_are_not_read() -> None:
     groups = np.repeat(np.arange(10), 4)
     mechanism = trimmed_mean(trim=0)
     batch = opened(mechanism, X, size=1, groups=groups, max_rows=2)
-    (found,) = batch.trimmed_means(mechanism)
+    (found,) = trimmed_means(batch, mechanism)
     assert abs(found - np.clip(X, -3, 3).mean() / 2) < 0.5
     seen: list[np.ndarray] = []
     single = aggregated()
     batch = opened(single, X, size=1, groups=groups, max_rows=1)
-    batch.aggregate(lambda x: seen.append(x.copy()) or x.mean(), 0.0, single)
+    aggregate(batch, lambda x: seen.append(x.copy()) or x.mean(), 0.0, single)
     rows = np.concatenate(seen)[:, 0]
     assert len(rows) == 10
     owners = [groups[np.flatnonzero(X[:, 0] == v)[0]] for v in rows]
@@ -461,10 +467,10 @@ def test_exact_noise_of_both() -> None:
         for _ in range(2):
             batch = opened(mechanism, X, size=2, budget=Budget(500.0, 1e-4), noise="exact")
             if isinstance(mechanism, TrimmedMean):
-                found.append(batch.trimmed_means(mechanism))
+                found.append(trimmed_means(batch, mechanism))
                 steps = (found[-1] + 3.0) / (6.0 / 2**batch.problem.bits / 190)
             else:
-                found.append(batch.aggregate(lambda x: x.mean(axis=0), np.zeros(2), mechanism))
+                found.append(aggregate(batch, lambda x: x.mean(axis=0), np.zeros(2), mechanism))
                 steps = found[-1] / (10.0 / 2**29)
             assert np.isfinite(found[-1]).all()
             assert np.abs(steps - np.rint(steps)).max() < 1e-2

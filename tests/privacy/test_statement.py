@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privtail.calibration import calibrate
 from privtail.errors import InvalidInput
 from privtail.statement import Statement, Verification, verify
-from privtail.trusted.accountants import calibrate, cost
+from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Event, Plan, Round, compose
 from privtail.trusted.means import BoundedMean, ClampedMean, ClippedMean, SmoothedCatoniMean
@@ -423,7 +424,7 @@ def test_persons_made_rows_are_noticed():
 
 
 def test_a_verifier_that_believes_sensitivities_is_caught(monkeypatch):
-    monkeypatch.setattr("privtail.statement.underived", lambda statement: ())
+    monkeypatch.setattr("privtail.statement.verification.underived", lambda statement: ())
     passed = set()
     for name, tamper in TAMPERINGS.items():
         content = written(whole())
@@ -648,7 +649,7 @@ def test_an_accountant_that_fails_is_no_proof(monkeypatch):
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("privtail.statement.cost", broken)
+    monkeypatch.setattr("privtail.statement.verification.cost", broken)
     result = verify(content)
     assert not result.ok
     assert result.recomputed is None

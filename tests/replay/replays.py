@@ -23,9 +23,10 @@ from privtail.trusted import curator
 from privtail.trusted.events import GAUSSIAN, Event
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.mechanisms.labels import StabilityHistogram
-from privtail.trusted.mechanisms.registry import MECHANISMS, SMOOTH_MECHANISMS
+from privtail.trusted.mechanisms.registry import MECHANISMS
 from privtail.trusted.mechanisms.samplers import SimulatedSampler
 from privtail.trusted.opening import Opening
+from privtail.trusted.smooth.questions import SMOOTH_MECHANISMS
 
 OPENERS: tuple[Any, ...] = (*MECHANISMS, *SMOOTH_MECHANISMS, StabilityHistogram)
 """All that turns a private value into a public answer."""

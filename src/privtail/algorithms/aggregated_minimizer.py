@@ -16,12 +16,13 @@ from privtail.losses import AnyLoss, GeneralLoss, Loss, TruncatedLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
-from privtail.trusted.mechanisms.aggregate import (
+from privtail.trusted.problem import Problem
+from privtail.trusted.smooth.aggregate import (
     SampleAndAggregate,
     blocks_needed,
     suggested_smoothness,
 )
-from privtail.trusted.problem import Problem
+from privtail.trusted.smooth.questions import aggregate
 
 Doubles = NDArray[np.float64]
 
@@ -32,7 +33,7 @@ class AggregatedMinimizer:
 
     Wang, Xiao, Devadas, Xu, "On differentially private stochastic convex optimization with
     heavy-tailed data", ICML 2020, Algorithm 1 (Nissim, Raskhodnikova, Smith 2007) with f the
-    minimizer of the empirical risk of theorem 2. `Batch.aggregate` takes any other f.
+    minimizer of the empirical risk of theorem 2. `smooth.questions.aggregate` takes any other f.
 
     ============  =====================  =======================================================
     paper         here                   meaning
@@ -110,7 +111,7 @@ class AggregatedMinimizer:
         if isinstance(loss, GeneralLoss | TruncatedLoss) or not math.isfinite(loss.curvature):
             raise IncompatibleParts(
                 f"AggregatedMinimizer needs a smooth loss of x.w, and {loss.name} is not one. Give "
-                "Batch.aggregate a minimizer of your own."
+                "smooth.questions.aggregate a minimizer of your own."
             )
         return loss
 
@@ -129,7 +130,7 @@ class AggregatedMinimizer:
             return minimized(smooth, domain, rows, y, w, self.iterations)
 
         batch = curator.everyone()  # line 2
-        w = batch.aggregate(minimizer, w, self.mechanism(multiplier))  # lines 3-6
+        w = aggregate(batch, minimizer, w, self.mechanism(multiplier))  # lines 3-6
         return Result(domain.prox(w, 0.0), 1, multiplier)
 
 

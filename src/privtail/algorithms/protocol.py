@@ -17,7 +17,7 @@ from privtail.trusted.problem import Problem
 class Algorithm(Protocol):
     """A frozen value of public hyper-parameters with a plan and a run.
 
-    It never calibrates: its caller prices the plan with `Curator.calibrate` and passes the
+    It never calibrates: its caller prices the plan with `calibration.calibrated` and passes the
     multiplier, a common factor on all noise; so algorithms nest.
 
     One whose gradients have length 1 where a row has a typical length (and not in the units of

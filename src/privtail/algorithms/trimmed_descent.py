@@ -15,9 +15,10 @@ from privtail.losses import AnyLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
-from privtail.trusted.mechanisms.trimmed import TrimmedMean
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
+from privtail.trusted.smooth.questions import trimmed_gradient
+from privtail.trusted.smooth.trimmed import TrimmedMean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +112,6 @@ class TrimmedDescent:
         mechanism = self.mechanism(multiplier, curator.problem)
         w = starting_point(curator.problem, start)
         for batch in curator.rounds(Everyone(), self.steps):  # line 2
-            g = batch.trimmed(loss, w, mechanism)  # lines 3-4
+            g = trimmed_gradient(batch, loss, w, mechanism)  # lines 3-4
             w = domain.prox(w - self.step_size * g.reshape(w.shape), self.step_size)  # line 5
         return Result(w, self.steps, multiplier)

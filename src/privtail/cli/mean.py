@@ -28,8 +28,9 @@ from privtail.errors import AccuracyWarning
 
 if TYPE_CHECKING:
     from privtail.mean import MeanEstimate
+    from privtail.schema.dialect import Dialect
     from privtail.statement import Statement
-    from privtail.trusted.tables import Dialect, TableFile
+    from privtail.trusted.tables import TableFile
 
 
 def mean(

@@ -14,9 +14,10 @@ import typer
 from privtail.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from privtail.schema.dialect import Dialect
     from privtail.trusted.budget import Budget
     from privtail.trusted.ledger import Ledger
-    from privtail.trusted.tables import Dialect, TableFile
+    from privtail.trusted.tables import TableFile
 
 Data = Annotated[
     Path,
@@ -74,7 +75,7 @@ class Written:
 
     def dialect(self, schema: Mapping[str, str] | None = None) -> Dialect:
         """The same put above what a schema says, checked; raises InvalidInput."""
-        from privtail.trusted.tables import Dialect
+        from privtail.schema.dialect import Dialect
 
         given = {name: value for name, value in asdict(self).items() if value is not None}
         if given.get("separator") in ("\\t", "tab"):

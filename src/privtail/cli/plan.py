@@ -101,7 +101,7 @@ def _by_sizes(
 
 def _fits(epsilon: float, delta: float, left: tuple[float, float]) -> str:
     """Whether a ledger would admit the plan."""
-    from privtail.trusted.entries import digits_below
+    from privtail.ledger_texts import digits_below
 
     enough = epsilon <= left[0] and delta <= left[1]
     verdict = "would fit" if enough else "would be REFUSED"

@@ -170,7 +170,7 @@ def _named(text: str) -> tuple[str, tuple[Label, ...]]:
 
 def _split(text: str, option: str) -> tuple[Label, ...]:
     """Values between commas; quotes protect a comma. They are numbers if all look so."""
-    from privtail.trusted.tables import numbers_of
+    from privtail.schema.declared import numbers_of
 
     values = tuple(value.strip() for value in next(csv.reader([text], skipinitialspace=True), []))
     if not values or "" in values:

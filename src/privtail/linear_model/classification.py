@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from privtail.algorithms.protocol import Algorithm
+from privtail.calibration import calibrate
 from privtail.default.few_features import FewOrAll
 from privtail.default.scaled_descent import ScaledDescent
 from privtail.default.short_descent import ShortDescent
@@ -20,7 +21,6 @@ from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateLinearModel, as_a_whole, require_number
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss, WeightedLoss
 from privtail.model import Link, label_array, likely_labels, probabilities
-from privtail.trusted.accountants import calibrate
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.mechanisms.labels import StabilityHistogram

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from privtail.calibration import calibrated
 from privtail.default.column_summaries import ColumnSummaries
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateEstimator, as_a_whole
@@ -126,7 +127,7 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
         self._refuse(unknown)
         curator = self._entrusted(X, groups=groups)
         looks = ColumnSummaries()
-        found = looks.run(curator, curator.calibrate(lambda m: looks.plan(m, curator.problem)))
+        found = looks.run(curator, calibrated(curator, lambda m: looks.plan(m, curator.problem)))
         self.center_ = found.centres if self.with_centering else None
         self.scale_ = np.where(found.zeros, 1.0, found.scales) if self.with_scaling else None
         self.reliable_ = found.reliable

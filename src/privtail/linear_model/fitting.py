@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result
+from privtail.calibration import calibrate
 from privtail.compilation import steady
 from privtail.default.accelerated_descent import AcceleratedDescent
 from privtail.default.counts import CountDescent
@@ -42,7 +43,6 @@ from privtail.mean import interval
 from privtail.model import LARGEST_LOG, Link, expected_counts, finite, scores_of
 from privtail.progress import watching
 from privtail.statement import Statement, state
-from privtail.trusted.accountants import calibrate
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose

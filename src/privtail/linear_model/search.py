@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from privtail.calibration import calibrate
 from privtail.default.column_summaries import ColumnSummaries
 from privtail.default.summary import BEYOND, Summary
 from privtail.errors import InvalidInput, UnsupportedAccounting
@@ -30,7 +31,6 @@ from privtail.linear_model.fitting import (
 from privtail.linear_model.planning import FitPlan
 from privtail.losses import GeneralLoss, Loss, PoissonLoss, RelativeHuberLoss, WrongLabel
 from privtail.statement import Statement, state
-from privtail.trusted.accountants import calibrate
 from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
 from privtail.trusted.callbacks import asked
 from privtail.trusted.events import Plan, Round, compose

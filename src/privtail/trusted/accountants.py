@@ -1,4 +1,4 @@
-"""What a plan costs, and how much noise a budget asks for.
+"""What a plan costs.
 
 A plan is read once into a `Bill`: Gaussians seen by everyone (labels that are found too), bounded
 losses (Laplace, noisy max, smooth Gaussian), concentrated ones (Laplace log-normal), Poisson
@@ -27,13 +27,13 @@ labels that are found, with any of the above  that of a Gaussian in their place,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
 from privtail.compilation import steady
-from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
+from privtail.errors import InvalidInput, UnsupportedAccounting
 from privtail.trusted.accounting.bill import Bill, read
 from privtail.trusted.accounting.curves import (
     ULP,
@@ -57,16 +57,12 @@ from privtail.trusted.accounting.loss import (
     PrivacyLoss,
     Renyi,
     SampledGaussian,
-    gaussian_guess,
 )
 from privtail.trusted.accounting.ranges import BoundedRange
-from privtail.trusted.budget import Budget, Neighbours
+from privtail.trusted.budget import Neighbours
 from privtail.trusted.events import Plan
 
 Composition = Literal["basic", "zcdp", "gdp"]
-
-_CLOSED_TOLERANCE = 1e-6
-_LOSS_TOLERANCE = 5e-4
 
 
 @dataclass(frozen=True)
@@ -197,63 +193,6 @@ def cost(plan: Plan, neighbours: Neighbours) -> Cost:
     return replace(found, curves=curves, slack=up(found.slack + failing))
 
 
-@steady
-def calibrate(make_plan: Callable[[float], Plan], budget: Budget) -> float:
-    """The smallest multiplier whose plan fits the budget.
-
-    Parameters
-    ----------
-    make_plan : maps a multiplier, a common factor on every noise, to a plan. Called about 40 times.
-    budget : what may be spent. An infinite epsilon gives 0.0: no noise.
-
-    Returns
-    -------
-    float
-        ``cost(make_plan(m), budget.neighbours).epsilon(budget.delta) <= budget.epsilon`` holds at
-        the returned m; the least such m is at most 0.1 % smaller.
-
-    Raises
-    ------
-    BudgetExceeded
-        If no amount of noise is enough, for example because of events of fixed cost.
-    UnsupportedAccounting
-        If no theorem covers the plan, or Gaussian noise is asked for pure epsilon-DP.
-    InvalidInput
-        If the noise grid is too coarse for the theorem.
-
-    Formal guarantee
-    ----------------
-    Post-condition checked by a last evaluation of `cost`; the search itself proves nothing.
-    """
-    if not budget.private:
-        return 0.0
-    bill = read(make_plan(1.0), budget.neighbours)
-    if not bill.spends:
-        return 0.0
-    if budget.delta == 0 and (bill.grid.draws or bill.concentrated or bill.searches):
-        raise UnsupportedAccounting(
-            "Gaussian or log-normal noise, or a search among trials, cannot give pure "
-            "epsilon-DP: set delta, for example 1e-6."
-        )
-    price = _guess if bill.batches else _epsilon
-    multiplier = _bisect(lambda m: price(make_plan(m), budget), budget)
-    if bill.batches:
-        multiplier = _refine(lambda m: _epsilon(make_plan(m), budget), budget, multiplier)
-    final = cost(make_plan(multiplier), budget.neighbours)
-    if not final.epsilon(budget.delta) <= budget.epsilon:
-        raise BudgetExceeded(
-            "The plan does not get cheaper with more noise: its cost is not a decreasing function "
-            "of the multiplier. Use the multiplier as a common factor on every noise scale."
-        )
-    best, delta = final.best(budget.delta), budget.delta
-    if isinstance(best, ButFor):
-        delta -= best.slack
-        best = best.curve
-    if isinstance(best, OnGrid) and not best.negligible(delta):
-        raise _coarse(final.grid)
-    return multiplier
-
-
 def compose_costs(costs: Iterable[Cost], method: Composition) -> Cost:
     """Cost of plans that were chosen one after the other, later ones seeing earlier releases.
 
@@ -372,92 +311,6 @@ def _assemble(
 
 def _but_for(curve: Curve, slack: float) -> Curve:
     return ButFor(curve, slack) if slack else curve
-
-
-# --- searching a multiplier -----------------------------------------------------------------------
-
-
-def _epsilon(plan: Plan, budget: Budget) -> float:
-    return cost(plan, budget.neighbours).epsilon(budget.delta)
-
-
-def _guess(plan: Plan, budget: Budget) -> float:
-    """A fast approximation of `_epsilon` for Poisson plans: a start, never an answer."""
-    bill = read(plan, budget.neighbours)
-    slack = sum(g.delta * g.times for g in bill.groups if isinstance(g, BoundedLoss))
-    slack += float(bill.failing)
-    if not bill.grid.draws and budget.delta <= 2 * slack + 1e-11:
-        return _epsilon(plan, budget)
-    mu = gaussian_guess(bill.groups, budget.neighbours)
-    return GaussianDP(mu).epsilon(budget.delta - slack)
-
-
-def _bisect(price: Callable[[float], float], budget: Budget) -> float:
-    low, high = 0.0, 1.0
-    while price(high) > budget.epsilon:
-        low, high = high, 8 * high
-        if high > 1e18:
-            raise _out_of_reach(price(high), budget)
-    while not low and high > 1e-18:
-        if price(high / 8) > budget.epsilon:
-            low = high / 8
-        else:
-            high /= 8
-    while low and high > low * (1 + _CLOSED_TOLERANCE):
-        middle = math.sqrt(low * high)
-        if price(middle) > budget.epsilon:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _refine(price: Callable[[float], float], budget: Budget, start: float) -> float:
-    """Secants in (log multiplier, log epsilon): few evaluations of an expensive price."""
-    target, multiplier = budget.epsilon, start
-    low, high = (0.0, math.inf), (math.inf, 0.0)
-    for _ in range(60):
-        epsilon = price(multiplier)
-        if epsilon > target:
-            low = (multiplier, epsilon)
-        else:
-            high = (multiplier, epsilon)
-        tight = high[1] >= target * (1 - _LOSS_TOLERANCE)
-        if math.isfinite(high[0]) and (tight or high[0] <= low[0] * (1 + _LOSS_TOLERANCE)):
-            return high[0]
-        aim = target * (1 - _LOSS_TOLERANCE / 3)
-        both = low[0] > 0 and math.isfinite(high[0])
-        if both and math.isfinite(low[1]) and high[1] > 0:
-            slope = math.log(high[1] / low[1]) / math.log(high[0] / low[0])
-            step = math.log(aim / high[1]) / slope
-            reach = math.log(low[0] / high[0])
-            multiplier = high[0] * math.exp(min(max(step, 0.98 * reach), 0.02 * reach))
-        elif both:
-            multiplier = math.sqrt(low[0] * high[0])
-        else:
-            ratio = epsilon / aim if 0 < epsilon < math.inf else 2.0 if epsilon else 0.5
-            multiplier *= min(max(ratio, 0.25), 4.0)
-        if multiplier > 1e18:
-            break
-    if math.isfinite(high[0]):
-        return high[0]
-    raise _out_of_reach(price(multiplier), budget)
-
-
-def _coarse(grid: Grid) -> InvalidInput:
-    return InvalidInput(
-        f"The noise grid is too coarse: the {grid.draws} draws on it cost more than 1 % of the "
-        "budget. Choose a smaller unit, so that the noise scale is at least 2^20 grid steps."
-    )
-
-
-def _out_of_reach(floor: float, budget: Budget) -> BudgetExceeded:
-    return BudgetExceeded(
-        f"No amount of noise meets epsilon={budget.epsilon:g}, delta={budget.delta:g}: with almost "
-        f"infinite noise the plan still costs epsilon={floor:.4g}. Likely causes: an event of "
-        "fixed cost (label discovery: raise its noise, lower its delta, or declare the labels), or "
-        "a delta too small to certify. Raise the budget or drop that event."
-    )
 
 
 # --- arithmetic -----------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The curator: the only one who holds the records, the randomness and the ledger.
 
-A fit is one plan. `Curator.calibrate` prices it, reserves its whole cost in the ledger before any
+A fit is one plan. `Curator.open` prices it, reserves its whole cost in the ledger before any
 record is read, and from then on every release must be the next event of that plan. Questions are
 asked of a `Batch`; each answer is a `Sensitive` whose lemma is in `Problem`.
 
@@ -38,7 +38,7 @@ import functools
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal, NoReturn
@@ -49,19 +49,20 @@ from numpy.typing import ArrayLike, NDArray
 from privtail import progress
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned, NotReleased, require_whole
 from privtail.losses import AnyLoss
-from privtail.trusted.accountants import calibrate, cost
-from privtail.trusted.batch import BLOCK_ROWS, Batch, Ids
+from privtail.trusted.accountants import cost
+from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget, protected
+from privtail.trusted.dataset import Dataset, Ids
 from privtail.trusted.events import Plan, Round, plan_to_json
 from privtail.trusted.ledger import Allowance, Ledger
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler, SimulatedSampler
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import Stream, Targets, Window, opened
+from privtail.trusted.records import opened
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.persons import Persons, Seats
-from privtail.trusted.records.targets import Labels, Numbers
+from privtail.trusted.records.targets import Labels
 from privtail.trusted.rehearsal import rehearse
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
 
@@ -120,9 +121,9 @@ class Curator:
     ) -> None:
         if noise not in ("exact", "simulated"):
             raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
-        self._records, self._targets = opened(X, y, classes, categories)
+        records, targets = opened(X, y, classes, categories)
         self.from_text = isinstance(X, TableFile) and X.from_text
-        n, d = self._records.n, self._records.d
+        n = records.n
         seats = groups if isinstance(groups, Seats) else None
         if isinstance(ledger, Allowance):
             ledger.require(seats)
@@ -132,10 +133,10 @@ class Curator:
         self._problem = Problem(
             n=n if seats is None else seats.n,
             most=n,
-            d=d,
+            d=records.d,
             outputs=outputs,
             intercept=intercept,
-            indicators=self._records.indicators,
+            indicators=records.indicators,
             max_rows=1 if max_rows is None else max_rows,
         )
         self._budget, self._ledger = budget, ledger
@@ -147,7 +148,7 @@ class Curator:
         self._sampler: Sampler = ExactSampler() if noise == "exact" else SimulatedSampler(simulated)
         self.seeded = random_state is not None
         self._public = np.random.default_rng(public)
-        self._deals: dict[int, NDArray[np.int64]] = {}
+        self._data = Dataset(records, targets, self._public)
         self._parts: NDArray[np.int64] = np.zeros(0, np.int64)
         self._kept: Ids = slice(0, n) if seats is None else seats.positions
         self._leaders: Ids = slice(0, n) if seats is None else seats.leaders
@@ -158,23 +159,8 @@ class Curator:
         self._cursor: list[tuple[Round, int]] = []
         self._current: Opening | None = None
         self._done = 0
-        self._map = FeatureMap.of(d, np.ones(d))
 
     # ---------------------------------------------------------------- budget
-
-    def calibrate(self, make_plan: Callable[[float], Plan]) -> float:
-        """Smallest noise multiplier whose plan fits the budget; reserves the whole cost.
-
-        No record is read. A curator runs one plan.
-
-        Raises
-        ------
-        BudgetExceeded
-            If no multiplier fits, or the ledger has too little left.
-        """
-        multiplier = calibrate(make_plan, self.budget)
-        self.open(make_plan(multiplier))
-        return multiplier
 
     def open(self, plan: Plan, loss: AnyLoss | None = None) -> None:
         """Reserve the cost of a fixed plan; its releases may follow, in order.
@@ -200,7 +186,7 @@ class Curator:
         with self._lock:
             if self._plan is not None:
                 raise NotPlanned("This curator already runs a plan; compose() the plans into one.")
-            rehearse(plan, self.problem, self._records, self._sampler, loss)
+            rehearse(plan, self.problem, self._data.records, self._sampler, loss)
             if self._ledger is not None:
                 self._ledger.reserve(
                     label=self.label,
@@ -243,12 +229,12 @@ class Curator:
     @property
     def map(self) -> FeatureMap:
         """The public feature map of all later questions; see `transform`."""
-        return self._map
+        return self._data.map
 
     @property
     def sparse(self) -> bool:
         """Whether the records are CSR, which cannot be centred."""
-        return self._records.sparse
+        return self._data.sparse
 
     @property
     def plan(self) -> Plan:
@@ -271,57 +257,29 @@ class Curator:
         """
         if self._plan is not None:
             raise NotPlanned("Records are checked before a plan is opened, not after.")
-        one, zero = np.ones(self.problem.d), np.zeros(self.problem.d)
-        labels: set[Any] = set()
-        for window in self._windows(self._targets):
-            records, targets = window.open()
-            if isinstance(targets, Labels):
-                labels |= targets.occurring()
-            for start in range(0, window.stop - window.start, BLOCK_ROWS):
-                ids = slice(start, min(start + BLOCK_ROWS, window.stop - window.start))
-                z = records.rows(ids).transformed(one, zero)
-                y = targets.rows(ids) if isinstance(targets, Numbers) else np.zeros(1)
-                for name, values in (("X", z), ("y", y)):
-                    if not np.isfinite(values).all():
-                        raise InvalidInput(
-                            f"Input {name} contains NaN or infinity. With invalid='zero' such rows "
-                            "count as zero."
-                        )
-        if isinstance(self._targets, Labels):
-            self._targets.refuse_odd(labels)
-
-    def _windows(self, targets: Targets | None) -> Iterator[Window]:
-        """One pass over the records, window by window; what is in memory is one window."""
-        records = self._records
-        if isinstance(records, Stream):
-            yield from records.windows(targets)
-        else:
-            yield Window(0, records.n, lambda: (records, targets))
+        self._data.refuse_non_finite()
 
     # ---------------------------------------------------------------- public choices
 
     def transform(self, scales: ArrayLike, offsets: ArrayLike | None = None) -> None:
         """Set the public feature map z = x * scales + offsets of all later questions."""
-        map_ = FeatureMap.of(self.problem.d, scales, offsets)
-        if self._records.sparse and map_.offsets.any():
-            raise InvalidInput("Sparse records cannot be centred; use offsets=None.")
-        self._map = map_
+        self._data.transform(scales, offsets)
 
     @contextmanager
     def transformed(self, scales: ArrayLike, offsets: ArrayLike | None = None) -> Iterator[None]:
         """`transform`, for the questions that are asked meanwhile."""
-        before = self._map
+        before = self.map
         self.transform(scales, offsets)
         try:
             yield
         finally:
-            self._map = before
+            self._data.map = before
 
     def declare(self, classes: Sequence[Any]) -> None:
         """Code the targets by these (declared or released) classes."""
-        if not isinstance(self._targets, Labels):
+        if not isinstance(self._data.targets, Labels):
             raise InvalidInput("Classes belong to a target of labels.")
-        self._targets.declare(tuple(classes))
+        self._data.targets.declare(tuple(classes))
 
     def reshape(self, outputs: int) -> None:
         """Set the number of outputs once the classes are known."""
@@ -329,15 +287,7 @@ class Curator:
 
     def blocks(self, count: int) -> NDArray[np.int64]:
         """The public deal of the n ids into ``count`` blocks of equal size, (n,), read-only."""
-        require_whole("count", count, 1)
-        if count not in self._deals:
-            n = self._records.n
-            deal = np.zeros(n, np.int64) if count == 1 else self._public.permutation(n)
-            if count > 1:
-                deal %= count
-            deal.flags.writeable = False
-            self._deals[count] = deal
-        return self._deals[count]
+        return self._data.blocks(count)
 
     def uniform(self, count: int) -> int:
         """A public uniform choice among 0 .. count - 1."""
@@ -376,11 +326,19 @@ class Curator:
             finished = functools.partial(self._finished, planned.stage)
             self._current = Opening(planned.events, self._sampler, finished)
             ids = self._seen(sampling, used)
-            return Batch(self, self.problem.sampled(sampling), ids, self._current)
+            return Batch(
+                self._data,
+                self.problem.sampled(sampling),
+                ids,
+                self._current,
+                everyone=ids is self._kept,
+                private=math.isfinite(self._epsilon),
+                assume=self.assume,
+            )
 
     def _seen(self, sampling: Sampling, used: int) -> Ids:
         """Ids of a round's next batch. One planned Round of parts is one deal."""
-        n = self._records.n
+        n = self._data.records.n
         if self._persons is not None:
             order = self._public.permutation(n)
             self._kept, self._leaders = self._persons.seats(order, self.problem.max_rows)
@@ -409,7 +367,7 @@ class Curator:
         progress.report(done, sum(r.times for r in self.plan), stage)
 
     def __repr__(self) -> str:
-        return f"Curator({self._records!r}, {self.budget})"
+        return f"Curator({self._data.records!r}, {self.budget})"
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("A curator holds private records and cannot be pickled or copied.")

@@ -162,23 +162,6 @@ def float_below(x: Amount) -> float:
     return nearest if decimal(nearest) <= x else math.nextafter(nearest, 0.0)
 
 
-def digits_below(x: float) -> float:
-    """Six digits of x, rounded down: what is printed of a budget can be typed, and fits."""
-    return _digits(x, math.floor)
-
-
-def digits_above(x: float) -> float:
-    """Six digits of x, rounded up."""
-    return _digits(x, math.ceil)
-
-
-def _digits(x: float, whole: Callable[[Fraction], int]) -> float:
-    if not 0 < x < math.inf:
-        return x
-    step = Fraction(10) ** (math.floor(math.log10(x)) - 5)
-    return float(whole(Fraction(repr(x)) / step) * step)
-
-
 def _largest(admitted: Callable[[float], bool]) -> float:
     """The largest double, up to one part in 10^12 and rounded down, that is admitted."""
     low, high = 0.0, 1.0

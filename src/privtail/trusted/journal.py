@@ -14,7 +14,6 @@ import hashlib
 import json
 import math
 import os
-import shlex
 import stat
 import sys
 import threading
@@ -24,6 +23,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from privtail import ledger_texts as texts
 from privtail.errors import InvalidInput
 from privtail.trusted.entries import Entry, Terms
 
@@ -99,7 +99,7 @@ class File:
             data = self._ended(fd, write=wanted is not None)
             if _is_torn_header(data):
                 if wanted is None:
-                    raise InvalidInput(f"{self._path} is empty. {_how_to_start(self._path)}")
+                    raise InvalidInput(f"{self._path} is empty. {texts.how_to_start(self._path)}")
                 Terms.of(asked)
                 os.ftruncate(fd, 0)
                 self._write(fd, _header(wanted)[0])
@@ -108,12 +108,7 @@ class File:
             found = self._parse(data).terms
         for name, value in asked.items():
             if value != getattr(found, name):
-                raise InvalidInput(
-                    f"{self._path} has {name}={getattr(found, name)!r}, and {name}={value!r} was "
-                    "asked for. A budget cannot be changed.",
-                    f"Open it with Ledger({str(self._path)!r}) alone.",
-                    cli=f"To see it: privtail budget {shlex.quote(str(self._path))}",
-                )
+                raise texts.another_budget(self._path, name, getattr(found, name), value)
         return found
 
     @contextmanager
@@ -146,14 +141,14 @@ class File:
             try:
                 fd = os.open(self._path, flags, 0o666)
             except OSError as error:
-                raise self._unusable(error, write=write) from None
+                raise texts.unusable(self._path, error, write=write) from None
             try:
                 if self._lock(fd, write=write):
                     return fd
                 os.close(fd)
             except OSError as error:
                 os.close(fd)
-                raise self._unusable(error, write=write) from None
+                raise texts.unusable(self._path, error, write=write) from None
             except BaseException:
                 os.close(fd)
                 raise
@@ -176,14 +171,14 @@ class File:
         entries: list[Entry] = []
         for i, (content, _) in enumerate(opened[1:], 1):
             if content.pop("previous", None) != opened[i - 1][1] or content.get("number") != i:
-                raise self._broken(i + 1, "does not follow the line before it")
+                raise texts.broken(self._path, i + 1, "does not follow the line before it")
             entries.append(self._made(i + 1, Entry, content))
         header = {f.name: opened[0][0].get(f.name) for f in fields(Terms)}
         terms = self._made(1, Terms, header)
         seals = [seal for _, seal in opened]
         count, seal = self._seen
         if count >= len(seals) or (seal and seals[count] != seal):
-            raise self._broken(count + 1, "has been removed since this process read it")
+            raise texts.broken(self._path, count + 1, "has been removed since this process read it")
         self._seen = (len(seals) - 1, seals[-1])
         return _Page(terms, entries, seals, len(data) - len(tail))
 
@@ -191,13 +186,13 @@ class File:
         try:
             return _opened(line)
         except (ValueError, AttributeError, RecursionError):
-            raise self._broken(number, "was altered or damaged") from None
+            raise texts.broken(self._path, number, "was altered or damaged") from None
 
     def _made(self, number: int, kind: type[_Made], content: dict[str, Any]) -> _Made:
         try:
             return kind(**content)
         except (TypeError, ValueError):
-            raise self._broken(number, "was altered or damaged") from None
+            raise texts.broken(self._path, number, "was altered or damaged") from None
 
     def _ended(self, fd: int, *, write: bool) -> bytes:
         """What the file holds; a whole last line gets the end that it may lack."""
@@ -219,44 +214,11 @@ class File:
                 "from the records. Make room, or mend the disk, and fit again."
             ) from None
 
-    def _broken(self, number: int, what: str) -> InvalidInput:
-        return InvalidInput(
-            f"Line {number} of the ledger {self._path} {what}: an entry was edited, deleted or "
-            "reordered, so what was spent is not known. Restore the file from a backup; only the "
-            "owner of the data can grant a new budget."
-        )
-
-    def _unusable(self, error: OSError, *, write: bool) -> InvalidInput:
-        path = self._path
-        if isinstance(error, FileNotFoundError):
-            if path.parent.is_dir():
-                return InvalidInput(f"There is no ledger at {path}. {_how_to_start(path)}")
-            return InvalidInput(
-                f"The folder {path.parent} does not exist. Make it first: "
-                f"mkdir -p {shlex.quote(str(path.parent))}"
-            )
-        if isinstance(error, IsADirectoryError | NotADirectoryError):
-            return InvalidInput(f"{path} is not a file. Give a file name, like 'budget.jsonl'.")
-        if isinstance(error, PermissionError):
-            what, mode = ("write", "u+rw") if write else ("read", "u+r")
-            return InvalidInput(
-                f"No permission to {what} the ledger {path}. Ask its owner, or: chmod {mode} "
-                f"'{path}' (and w on its folder to start a new one)."
-            )
-        return InvalidInput(
-            f"The ledger {path} cannot be opened or locked: {error.strerror}. Put it on a local, "
-            "writable disk."
-        )
-
 
 def _is_torn_header(data: bytes) -> bool:
     """Whether a file was being made when its maker died; its budget was confirmed to nobody."""
     begun = _HEAD.startswith(data) or data.startswith(_HEAD)
     return begun and b"\n" not in data and len(data) < 512
-
-
-def _how_to_start(path: Path) -> str:
-    return f"To start one: Ledger({path.name!r}, epsilon=1.0, delta=1e-6)."
 
 
 def _read(fd: int) -> bytes:

@@ -34,19 +34,18 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
+from privtail import ledger_texts as texts
 from privtail.errors import (
     BudgetExceeded,
     InvalidInput,
     NotPlanned,
     NotReleased,
-    UnsupportedAccounting,
 )
 from privtail.spelling import printable
 from privtail.trusted.budget import Neighbours
@@ -58,8 +57,6 @@ from privtail.trusted.entries import (
     Terms,
     Unit,
     decimal,
-    digits_above,
-    digits_below,
     float_above,
     float_below,
 )
@@ -182,13 +179,7 @@ class Ledger:
         self._require_theorem(entry)
         with self._pages.open(write=True) as (entries, append):
             if entries and entries[0].unit != unit:
-                raise UnsupportedAccounting(
-                    f"This ledger counts what one {entries[0].unit} loses and {label} is stated "
-                    f"for one {unit}; their epsilons do not add. Keep a second ledger, or fit "
-                    "every time with, or never,",
-                    "groups= and max_rows=.",
-                    cli="--groups and --max-rows.",
-                )
+                raise texts.another_unit(entry, entries[0].unit)
             losses, slacks = self._total([*entries, entry])
             most, slackest = self.terms.limits
             if losses > most or slacks > slackest:
@@ -206,12 +197,7 @@ class Ledger:
             If the ledger promises a finite epsilon.
         """
         if math.isfinite(self.terms.epsilon):
-            raise InvalidInput(
-                f"{label} asks for simulated noise, which protects nobody, and this ledger "
-                f"promises epsilon={self.terms.epsilon!r}. Nothing was read from the records.",
-                "Use noise='exact'; for an experiment leave the ledger out: ledger=None.",
-                cli="Leave --noise out; for an experiment leave --ledger out.",
-            )
+            raise texts.simulated(label, self.terms)
 
     def entries(self) -> tuple[Entry, ...]:
         """Everything that was reserved, oldest first."""
@@ -231,19 +217,8 @@ class Ledger:
     def to_text(self) -> str:
         """A page for people: the budget, what was spent on what, what is left."""
         entries = self.entries()
-        rows = [("", "time", "fit", "ε", "δ")]
-        rows += [
-            (str(e.number), e.time, e.label, f"{e.epsilon:.6g}", f"{e.delta:.6g}") for e in entries
-        ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        lines = [
-            f"privtail ledger {self.path or 'in memory'}",
-            f"budget  {self.terms}",
-            "spent   ε = {:g}, δ = {:g}".format(*map(digits_above, self._spent(entries))),
-            "left    ε = {:g}, δ = {:g}".format(*map(digits_below, self._remaining(entries))),
-        ]
-        return "\n".join([*lines, "", *table] if entries else lines)
+        spent, left = self._spent(entries), self._remaining(entries)
+        return texts.page(self.path, self.terms, entries, spent, left)
 
     def __str__(self) -> str:
         return printable(self.to_text())
@@ -261,12 +236,7 @@ class Ledger:
 
     def __reduce__(self) -> tuple[type[Ledger], tuple[str]]:
         if self.path is None:
-            raise InvalidInput(
-                "A ledger in memory cannot be pickled or sent to another process: the copy would "
-                "not know what this one spends. Use a file: Ledger('budget.jsonl', "
-                f"epsilon={self.terms.epsilon!r}, delta={self.terms.delta!r}); or n_jobs=1; or set "
-                "ledger=None before saving an estimator."
-            )
+            raise texts.no_pickle(self.terms)
         return Ledger, (str(self.path),)
 
     # ---------------------------------------------------------------- arithmetic
@@ -274,29 +244,12 @@ class Ledger:
     def _require_theorem(self, entry: Entry) -> None:
         terms = self.terms
         if entry.neighbours != terms.neighbours:
-            raise UnsupportedAccounting(
-                f"This ledger counts {terms.neighbours!r} neighbours and {entry.label} is stated "
-                f"for {entry.neighbours!r}; their epsilons do not add.",
-                f"Fit with neighbours={terms.neighbours!r}.",
-                cli=f"Fit with --neighbours {terms.neighbours}.",
-            )
+            raise texts.other_neighbours(entry, terms)
         if math.isinf(entry.epsilon) and math.isfinite(terms.epsilon):
-            raise BudgetExceeded(
-                f"{entry.label} asks for an infinite epsilon, which is no privacy, and this ledger "
-                f"promises epsilon={terms.epsilon!r}. Nothing was read from the records. Give the "
-                "fit a finite epsilon; a ledger for fits without privacy is",
-                "Ledger(epsilon=float('inf')).",
-                cli="privtail budget none.jsonl --epsilon inf.",
-            )
+            raise texts.no_promise(entry, terms)
         parameter = {"basic": "epsilon", "zcdp": "rho", "gdp": "mu"}[terms.composition]
         if getattr(entry, parameter) is None:
-            needs = "full batches" if parameter == "rho" else "Gaussian noise on full batches"
-            raise UnsupportedAccounting(
-                f"{entry.label} has no {parameter}, which {terms.composition} composition adds. "
-                f"Fit with {needs}, or keep the budget in a ledger with",
-                "composition='basic'.",
-                cli="--composition basic.",
-            )
+            raise texts.no_parameter(entry, terms, parameter)
 
     def _total(self, entries: list[Entry] | tuple[Entry, ...]) -> tuple[Amount, Amount]:
         kind = self.terms.composition
@@ -331,40 +284,14 @@ class Ledger:
 
         squared = max(most - losses, Fraction(0)) * (2 if self.terms.composition == "zcdp" else 1)
         exact = GaussianDP(math.sqrt(squared) * (1 - 1e-12)).epsilon(self.terms.delta)
-        epsilon = digits_below(exact * (1 - 1e-9))
+        epsilon = texts.digits_below(exact * (1 - 1e-9))
         return epsilon, self.terms.delta if epsilon else 0.0
 
     def _refusal(self, entry: Entry, entries: list[Entry]) -> BudgetExceeded:
-        terms = self.terms
-        unread = "Nothing was read from the records."
-        slack_left = terms.limits[1] - self._total(entries)[1]
-        if terms.composition != "basic" and decimal(entry.slack) > slack_left:
-            return BudgetExceeded(
-                f"{entry.label} needs slack {entry.slack:.3g} (label discovery, or a coarse noise "
-                f"grid), and {float(slack_left):.3g} of delta / 100 is left. {unread} Declare the "
-                "labels, or keep the budget in a ledger with",
-                "composition='basic'.",
-                cli="--composition basic.",
-            )
-        epsilon, delta = map(digits_below, self._remaining(entries))
-        what = (
-            f"{entry.label} asks for epsilon={digits_above(entry.epsilon):g}, "
-            f"delta={digits_above(entry.delta):g}; of epsilon={terms.epsilon!r}, "
-            f"delta={terms.delta!r} this ledger has epsilon={epsilon:g}, delta={delta:g} left. "
-            f"{unread} Spent budget never comes back."
-        )
-        if epsilon <= 0 or delta <= 0 < entry.delta:
-            return BudgetExceeded(
-                what,
-                f"Nothing {'' if epsilon <= 0 else 'that needs a delta '}can be fitted any more "
-                "unless the owner grants a new budget.",
-            )
-        law = "" if terms.composition == "basic" else ", with Gaussian noise"
-        return BudgetExceeded(
-            what,
-            f"Ask for at most epsilon={epsilon:g}, delta={delta:g}{law}.",
-            cli=f"What would fit{law}: --epsilon {epsilon:g} --delta {delta:g}",
-        )
+        slack_left = self.terms.limits[1] - self._total(entries)[1]
+        if self.terms.composition != "basic" and decimal(entry.slack) > slack_left:
+            return texts.too_much_slack(entry, float(slack_left))
+        return texts.too_little(entry, self.terms, self._remaining(entries))
 
 
 class Allowance:
@@ -465,11 +392,5 @@ def existing(path: str | os.PathLike[str]) -> Ledger:
         If there is none, or it cannot be used.
     """
     if not os.path.exists(path):  # noqa: PTH110  a str or a path
-        name = os.fspath(path)
-        raise InvalidInput(
-            "There is no ledger",
-            f"{name!r}. Make it first: Ledger({name!r}, epsilon=1.0, delta=1e-6).",
-            cli=f"{name}. Start one with the total that may ever be spent on these data: "
-            f"privtail budget {shlex.quote(name)} --epsilon 3 --delta 1e-5",
-        )
+        raise texts.no_ledger(os.fspath(path))
     return Ledger(path)

@@ -18,35 +18,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
+from privtail.schema.declared import Label
+from privtail.schema.dialect import Dialect
 from privtail.trusted.records.arrays import is_column, require_read, require_typed
 from privtail.trusted.records.files import (
-    Label,
     TableFile,
-    numbers_of,
-    typed_labels,
-    whole,
 )
-from privtail.trusted.records.headers import PLAIN, Dialect
 from privtail.trusted.records.tables import Table, require_categories
 from privtail.trusted.records.targets import canonical_label
 
 __all__ = [
-    "PLAIN",
-    "Dialect",
-    "Label",
     "TableFile",
     "canonical_label",
     "feature_blocks",
     "is_column",
-    "numbers_of",
     "open_table",
     "person_ids",
     "require_categories",
     "require_read",
     "require_typed",
     "table_blocks",
-    "typed_labels",
-    "whole",
 ]
 
 _BLOCK_ROWS = 8192

@@ -10,10 +10,10 @@ from fractions import Fraction
 from privtail.errors import InvalidInput, UnsupportedAccounting
 from privtail.trusted.accounting.curves import ULP, ApproximateDP, Grid, decimal, rounded_up, up
 from privtail.trusted.accounting.loss import BoundedLoss, SampledGaussian
-from privtail.trusted.accounting.smooth import lognormal_rho, smooth_gaussian_loss
 from privtail.trusted.budget import NEIGHBOURS, Neighbours
 from privtail.trusted.events import GAUSSIAN, LAWS, SMOOTH, Event, Plan, Round
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
+from privtail.trusted.smooth.accounting import lognormal_rho, smooth_gaussian_loss
 
 # A weaker release is billed as this ratio of sensitivity to noise: dearer than it is.
 _FAINTEST = 1e-9

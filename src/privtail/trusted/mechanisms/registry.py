@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from privtail.trusted.mechanisms.aggregate import SampleAndAggregate
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyMax, NoisyTopK
-from privtail.trusted.mechanisms.trimmed import TrimmedMean
 
 MECHANISMS: tuple[type, ...] = (GaussianNoise, LaplaceNoise, NoisyMax, NoisyTopK, LaplaceMax)
-
-SMOOTH_MECHANISMS: tuple[type, ...] = (TrimmedMean, SampleAndAggregate)
-"""They open a question of their own, since no bound on one sum is their sensitivity."""
+"""Those of `trusted.smooth` open questions of their own: no bound on one sum is enough there."""

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
-from privtail.trusted.records.headers import PLAIN, Dialect
+from privtail.schema.dialect import PLAIN, Dialect
+from privtail.schema.types import is_bytes, is_label, is_number, is_plain, is_text
 
 _MISSING = (
     "", "-", "--", ".", "?", "#N/A", "#NA", "N/A", "NA", "NULL", "NaN", "None", "n/a", "na", "nan",
@@ -214,40 +215,3 @@ def distinct(column: Any) -> Distinct:
     # The place of a missing cell may be beyond the type of a full dictionary's indices.
     positions = column.indices.cast(pa.int64()).fill_null(len(values))
     return Distinct([*values, None], positions.to_numpy())
-
-
-def is_text(arrow: Any) -> bool:
-    """Whether an Arrow type is text."""
-    return str(arrow) in ("string", "large_string", "string_view")
-
-
-def is_plain(arrow: Any) -> bool:
-    """Whether an Arrow type is text, a number or Boolean."""
-    return is_text(arrow) or is_number(arrow) or str(arrow) == "bool"
-
-
-def is_label(arrow: Any) -> bool:
-    """Whether cells of an Arrow type can be labels or ids; of a dictionary, its values.
-
-    No lists, records or intervals; nor extension types, whose cells Arrow may fail to turn into
-    text, one or all of them.
-    """
-    import pyarrow as pa
-    import pyarrow.types as kind
-
-    if kind.is_dictionary(arrow):
-        return is_label(arrow.value_type)
-    unlike = kind.is_nested(arrow) or kind.is_run_end_encoded(arrow) or kind.is_interval(arrow)
-    return not (unlike or isinstance(arrow, pa.BaseExtensionType))
-
-
-def is_bytes(arrow: Any) -> bool:
-    """Whether an Arrow type is bytes."""
-    return str(arrow).startswith(("binary", "large_binary", "fixed_size_binary"))
-
-
-def is_number(arrow: Any) -> bool:
-    """Whether an Arrow type is a number."""
-    import pyarrow.types as kind
-
-    return bool(kind.is_integer(arrow) or kind.is_floating(arrow) or kind.is_decimal(arrow))

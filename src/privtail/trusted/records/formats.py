@@ -16,7 +16,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from privtail.trusted.records.headers import Header
+from privtail.errors import InvalidInput
+from privtail.schema.dialect import PLAIN
+from privtail.schema.headers import Header
+from privtail.trusted.records.headers import HEADER_BYTES, read_header
+from privtail.trusted.records.source import Source
 
 WINDOW_ROWS = 16_384
 """At most this many rows are handed out at once."""
@@ -196,3 +200,35 @@ class Csv:
 
 
 Format = Parquet | Arrow | Csv
+
+
+def format_of(source: Source, drop: Collection[str]) -> Format:
+    """The format of a file, by how it begins.
+
+    Raises
+    ------
+    InvalidInput
+        If it is damaged or no table, or something is declared of it that is of a CSV.
+    """
+    import pyarrow as pa
+
+    start, path = source.beginning, source.path
+    try:
+        if start[:4] == b"PAR1":
+            _refuse_dialect(source)
+            return Parquet(path)
+        if start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff":
+            _refuse_dialect(source)
+            return Arrow(path)
+    except (pa.ArrowException, OSError):
+        raise source.malformed("") from None
+    header = read_header(path, source.start(HEADER_BYTES), source.dialect)
+    source.untyped = True
+    return Csv(path, header, drop)
+
+
+def _refuse_dialect(source: Source) -> None:
+    """Refuse what is declared of a CSV, and is not of this file."""
+    for name in ("separator", "encoding", "comment"):
+        if getattr(source.dialect, name) != getattr(PLAIN, name):
+            raise InvalidInput(f"{source.path} is no CSV: leave out its {name}.")

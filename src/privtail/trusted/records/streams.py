@@ -30,7 +30,8 @@ from privtail.trusted.records.tables import Table
 from privtail.trusted.records.targets import Labels, Numbers, canonical_label
 
 if TYPE_CHECKING:
-    from privtail.trusted.records.files import Label, TableFile
+    from privtail.schema.declared import Label
+    from privtail.trusted.records.files import TableFile
 
 Targets = Numbers | Labels
 

@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
+from privtail.schema.kinds import Kind, require_kind
 from privtail.trusted.records.arrays import as_labels, as_numbers, column_of
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.kinds import (
-    Kind,
     conversion,
     element_type,
     kind_of,
     of_objects,
-    require_kind,
 )
 
 

@@ -1,0 +1,250 @@
+"""What a ledger prints and says, from its public numbers. It decides nothing."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol
+
+from privtail.errors import (
+    BudgetExceeded,
+    InvalidInput,
+    UnsupportedAccounting,
+)
+
+UNREAD = "Nothing was read from the records."
+Pair = tuple[float, float]
+"""An epsilon and a delta."""
+
+
+class Terms(Protocol):
+    """The total of a ledger."""
+
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
+    @property
+    def neighbours(self) -> str: ...
+    @property
+    def composition(self) -> str: ...
+
+
+class Entry(Protocol):
+    """A plan, as a ledger writes it down."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def time(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
+    @property
+    def slack(self) -> float: ...
+    @property
+    def neighbours(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+
+
+def page(
+    place: Path | None, terms: Terms, entries: Sequence[Entry], spent: Pair, left: Pair
+) -> str:
+    """A page for people: the budget, what was spent on what, what is left."""
+    rows = [("", "time", "fit", "ε", "δ")]
+    rows += [
+        (str(e.number), e.time, e.label, f"{e.epsilon:.6g}", f"{e.delta:.6g}") for e in entries
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    lines = [
+        f"privtail ledger {place or 'in memory'}",
+        f"budget  {terms}",
+        "spent   ε = {:g}, δ = {:g}".format(*map(digits_above, spent)),
+        "left    ε = {:g}, δ = {:g}".format(*map(digits_below, left)),
+    ]
+    return "\n".join([*lines, "", *table] if entries else lines)
+
+
+def digits_below(x: float) -> float:
+    """Six digits of x, rounded down: what is printed of a budget can be typed, and fits."""
+    return _digits(x, math.floor)
+
+
+def digits_above(x: float) -> float:
+    """Six digits of x, rounded up."""
+    return _digits(x, math.ceil)
+
+
+def _digits(x: float, whole: Callable[[Fraction], int]) -> float:
+    if not 0 < x < math.inf:
+        return x
+    step = Fraction(10) ** (math.floor(math.log10(x)) - 5)
+    return float(whole(Fraction(repr(x)) / step) * step)
+
+
+# --- refusals of a plan ---------------------------------------------------------------------------
+
+
+def another_unit(entry: Entry, counted: str) -> UnsupportedAccounting:
+    """The ledger counts rows and the plan is stated for persons, or the other way round."""
+    return UnsupportedAccounting(
+        f"This ledger counts what one {counted} loses and {entry.label} is stated for one "
+        f"{entry.unit}; their epsilons do not add. Keep a second ledger, or fit every time with, "
+        "or never,",
+        "groups= and max_rows=.",
+        cli="--groups and --max-rows.",
+    )
+
+
+def other_neighbours(entry: Entry, terms: Terms) -> UnsupportedAccounting:
+    """The plan is stated for another relation."""
+    return UnsupportedAccounting(
+        f"This ledger counts {terms.neighbours!r} neighbours and {entry.label} is stated "
+        f"for {entry.neighbours!r}; their epsilons do not add.",
+        f"Fit with neighbours={terms.neighbours!r}.",
+        cli=f"Fit with --neighbours {terms.neighbours}.",
+    )
+
+
+def no_promise(entry: Entry, terms: Terms) -> BudgetExceeded:
+    """The plan promises nothing, and the ledger does."""
+    return BudgetExceeded(
+        f"{entry.label} asks for an infinite epsilon, which is no privacy, and this ledger "
+        f"promises epsilon={terms.epsilon!r}. {UNREAD} Give the fit a finite epsilon; a ledger "
+        "for fits without privacy is",
+        "Ledger(epsilon=float('inf')).",
+        cli="privtail budget none.jsonl --epsilon inf.",
+    )
+
+
+def simulated(label: str, terms: Terms) -> InvalidInput:
+    """The noise of the plan protects nobody."""
+    return InvalidInput(
+        f"{label} asks for simulated noise, which protects nobody, and this ledger "
+        f"promises epsilon={terms.epsilon!r}. {UNREAD}",
+        "Use noise='exact'; for an experiment leave the ledger out: ledger=None.",
+        cli="Leave --noise out; for an experiment leave --ledger out.",
+    )
+
+
+def no_parameter(entry: Entry, terms: Terms, parameter: str) -> UnsupportedAccounting:
+    """The composition of the ledger adds what the plan does not have."""
+    needs = "full batches" if parameter == "rho" else "Gaussian noise on full batches"
+    return UnsupportedAccounting(
+        f"{entry.label} has no {parameter}, which {terms.composition} composition adds. "
+        f"Fit with {needs}, or keep the budget in a ledger with",
+        "composition='basic'.",
+        cli="--composition basic.",
+    )
+
+
+def too_much_slack(entry: Entry, left: float) -> BudgetExceeded:
+    """The theorem describes the plan but for a larger probability than is left."""
+    return BudgetExceeded(
+        f"{entry.label} needs slack {entry.slack:.3g} (label discovery, or a coarse noise "
+        f"grid), and {left:.3g} of delta / 100 is left. {UNREAD} Declare the "
+        "labels, or keep the budget in a ledger with",
+        "composition='basic'.",
+        cli="--composition basic.",
+    )
+
+
+def too_little(entry: Entry, terms: Terms, left: Pair) -> BudgetExceeded:
+    """The plan costs more than is left."""
+    epsilon, delta = map(digits_below, left)
+    what = (
+        f"{entry.label} asks for epsilon={digits_above(entry.epsilon):g}, "
+        f"delta={digits_above(entry.delta):g}; of epsilon={terms.epsilon!r}, "
+        f"delta={terms.delta!r} this ledger has epsilon={epsilon:g}, delta={delta:g} left. "
+        f"{UNREAD} Spent budget never comes back."
+    )
+    if epsilon <= 0 or delta <= 0 < entry.delta:
+        return BudgetExceeded(
+            what,
+            f"Nothing {'' if epsilon <= 0 else 'that needs a delta '}can be fitted any more "
+            "unless the owner grants a new budget.",
+        )
+    law = "" if terms.composition == "basic" else ", with Gaussian noise"
+    return BudgetExceeded(
+        what,
+        f"Ask for at most epsilon={epsilon:g}, delta={delta:g}{law}.",
+        cli=f"What would fit{law}: --epsilon {epsilon:g} --delta {delta:g}",
+    )
+
+
+# --- refusals of a ledger -------------------------------------------------------------------------
+
+
+def no_pickle(terms: Terms) -> InvalidInput:
+    """A ledger in memory is of one process."""
+    return InvalidInput(
+        "A ledger in memory cannot be pickled or sent to another process: the copy would "
+        "not know what this one spends. Use a file: Ledger('budget.jsonl', "
+        f"epsilon={terms.epsilon!r}, delta={terms.delta!r}); or n_jobs=1; or set "
+        "ledger=None before saving an estimator."
+    )
+
+
+def no_ledger(name: str) -> InvalidInput:
+    """There is no file of this name."""
+    return InvalidInput(
+        "There is no ledger",
+        f"{name!r}. Make it first: Ledger({name!r}, epsilon=1.0, delta=1e-6).",
+        cli=f"{name}. Start one with the total that may ever be spent on these data: "
+        f"privtail budget {shlex.quote(name)} --epsilon 3 --delta 1e-5",
+    )
+
+
+def another_budget(path: Path, name: str, found: Any, asked: Any) -> InvalidInput:
+    """The file has other terms than those that were asked for."""
+    return InvalidInput(
+        f"{path} has {name}={found!r}, and {name}={asked!r} was "
+        "asked for. A budget cannot be changed.",
+        f"Open it with Ledger({str(path)!r}) alone.",
+        cli=f"To see it: privtail budget {shlex.quote(str(path))}",
+    )
+
+
+def broken(path: Path, number: int, what: str) -> InvalidInput:
+    """A line of the file cannot be trusted."""
+    return InvalidInput(
+        f"Line {number} of the ledger {path} {what}: an entry was edited, deleted or "
+        "reordered, so what was spent is not known. Restore the file from a backup; only the "
+        "owner of the data can grant a new budget."
+    )
+
+
+def unusable(path: Path, error: OSError, *, write: bool) -> InvalidInput:
+    """The file cannot be opened or locked."""
+    if isinstance(error, FileNotFoundError):
+        if path.parent.is_dir():
+            return InvalidInput(f"There is no ledger at {path}. {how_to_start(path)}")
+        return InvalidInput(
+            f"The folder {path.parent} does not exist. Make it first: "
+            f"mkdir -p {shlex.quote(str(path.parent))}"
+        )
+    if isinstance(error, IsADirectoryError | NotADirectoryError):
+        return InvalidInput(f"{path} is not a file. Give a file name, like 'budget.jsonl'.")
+    if isinstance(error, PermissionError):
+        what, mode = ("write", "u+rw") if write else ("read", "u+r")
+        return InvalidInput(
+            f"No permission to {what} the ledger {path}. Ask its owner, or: chmod {mode} "
+            f"'{path}' (and w on its folder to start a new one)."
+        )
+    return InvalidInput(
+        f"The ledger {path} cannot be opened or locked: {error.strerror}. Put it on a local, "
+        "writable disk."
+    )
+
+
+def how_to_start(path: Path) -> str:
+    """What to type where there is no ledger."""
+    return f"To start one: Ledger({path.name!r}, epsilon=1.0, delta=1e-6)."

@@ -1,0 +1,66 @@
+"""Losses: what one record contributes, as a function of its margin and its target.
+
+A generalized-linear loss sees a record only through its K margins m = xᵀw + intercept and its
+target y; its gradient in w is x ⊗ ∂ℓ(m, y)/∂m, which stays factored. The loops are compiled and
+row-local: what row i gets is a bitwise function of ``margins[i]`` and ``y[i]``, whatever else is
+in the block. Where a loss is not finite or the target is not one of its own the result may be
+NaN; whoever sums it forces the range.
+
+A new loss: two functions in `loops`, a class in `numeric` or `categorical`, and one name in
+`LOSSES`.
+"""
+
+from __future__ import annotations
+
+from privtail.losses.categorical import LogisticLoss, MultinomialLoss, PoissonLoss, SigmoidLoss
+from privtail.losses.custom import CustomLoss, GeneralLoss, by_record
+from privtail.losses.loops import POISSON_MARGIN
+from privtail.losses.names import LOSSES, AnyLoss, loss_by_name, require_margin
+from privtail.losses.numeric import (
+    AbsoluteLoss,
+    BiweightLoss,
+    HuberLoss,
+    LogTruncatedLoss,
+    QuantileLoss,
+    RelativeHuberLoss,
+    SmoothedQuantileLoss,
+    SquaredLoss,
+)
+from privtail.losses.protocol import LABELS, Loss, Targets
+from privtail.losses.scores import FARTHEST_ODDS, ExcessLoss, OddsAgainst, WrongLabel
+from privtail.losses.wrapped import CutLoss, TruncatedLoss, WeightedLoss, cut_to, truncated_records
+
+__all__ = [
+    "FARTHEST_ODDS",
+    "LABELS",
+    "LOSSES",
+    "POISSON_MARGIN",
+    "AbsoluteLoss",
+    "AnyLoss",
+    "BiweightLoss",
+    "CustomLoss",
+    "CutLoss",
+    "ExcessLoss",
+    "GeneralLoss",
+    "HuberLoss",
+    "LogTruncatedLoss",
+    "LogisticLoss",
+    "Loss",
+    "MultinomialLoss",
+    "OddsAgainst",
+    "PoissonLoss",
+    "QuantileLoss",
+    "RelativeHuberLoss",
+    "SigmoidLoss",
+    "SmoothedQuantileLoss",
+    "SquaredLoss",
+    "Targets",
+    "TruncatedLoss",
+    "WeightedLoss",
+    "WrongLabel",
+    "by_record",
+    "cut_to",
+    "loss_by_name",
+    "require_margin",
+    "truncated_records",
+]

@@ -1,0 +1,203 @@
+"""Losses of somebody's own: two functions, called record by record or compiled."""
+
+from __future__ import annotations
+
+import functools
+import math
+import numbers
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from privtail.compilation import compiled
+from privtail.errors import InvalidInput
+from privtail.losses.loops import block, derivatives_of, values_of
+from privtail.losses.protocol import Targets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from privtail.losses.protocol import Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class CustomLoss:
+    """A generalized-linear loss from two plain-Python functions of one margin and one target.
+
+    Parameters
+    ----------
+    value, derivative
+        Pure functions ``(margin, y) -> number``, for instance lambdas. They are compiled by Numba
+        if it can, else called record by record. A record for which a function raises, or returns
+        something that is not a real number, gets NaN (which a sum counts as 0), and no other
+        record notices.
+    name
+        What the statement calls it.
+    targets, convex, curvature, lipschitz
+        As in `Loss`; what is declared here is believed, and can cost accuracy only.
+    """
+
+    value: Callable[[float, float], float]
+    derivative: Callable[[float, float], float]
+    name: str = "custom"
+    targets: Targets = "real"
+    convex: bool = False
+    curvature: float = math.inf
+    lipschitz: float = math.inf
+
+    outputs: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        _check_functions(value=self.value, derivative=self.derivative)
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return values_of(_custom_loop(self.value), margins, y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return derivatives_of(_custom_loop(self.derivative), margins, y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneralLoss:
+    """A loss that is no function of a margin: a gradient of its own for every record.
+
+    Parameters
+    ----------
+    value
+        ``value(w, x, y) -> number`` for one record x of shape (d,).
+    gradient
+        ``gradient(w, x, y) -> array`` of the shape of w. Both functions get fresh read-only
+        copies. A record for which one raises or returns another shape gets NaN.
+    trusted_rowwise
+        Whether both take a block, ``(w, X, y)`` with X (rows, d) and y (rows,), and return
+        (rows,) and (rows, *w.shape) in which row i depends on record i alone. Nobody can check
+        that: the privacy statement prints it as an assumption.
+    name
+        What the statement calls it.
+    targets, convex, curvature, lipschitz
+        As in `Loss`, with respect to w; believed.
+    """
+
+    value: Callable[[Array, Array, Any], Any]
+    gradient: Callable[[Array, Array, Any], Any]
+    trusted_rowwise: bool = False
+    name: str = "general"
+    targets: Targets = "real"
+    convex: bool = False
+    curvature: float = math.inf
+    lipschitz: float = math.inf
+
+    def __post_init__(self) -> None:
+        _check_functions(value=self.value, gradient=self.gradient)
+
+    def values(self, w: Array, X: Array, y: Array) -> Array:
+        """Return ℓ(w, xᵢ, yᵢ), shape (rows,)."""
+        return by_record(self.value, self.trusted_rowwise, w, X, y, ())
+
+    def gradients(self, w: Array, X: Array, y: Array) -> Array:
+        """Return the gradients in w at (xᵢ, yᵢ), shape (rows, *w.shape)."""
+        return by_record(self.gradient, self.trusted_rowwise, w, X, y, w.shape)
+
+
+def by_record(
+    function: Callable[..., Any],
+    rowwise: bool,
+    w: Array,
+    X: Array,
+    y: Array,
+    shape: tuple[int, ...],
+) -> Array:
+    """What ``function(w, x, y)`` says of every record, (rows, *shape); NaN where it fails.
+
+    With ``rowwise`` it is asked about all records at once, and about one after the other if that
+    fails: one record's failure must not take its block along.
+    """
+    if y.shape != X.shape[:1]:
+        raise InvalidInput(f"X has {X.shape[0]} rows, y has shape {y.shape}.")
+    out = np.full((y.size, *shape), np.nan)
+    if rowwise:
+        block = _answer(function, w, X, y, out.shape)
+        if block is not None:
+            return block
+    for i in range(y.size):
+        row = slice(i, i + 1) if rowwise else i
+        answer = _answer(function, w, X[row], y[row], out[row].shape)
+        if answer is not None:
+            out[row] = answer
+    return out
+
+
+def _check_functions(**functions: object) -> None:
+    for name, function in functions.items():
+        if not callable(function):
+            raise InvalidInput(f"{name} must be a function, got {type(function).__name__}.")
+        if function.__hash__ is None:
+            raise InvalidInput(f"{name} must be hashable; wrap it in a function.")
+
+
+@functools.lru_cache(maxsize=128)
+def _custom_loop(function: Callable[[float, float], float]) -> Callable[..., None]:
+    """Return a loop of ``function`` over records, compiled if that is possible."""
+    nothing = np.empty(0)
+    readonly, _ = block(nothing.reshape(0, 1), nothing, 1)
+    try:
+        loop = _guarded(compiled(function, cache=False, boundscheck=True))
+        loop(readonly.reshape(-1), readonly.reshape(-1), nothing)
+    except Exception:  # noqa: BLE001 - Numba refuses in many ways; no record is involved
+        return _interpreted(function)
+    return loop
+
+
+def _guarded(function: Callable[[float, float], float]) -> Callable[[Array, Array, Array], None]:
+    @compiled(cache=False)
+    def loop(margins: Array, y: Array, out: Array) -> None:
+        for i in range(y.size):
+            out[i] = np.nan
+            try:  # noqa: SIM105 - Numba knows try, not suppress
+                out[i] = function(margins[i], y[i])
+            except Exception:  # noqa: BLE001, S110 - law 1: the record counts as 0
+                pass
+
+    return loop
+
+
+def _interpreted(
+    function: Callable[[float, float], float],
+) -> Callable[[Array, Array, Array], None]:
+    def loop(margins: Array, y: Array, out: Array) -> None:
+        for i in range(y.size):
+            out[i] = np.nan
+            try:
+                with np.errstate(all="ignore"):
+                    result: object = function(float(margins[i]), float(y[i]))
+                if isinstance(result, (numbers.Real, np.bool_)):
+                    out[i] = float(result)
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # noqa: BLE001, S110 - law 1: the record counts as 0
+                pass
+
+    return loop
+
+
+def _answer(
+    function: Callable[..., Any], w: Array, x: Array, y: Any, shape: tuple[int, ...]
+) -> Array | None:
+    """Return what ``function`` says of fresh read-only copies; None if it fails."""
+    try:
+        with np.errstate(all="ignore"):
+            result = np.asarray(function(_copy(w), _copy(x), _copy(y) if np.ndim(y) else float(y)))
+        if result.shape == shape and np.can_cast(result.dtype, np.float64, "same_kind"):
+            return result.astype(np.float64)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001, S110 - law 1: the record counts as 0
+        pass
+    return None
+
+
+def _copy(array: Array) -> Array:
+    array = np.array(array)
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,247 @@
+"""Losses of numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from privtail.errors import InvalidInput
+from privtail.losses.loops import (
+    absolute_derivatives,
+    absolute_values,
+    biweight_derivatives,
+    biweight_values,
+    block,
+    derivatives_of,
+    huber_derivatives,
+    huber_values,
+    log_truncated_derivatives,
+    log_truncated_table,
+    log_truncated_values,
+    quantile_derivatives,
+    quantile_values,
+    smoothed_derivatives,
+    smoothed_values,
+    squared_derivatives,
+    squared_values,
+    values_of,
+)
+from privtail.losses.protocol import Targets, require_threshold
+
+if TYPE_CHECKING:
+    from privtail.losses.protocol import Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquaredLoss:
+    """½ (m − y)²."""
+
+    name: ClassVar[str] = "squared"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "real"
+    convex: ClassVar[bool] = True
+    curvature: ClassVar[float] = 1.0
+    lipschitz: ClassVar[float] = math.inf
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return values_of(squared_values, margins, y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return derivatives_of(squared_derivatives, margins, y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HuberLoss:
+    """½ r² for |r| ≤ t, else t |r| − ½ t², with r = m − y and t the threshold."""
+
+    threshold: float
+
+    name: ClassVar[str] = "huber"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "real"
+    convex: ClassVar[bool] = True
+    curvature: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        require_threshold(self.threshold)
+
+    @property
+    def lipschitz(self) -> float:
+        return float(self.threshold)
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return values_of(huber_values, margins, y, self.threshold)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return derivatives_of(huber_derivatives, margins, y, self.threshold)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelativeHuberLoss(HuberLoss):
+    """A `HuberLoss` whose threshold counts in scales of the target, once these are known."""
+
+    def at(self, unit: float) -> HuberLoss:
+        """The loss for targets of this scale, in their units."""
+        return HuberLoss(threshold=self.threshold * unit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbsoluteLoss:
+    """|m − y|; the derivative at the kink is 0."""
+
+    name: ClassVar[str] = "absolute"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "real"
+    convex: ClassVar[bool] = True
+    curvature: ClassVar[float] = math.inf
+    lipschitz: ClassVar[float] = 1.0
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return values_of(absolute_values, margins, y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return derivatives_of(absolute_derivatives, margins, y)
+
+    def smoothed(self, width: float) -> SmoothedQuantileLoss:
+        """Half of this loss with its kink rounded; the same minimisers as ``width`` goes to 0."""
+        return SmoothedQuantileLoss(quantile=0.5, width=width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantileLoss:
+    """q (y − m)⁺ + (1 − q) (m − y)⁺, minimised by the q-quantile; derivative 0 at the kink."""
+
+    quantile: float
+
+    name: ClassVar[str] = "quantile"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "real"
+    convex: ClassVar[bool] = True
+    curvature: ClassVar[float] = math.inf
+
+    def __post_init__(self) -> None:
+        if not 0 < self.quantile < 1:
+            raise InvalidInput(f"quantile must lie in (0, 1), got {self.quantile!r}.")
+
+    @property
+    def lipschitz(self) -> float:
+        return float(max(self.quantile, 1 - self.quantile))
+
+    @property
+    def usual(self) -> float:
+        """Mean loss of a standard Gaussian at its quantile, which is its density there."""
+        return NormalDist().pdf(NormalDist().inv_cdf(self.quantile))
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return values_of(quantile_values, margins, y, self.quantile)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return derivatives_of(quantile_derivatives, margins, y, self.quantile)
+
+    def smoothed(self, width: float) -> SmoothedQuantileLoss:
+        """The same with its kink rounded off within ``width``."""
+        return SmoothedQuantileLoss(quantile=self.quantile, width=width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothedQuantileLoss:
+    """The Moreau envelope of `QuantileLoss`: its derivative (m − y)/width, cut to [−q, 1 − q]."""
+
+    quantile: float
+    width: float
+
+    name: ClassVar[str] = "smoothed quantile"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "real"
+    convex: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        QuantileLoss(quantile=self.quantile)
+        if not 0 < self.width < math.inf:
+            raise InvalidInput(f"width must be positive and finite, got {self.width!r}.")
+
+    @property
+    def curvature(self) -> float:
+        return 1 / float(self.width)
+
+    @property
+    def lipschitz(self) -> float:
+        return float(max(self.quantile, 1 - self.quantile))
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return values_of(smoothed_values, margins, y, self.quantile, self.width)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return derivatives_of(smoothed_derivatives, margins, y, self.quantile, self.width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BiweightLoss:
+    """Tukey's (c²/6) (1 − (1 − (r/c)²)³) for |r| ≤ c, else c²/6; r = m − y, c the threshold."""
+
+    threshold: float
+
+    name: ClassVar[str] = "biweight"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "real"
+    convex: ClassVar[bool] = False
+    curvature: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        require_threshold(self.threshold)
+
+    @property
+    def lipschitz(self) -> float:
+        return 16 * float(self.threshold) / (25 * math.sqrt(5))
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return values_of(biweight_values, margins, y, self.threshold)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return derivatives_of(biweight_derivatives, margins, y, self.threshold)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogTruncatedLoss:
+    """ψ(scale |m − y|)/scale with ψ(a) = −log(1 − a + a^order/order) up to a = 1, then log(order).
+
+    Close to |m − y| where that is small, and at most log(order)/scale: an ℓ1 loss for heavy tails.
+    Values come from a table of ψ, to within 1e-6/scale (4e-9/scale for order 2).
+
+    Source: Wang and Xu (ℓ1-norm regression), equations 2, 6 and 16; ι is the scale, θ the order.
+    """
+
+    scale: float
+    order: float = 2.0
+
+    name: ClassVar[str] = "log-truncated"
+    outputs: ClassVar[int] = 1
+    targets: ClassVar[Targets] = "real"
+    convex: ClassVar[bool] = False
+    curvature: ClassVar[float] = math.inf
+    lipschitz: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.scale < math.inf:
+            raise InvalidInput(f"scale must be positive and finite, got {self.scale!r}.")
+        if not 1 < self.order <= 2:
+            raise InvalidInput(f"order must lie in (1, 2], got {self.order!r}.")
+
+    @property
+    def bound(self) -> float:
+        """The largest value."""
+        return math.log(self.order) / self.scale
+
+    def values(self, margins: Array, y: Array) -> Array:
+        margins, y = block(margins, y, 1)
+        out = np.empty(y.size)
+        table, slopes = log_truncated_table(self.order)
+        log_truncated_values(margins.reshape(-1), y, self.scale, table, slopes, out)
+        return out
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return derivatives_of(log_truncated_derivatives, margins, y, self.scale, self.order)

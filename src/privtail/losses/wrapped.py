@@ -1,0 +1,173 @@
+"""Losses that hold another one, of changed records or margins, or weighted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from privtail.errors import InvalidInput
+from privtail.losses.categorical import LogisticLoss, MultinomialLoss, PoissonLoss
+from privtail.losses.custom import GeneralLoss
+from privtail.losses.protocol import Loss, Targets, require_threshold
+
+if TYPE_CHECKING:
+    from privtail.losses.protocol import Array
+
+
+class _Wrapper:
+    """A loss that holds another one, and is like it in what it does not say itself."""
+
+    loss: Loss
+
+    @property
+    def outputs(self) -> int:
+        return self.loss.outputs
+
+    @property
+    def targets(self) -> Targets:
+        return self.loss.targets
+
+    @property
+    def curvature(self) -> float:
+        return self.loss.curvature
+
+    @property
+    def lipschitz(self) -> float:
+        return self.loss.lipschitz
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightedLoss(_Wrapper):
+    """A classification loss times the weight of the record's class.
+
+    Parameters
+    ----------
+    loss : a `LogisticLoss` or a `MultinomialLoss`.
+    weights : one positive number a class. A target that is no class gives NaN.
+    """
+
+    loss: LogisticLoss | MultinomialLoss
+    weights: tuple[float, ...]
+
+    convex: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if type(self.loss) not in (LogisticLoss, MultinomialLoss):
+            raise InvalidInput("Class weights belong to a LogisticLoss or a MultinomialLoss.")
+        if len(self.weights) != max(2, self.loss.outputs):
+            raise InvalidInput(f"There are {len(self.weights)} weights for another class count.")
+        if not all(0 < weight < math.inf for weight in self.weights):
+            raise InvalidInput("Class weights must be positive and finite.")
+
+    @property
+    def name(self) -> str:
+        return f"weighted {self.loss.name}"
+
+    @property
+    def curvature(self) -> float:
+        return super().curvature * max(self.weights)
+
+    @property
+    def lipschitz(self) -> float:
+        return super().lipschitz * max(self.weights)
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return self.loss.values(margins, y) * self._of(y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return self.loss.derivatives(margins, y) * self._of(y)[:, None]
+
+    def _of(self, y: Array) -> Array:
+        weights = np.full(len(y), np.nan)
+        for code, weight in enumerate(self.weights):
+            weights[y == code] = weight
+        return weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutLoss(_Wrapper):
+    """``loss`` of margins cut to [``lowest``, ``highest``], as predictions are: no descent on it.
+
+    Its derivatives are those of the loss where the cut leads, not zero beyond.
+    """
+
+    loss: LogisticLoss | MultinomialLoss | PoissonLoss | WeightedLoss
+    lowest: float
+    highest: float
+
+    name: ClassVar[str] = "cut"
+    convex: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if type(self.loss) not in (LogisticLoss, MultinomialLoss, PoissonLoss, WeightedLoss):
+            raise InvalidInput("Margins are cut for a loss of labels or counts.")
+
+    def values(self, margins: Array, y: Array) -> Array:
+        return self.loss.values(np.clip(margins, self.lowest, self.highest), y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        return self.loss.derivatives(np.clip(margins, self.lowest, self.highest), y)
+
+
+def cut_to(loss: Loss, ends: tuple[float, float]) -> Loss:
+    """``loss`` of margins that are cut, if it is one of labels or counts and there are ends."""
+    if ends != (-math.inf, math.inf) and isinstance(
+        loss, LogisticLoss | MultinomialLoss | PoissonLoss | WeightedLoss
+    ):
+        return CutLoss(loss=loss, lowest=ends[0], highest=ends[1])
+    return loss
+
+
+@dataclass(frozen=True, kw_only=True)
+class TruncatedLoss(_Wrapper):
+    """``loss`` on records whose features and target are truncated to [-bound, bound].
+
+    A number a becomes sign(a) min(|a|, bound); classes stay. The parameters may have a last row for
+    an intercept, which multiplies 1. The loss must be a function of margins.
+    """
+
+    loss: Loss
+    bound: float
+
+    curvature: ClassVar[float] = math.inf
+    lipschitz: ClassVar[float] = math.inf
+
+    def __post_init__(self) -> None:
+        require_threshold(self.bound)
+        inner: Any = self.loss
+        if isinstance(inner, GeneralLoss | TruncatedLoss):
+            raise InvalidInput(f"The loss {inner.name!r} has no margins of its own to truncate.")
+
+    @property
+    def name(self) -> str:
+        return f"truncated {self.loss.name}"
+
+    @property
+    def convex(self) -> bool:
+        return self.loss.convex
+
+    def values(self, w: Array, X: Array, y: Array) -> Array:
+        """Return ℓ of the truncated records, shape (rows,)."""
+        _, margins, target = truncated_records(self.bound, self.targets, w, X, y)
+        return self.loss.values(margins, target)
+
+    def gradients(self, w: Array, X: Array, y: Array) -> Array:
+        """Return the gradients in w of the truncated records, shape (rows, *w.shape)."""
+        x, margins, target = truncated_records(self.bound, self.targets, w, X, y)
+        return x[:, :, None] * self.loss.derivatives(margins, target)[:, None, :]
+
+
+def truncated_records(
+    bound: float, targets: Targets, w: Array, X: Array, y: Array
+) -> tuple[Array, Array, Array]:
+    """Truncated rows, with a column of ones if w has a row more; their margins; their targets."""
+    x = np.ones((len(X), len(w)))
+    np.clip(X, -bound, bound, out=x[:, : X.shape[1]])
+    margins = np.zeros((len(x), w.shape[1]))
+    for j in np.flatnonzero(w.any(axis=1)):  # in a fixed order, row by row
+        margins += x[:, j : j + 1] * w[j]
+    largest = bound if targets in ("real", "count") else math.inf
+    return x, margins, np.clip(y, -largest, largest)

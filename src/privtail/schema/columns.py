@@ -1,0 +1,210 @@
+"""The columns of a table file: their names and types, and the refusals that follow from these."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from privtail.errors import InvalidInput
+from privtail.schema.declared import (
+    Label,
+    are_numbers,
+    given_as_numbers,
+    is_numeral,
+    typed_labels,
+)
+from privtail.schema.headers import COMMENTS
+from privtail.schema.types import is_label, is_number, is_text
+from privtail.spelling import meant
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What is public of the columns of a file.
+
+    Attributes
+    ----------
+    names, types : in order; the types as Arrow has them.
+    untyped : whether all is text because the file is a CSV.
+    numeric : the columns that hold numbers by declaration.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    types: Mapping[str, Any]
+    untyped: bool
+    numeric: Collection[str]
+
+    def refuse_repeated(self) -> None:
+        """Refuse two columns of one name."""
+        twice = [name for name, count in Counter(self.names).items() if count > 1]
+        if twice and any(is_numeral(name) for name in self.names):
+            raise InvalidInput(
+                f"Names in the first line of {self.path} repeat, and some are numbers. Is it a row "
+                "of data? Add a first line with the names of the columns."
+            )
+        if twice:
+            raise InvalidInput(
+                f"{self.path} has more than one column {twice[0]!r}. Give every column its own "
+                "name."
+            )
+
+    def require(self, names: Iterable[str], what: str) -> None:
+        """Refuse, by name, what the file has no column for.
+
+        Raises
+        ------
+        InvalidInput
+            ``what`` says what the names were wanted for.
+        """
+        missing = [name for name in names if name not in self.names]
+        if not missing:
+            return
+        near, cli = meant(missing[0], self.names), ""
+        if near is not None:
+            hint = f"Is {near!r} meant?"
+        elif self.untyped and self.names[0].startswith(COMMENTS):
+            mark = self.names[0][0]
+            hint = "Is its first line a comment? Say how such lines begin:"
+            hint, cli = f"{hint} comment={mark!r}.", f"{hint} --comment {shlex.quote(mark)}"
+        elif any(is_numeral(name) for name in self.names):
+            hint = "Does its first line hold the names of the columns?"
+        else:
+            hint = f"Its columns: {', '.join(self.names)}."
+        raise InvalidInput(
+            f"{self.path} has no column {', '.join(map(repr, missing))} ({what}).",
+            hint,
+            cli=cli,
+        )
+
+    def type(self, name: str) -> Any:
+        """The type of its values, as Arrow has it."""
+        one = self.types[name]
+        return getattr(one, "value_type", one) if str(one).startswith("dictionary") else one
+
+    def is_text(self, name: str) -> bool:
+        """Whether a column holds text."""
+        return is_text(self.type(name))
+
+    def is_number(self, name: str) -> bool:
+        """Whether a column holds numbers."""
+        return is_number(self.type(name))
+
+    def is_truth(self, name: str) -> bool:
+        """Whether a column holds Booleans."""
+        return str(self.type(name)) == "bool"
+
+    def is_usable(self, name: str) -> bool:
+        """Whether a column holds text, numbers or Booleans."""
+        return self.is_text(name) or self.is_number(name) or self.is_truth(name)
+
+    def kind(self, name: str) -> Literal["number", "label"] | None:
+        """What the type of a column says that it holds; None for whole numbers and for a CSV."""
+        if self.untyped:
+            return "number" if name in self.numeric else None
+        if self.is_text(name) or self.is_truth(name):
+            return "label"
+        return "number" if str(self.type(name)) in ("float", "double", "halffloat") else None
+
+    def typed(self, name: str, declared: Sequence[Label]) -> tuple[Label, ...]:
+        """Declared labels as the column holds them: numbers, text or Booleans.
+
+        Raises
+        ------
+        InvalidInput
+            If no row could match them, for the column is of another type, or two labels become the
+            same.
+        """
+        if self.is_truth(name):
+            truths = {"true": True, "false": False}
+            found = tuple(truths.get(str(value).lower(), value) for value in declared)
+            odd = [value for value in found if value not in (True, False)]
+            if odd:
+                raise InvalidInput(
+                    f"Column {name!r} holds true and false, and {odd[0]!r} is declared for it."
+                )
+            return found
+        if self.is_text(name) and not self.untyped and given_as_numbers(declared):
+            text = [str(value) for value in declared]
+            raise InvalidInput(
+                f"Column {name!r} holds text, and numbers are declared for it: no row would match. "
+                "Turn it into numbers, or declare its text:",
+                f"{text}.",
+                cli=f"{json.dumps(text)} in a file of --schema.",
+            )
+        numeric = are_numbers(declared) if self.untyped else self.is_number(name)
+        return typed_labels(name, declared, numeric)
+
+    def element(self, name: str) -> np.dtype[Any]:
+        """The public type of a column of labels, as NumPy would hold it.
+
+        Raises
+        ------
+        InvalidInput
+            If its cells are no labels, such as lists; now, since a fit would fail after the charge.
+        """
+        found = self.type(name)
+        if not is_label(found):
+            raise self.unusable(name, found)
+        if not (self.is_truth(name) or self.is_number(name)):
+            return np.dtype(object)
+        if "decimal" in str(self.type(name)):
+            return np.dtype(object)
+        element: np.dtype[Any] = np.dtype(self.type(name).to_pandas_dtype())
+        return element
+
+    def width(self, name: str) -> np.dtype[Any]:
+        """The narrower of float32 and float64 that holds every number of the column's type."""
+        exact = {"halffloat", "float", "int8", "int16", "uint8", "uint16", "bool"}
+        return np.dtype(np.float32 if str(self.type(name)) in exact else np.float64)
+
+    def text_refusal(self, names: Sequence[str]) -> InvalidInput:
+        """The refusal of text where numbers are needed."""
+        one, several = names[0], len(names) > 1
+        start = f"Columns {', '.join(map(repr, names))}" if several else f"Column {one!r}"
+        drops = "a cell that is no number drops its row"
+        typed = shlex.quote(one)
+        return self.text(
+            f"{start} of {self.path} {'hold' if several else 'holds'} text.",
+            f'Declare categories={{"{one}": ["a", "b"]}}, or numeric=["{one}"] ({drops}), or '
+            f'drop=["{one}"].',
+            f"{'Of each, declare the' if several else 'Declare its'} categories (--categories "
+            f"{typed}=a,b,c), or that it is numeric (--numeric {typed}: {drops}), or leave it out "
+            f"(--drop {typed}).",
+        )
+
+    def text(self, what: str, mend: str, cli: str) -> InvalidInput:
+        """A refusal of text, with advice on numbers that are written in another way."""
+        mend += (
+            ' Numbers such as 1.234,5: decimal=",", thousands="."; such as 1,234.5: thousands=",".'
+        )
+        cli += (
+            " Numbers such as 1.234,5: --decimal , --thousands . ; such as 1,234.5: --thousands ,"
+        )
+        return InvalidInput(what, mend.strip(), cli=cli.strip())
+
+    def unusable(self, name: str, kind: Any, *, needed: bool = False) -> InvalidInput:
+        """The refusal of a column of a type that cannot be used."""
+        what = "no values" if str(kind) == "null" else f"values of type {kind}"
+        mend = "Turn it into numbers"
+        if str(kind).startswith(("date", "timestamp")):
+            mend += ", for example the days since a date that you choose"
+        elif str(kind).startswith(("time", "duration")):
+            mend += ", for example of seconds"
+        if needed:
+            return InvalidInput(f"Column {name!r} of {self.path} holds {what}. {mend}.")
+        if mend == "Turn it into numbers":
+            mend = "Turn it into one of these"
+        return InvalidInput(
+            f"Column {name!r} of {self.path} holds {what}, not numbers or text. {mend}, or leave "
+            "it out:",
+            f'drop=["{name}"].',
+            cli=f"--drop {shlex.quote(name)}",
+        )

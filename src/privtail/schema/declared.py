@@ -1,0 +1,76 @@
+"""Labels that somebody declared, as the type of their column writes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from privtail.errors import InvalidInput
+
+Label = str | int | float | bool
+Declared = Mapping[str, Sequence[Label] | None]
+Declarations = Mapping[str, Sequence[Label]]
+
+
+def typed_labels(
+    name: str, declared: Sequence[Label], numeric: bool
+) -> tuple[Label, ...]:  # fmt: skip
+    """Declared labels as the type of their column writes them: numbers, or text.
+
+    Raises
+    ------
+    InvalidInput
+        If text is declared for a column of numbers, or two labels become the same.
+    """
+    if numeric:
+        if not are_numbers(declared):
+            wrong = next(value for value in declared if not is_numeral(str(value)))
+            raise InvalidInput(
+                f"Column {name!r} holds numbers, and {wrong!r} is declared for it, which is none."
+            )
+        labels: tuple[Label, ...] = tuple(whole(float(value)) for value in declared)
+    elif are_truths(declared):
+        labels = tuple(str(value).lower() for value in declared)
+    else:
+        labels = tuple(str(value) for value in declared)
+    if len(set(labels)) != len(labels):
+        raise InvalidInput(f"A label of column {name!r} is declared twice.")
+    return labels
+
+
+def whole(label: Label) -> Label:
+    """1 instead of 1.0."""
+    return int(label) if isinstance(label, float) and label.is_integer() else label
+
+
+def are_numbers(declared: Sequence[Label]) -> bool:
+    """Whether all labels are numbers as they are usually written, so not '007'."""
+    return all(not isinstance(value, bool) and is_numeral(str(value)) for value in declared)
+
+
+def given_as_numbers(declared: Sequence[Label]) -> bool:
+    """Whether labels are declared, and none is text, or true or false."""
+    return len(declared) > 0 and all(
+        not isinstance(value, str | bool | np.bool_) for value in declared
+    )
+
+
+def numbers_of(text: Sequence[str]) -> tuple[Label, ...]:
+    """Labels that somebody typed: numbers if all are, as they are usually written; else text."""
+    return tuple(whole(float(value)) if are_numbers(text) else value for value in text)
+
+
+def is_numeral(text: str) -> bool:
+    """Whether this is a finite number as it is usually written."""
+    try:
+        number = float(text)
+    except ValueError:
+        return False
+    return math.isfinite(number) and text in (repr(number), f"{number:.0f}", f"{number:g}")
+
+
+def are_truths(declared: Sequence[Label]) -> bool:
+    """Whether all labels are true or false, in any letters."""
+    return {str(value).lower() for value in declared} <= {"true", "false"}

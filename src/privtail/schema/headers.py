@@ -1,0 +1,123 @@
+"""The first line of a CSV: what is between its names, and what is wrong with them.
+
+Nothing here is given more of a file than that line, its name, and what kind of file it is.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from privtail.errors import InvalidInput
+from privtail.schema.dialect import Dialect
+
+COMMENTS = ("#", "%")
+"""How a first line usually begins that is a comment, and no names of columns."""
+
+_UNPACKED = {
+    ".gz": "gunzip -c", ".bz2": "bunzip2 -c", ".xz": "unxz -c", ".zst": "zstd -dc",
+    ".zip": "unzip -p",
+}  # fmt: skip
+"""Ending -> the command that writes what such a file holds."""
+_SEPARATORS = ",;\t"
+_RARER = "|\x1f\x1e\x01"
+"""Separators that are named, not taken, where a first line has none of the others."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """The names of a CSV, how many lines stand above them, and its dialect, separator included."""
+
+    names: tuple[str, ...]
+    above: int
+    dialect: Dialect
+
+
+def named(
+    path: Path, names: tuple[str, ...], above: int, dialect: Dialect, separator: str
+) -> Header:
+    """The header of these names.
+
+    Raises
+    ------
+    InvalidInput
+        If there are none, or one is empty.
+    """
+    if not names:
+        raise InvalidInput(f"{path} is empty.")
+    if "" in names:
+        raise InvalidInput(
+            f"Column {names.index('') + 1} of {path} has no name. Name it in the first line "
+            "(pandas writes its index so: to_csv(..., index=False) leaves it out)."
+        )
+    return Header(names, above, replace(dialect, separator=separator))
+
+
+def unread(path: Path) -> InvalidInput:
+    """The refusal of a first line that is none of a CSV."""
+    return InvalidInput(
+        f"The first line of {path} cannot be read: a quote is not closed, or lines end as on "
+        "an old Mac. Write the file again, with lines that end in \\n."
+    )
+
+
+def undecoded(path: Path, dialect: Dialect) -> InvalidInput:
+    """The refusal of bytes that are not of the declared encoding."""
+    what = f"{path} is not {dialect.encoding.upper()} text."
+    return InvalidInput(
+        f"{what} Name its encoding, for example",
+        "encoding='latin-1' or encoding='cp1252'.",
+        cli="--encoding latin-1 or --encoding cp1252.",
+    )
+
+
+def require_text(path: Path, wide: str | None, binary: bool, dialect: Dialect) -> None:
+    """Refuse, by what it is, a file that is not one of text in the declared encoding.
+
+    ``wide`` names the encoding of two bytes a character that it begins in; ``binary`` says whether
+    it holds zeros.
+    """
+    unpack = _UNPACKED.get(path.suffix.lower())
+    if unpack is not None:
+        inner = path.with_suffix("")
+        known = inner.suffix.lower() in (".csv", ".tsv", ".txt", ".parquet", ".arrow")
+        plain = inner if known else path.with_suffix(".csv")
+        raise InvalidInput(
+            f"{path} is compressed. Decompress it first: {unpack} {shlex.quote(str(path))} > "
+            f"{shlex.quote(str(plain))}"
+        )
+    named = path.suffix.lower() in (".csv", ".tsv", ".txt")
+    if named and wide and dialect.encoding == "utf-8":
+        raise InvalidInput(
+            f"{path} is {wide.upper()} text. Say so:",
+            f"encoding={wide!r}.",
+            cli=f"--encoding {wide}",
+        )
+    if not named or (binary and dialect.encoding == "utf-8"):
+        raise InvalidInput(
+            f"{path} is not a table that privtail can read: it needs a Parquet or Arrow file, or "
+            "CSV whose name ends in .csv, .tsv or .txt."
+        )
+
+
+def separator_of(path: Path, line: str) -> str:
+    """The separator of a first line, by how often it occurs."""
+    if line.lower().startswith("sep=") and len(line.rstrip("\r\n")) <= 5:
+        raise InvalidInput(
+            f"The first line of {path} is a word to Excel, {line.strip()!r}. Skip it:",
+            "comment='sep='.",
+            cli="--comment sep=",
+        )
+    found = max(_SEPARATORS, key=line.count)
+    rarer = max(_RARER, key=line.count)
+    if found not in line and rarer in line:
+        typed = repr(rarer) if rarer.isprintable() else f"$'\\x{ord(rarer):02x}'"
+        mark = repr(line[0])
+        remark = f" Or if it is a comment: {{}}{mark}" if line.startswith(COMMENTS) else ""
+        raise InvalidInput(
+            f"The first line of {path} has {rarer!r} between its names, it seems. Say so:",
+            f"separator={rarer!r}.{remark.format('comment=')}",
+            cli=f"--separator {typed}{remark.format('--comment ')}",
+        )
+    return found

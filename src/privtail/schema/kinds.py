@@ -1,0 +1,89 @@
+"""What to do with a column whose type is not the one that is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+
+from privtail.errors import InvalidInput
+
+Kind = Literal["numbers", "text"]
+
+_DAYS = {
+    "polars": "(x - datetime.date(2000, 1, 1)).dt.total_days()",
+    "pyarrow": (
+        'pyarrow.compute.days_between(pyarrow.scalar(datetime.date(2000, 1, 1)), x.cast("date32"))'
+    ),
+}
+_SECONDS = {"polars": "x.dt.total_seconds()", "pyarrow": 'x.cast("int64")'}
+
+
+def require_kind(kind: Kind | None, declared: Sequence[Any], column: str | None = None) -> None:
+    """Refuse text that is declared for numbers, and numbers that are declared for text.
+
+    ``column`` is the name of a column with categories; None for the labels.
+
+    Raises
+    ------
+    InvalidInput
+        If no cell of a column of this kind could match.
+    """
+    wrong = (Real, np.bool_) if kind == "text" else (str, bytes)
+    if kind is None or not any(isinstance(value, wrong) for value in declared):
+        return
+    given = "numbers were" if kind == "text" else "text was"
+    example = '["0", "1"]' if kind == "text" else "[0, 1]"
+    if column is None:
+        raise InvalidInput(
+            f"The labels are {kind}, but {given} declared: no row would match. Declare {kind}, for "
+            f"example classes={example}."
+        )
+    raise InvalidInput(
+        f"Column {column!r} holds {kind}, but its declared categories are "
+        f"{given.partition(' ')[0]}: no row would match. Declare {kind}, for example "
+        f'categories={{"{column}": {example}}}, or convert the column.'
+    )
+
+
+def conversion(dtype: Any, library: str, what: str) -> str:
+    """Why a column of this type is none of numbers, and how to make one; else nothing.
+
+    ``library`` is that of its container; ``what`` names the column, and begins a sentence.
+    """
+    name = str(getattr(dtype, "pyarrow_dtype", dtype)).lower()
+    if name.startswith(("duration", "timedelta")):
+        mend = _SECONDS.get(library, 'x / numpy.timedelta64(1, "s")')
+        return f"{what} holds times ({dtype}). Turn it into a number, for example x = {mend}"
+    if name.startswith(("date", "timestamp")):
+        mend = _DAYS.get(
+            library, '(x - numpy.datetime64("2000-01-01")) / numpy.timedelta64(1, "D")'
+        )
+        return (
+            f"{what} holds times ({dtype}). Turn it into a number, for example the days since a "
+            f"date that you choose: x = {mend}"
+        )
+    if name.startswith("time"):
+        return (
+            f"{what} holds times ({dtype}). Turn it into a number, for example the hours since "
+            "midnight"
+        )
+    return ""
+
+
+def of_objects(dtype: Any, library: str, x: str) -> str:
+    """How Python objects that are no numbers to NumPy become numbers; nothing for other types.
+
+    ``x`` is the expression that names the column, or the array. What it holds is private, so all
+    conversions are named.
+    """
+    if library == "polars" or not (dtype is None or dtype == np.dtype(object)):
+        return ""
+    seconds, days = f'{x}.astype("timedelta64[s]")', f'{x}.astype("datetime64[s]")'
+    return (
+        f"Python objects become numbers by their kind: Decimal by {x}.astype(float); durations in "
+        f'seconds by {seconds} / numpy.timedelta64(1, "s"); dates in days by ({days} - '
+        'numpy.datetime64("2000-01-01")) / numpy.timedelta64(1, "D").'
+    )

@@ -1,0 +1,42 @@
+"""What an Arrow type can hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def is_text(arrow: Any) -> bool:
+    """Whether an Arrow type is text."""
+    return str(arrow) in ("string", "large_string", "string_view")
+
+
+def is_plain(arrow: Any) -> bool:
+    """Whether an Arrow type is text, a number or Boolean."""
+    return is_text(arrow) or is_number(arrow) or str(arrow) == "bool"
+
+
+def is_label(arrow: Any) -> bool:
+    """Whether cells of an Arrow type can be labels or ids; of a dictionary, its values.
+
+    No lists, records or intervals; nor extension types, whose cells Arrow may fail to turn into
+    text, one or all of them.
+    """
+    import pyarrow as pa
+    import pyarrow.types as kind
+
+    if kind.is_dictionary(arrow):
+        return is_label(arrow.value_type)
+    unlike = kind.is_nested(arrow) or kind.is_run_end_encoded(arrow) or kind.is_interval(arrow)
+    return not (unlike or isinstance(arrow, pa.BaseExtensionType))
+
+
+def is_bytes(arrow: Any) -> bool:
+    """Whether an Arrow type is bytes."""
+    return str(arrow).startswith(("binary", "large_binary", "fixed_size_binary"))
+
+
+def is_number(arrow: Any) -> bool:
+    """Whether an Arrow type is a number."""
+    import pyarrow.types as kind
+
+    return bool(kind.is_integer(arrow) or kind.is_floating(arrow) or kind.is_decimal(arrow))

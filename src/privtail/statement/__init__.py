@@ -1,0 +1,26 @@
+"""What was promised and what was spent, on one page that anybody can recompute.
+
+A statement holds the promise and the events of its plan. Every other number (spent epsilon, mu,
+rho, shares) is computed from the events when it is asked for; `verify` does the same with a file,
+believing nothing in it.
+"""
+
+from __future__ import annotations
+
+from privtail.statement.page import hanging
+from privtail.statement.promise import OUTSIDE, Noise, Statement, installed_versions, state
+from privtail.statement.sense import nonsense
+from privtail.statement.verification import Verification, underived, verify
+
+__all__ = [
+    "OUTSIDE",
+    "Noise",
+    "Statement",
+    "Verification",
+    "hanging",
+    "installed_versions",
+    "nonsense",
+    "state",
+    "underived",
+    "verify",
+]

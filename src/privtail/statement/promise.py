@@ -1,0 +1,398 @@
+"""The statement of a fit: what it promises, and the releases that it made."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import math
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal
+
+from privtail.errors import InvalidInput, PrivtailError
+from privtail.spelling import printable
+from privtail.trusted.accountants import Cost, cost
+from privtail.trusted.budget import NEIGHBOURS, Neighbours, protected
+from privtail.trusted.events import (
+    SMOOTH,
+    Plan,
+    plan_to_json,
+)
+
+if TYPE_CHECKING:
+    from privtail.trusted.curator import Curator
+
+
+from privtail.statement.page import hanging, html_cells, relative_cost, rounded, shown, table_row
+from privtail.statement.reading import (
+    as_integer,
+    as_number,
+    brief,
+    from_number,
+    read_plan,
+    require_line,
+    require_type,
+    rows_protected,
+    to_number,
+    wrong_field,
+)
+from privtail.statement.sense import TOLERANCE, nonsense
+
+Noise = Literal["exact", "simulated", "none"]
+NOISES: dict[str, str] = {
+    "exact": "exact: OpenDP's samplers, randomness of the operating system",
+    "simulated": "simulated: a seeded sampler, for experiments; it protects nobody",
+    "none": "none",
+}
+OUTSIDE = (
+    "Anything computed from the records before the fit: scaling, imputation, outlier removal.",
+    "Scores, plots and selections computed from the records; settings chosen by looking at them.",
+    "Refusals: the error of a malformed file, and with invalid='raise' that of a bad row.",
+    "Running time and memory.",
+    "Other releases from the same records: their costs add to this one (see the ledger).",
+)
+FORMAT, VERSION = "privtail-statement", 1
+
+
+def installed_versions() -> tuple[tuple[str, str], ...]:
+    """Versions of what decides the numbers; what is not installed is left out."""
+    found = [("python", platform.python_version())]
+    for name in ("privtail", "numpy", "opendp", "dp-accounting"):
+        try:
+            found.append((name, importlib.metadata.version(name)))
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return tuple(found)
+
+
+def state(curator: Curator, notes: Sequence[str] = ()) -> Statement:
+    """The statement of a fit, from the public side of its curator."""
+    return Statement(
+        epsilon=curator.budget.epsilon,
+        delta=curator.budget.delta,
+        n=curator.problem.n,
+        plan=curator.plan,
+        neighbours=curator.budget.neighbours,
+        noise=curator.noise,
+        seeded_public_choices=curator.seeded,
+        label=curator.label,
+        max_rows=curator.max_rows,
+        assumptions=curator.assumptions,
+        notes=tuple(notes),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Statement:
+    """A privacy promise, and all that is needed to recompute its cost.
+
+    Parameters
+    ----------
+    epsilon, delta : the promise; an infinite epsilon promises nothing.
+    n : public number of records.
+    plan : the rounds whose events were released.
+    neighbours : relation of the promise.
+    noise : ``"exact"``, ``"simulated"`` or ``"none"``.
+    seeded_public_choices : whether ``random_state`` fixed the deals into blocks and parts.
+    label : what was fitted.
+    max_rows : how many rows of one person count; None protects one row.
+    assumptions : sentences on which the promise rests, beyond the code itself.
+    outside : sentences on what it does not cover.
+    notes : sentences about the model, made of what was released.
+    versions : (package, version) pairs.
+
+    Raises
+    ------
+    InvalidInput
+        If a field has the wrong type or lies outside its range.
+    """
+
+    epsilon: float
+    delta: float
+    n: int
+    plan: Plan
+    neighbours: Neighbours = "replace_one"
+    noise: Noise = "exact"
+    seeded_public_choices: bool = False
+    label: str = "fit"
+    max_rows: int | None = None
+    assumptions: tuple[str, ...] = ()
+    outside: tuple[str, ...] = OUTSIDE
+    notes: tuple[str, ...] = ()
+    versions: tuple[tuple[str, str], ...] = field(default_factory=installed_versions)
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "delta"):
+            value = as_number(name, getattr(self, name))
+            if not value >= 0:
+                raise wrong_field(name, "a number that is not negative", value)
+            object.__setattr__(self, name, value)
+        if self.delta >= 1:
+            raise wrong_field("delta", "below 1", self.delta)
+        if as_integer("n", self.n) < 1:
+            raise wrong_field("n", "a positive integer", self.n)
+        if self.neighbours not in NEIGHBOURS:
+            raise wrong_field("neighbours", f"one of {NEIGHBOURS}", self.neighbours)
+        if self.noise not in tuple(NOISES):
+            raise wrong_field("noise", f"one of {tuple(NOISES)}", self.noise)
+        require_type(bool, "seeded_public_choices", self.seeded_public_choices)
+        pairs = [text for pair in self.versions for text in pair]
+        if self.max_rows is not None and as_integer("max_rows", self.max_rows) < 1:
+            raise wrong_field("max_rows", "a positive integer", self.max_rows)
+        for text in (self.label, *self.assumptions, *self.outside, *self.notes, *pairs):
+            require_line("every text", text)
+
+    @property
+    def unit(self) -> str:
+        """What is protected: one row, or one person."""
+        return protected(self.max_rows)
+
+    # ---------------------------------------------------------------- recomputed
+
+    @functools.cached_property
+    def cost(self) -> Cost:
+        """Cost of the plan, recomputed from its events; InvalidInput if they make no sense."""
+        for problem in nonsense(self.plan):
+            raise InvalidInput(f"The cost of this statement cannot be recomputed. {problem}")
+        return cost(self.plan, self.neighbours)
+
+    @functools.cached_property
+    def spent(self) -> float:
+        """Epsilon at ``delta`` that the events cost; infinite without exact noise."""
+        return self.cost.epsilon(self.delta) if self.noise == "exact" else math.inf
+
+    @property
+    def mu(self) -> float | None:
+        """Gaussian-DP parameter of the plan, if it has one; it holds but for ``slack``."""
+        return self.cost.mu
+
+    @property
+    def rho(self) -> float | None:
+        """Parameter of zCDP of the plan, if it has one; it holds but for ``slack``."""
+        return self.cost.rho
+
+    @property
+    def slack(self) -> float:
+        """Probability to add to delta where ``mu`` or ``rho`` is composed (label discovery)."""
+        return self.cost.slack
+
+    @property
+    def accountant(self) -> str:
+        """The theorem that gives `spent`."""
+        return self.cost.theorem(self.delta)
+
+    @property
+    def private(self) -> bool:
+        """Whether the promise is finite and the events keep it."""
+        promised = math.isfinite(self.epsilon) and self.noise == "exact"
+        return promised and self.spent <= self.epsilon * (1 + TOLERANCE)
+
+    @property
+    def headline(self) -> str:
+        """The one line that must be right."""
+        if self.noise == "simulated":
+            return "NOT PRIVATE: simulated noise"
+        if math.isinf(self.epsilon) or self.noise == "none":
+            return "NOT PRIVATE: epsilon is infinite"
+        if not self.private:
+            return (
+                f"NOT PRIVATE AS CLAIMED: ε = {shown(self.epsilon)} was promised, the releases "
+                f"cost {rounded(self.spent)}"
+            )
+        return (
+            f"(ε = {shown(self.epsilon)}, δ = {shown(self.delta)})-differentially private for "
+            f"{self.unit}, {self.neighbours.replace('_', '-')} neighbours"
+        )
+
+    # ---------------------------------------------------------------- written
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object; `from_json` restores an equal statement from it."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "headline": self.headline,
+            "label": self.label,
+            "unit": self.unit,
+            "max_rows": self.max_rows,
+            "neighbours": self.neighbours,
+            "epsilon": to_number(self.epsilon),
+            "delta": self.delta,
+            "n": self.n,
+            "noise": self.noise,
+            "seeded_public_choices": self.seeded_public_choices,
+            "spent": self.recomputed(),
+            "plan": plan_to_json(self.plan),
+            "assumptions": list(self.assumptions),
+            "outside": list(self.outside),
+            "notes": list(self.notes),
+            "versions": dict(self.versions),
+        }
+
+    def recomputed(self) -> dict[str, Any]:
+        """What the file says of its own cost."""
+        numbers = {"epsilon": self.spent, "mu": self.mu, "rho": self.rho}
+        numbers |= {"slack": self.slack} if self.slack else {}
+        return {k: to_number(v) for k, v in numbers.items()} | {"accountant": self.accountant}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Statement:
+        """Read what `to_json` wrote, without believing its computed numbers.
+
+        Raises
+        ------
+        InvalidInput
+            If this is not a statement of this version, or a field is missing or has a wrong type.
+        """
+        require_type(Mapping, "the whole", content)
+        if content.get("format") != FORMAT:
+            raise InvalidInput(f"This is not a privacy statement: its format is not {FORMAT!r}.")
+        if content.get("version") != VERSION:
+            raise InvalidInput(
+                f"This statement has version {brief(content.get('version'))}, and this privtail "
+                f"reads version {VERSION}. Update privtail."
+            )
+        missing = [name for name in (*_SCALARS, *_LISTS) if name not in content]
+        if missing:
+            raise InvalidInput(f"The statement has no field {missing[0]!r}.")
+        values: dict[str, Any] = {name: content[name] for name in _SCALARS}
+        values["epsilon"] = from_number(values["epsilon"])
+        require_line("unit", content.get("unit"))
+        values["max_rows"] = rows_protected(content)
+        for name in ("assumptions", "outside"):
+            values[name] = tuple(require_type(list, name, content[name]))
+        values["notes"] = tuple(require_type(list, "notes", content.get("notes", [])))
+        values["versions"] = tuple(require_type(dict, "versions", content["versions"]).items())
+        values["plan"] = read_plan(content["plan"])
+        return cls(**values)
+
+    # ---------------------------------------------------------------- shown
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """What the page says above the table, as (name, text)."""
+        relation = {
+            "replace_one": f"{self.unit}: replaced by any other, n known",
+            "zero_out": f"{self.unit}: emptied or filled (add or remove), n known",
+        }[self.neighbours]
+        parameters = [("μ", self.mu), ("ρ", self.rho)]
+        but_for = f" but for {rounded(self.slack)}" if self.slack else ""
+        known = [
+            f"{name} = {rounded(value)}{but_for}" for name, value in parameters if value is not None
+        ]
+        spent = f"ε = {rounded(self.spent)} at δ = {shown(self.delta)}"
+        if self.noise == "simulated":
+            would = rounded(self.cost.epsilon(self.delta))
+            spent = f"nothing is protected; exact noise would cost ε = {would}"
+        choices = "seeded (they repeat; they protect nobody and need not)"
+        return (
+            ("fitted", self.label),
+            ("protects", relation),
+            ("records", f"n = {self.n} (public)"),
+            ("promised", f"ε = {shown(self.epsilon)}, δ = {shown(self.delta)}"),
+            ("spent", "; ".join([spent, *known, self.accountant])),
+            ("noise", NOISES[self.noise] + self._rounding()),
+            ("public choices", choices if self.seeded_public_choices else "fresh"),
+        )
+
+    def _rounding(self) -> str:
+        smooth = any(e.law in SMOOTH for r in self.plan for e in r.events)
+        return "; correctly rounded where its size is private" if smooth else ""
+
+    def table(self) -> tuple[tuple[str, ...], ...]:
+        """The releases, under a header. ``share`` is a guide to where the budget went.
+
+        ``stage`` says what a release is for, where the algorithm names its stages. ``size`` is how
+        many numbers one release holds. Noise is shown as its standard deviation: in released units,
+        over the zero-out sensitivity (``z``), over the replace-one sensitivity.
+        Where it follows a smooth sensitivity S, it is in units of S, which is private.
+        """
+        rows = [(r, e) for r in self.plan for e in r.events]
+        weights = [relative_cost(r, e, self.neighbours) for r, e in rows]
+        total = math.fsum(weights)
+        shares = [
+            f"{w / total:.1%}" if 0 < total < math.inf else "?" if math.isinf(w) else "0.0%"
+            for w in weights
+        ]
+        head = ("stage", "question", "law", "times", "sampling", "size", "noise std")
+        return (
+            (*head, "z", "std/diam.", "share"),
+            *(table_row(r, e, share) for (r, e), share in zip(rows, shares, strict=True)),
+        )
+
+    def to_text(self) -> str:
+        """The whole statement as a readable page."""
+        width = max(len(name) for name, _ in self.facts())
+        lines = [self.headline, ""]
+        lines += [hanging(f"{name:<{width}}  ", text) for name, text in self.facts()]
+        lines += ["", "releases (gaussian, of everyone, where nothing else is said)"]
+        lines += self._releases()
+        for title, sentences in self._lists():
+            lines += ["", title, *(hanging("  - ", sentence) for sentence in sentences)]
+        versions = ", ".join(" ".join(pair) for pair in self.versions)
+        return "\n".join([*lines, "", hanging("versions  ", versions)])
+
+    def _releases(self) -> Iterable[str]:
+        """The table in 80 columns: stages, unusual laws and samplings have lines of their own."""
+        table = [(row[0], (row[1], row[3], *row[5:]), (row[2], row[4])) for row in self.table()]
+        rows = [row for _, row, _ in table]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        before = "stage"
+        for stage, row, said in table:
+            if stage not in (before, "-"):
+                yield f"  {stage}:"
+            before = stage
+            indent = "  " if stage in ("stage", "-") else "    "
+            yield indent + "  ".join(map(str.ljust, row, widths)).rstrip()
+            unusual = [x for x in said if x not in ("law", "sampling", "gaussian", "everyone")]
+            if unusual:
+                yield f"    {', '.join(unusual)}"
+
+    def _lists(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        if self.notes:
+            yield "notes", self.notes
+        if self.assumptions:
+            yield "assumptions", self.assumptions
+        yield "outside the promise", self.outside
+
+    def __str__(self) -> str:
+        return printable(self.to_text())
+
+    def __repr__(self) -> str:
+        try:
+            return printable(f"<Statement: {self.headline}>")
+        except PrivtailError:
+            return "<Statement: NOT VERIFIED, the cost cannot be recomputed>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def _repr_html_(self) -> str:
+        head, *rows = self.table()
+        facts = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
+            for name, text in self.facts()
+        )
+        lists = "".join(
+            f"<p>{escape(title)}</p><ul>{html_cells(sentences, 'li')}</ul>"
+            for title, sentences in self._lists()
+        )
+        body = "".join(f"<tr>{html_cells(row, 'td')}</tr>" for row in rows)
+        return (
+            f"<div><p><strong>{escape(self.headline)}</strong></p><table>{facts}</table>"
+            f"<table><thead><tr>{html_cells(head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+            f"{lists}</div>"
+        )
+
+
+_SCALARS = (
+    "epsilon",
+    "delta",
+    "n",
+    "neighbours",
+    "noise",
+    "seeded_public_choices",
+    "label",
+)
+_LISTS = ("plan", "assumptions", "outside", "versions")

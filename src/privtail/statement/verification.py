@@ -1,0 +1,239 @@
+"""Recomputing a statement from its events, and comparing it with its claim."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privtail.errors import InvalidInput, PrivtailError
+from privtail.spelling import printable
+from privtail.statement.page import rounded, shown
+from privtail.statement.promise import FORMAT, Statement
+from privtail.statement.reading import brief, from_number, wrong_field
+from privtail.statement.sense import TOLERANCE, nonsense
+from privtail.trusted.accountants import Cost, cost
+from privtail.trusted.events import (
+    SMOOTH,
+    Event,
+    Round,
+)
+from privtail.trusted.problem import Problem
+from privtail.trusted.sampling import PoissonBatches
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Verification:
+    """The answer of `verify`; true only if the claim is private and was recomputed.
+
+    Attributes
+    ----------
+    claimed : (epsilon, delta) of the file.
+    recomputed : epsilon at that delta from the events alone; None if it cannot be computed.
+    problems : sentences; empty if the promise holds.
+    headline : what may be said of the model.
+    """
+
+    claimed: tuple[float, float]
+    recomputed: float | None
+    problems: tuple[str, ...]
+    headline: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether the promise is differential privacy and the events keep it."""
+        return not self.problems
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def to_text(self) -> str:
+        """The verdict, both numbers, and every problem."""
+        epsilon, delta = self.claimed
+        again = "not computable" if self.recomputed is None else f"ε = {rounded(self.recomputed)}"
+        lines = [
+            self.headline if self.ok else "NOT VERIFIED",
+            f"claimed     ε = {shown(epsilon)}, δ = {shown(delta)}",
+            f"recomputed  {again} from the events alone",
+        ]
+        return "\n".join([*lines, *(f"  - {problem}" for problem in self.problems)])
+
+    def __str__(self) -> str:
+        return printable(self.to_text())
+
+    def __repr__(self) -> str:
+        return printable(f"<Verification: {self.headline}>")
+
+
+def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Verification:
+    """Recompute a statement's cost from its events and compare it with its claim.
+
+    Parameters
+    ----------
+    source : a statement file, a model file with a ``"statement"``, the JSON object of either, or a
+        `Statement`.
+
+    Returns
+    -------
+    Verification
+        Its ``problems`` tell what is wrong; a statement that promises no privacy is not ok either.
+        Every sensitivity is derived anew from n, the unit and the parameters of its question.
+        Whether the releases were really made with these events, and whether rows of a person were
+        counted at all, no file can prove.
+
+    Raises
+    ------
+    InvalidInput
+        If this is no statement: not a file, not JSON, another format, missing or mistyped fields.
+    """
+    if not isinstance(source, str | os.PathLike | Mapping | Statement):
+        raise wrong_field("the source", "a Statement, a path or a JSON object", source)
+    written: Mapping[str, Any] | None = None
+    if isinstance(source, Statement):
+        statement = source
+    else:
+        written = source if isinstance(source, Mapping) else _load(Path(source))
+        if "statement" in written and written.get("format") != FORMAT:
+            written = written["statement"]
+        statement = Statement.from_json(written)
+    problems = list(nonsense(statement.plan))
+    recomputed: float | None = None
+    if not problems:
+        try:
+            recomputed = _finite(cost(statement.plan, statement.neighbours), statement.delta)
+        except PrivtailError as error:
+            problems.append(f"The cost cannot be recomputed: {error}")
+        except Exception as error:  # noqa: BLE001  a hostile file must not reach a traceback
+            problems.append(f"The cost cannot be recomputed ({type(error).__name__}).")
+    if not any(nonsense(statement.plan)):
+        problems += underived(statement)
+    if recomputed is not None:
+        problems += _broken(statement, recomputed)
+        problems += [] if written is None else _edited(statement, written)
+    return Verification(
+        claimed=(statement.epsilon, statement.delta),
+        recomputed=recomputed,
+        problems=tuple(problems),
+        headline=statement.headline if not problems else "NOT VERIFIED",
+    )
+
+
+def _broken(statement: Statement, recomputed: float) -> list[str]:
+    """Why the promise of a statement does not hold."""
+    problems = []
+    if statement.noise == "simulated":
+        problems.append("The noise was simulated with a seeded sampler: nothing is private.")
+    elif statement.noise == "none" or math.isinf(statement.epsilon):
+        problems.append("The fit was made without noise: nothing is private.")
+    if not recomputed <= statement.epsilon * (1 + TOLERANCE):
+        problems.append(
+            f"The claim is below the cost: ε = {statement.epsilon!r} is claimed at δ = "
+            f"{statement.delta!r}, the events cost {recomputed!r}."
+        )
+    return problems
+
+
+def _edited(statement: Statement, content: Mapping[str, Any]) -> list[str]:
+    """Every number of a file that its events contradict."""
+    problems = []
+    if content.get("unit") != statement.unit:
+        problems.append(f"The unit was edited; it must read {statement.unit!r}.")
+    if content.get("headline") != statement.headline:
+        problems.append(f"The headline was edited; it must read {statement.headline!r}.")
+    written = content.get("spent")
+    for name, value in statement.recomputed().items():
+        unsaid = None if name == "slack" else math.nan  # version 1 once had none
+        said = written.get(name, unsaid) if isinstance(written, Mapping) else math.nan
+        if name != "accountant" and not _covers(said, value):
+            problems.append(
+                f"Edited number: spent {name} is {brief(said)}, the events give {value!r}."
+            )
+    return problems
+
+
+def _covers(said: object, value: object) -> bool:
+    """Whether a written number is not below the recomputed one. None claims nothing."""
+    if said is None:
+        return True
+    claim, truth = from_number(said), from_number(value)
+    if isinstance(claim, bool) or not isinstance(claim, int | float):
+        return False
+    return isinstance(truth, float) and claim >= truth * (1 - 1e-6)
+
+
+def underived(statement: Statement) -> Iterable[str]:
+    """Sentences about events that do not follow from n, the unit, and their questions."""
+    rows = 1 if statement.max_rows is None else statement.max_rows
+    problem = Problem(n=statement.n, d=1, max_rows=rows)
+    for i, r in enumerate(statement.plan, 1):
+        expected = problem.n * r.sampling.rate if isinstance(r.sampling, PoissonBatches) else 1.0
+        if not expected >= 1 - TOLERANCE:
+            yield f"Round {i}: a batch of {expected:.3g} of the n = {problem.n} records is empty."
+        for j, event in enumerate(r.events, 1):
+            yield from (
+                f"Round {i}, release {j}: {what}." for what in _underived(problem, r, event, rows)
+            )
+
+
+def _underived(problem: Problem, r: Round, event: Event, rows: int) -> Iterable[str]:
+    """What of one release does not follow."""
+    if event.law in (*SMOOTH, "best_trial"):
+        of_law = float(rows) if event.law == "laplace_lognormal" else 1.0
+        if (event.radius, event.diameter) != (of_law, of_law):
+            yield f"radius and diameter must be {of_law!r}"
+        if event.law == "smooth_gaussian" and rows > 1:
+            yield "sample and aggregate protects one row"
+        return
+    if not event.recipe:
+        yield "it does not say how its sensitivity follows from the question, so nobody can check"
+        return
+    try:
+        answer = problem.sampled(r.sampling).follow(event.recipe)
+    except PrivtailError as error:
+        yield f"its sensitivity cannot be derived: {str(error).rstrip('.')}"
+        return
+    norm = {"laplace": "l1", "noisy_max": "linf", "laplace_max": "linf"}.get(event.law, "l2")
+    for name, said, true in (
+        ("radius", event.radius, getattr(answer.radius, norm)),
+        ("diameter", event.diameter, getattr(answer.diameter, norm)),
+        ("unit", event.unit, answer.unit),
+        ("coordinates", event.coordinates, answer.size),
+        ("question", event.question, answer.question),
+    ):
+        if said != true:
+            yield f"{name} {said!r} does not follow from the question, which gives {true!r}"
+    if event.one_signed and not answer.one_signed:
+        yield "one_signed does not follow from the question"
+
+
+def _finite(bill: Cost, delta: float) -> float:
+    """Epsilon of a recomputed cost; an accountant that answers NaN has not answered."""
+    epsilon = bill.epsilon(delta)
+    if not epsilon >= 0:
+        raise InvalidInput("the accountant gave no number.")
+    return epsilon
+
+
+def _load(path: Path) -> Mapping[str, Any]:
+    try:
+        # Only regular files: a pipe or a device may never end.
+        data = path.read_bytes() if path.is_file() else None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    if data is None:
+        raise InvalidInput(f"There is no file {path}.")
+    try:
+        content = json.loads(data, parse_constant=_not_json)
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"{path} is not JSON, so it holds no privacy statement.") from None
+    if not isinstance(content, Mapping):
+        raise InvalidInput(f"{path} holds no privacy statement.")
+    return content
+
+
+def _not_json(name: str) -> float:
+    raise ValueError(name)

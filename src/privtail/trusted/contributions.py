@@ -1,0 +1,75 @@
+"""What one record adds to a sum, brought onto its range and the grid; and what a sum becomes.
+
+Formal guarantee
+----------------
+Whatever a question computed of a row is forced onto the range here, or in the kernel that is called
+here, before it is added. Each row's part is a function of that row and of public numbers, to the
+bit, whatever rows are beside it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.trusted import kernels
+from privtail.trusted.maps import MappedRows
+from privtail.trusted.means import Ball, Interval
+
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def contribute(
+    rows: MappedRows, squares: Doubles, valid: NDArray[np.bool_], residuals: Doubles,
+    labels: Integers, intercept: bool, range_: Ball | Interval, bits: int, sums: Doubles,
+) -> None:  # fmt: skip
+    """Add residuals times rows, each in its range, to ``sums`` (blocks, d + intercept, K)."""
+    if isinstance(range_, Ball):
+        residuals = shrunk(squares, residuals, intercept, range_)
+        rows.ball_sum(squares, valid, residuals, labels, intercept, range_.radius, bits, sums)
+    else:
+        rows.box_sum(valid, residuals, labels, intercept, range_, bits, sums)
+
+
+def clamp(entries: Doubles, limit: int, bits: int) -> None:
+    """Bring a flat array onto the grid in [-limit, limit], in place."""
+    unused = np.zeros(2 * kernels.FRACTION_DEGREE)
+    kernels.influence(entries, kernels.CLAMP, unused, limit, bits)
+
+
+def shrunk(squares: Doubles, residuals: Doubles, intercept: bool, ball: Ball) -> Doubles:
+    """Residuals as the ball's reach has them: no larger than its threshold, less for long rows."""
+    if ball.reach == math.inf:
+        return residuals
+    with np.errstate(all="ignore"):
+        rows = np.minimum(1.0, ball.reach / np.sqrt(squares + intercept))
+        factors: Doubles = rows * np.minimum(1.0, ball.radius / ball.reach / lengths(residuals))
+        return residuals * factors[:, None]
+
+
+def lengths(residuals: Doubles) -> Doubles:
+    """L2 norm of every row, added in one order whatever the rows beside it."""
+    squares = np.zeros(len(residuals))
+    with np.errstate(all="ignore"):
+        for column in residuals.T:
+            squares += column * column
+        return np.asarray(np.sqrt(squares))
+
+
+def median(sums: Integers) -> Integers:
+    """Middle block sum of every coordinate; for an even count the two middle ones, added."""
+    flat: Integers = np.sort(sums.reshape(sums.shape[0], -1), axis=0)
+    k = len(flat)
+    middle: Integers = flat[k // 2] if k % 2 else flat[k // 2 - 1] + flat[k // 2]
+    return middle
+
+
+def add(sums: Doubles, labels: Integers, entries: Doubles) -> None:
+    """Add every row of ``entries`` to the row of ``sums`` (blocks, columns) of its label."""
+    if len(sums) == 1:
+        sums[0] += entries.sum(axis=0)
+    else:
+        np.add.at(sums, labels, entries)

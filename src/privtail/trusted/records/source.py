@@ -1,0 +1,92 @@
+"""A table file on disk: how it begins, its damage, and whether somebody writes to it.
+
+Formal guarantee
+----------------
+Refusals of files that are malformed, or that change while they are read, are outside the promise;
+they quote no cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from privtail.errors import InvalidInput
+from privtail.schema import headers
+from privtail.schema.dialect import Dialect
+
+
+class Source:
+    """A file, as it was when it was opened.
+
+    Attributes
+    ----------
+    beginning : its first eight bytes.
+    untyped : whether it is a CSV.
+
+    Raises
+    ------
+    InvalidInput
+        If it cannot be read.
+    """
+
+    def __init__(self, path: Path, dialect: Dialect) -> None:
+        self.path, self.dialect, self.untyped = path, dialect, False
+        self.beginning = self.start(8)
+        self._written = self._stat()
+
+    def start(self, size: int) -> bytes:
+        """The first bytes."""
+        try:
+            with self.path.open("rb") as file:
+                return file.read(size)
+        except FileNotFoundError:
+            raise InvalidInput(f"There is no file {self.path}.") from None
+        except IsADirectoryError:
+            raise InvalidInput(f"{self.path} is a folder. Name a Parquet or CSV file.") from None
+        except OSError as error:
+            raise InvalidInput(f"{self.path} cannot be read: {error.strerror}.") from None
+
+    def require_unchanged(self, changed: bool = False) -> None:
+        """Refuse a file that was written to, by its size, its time, or what else shows it."""
+        if changed or self._stat() != self._written:
+            raise InvalidInput(
+                f"{self.path} was written to after it was opened. Open it again, and do not write "
+                "to it during a fit."
+            )
+
+    def _stat(self) -> tuple[int, int]:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return (-1, -1)
+        return found.st_size, found.st_mtime_ns
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Damage as an error that quotes no cell."""
+        import pyarrow as pa
+
+        try:
+            yield
+        except pa.ArrowInvalid as error:
+            raise self.malformed(str(error)) from None
+        except UnicodeError:
+            raise self.malformed("UTF8") from None
+        except (pa.ArrowException, OSError):
+            raise self.malformed("") from None
+
+    def malformed(self, reason: str) -> InvalidInput:
+        """The refusal of a file that cannot be decoded."""
+        if "UTF8" in reason and not reason.startswith("CSV parse error"):  # which quotes a row
+            return headers.undecoded(self.path, self.dialect)
+        if self.untyped:
+            return InvalidInput(
+                f"{self.path} is not a regular CSV file: a row has more or fewer cells than the "
+                "header, or a quote is not closed. If some lines are comments, say how they begin:",
+                "comment='#'.",
+                cli="--comment '#'",
+            )
+        kind = "Arrow" if self.start(4) != b"PAR1" else "Parquet"
+        return InvalidInput(f"{self.path} is a damaged {kind} file.")

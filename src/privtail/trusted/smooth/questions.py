@@ -1,0 +1,154 @@
+"""Questions that are released with noise in proportion to a smooth sensitivity.
+
+Formal guarantee
+----------------
+A record brings values of its own to a trimmed mean, and is in one part of an aggregated function,
+in rounds of everyone. `TrimmedMean` and `SampleAndAggregate` have the proofs; their event is
+charged before a record is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privtail.errors import IncompatibleParts, InvalidInput
+from privtail.losses import AnyLoss
+from privtail.trusted import dataset
+from privtail.trusted.batch import Batch
+from privtail.trusted.callbacks import PURE_PART, PartFunction, on_part
+from privtail.trusted.dataset import in_parts
+from privtail.trusted.maps import MappedRows
+from privtail.trusted.records.formats import sweeps
+from privtail.trusted.smooth.aggregate import SampleAndAggregate
+from privtail.trusted.smooth.trimmed import TrimmedMean
+
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
+SMOOTH_MECHANISMS: tuple[type, ...] = (TrimmedMean, SampleAndAggregate)
+NARROW = 2**17
+"""Numbers that a block holds at least where none is summed."""
+
+
+def trimmed_gradient(batch: Batch, loss: AnyLoss, w: ArrayLike, mechanism: TrimmedMean) -> Doubles:
+    """Released trimmed means of the records' gradients at w, flattened row-major.
+
+    A record brings one value per coordinate, a function of it alone; `TrimmedMean` has the
+    proof. Takes 8 n bytes of memory per coordinate, and one sweep for every `KEPT_BYTES`.
+    """
+    w = batch._parameters(w)
+    called, (width, outputs) = batch._asked(loss), w.shape
+
+    def values(rows: MappedRows, y: Doubles) -> Doubles:
+        if called.gradients:
+            return called.gradients(w, rows.transformed(), y)
+        margins, _, valid = batch._margins(rows, w)
+        residuals = called.derivatives(margins, y)
+        z = rows.transformed()
+        if batch.problem.intercept:
+            z = np.hstack([z, np.ones((len(rows), 1))])
+        with np.errstate(all="ignore"):
+            gradients = z[:, :, None] * residuals[:, None, :]
+        gradients[~(valid & np.isfinite(y))] = 0.0
+        return gradients.reshape(len(rows), width * outputs)
+
+    return _trimmed(batch, mechanism, w.size, values, targets=True)
+
+
+def trimmed_means(batch: Batch, mechanism: TrimmedMean) -> Doubles:
+    """Released trimmed means of the mapped columns, (d,); like `trimmed_gradient`."""
+
+    def values(rows: MappedRows, y: Doubles) -> Doubles:
+        z = rows.transformed()
+        z[~np.isfinite(z).all(axis=1)] = 0.0
+        return z
+
+    return _trimmed(batch, mechanism, batch.problem.d, values, targets=False)
+
+
+def aggregate(
+    batch: Batch, function: PartFunction, fallback: ArrayLike, mechanism: SampleAndAggregate
+) -> Doubles:
+    """The released centre of a function's values on disjoint parts, shape of ``fallback``.
+
+    ``function(x)``, or ``function(x, y)`` where there is a target, sees the mapped rows of one
+    part as a read-only copy; rows with a missing number are left out, and labels are their
+    codes. Where it raises, or returns another number of values or a value that is not finite,
+    the part says ``fallback``, a public point. `SampleAndAggregate` has the proof.
+    """
+    if type(mechanism) is not SampleAndAggregate:
+        raise IncompatibleParts("A function on parts is released by SampleAndAggregate only.")
+    point = np.array(fallback, dtype=np.float64)
+    if not (point.size and np.isfinite(point).all()):
+        raise InvalidInput("fallback must be a public point of finite numbers.")
+    batch._require_everyone("an aggregated function")
+    batch._assume((PURE_PART,))
+    sampler = batch._opening.charge(mechanism.event(batch.problem, point.size))
+    values = [on_part(function, x, y, point.size) for x, y in _parts(batch, mechanism.blocks)]
+    points = mechanism.on_grid(np.array(values), point.reshape(-1))
+    found = mechanism.release(points, point.reshape(-1), sampler).reshape(point.shape)
+    batch._opening.released()
+    return found
+
+
+def _trimmed(
+    batch: Batch,
+    mechanism: TrimmedMean,
+    size: int,
+    values: Callable[[MappedRows, Doubles], Doubles],
+    targets: bool,
+) -> Doubles:
+    if type(mechanism) is not TrimmedMean:
+        raise IncompatibleParts("A trimmed mean is released by TrimmedMean only.")
+    batch._require_everyone("trimmed means")
+    sampler = batch._opening.charge(mechanism.event(batch.problem, size))
+    n = batch.problem.n
+    ids = np.arange(n)
+    nothing = mechanism.on_grid(np.zeros((1, 1)), batch._bits)[0, 0]
+    released = []
+    for part in in_parts(size, sweeps(n, size)):
+        columns = np.full((part.stop - part.start, n), nothing)
+
+        def block(
+            rows: MappedRows, y: Doubles, places: Integers, sums: Doubles,
+            columns: Integers = columns, part: slice = part,
+        ) -> None:  # fmt: skip
+            run = len(places) == places[-1] + 1 - places[0]
+            there = slice(places[0], places[-1] + 1) if run else places
+            columns[:, there] = mechanism.on_grid(values(rows, y)[:, part], batch._bits)
+
+        rows_at_once = max(dataset.BLOCK_ROWS, NARROW // batch.problem.d)
+        batch._sweep(block, 1, (1,), targets, ids, rows_at_once)
+        released.append(mechanism.release(columns, batch.problem, sampler))
+    batch._opening.released()
+    return np.concatenate(released)
+
+
+def _parts(batch: Batch, blocks: int) -> Iterator[tuple[Doubles, Doubles | None]]:
+    """Valid rows and targets of one block after the other; a sweep for every `KEPT_BYTES`."""
+    data, n, d = batch._data, batch.problem.n, batch.problem.d
+    deal, target = data.blocks(blocks), data.targets is not None
+    places = np.empty(n, np.int64)
+    places[np.argsort(deal, kind="stable")] = np.arange(n)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(deal, minlength=blocks))])
+    ids = np.arange(n)
+    for group in in_parts(blocks, sweeps(n, d + 1)):
+        begin, end = int(ends[group.start]), int(ends[group.stop])
+        kept = np.full((end - begin, d + 1), np.nan)
+
+        def block(
+            rows: MappedRows, y: Doubles, seen: Integers, sums: Doubles,
+            kept: Doubles = kept, begin: int = begin, end: int = end,
+        ) -> None:  # fmt: skip
+            z = rows.transformed()
+            at = places[seen]
+            wanted = (at >= begin) & (at < end)
+            kept[at[wanted] - begin] = np.column_stack([z, y])[wanted]
+
+        batch._sweep(block, 1, (1,), target, ids)
+        for b in range(group.start, group.stop):
+            part = kept[ends[b] - begin : ends[b + 1] - begin]
+            part = part[np.isfinite(part).all(axis=1)]
+            yield part[:, :d], part[:, d] if target else None
