@@ -13,15 +13,28 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numba import typeof
 from scipy import sparse
 
 import privtail
 from privtail import DPMean, DPScaler, Ledger, PrivateSearchCV, private_mean
-from privtail.linear_model import DPLogisticRegression, DPRidge, DPSparseRegressor
+from privtail.compilation import Compiled
+from privtail.linear_model import (
+    DPLADRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+    DPSparseRegressor,
+)
 from privtail.trusted import callbacks, kernels
+from privtail.trusted import curator as curator_module
 from privtail.trusted.mechanisms import samplers
 
 X = np.random.default_rng(0).normal(size=(200, 3))
+Y = X @ [1.0, 2.0, 0.0] + np.random.default_rng(1).normal(size=200)
+COUNTS = np.round(np.exp(Y / 3))
+SIMULATED = {"noise": "simulated", "random_state": 0}
 CONTAINERS = {
     "C": X,
     "Fortran": np.asfortranarray(X),
@@ -98,6 +111,55 @@ def test_without_a_compiler_nothing_is_charged():
     )
     assert "unset NUMBA_DISABLE_JIT" in done.stdout
     assert done.stdout.endswith("\n0\n")
+
+
+COMPILED = {
+    "numbers": lambda rows: DPLinearRegression(epsilon=50.0, **SIMULATED).fit(rows, Y),
+    "lad": lambda rows: DPLADRegressor(epsilon=5.0, **SIMULATED).fit(rows, Y),
+    "counts": lambda rows: DPPoissonRegressor(epsilon=50.0, **SIMULATED).fit(rows, COUNTS),
+    "labels": lambda rows: DPLogisticRegression(epsilon=9.0, **SIMULATED).fit(rows, Y > 0),
+    "three": lambda rows: DPLogisticRegression(epsilon=50.0, classes=[0, 1, 2], **SIMULATED).fit(
+        rows, COUNTS.clip(0, 2)
+    ),
+    "few": lambda rows: DPSparseRegressor(1, epsilon=5.0, **SIMULATED).fit(rows, Y),
+    "batches": lambda rows: DPRidge(algorithm="kamath-spgd", **SIMULATED).fit(rows, Y),
+    "trimmed": lambda rows: DPRidge(algorithm="trimmed-descent", **SIMULATED).fit(rows, Y),
+    "catoni": lambda rows: DPMean(method="catoni", **SIMULATED).fit(rows),
+    "search": lambda rows: PrivateSearchCV(DPRidge(), {"alpha": [1.0]}, **SIMULATED).fit(rows, Y),
+}
+
+
+@pytest.mark.filterwarnings("ignore::privtail.errors.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore::privtail.errors.PrivacyWarning")
+@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("container", ["C", "unsorted CSR"])
+def test_every_kernel_of_a_fit_is_compiled_before_the_charge(monkeypatch, name, container):
+    """Whatever code runs after the charge has run before it with arguments of the same types."""
+    run, try_out = Compiled.__call__, curator_module.rehearse
+    met: dict[bool, set[object]] = {True: set(), False: set()}
+    paid = []
+
+    def watched(self, *args):
+        met[bool(paid)].add((self.function.__name__, *map(str, map(typeof, args))))
+        return run(self, *args)
+
+    def rehearsed(*args):
+        before, paid[:] = paid[:], []
+        try_out(*args)
+        paid[:] = [True]
+        assert before in ([], [True])
+
+    monkeypatch.setattr(Compiled, "__call__", watched)
+    monkeypatch.setattr(curator_module, "rehearse", rehearsed)
+    COMPILED[name](CONTAINERS[container] if container == "C" else unsorted(CONTAINERS["CSR"]))
+    assert met[True]
+    assert met[True] - met[False] == set()
+
+
+def unsorted(rows):
+    """The same numbers, every row from its last column to its first."""
+    places = np.arange(rows.indices.size).reshape(rows.shape)[:, ::-1].ravel()
+    return sparse.csr_matrix((rows.data[places], rows.indices[places], rows.indptr), rows.shape)
 
 
 @pytest.mark.parametrize("container", CONTAINERS)

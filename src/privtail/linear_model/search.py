@@ -29,7 +29,16 @@ from privtail.linear_model.fitting import (
     require_number,
 )
 from privtail.linear_model.planning import FitPlan
-from privtail.losses import GeneralLoss, Loss, PoissonLoss, RelativeHuberLoss, WrongLabel
+from privtail.losses import (
+    AnyLoss,
+    GeneralLoss,
+    LogisticLoss,
+    Loss,
+    MultinomialLoss,
+    PoissonLoss,
+    RelativeHuberLoss,
+    WrongLabel,
+)
 from privtail.statement import Statement, state
 from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
 from privtail.trusted.callbacks import asked
@@ -161,7 +170,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         mechanism = BestTrial(multiplier=calibrate(plan, self._budget()), trials=self.trials)
         plans = [self._planned(model, search.problem, mechanism.rho) for model, _ in candidates]
         plans[0].warn()
-        curator.open(plan(mechanism.multiplier))
+        within = [
+            (p.releases, _fitted_loss(model, loss.outputs))
+            for p, (model, _) in zip(plans, candidates, strict=True)
+        ]
+        curator.open(plan(mechanism.multiplier), within=within)
         score = Score(loss, 1.0)
         if labels is None:
             scales = looks.run(curator, LOOKS * mechanism.multiplier, ())
@@ -313,6 +326,13 @@ def _labels(estimator: PrivateLinearModel) -> Sequence[Any] | None:
             f"{type(estimator).__name__}(classes=[0, 1])."
         )
     return sorted_labels(estimator.classes)
+
+
+def _fitted_loss(model: PrivateLinearModel, outputs: int) -> AnyLoss:
+    """What a trial minimises, but for the weights of labels."""
+    if isinstance(model, PrivateRegressor):
+        return model.objective()
+    return LogisticLoss() if outputs == 1 else MultinomialLoss(classes=outputs)
 
 
 def _score(estimator: PrivateLinearModel, labels: Sequence[Any] | None) -> Loss:

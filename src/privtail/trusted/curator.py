@@ -162,10 +162,13 @@ class Curator:
 
     # ---------------------------------------------------------------- budget
 
-    def open(self, plan: Plan, loss: AnyLoss | None = None) -> None:
+    def open(
+        self, plan: Plan, loss: AnyLoss | None = None, within: Sequence[tuple[Plan, AnyLoss]] = ()
+    ) -> None:
         """Reserve the cost of a fixed plan; its releases may follow, in order.
 
-        What the plan needs of this machine is tried first (`rehearse`), and its ``loss`` with it.
+        What the plan needs of this machine is tried first (`rehearse`), and its ``loss`` with it;
+        so are the plans and losses ``within`` it, which a search runs on parts of the records.
         """
         plan = tuple(plan)
         bill = cost(plan, self.budget.neighbours)
@@ -186,7 +189,8 @@ class Curator:
         with self._lock:
             if self._plan is not None:
                 raise NotPlanned("This curator already runs a plan; compose() the plans into one.")
-            rehearse(plan, self.problem, self._data.records, self._sampler, loss)
+            for some, of in ((plan, loss), *within):
+                rehearse(some, self.problem, self._data.records, self._sampler, of)
             if self._ledger is not None:
                 self._ledger.reserve(
                     label=self.label,

@@ -25,7 +25,7 @@ class FeatureMap:
     @classmethod
     def of(cls, d: int, scales: ArrayLike, offsets: ArrayLike | None = None) -> Self:
         """Copies that nobody else holds, checked: d scales and offsets."""
-        s, o = _copy(scales), np.zeros(d) if offsets is None else _copy(offsets)
+        s, o = _copy(scales), _copy(np.zeros(d) if offsets is None else offsets)
         if s.shape != (d,) or o.shape != (d,):
             raise InvalidInput(f"scales and offsets need shape ({d},).")
         if not (np.isfinite(s).all() and (s > 0).all() and np.isfinite(o).all()):
@@ -56,7 +56,7 @@ class MappedRows:
     @classmethod
     def as_they_are(cls, z: Doubles) -> Self:
         """Rows z (rows, d) themselves."""
-        return cls(DenseRows(z), np.ones(z.shape[1]), np.zeros(z.shape[1]))
+        return cls(DenseRows(z), _copy(np.ones(z.shape[1])), _copy(np.zeros(z.shape[1])))
 
     def __len__(self) -> int:
         return len(self._rows)

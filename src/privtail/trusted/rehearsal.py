@@ -17,16 +17,30 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from privtail.losses import AnyLoss, GeneralLoss, TruncatedLoss
+from privtail.losses import (
+    AbsoluteLoss,
+    AnyLoss,
+    GeneralLoss,
+    HuberLoss,
+    LogisticLoss,
+    Loss,
+    OddsAgainst,
+    SquaredLoss,
+    TruncatedLoss,
+)
 from privtail.trusted import callbacks, kernels
 from privtail.trusted.events import Plan
 from privtail.trusted.maps import FeatureMap, MappedRows
 from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.samplers import Sampler
+from privtail.trusted.mechanisms.trimmed import grid_steps, smooth_sensitivity
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import Dense, Records, Sparse, SparseRows
 
 _BITS = 20
+
+_STAGES: tuple[Loss, ...] = (SquaredLoss(), HuberLoss(threshold=1.0), AbsoluteLoss())
+"""Losses that stages of an algorithm ask for beside its own."""
 
 
 def rehearse(
@@ -37,20 +51,24 @@ def rehearse(
     sums = "gradient" in asked or "means" in asked
     for rows in _empty(records, problem.d):
         _sweep(rows, problem, sums=sums)
-    if not isinstance(loss, GeneralLoss | TruncatedLoss | None) and "gradient" in asked:
-        called = callbacks.asked(loss)
-        margins, y = np.empty((0, loss.outputs)), np.empty(0)
-        called.values(margins, y)
-        called.derivatives(margins, y)
-    if sampler.exact:
-        for law in {event.law for r in plan for event in r.events if event.scale}:
-            _draw(sampler, law)
+    _steps(asked, problem)
+    if not isinstance(loss, GeneralLoss | TruncatedLoss | None):
+        bought = (LogisticLoss(), OddsAgainst()) if "labels" in asked else ()
+        for one in (loss, *_STAGES, OddsAgainst(usual=(0.0,) * loss.outputs), *bought):
+            called = callbacks.asked(one)
+            margins, y = np.empty((0, one.outputs)), np.empty(0)
+            called.values(margins, y)
+            called.derivatives(margins, y)
+    for law in {event.law for r in plan for event in r.events if event.scale}:
+        _draw(sampler, law)
 
 
 def _empty(records: Records, d: int) -> Iterator[MappedRows]:
     """Blocks without rows, of all types that questions about these records meet."""
     identity = FeatureMap.of(d, np.ones(d))
     if isinstance(records, Sparse):
+        nowhere = np.empty(0, np.int64)
+        kernels.merge_row(nowhere, np.empty(0), nowhere)
         yield identity.applied(SparseRows(sp.csr_matrix((0, d))))
         return
     kernels.rows_of(np.empty((d, 0)), 0, np.empty((0, d)))
@@ -66,15 +84,37 @@ def _sweep(rows: MappedRows, problem: Problem, *, sums: bool) -> None:
     if not sums:
         return
     total = np.zeros((1, d + problem.intercept, outputs))
-    residuals, labels = np.zeros((0, outputs)), np.zeros(0, np.int64)
-    rows.ball_sum(squares, valid, residuals, labels, problem.intercept, 1.0, _BITS, total)
-    box = ClampedMean(1.0).range
-    rows.box_sum(valid, residuals, labels, problem.intercept, box, _BITS, total)
+    residuals, box = np.zeros((0, outputs)), ClampedMean(1.0).range
+    for whole in (True, False):  # the deal of all records is read-only, a part of it is a copy
+        labels = np.zeros(0, np.int64)
+        labels.flags.writeable = not whole
+        rows.ball_sum(squares, valid, residuals, labels, problem.intercept, 1.0, _BITS, total)
+        rows.box_sum(valid, residuals, labels, problem.intercept, box, _BITS, total)
+
+
+def _steps(asked: set[str], problem: Problem) -> None:
+    """The kernels of other questions, on no rows."""
+    if asked & {"scores", "improvement", "separations", "search"}:
+        kernels.influence(
+            np.empty(0), kernels.CLAMP, np.zeros(2 * kernels.FRACTION_DEGREE), 1, _BITS
+        )
+    if "separations" in asked:
+        steps, found = np.empty((0, problem.outputs)), np.zeros(problem.outputs, np.int64)
+        kernels.widest_cut(np.empty(0), np.empty(0, np.int64), steps, 1.0, found)
+    if "moments" in asked:
+        margin = kernels.margin_of_safety(1, _BITS)
+        rows, valid = np.empty((0, 1)), np.empty(0, np.bool_)
+        kernels.moment_sum(rows, valid, 1.0, _BITS, margin, np.zeros(1))
 
 
 def _draw(sampler: Sampler, law: str) -> None:
-    """Noise of one law on zeros, thrown away."""
+    """Kernels of one law, and exact noise on zeros, thrown away."""
     zeros, ones = np.zeros(2, np.int64), np.ones(2)
+    if law in ("laplace_lognormal", "smooth_gaussian"):
+        grid_steps(np.empty((0, 1)), 0.0, 1.0, 1.0, np.empty((1, 0), np.int64))
+        smooth_sensitivity(zeros, zeros, ones)
+    if not sampler.exact:  # its draws are seeded: one more would change the others
+        return
     if law in ("gaussian", "gaussian_labels"):
         sampler.gaussian(zeros, 1.0)
     elif law in ("laplace", "laplace_max"):
