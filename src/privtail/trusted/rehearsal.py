@@ -29,11 +29,10 @@ from privtail.losses import (
     TruncatedLoss,
 )
 from privtail.trusted import callbacks, kernels
-from privtail.trusted.events import Plan
+from privtail.trusted.events import SMOOTH, Plan
 from privtail.trusted.maps import FeatureMap, MappedRows
 from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.samplers import Sampler
-from privtail.trusted.mechanisms.trimmed import grid_steps, smooth_sensitivity
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import Dense, Records, Sparse, SparseRows
 
@@ -110,7 +109,9 @@ def _steps(asked: set[str], problem: Problem) -> None:
 def _draw(sampler: Sampler, law: str) -> None:
     """Kernels of one law, and exact noise on zeros, thrown away."""
     zeros, ones = np.zeros(2, np.int64), np.ones(2)
-    if law in ("laplace_lognormal", "smooth_gaussian"):
+    if law in SMOOTH:
+        from privtail.trusted.smooth.trimmed import grid_steps, smooth_sensitivity
+
         grid_steps(np.empty((0, 1)), 0.0, 1.0, 1.0, np.empty((1, 0), np.int64))
         smooth_sensitivity(zeros, zeros, ones)
     if not sampler.exact:  # its draws are seeded: one more would change the others
