@@ -26,9 +26,18 @@ from hypothesis import strategies as st
 from privtail.default.screening import Signs
 from privtail.errors import InvalidInput
 from privtail.influence import catoni_bound, catoni_fraction, catoni_influence
-from privtail.losses import CustomLoss, GeneralLoss, MultinomialLoss, OddsAgainst, SquaredLoss
+from privtail.losses import (
+    FARTHEST_ODDS,
+    CustomLoss,
+    CutLoss,
+    GeneralLoss,
+    LogisticLoss,
+    MultinomialLoss,
+    OddsAgainst,
+    SquaredLoss,
+)
 from privtail.trusted import batch as batch_module
-from privtail.trusted import dataset, kernels, maps, means
+from privtail.trusted import callbacks, dataset, kernels, maps, means
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator
 from privtail.trusted.dataset import Dataset
@@ -750,6 +759,73 @@ def test_derivative_norms(storage: str, outputs: int) -> None:
             worst_emptied = np.maximum(worst_emptied, r)
     assert worst.min() >= 0.999
     assert worst_emptied.min() >= 0.999
+
+
+TAME, LABELLED = np.abs(np.random.default_rng(4).normal(size=(N, D))), np.arange(N) % 2.0
+ODDS = OddsAgainst(usual=(0.3,))
+CELLS_OF_ODDS = np.array([-9.0, -1.0, 0.0, 1.0, 9.0])
+
+
+def of_labels(question: str, b: Batch) -> Sensitive:
+    """An answer about margins that are cut, or about the log-odds against each label."""
+    w = np.full((D, 1), 0.4)
+    cut = CutLoss(loss=LogisticLoss(), lowest=-1.0, highest=1.5)
+    if question == "odds":
+        shift = CELLS_OF_ODDS + FARTHEST_ODDS
+        return b.derivative_norms(ODDS, w, np.concatenate([shift, shift + 3 * FARTHEST_ODDS]))
+    if question == "gradient of a cut":
+        return b.gradient(cut, w, ClampedMean(0.5))
+    return b.improvement(cut, w, -w, ClampedMean(0.5))
+
+
+def attained_with_labels(question: str, storage: str) -> np.ndarray:
+    """How much of its bounds such an answer attains, where a record is replaced and emptied."""
+    worst = np.zeros((2, 3))
+    for t, (x_new, y_new) in enumerate(adversarial_rows(D)):
+        label = (0.0, 1.0, y_new)[t % 3]
+        sets = neighbours(TAME, LABELLED, t % 3, x_new, label, storage)
+        full, other, empty = (of_labels(question, batch(*s)) for s in sets)
+        replaced = ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
+        emptied = ratios(Pair(integers(full), integers(empty), full.sensitivity.radius))
+        worst = np.maximum(worst, [replaced, emptied])
+    return worst
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("question", ["odds", "gradient of a cut", "improvement of a cut"])
+def test_margins_that_are_cut_and_log_odds(question: str, storage: str) -> None:
+    worst = attained_with_labels(question, storage)
+    assert worst.min() >= (0.999 if question == "odds" else 0.4)
+
+
+def test_log_odds_of_a_block_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above those of the whole block, in place of those at the usual margins."""
+    values, derivatives = callbacks._OURS[OddsAgainst]
+
+    def centred(loss: Any, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
+        odds = derivatives(loss, margins, y)
+        return odds - np.nan_to_num(odds[:3]).mean() / 1e9
+
+    monkeypatch.setitem(callbacks._OURS, OddsAgainst, (values, centred))
+    with pytest.raises(AssertionError, match=r"l1|l2"):
+        attained_with_labels("odds", "float64")
+
+
+@pytest.mark.parametrize("question", ["gradient of a cut", "improvement of a cut"])
+def test_margins_that_are_cut_where_others_end_are_caught(
+    question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_the_block(function: Any) -> Any:
+        def called(loss: Any, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
+            end = float(np.nanmin(margins))
+            return function(dataclasses.replace(loss, lowest=-9.0, highest=end), margins, y)
+
+        return called
+
+    pair = tuple(map(of_the_block, callbacks._OURS[CutLoss]))
+    monkeypatch.setitem(callbacks._OURS, CutLoss, pair)
+    with pytest.raises(AssertionError, match=r"l1|l2|l-inf"):
+        attained_with_labels(question, "float64")
 
 
 # One bit string per data set
