@@ -211,6 +211,39 @@ QUIET = _Quiet()
 """Around calls of code that is not ours: what it warns of may tell of a record."""
 
 
+def apart(call: Callable[[], R]) -> R:
+    """What ``call`` gives, made in another thread than the main one: for code that is not ours.
+
+    Python hands Ctrl-C to the main thread alone, which waits here and can be interrupted. So a
+    KeyboardInterrupt that ends ``call`` is of the code that is called (see `by_hand`).
+    """
+    if not by_hand():
+        return call()
+    answers: list[R] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            answers.append(call())
+        except BaseException as error:  # noqa: BLE001  raised again below
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # no thread can be started
+        return call()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return answers[0]
+
+
+def by_hand() -> bool:
+    """Whether an interrupt that is raised here may be Ctrl-C."""
+    return threading.current_thread() is threading.main_thread()
+
+
 @overload
 def compiled(
     function: Callable[P, R], *, cache: bool = ..., boundscheck: bool = ...

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import pickle
+import threading
+import time
 import warnings
+from _thread import interrupt_main
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -101,6 +104,93 @@ def test_threads_leave_the_filters_as_they_were() -> None:
     with ThreadPoolExecutor(8) as pool:
         assert len(list(pool.map(call, range(200)))) == 200
     assert warnings.filters == filters
+
+
+def fails(error: type[BaseException]) -> dict[str, Any]:
+    """Losses that fail at one record, in plain Python alone."""
+
+    def value(margin: float, y: float) -> float:
+        return float(str(margin - y))
+
+    def derivative(margin: float, y: float) -> float:
+        if y > 8:
+            raise error
+        return float(str(margin - y))
+
+    def gradient(w: Any, x: Any, y: Any) -> Any:
+        return x[:, None] * derivative(float(x @ w[:, 0]), y)
+
+    class Own:
+        name, targets, outputs = "own", "real", 1
+        convex, curvature, lipschitz = True, 1.0, np.inf
+
+        def values(self, margins: Any, y: Any) -> Any:
+            return np.array([value(m, t) for m, t in zip(margins[:, 0], y, strict=True)])
+
+        def derivatives(self, margins: Any, y: Any) -> Any:
+            return np.array([[derivative(m, t)] for m, t in zip(margins[:, 0], y, strict=True)])
+
+    custom = CustomLoss(value=value, derivative=derivative)
+    return {
+        "custom": custom,
+        "general": GeneralLoss(value=lambda w, x, y: 0.0, gradient=gradient),
+        "truncated": TruncatedLoss(loss=custom, bound=10.0),
+        "own": Own(),
+    }
+
+
+def fitted(loss: Any) -> Any:
+    y = np.where(np.arange(50) == 49, 9.0, X[:, 0])
+    model = DPGeneralizedLinearEstimator(
+        loss, algorithm=ONE_STEP, fit_intercept=False, noise="simulated", random_state=0
+    )
+    return model.fit(X, y).coef_.tolist()
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_an_interrupt_of_a_loss_is_a_failure_of_its_record(
+    name: str, threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRIVTAIL_THREADS", threads)
+    failures = [fitted(fails(error)[name]) for error in (ValueError, SystemExit)]
+    assert fitted(fails(KeyboardInterrupt)[name]) == failures[0] == failures[1]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_an_interrupt_in_the_main_thread_is_caught(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sabotage: callbacks that are called where Ctrl-C strikes too."""
+    monkeypatch.setenv("PRIVTAIL_THREADS", "1")
+    monkeypatch.setattr(callbacks, "apart", lambda call: call())
+    with pytest.raises(KeyboardInterrupt):
+        fitted(fails(KeyboardInterrupt)[name])
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_ctrl_c_ends_a_fit_while_a_loss_is_called(
+    threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRIVTAIL_THREADS", threads)
+    called, done = threading.Event(), threading.Event()
+
+    def slow(margin: float, y: float) -> float:
+        called.set()
+        done.wait(30)
+        return float(str(margin - y))
+
+    def strike() -> None:
+        called.wait(30)
+        interrupt_main()
+        time.sleep(0.3)
+        done.set()
+
+    hand = threading.Thread(target=strike)
+    hand.start()
+    with pytest.raises(KeyboardInterrupt):
+        fitted(CustomLoss(value=slow, derivative=slow))
+    hand.join()
 
 
 @pytest.mark.parametrize("read", [as_numbers, as_labels])

@@ -244,8 +244,13 @@ def writes(x: Any) -> Any:
     return x[0]
 
 
+def interrupts(x: Any) -> Any:
+    raise KeyboardInterrupt
+
+
 FAILING = {
     "raises": raises,
+    "interrupts": interrupts,
     "leaves": leaves,
     "writes": writes,
     "text": lambda x: "secret",
@@ -268,14 +273,6 @@ def test_a_function_that_fails_says_the_fallback(name: str, capsys: Any) -> None
     found = aggregate(opened(mechanism, X, size=2), FAILING[name], fallback, mechanism)
     assert found == pytest.approx(fallback)
     assert capsys.readouterr() == ("", "")
-
-
-def test_a_user_who_interrupts_is_heard() -> None:
-    def function(x: Any) -> Any:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        aggregate(opened(aggregated(), records()[0], size=2), function, np.zeros(2), aggregated())
 
 
 @pytest.mark.parametrize("value", HOSTILE)

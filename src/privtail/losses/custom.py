@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from privtail.compilation import compiled
+from privtail.compilation import by_hand, compiled
 from privtail.errors import InvalidInput
 from privtail.losses.loops import block, derivatives_of, values_of
 from privtail.losses.protocol import Targets
@@ -173,10 +173,9 @@ def _interpreted(
                     result: object = function(float(margins[i]), float(y[i]))
                 if isinstance(result, (numbers.Real, np.bool_)):
                     out[i] = float(result)
-            except KeyboardInterrupt:
-                raise
-            except BaseException:  # noqa: BLE001, S110 - law 1: the record counts as 0
-                pass
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt) and by_hand():
+                    raise
 
     return loop
 
@@ -190,10 +189,9 @@ def _answer(
             result = np.asarray(function(_copy(w), _copy(x), _copy(y) if np.ndim(y) else float(y)))
         if result.shape == shape and np.can_cast(result.dtype, np.float64, "same_kind"):
             return result.astype(np.float64)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001, S110 - law 1: the record counts as 0
-        pass
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and by_hand():
+            raise
     return None
 
 

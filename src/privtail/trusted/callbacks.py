@@ -19,7 +19,8 @@ a wrong shape or type, counts as 0 for that record. A function of a whole part, 
 aggregate, is called on one part at a time under the same rules: where it fails, the part's point is
 the fallback. That a callback keeps no state between records or parts cannot be enforced inside one
 process: `AskedLoss` and `PURE_PART` state it, and the privacy statement prints it. No warning of a
-callback is shown: it would tell of a record.
+callback is shown: it would tell of a record. Nor does an interrupt that a callback raises end a
+fit: callbacks run in another thread than the main one, which alone is handed Ctrl-C.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.compilation import QUIET
+from privtail.compilation import QUIET, apart, by_hand
 from privtail.errors import IncompatibleParts
 from privtail.losses import (
     LOSSES,
@@ -155,11 +156,18 @@ def _at_once(function: Callable[..., Any], loss: Any, margins: Doubles, y: Doubl
 def _quietly_at_once(
     function: Callable[..., Any], loss: Any, margins: Doubles, y: Doubles
 ) -> Doubles:
-    with QUIET:
-        return _at_once(function, loss, margins, y)
+    def answers() -> Doubles:
+        with QUIET:
+            return _at_once(function, loss, margins, y)
+
+    return apart(answers)
 
 
 def _one_by_one(function: Callable[..., Any], axes: int, margins: Doubles, y: Doubles) -> Doubles:
+    return apart(partial(_each, function, axes, margins, y))
+
+
+def _each(function: Callable[..., Any], axes: int, margins: Doubles, y: Doubles) -> Doubles:
     answers = np.zeros(margins.shape[:axes])
     with np.errstate(all="ignore"), QUIET:
         for i in range(len(y)):
@@ -167,9 +175,9 @@ def _one_by_one(function: Callable[..., Any], axes: int, margins: Doubles, y: Do
                 answer = np.asarray(function(margins[i : i + 1].copy(), y[i : i + 1].copy()))
                 if np.can_cast(answer.dtype, np.float64, "same_kind"):
                     answers[i] = answer.reshape(answers.shape[1:])
-            except KeyboardInterrupt:
-                raise
-            except BaseException:  # noqa: BLE001  a failure depends on the record: it must not show
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt) and by_hand():
+                    raise
                 answers[i] = 0.0
     return answers
 
@@ -177,8 +185,11 @@ def _one_by_one(function: Callable[..., Any], axes: int, margins: Doubles, y: Do
 def _general(
     gradient: Callable[..., Any], rowwise: bool, w: Doubles, x: Doubles, y: Doubles
 ) -> Doubles:
-    with np.errstate(all="ignore"), QUIET:
-        return by_record(gradient, rowwise, w, x, y, w.shape).reshape(len(y), -1)
+    def answers() -> Doubles:
+        with np.errstate(all="ignore"), QUIET:
+            return by_record(gradient, rowwise, w, x, y, w.shape).reshape(len(y), -1)
+
+    return apart(answers)
 
 
 def _truncated(
@@ -198,13 +209,16 @@ def on_part(function: PartFunction, x: Doubles, y: Doubles | None, size: int) ->
     copies = [np.array(a) for a in (x, y) if a is not None]
     for copy in copies:
         copy.flags.writeable = False
+    return apart(partial(_point, function, copies, size))
+
+
+def _point(function: PartFunction, copies: list[Doubles], size: int) -> Doubles:
     with np.errstate(all="ignore"), QUIET:
         try:
             answer = np.asarray(function(*copies))
             if answer.size == size and np.can_cast(answer.dtype, np.float64, "same_kind"):
                 return np.array(answer, dtype=np.float64).reshape(-1)
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # noqa: BLE001  a failure depends on the records: it must not show
-            return np.full(size, np.nan)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and by_hand():
+                raise
     return np.full(size, np.nan)
