@@ -1,1 +1,10 @@
-"""The trusted core: the only code that reads records, draws noise or debits a budget."""
+"""The trusted core: the only code that reads records, draws noise or debits a budget.
+
+To be read in this order: `sensitivity` and `means` (the lemma), `kernels` and `contributions`,
+`dataset` and `batch` (the questions), `problem` (their bounds), `sensitive`, `opening` and
+`mechanisms` (the noise), `curator`, `accountants` and `ledger` (the bill), `records`.
+
+`smooth` is a second core, which the first does not need: noise in proportion to a smooth
+sensitivity. What proves nothing is outside: `privtail.calibration`, `privtail.influence`,
+`privtail.schema`, `privtail.ledger_texts`.
+"""
