@@ -7,8 +7,9 @@ that hold the mean of these very records (``conf_int(sampling=False)``), ``law``
 hold the mean of the law (``conf_int()``). An interval without an end holds what lies there;
 ``open`` is the share of intervals without one end or both, and ``told`` that of the means that are
 reliable. ``width`` is the median width of the others, and ``off`` the median distance from the mean
-of the records, both in standard deviations of a column of the law. ``--real`` reads Parquet files
-and takes 2,000 rows of every numeric column at a time.
+of the records, both in standard deviations of a column of the law. "others" are of many kinds, with
+some whose values hide far from all others, which no interval holds. ``--real`` reads Parquet files
+and takes some numeric columns of each.
 """
 
 from __future__ import annotations
@@ -94,6 +95,34 @@ def laws() -> dict[str, dict[str, tuple[Any, float]]]:
                 lambda rng, n: mixed(rng, n, 0.8, np.full(n, -3.0), rng.normal(0, 10, n)), -2.4,
             ),
             "constant 2020": (lambda _, n: np.full(n, 2020.0), 2020.0),
+        },
+        "others": {
+            "Weibull(.4)": (lambda rng, n: rng.weibull(0.4, n), math.gamma(3.5)),
+            "5 + t(2.2)": (lambda rng, n: 5 + rng.standard_t(2.2, n), 5.0),
+            "10 in 80 %, 5000 in 20 %": (
+                lambda rng, n: mixed(rng, n, 0.8, rng.normal(10, 1, n), rng.normal(5e3, 10, n)),
+                1008.0,
+            ),
+            "lognormal(0, 2)": (lambda rng, n: rng.lognormal(0, 2, n), math.exp(2)),
+            "geometric(.3)": (lambda rng, n: rng.geometric(0.3, n) - 1.0, 7 / 3),
+            "80 % zero, rest negative binomial": (
+                lambda rng, n: mixed(rng, n, 0.8, np.zeros(n), rng.negative_binomial(1, 0.05, n)),
+                3.8,
+            ),
+            "lognormal in 60 %, -lognormal": (
+                lambda rng, n: mixed(
+                    rng, n, 0.6, rng.lognormal(3, 1, n), -rng.lognormal(2, 1.5, n)
+                ),
+                0.6 * math.exp(3.5) - 0.4 * math.exp(3.125),
+            ),
+            "1000 + gamma(2)": (lambda rng, n: 1000 + rng.gamma(2, 5, n), 1010.0),
+            "9.99 in 60 %, rest lognormal": (
+                lambda rng, n: mixed(rng, n, 0.6, np.full(n, 9.99), rng.lognormal(2.5, 0.8, n)),
+                0.6 * 9.99 + 0.4 * math.exp(2.82),
+            ),
+            "-1 in 90 %, rest exponential(50)": (
+                lambda rng, n: mixed(rng, n, 0.9, np.full(n, -1.0), rng.exponential(50, n)), 4.1,
+            ),
         },
         "zeros": zeros,
     }  # fmt: skip

@@ -136,11 +136,12 @@ class MeanEstimate:
         """Ends (..., 2) of an interval for the mean, by the central limit theorem.
 
         Noise, sampling error and what clipping may have cost are in it. The last is a bound from
-        noisy counts, for tails that do not fall more slowly beyond the range that was seen than
-        inside of it; rows so few that noise hides them, and so far that they move the mean, are not
-        in it. Where counts do not exclude a tail without a mean, or show too little, an end is
-        infinite. ``sampling=False``: for the mean of these very records (with a ``threshold``, of
-        the clipped ones; with groups whose median is taken, for that median).
+        noisy counts, for tails whose part beyond a distance falls with a power of 4/3 of it, or
+        faster. Rows so few that noise hides them, and so far that they move the mean, are not in
+        it. Where counts show a tail without a mean, or too little, an end is infinite.
+
+        ``sampling=False``: for the mean of these very records (with a ``threshold``, of the clipped
+        ones; with groups whose median is taken, for that median).
 
         Raises
         ------
@@ -475,16 +476,18 @@ class _Mean:
 
     def _clipped(self, reaches: Sequence[CutRange], ends: Doubles, found: Summary) -> Doubles:
         """What the means may have lost (below and above, d), where values beyond are clipped."""
-        d = len(ends)
-        if self.method == "truncated":  # x <= 2 (x - end/2) of what lies beyond the end
-            return 2 * np.array([r.excess(e / 2) for r, e in zip(reaches, ends, strict=True)]).T
-        lost = np.array([r.excess(e) for r, e in zip(reaches, ends, strict=True)]).T
+        beyond = np.array([r.beyond(end) for r, end in zip(reaches, ends, strict=True)])
+        rows, lost = beyond.transpose(2, 1, 0)
+        if self.method == "truncated":  # values beyond count as 0
+            lost = lost + ends * rows
         if self.method == "catoni":
-            lost += found.deviations * (found.deviations / ends) * (1 + 1 / self.smoothing) / 2
-        if self.method in ("clipped", "coinpress") and d > 1:  # others shrink the same row
-            rows = np.array([reach.rows for reach in reaches])
-            lost += found.deviations * np.minimum(rows.sum() - rows, 1.0)
-        return lost
+            lost = (
+                lost + found.deviations * (found.deviations / ends) * (1 + 1 / self.smoothing) / 2
+            )
+        if self.method in ("clipped", "coinpress"):  # others shrink the same row
+            every = rows.sum(axis=0)
+            lost = lost + found.deviations * np.minimum(every.sum() - every, 1.0)
+        return np.asarray(lost)
 
     def doubts(
         self, multiplier: float, problem: Problem, found: Summary, reliable: NDArray[np.bool_]
