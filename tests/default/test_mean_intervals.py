@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from privtail import private_mean
+from privtail.default.histograms import POWERS
+from privtail.default.mean_intervals import CutRange, View
 from privtail.errors import AccuracyWarning
 
 
@@ -110,3 +112,46 @@ def test_ranges_follow_the_unit(size):
     low, high = found.conf_int(sampling=False)
     assert low <= x.mean() <= high
     assert high - low < 0.3 * x.std()
+
+
+TAILS = {
+    "exponential": lambda rng: rng.exponential(1, 100_000),
+    "lognormal": lambda rng: rng.lognormal(0, 1, 100_000),
+    "t(3)": lambda rng: rng.standard_t(3, 100_000),
+    "Pareto(1.5)": lambda rng: rng.pareto(1.5, 100_000),
+}
+
+
+def seen_exactly(x, std=30.0):
+    """A range of these values around their median, from counts that noise happens to miss."""
+    cells = np.searchsorted(POWERS.edges, x)
+    counts = np.bincount(cells, minlength=len(POWERS.edges) + 1).astype(float)
+    view = View(POWERS, 0.0, 1.0, counts, np.full(len(counts), std))
+    return CutRange(8.0, (view,), 0, float(np.median(x)), 0.0, len(x))
+
+
+@pytest.mark.parametrize("end", [4.0, 8.0, 16.0, 64.0])
+@pytest.mark.parametrize("law", TAILS)
+def test_counts_bound_what_is_beyond(law, end):
+    """Rows beyond an end, and what they exceed it by, on both sides: at most as claimed."""
+    x = TAILS[law](np.random.default_rng(0))
+    (fewer, below), (more, above) = seen_exactly(x).beyond(end)
+    far = x - np.median(x)
+    assert fewer >= np.mean(far < -end)
+    assert more >= np.mean(far > end)
+    assert below >= np.maximum(-far - end, 0).mean()
+    assert np.maximum(far - end, 0).mean() <= above < 3 * end * more * 1.01
+
+
+def test_a_tail_that_surely_has_no_mean_is_not_bounded():
+    far = np.random.default_rng(0).pareto(0.5, 100_000)
+    (_, below), (_, above) = seen_exactly(far).beyond(2.0**16)
+    assert above == math.inf
+    assert below < math.inf
+
+
+def test_rows_that_are_missing_everywhere_are_not_bounded():
+    some = seen_exactly(np.random.default_rng(0).exponential(1, 100_000))
+    assert np.isfinite(some.beyond(16.0)).all()
+    hidden = CutRange(8.0, some._looks, 0, some._centre, 0.0, 110_000)
+    assert np.isinf(hidden.beyond(16.0)[:, 1]).all()

@@ -83,7 +83,7 @@ class View:
         lows, highs = self.ends
         inside = np.maximum(np.minimum(highs, high) - np.maximum(lows, low), 0.0)
         parts = inside / (highs - lows)
-        return self._sum(np.floor(parts) if whole else parts)
+        return self._sum(parts > 1 - 1e-9 if whole else parts)
 
     def touched(self, low: float, high: float) -> tuple[float, float]:
         """Rows in all cells that [low, high] touches; their deviation."""
@@ -128,8 +128,9 @@ class CutRange:
         missing, unsure = self._missing(max(end, self.distance)) if self._looks else (1.0, 0.0)
         if missing > LOST * unsure:
             return np.array([[1.0, math.inf]] * 2)
-        missing, unsure = self._missing(end)
-        hidden = max(missing, 0.0) + SURE * unsure
+        around = self._centre - end, self._centre + end
+        inside, unsure = self._looks[self._chosen].between(*around, whole=True)
+        hidden = max(self._n - inside, 0.0) + SURE * unsure
         return np.array([self._beyond(side, end, hidden) for side in (-1, 1)])
 
     def _beyond(self, side: int, end: float, hidden: float) -> tuple[float, float]:
