@@ -316,6 +316,13 @@ def test_the_core_is_documented(path: Path) -> None:
         assert "Formal guarantee" in source
 
 
+def test_no_file_of_the_core_is_long() -> None:
+    lengths = {
+        p.name: len(p.read_text(encoding="utf-8").splitlines()) for p in TRUSTED.rglob("*.py")
+    }
+    assert {name: length for name, length in lengths.items() if length > 500} == {}
+
+
 def test_the_core_has_no_import_circles() -> None:
     """A reviewer reads one room at a time."""
     names = {p: ".".join(p.relative_to(SOURCE.parent).with_suffix("").parts) for p in FILES}
