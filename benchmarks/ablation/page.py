@@ -1,4 +1,4 @@
-"""Writes the table of ``docs/ablation.md`` from the results."""
+"""Writes the tables of ``docs/ablation.md`` from the results."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.ablation.report import paired, summary
-from benchmarks.ablation.variants import VARIANTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "ablation.md"
 RESULTS = ROOT / "benchmarks" / "results" / "ablation.parquet"
 COLUMNS = ("all", "not tuned on", "real", "d >= 50", "shifts, units", "heavy tails", "labels")
+AS_IS = "as is"
+ABOVE, ENOUGH = 1.05, 1000
 SINGLE = ("error", "log_loss", "seconds", "slopes")
 
 
@@ -32,35 +33,67 @@ def publish(runs: list[Path]) -> None:
 
 
 def filled(page: str, rows: pd.DataFrame) -> str:
-    """The page with its table made anew."""
-    body = "\n".join(table(rows))
-    pattern = r"(<!-- begin table -->\n).*?(\n<!-- end table -->)"
-    return re.sub(pattern, lambda match: match[1] + body + match[2], page, flags=re.DOTALL)
-
-
-def table(rows: pd.DataFrame) -> Iterator[str]:
-    """A row by variant: changes beside "as is" in per cent, + is worse."""
+    """The page with its parts between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` anew."""
     rows = rows.astype({"variant": str, "group": str, "problem": str, "words": str, "task": str})
-    runs = dict(list(rows.groupby("variant")))
+    runs = {name: rows[rows["variant"] == name] for name in rows["variant"].unique()}
+
+    def make(match: re.Match[str]) -> str:
+        body = "\n".join(MADE[match["name"]](runs))
+        return f"<!-- begin {match['name']} -->\n{body}\n<!-- end {match['name']} -->"
+
+    pattern = r"<!-- begin (?P<name>[a-z]+) -->\n.*?<!-- end (?P=name) -->"
+    return re.sub(pattern, make, page, flags=re.DOTALL)
+
+
+def _table(runs: dict[str, pd.DataFrame]) -> Iterator[str]:
+    """A row by variant: changes beside "as is" in per cent, + is worse."""
     head = ["variant", *COLUMNS, "log loss", "cells > 5 % worse / better",
-            "> 5 % above the constant (before: after)", "rounds"]  # fmt: skip
+            "> 5 % above the constant, before / after", "rounds"]  # fmt: skip
     yield f"| {' | '.join(head)} |"
     yield f"| {' | '.join('---' for _ in head)} |"
-    for name in VARIANTS:
-        if name == "as is" or name not in runs:
+    for name, run in runs.items():
+        if name == AS_IS:
             continue
-        found = summary(paired(runs["as is"], runs[name]))
+        found = summary(paired(runs[AS_IS], run))
         whole = found.loc["all"]
         cells = [
             name,
-            *(_change(found["error"].get(cut, np.nan)) for cut in COLUMNS),
+            *(
+                f"{_change(found.loc[cut, 'error'])} ± {100 * found.loc[cut, '+-']:.1f}"
+                for cut in COLUMNS
+            ),
             _change(found.loc["labels", "log loss"]),
             f"{whole['> 5 % worse']:.0f} / {whole['> 5 % better']:.0f} of {whole['cells']:.0f}",
-            f"{whole['above constant before']:.0f} : {whole['after']:.0f}",
+            f"{whole['above constant before']:.0f} / {whole['after']:.0f}",
             f"{whole['rounds after']:.0f}",
         ]
         yield f"| {' | '.join(cells)} |"
 
 
 def _change(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f}" if np.isfinite(ratio) else ""
+    return f"{100 * (ratio - 1):+.1f}"
+
+
+def _untuned(runs: dict[str, pd.DataFrame]) -> Iterator[str]:
+    """What the default reaches on problems that it was not tuned on."""
+    cells = paired(runs[AS_IS], runs[AS_IS])
+    head = (
+        "group",
+        "problems",
+        "cells",
+        "error, geometric mean",
+        "> 5 % above the constant",
+        "of these at n ε ≥ 1000",
+    )
+    yield f"| {' | '.join(head)} |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for group in ("drawn", "packaged"):
+        some = cells[cells["group"] == group]
+        above = some[some["error_0"] > ABOVE]
+        enough = int((above["n"] * above["epsilon"] >= ENOUGH).sum())
+        mean = float(np.exp(np.log(some["error_0"]).mean()))
+        problems = some["problem"].nunique()
+        yield f"| {group} | {problems} | {len(some)} | {mean:.3f} | {len(above)} | {enough} |"
+
+
+MADE = {"table": _table, "untuned": _untuned}

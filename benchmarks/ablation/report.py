@@ -48,13 +48,17 @@ def paired(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(cells: pd.DataFrame) -> pd.DataFrame:
-    """A row by group; a ratio above 1 says that what came after is larger."""
+    """A row by group; a ratio above 1 says that what came after is larger.
+
+    "+-" is the standard error of the logarithm of the ratio, cells taken for independent.
+    """
     rows = {}
     for name, holds in CUTS.items():
         some = cells[holds(cells)]
         if len(some):
             rows[name] = {
                 "cells": len(some), "error": np.exp(np.log(some["error"]).mean()),
+                "+-": np.log(some["error"]).std() / np.sqrt(len(some)),
                 "> 5 % worse": (some["error"] > 1.05).sum(),
                 "> 5 % better": (some["error"] < 1 / 1.05).sum(),
                 "> 10 % worse": (some["error"] > 1.1).sum(),

@@ -33,7 +33,7 @@ def _uncalibrated(_: Any, curator: Any, loss: Any, w: Any, constant: Any) -> Any
 
 
 PARTS: dict[str, tuple[Change, ...]] = {
-    "no wide threshold": (Change(_SCALED, "_last", 0),),
+    "no wide threshold": (Change(_SCALED, "_wide", lambda *_: (0, False)),),
     "no outlier check": (
         Change("default.outliers:OutlierCheck", "plan", lambda *_: ()),
         Change("default.outliers:OutlierCheck", "run", lambda *_: False),

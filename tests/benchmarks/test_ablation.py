@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.ablation import page
 from benchmarks.ablation.report import paired, summary
 from benchmarks.ablation.runner import fitted
 from benchmarks.ablation.variants import VARIANTS, changed
@@ -28,6 +29,11 @@ def test_a_ratio_is_of_geometric_means_over_seeds() -> None:
     assert found.loc["drawn", "error"] == pytest.approx(1.2)
     assert found.loc["all", "> 10 % worse"] == 1
     assert "table" not in found.index
+
+
+def test_the_page_says_what_the_results_say() -> None:
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert page.filled(text, pd.read_parquet(page.RESULTS)) == text
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
