@@ -25,6 +25,7 @@ from privtail.mean import (
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
+from privtail.trusted.dataset import Dataset
 
 SIMULATED = {"noise": "simulated", "random_state": 1}
 every_method = pytest.mark.parametrize("method", METHODS)
@@ -35,13 +36,13 @@ every_sparse_method = pytest.mark.parametrize("method", [m for m in METHODS if m
 def deals(monkeypatch):
     """The public deals into blocks of the means of this test."""
     seen = {}
-    original = Curator.blocks
+    original = Dataset.blocks
 
     def blocks(self, count):
         seen[count] = original(self, count)
         return seen[count]
 
-    monkeypatch.setattr(Curator, "blocks", blocks)
+    monkeypatch.setattr(Dataset, "blocks", blocks)
     return seen
 
 

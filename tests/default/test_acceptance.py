@@ -19,7 +19,7 @@ def better(X, y, w, multiplier, seed=0):
     compared = AcceptanceTest()
     factor = calibrated(curator, lambda m: compared.plan(m * multiplier, curator.problem))
     w = np.atleast_2d(w).T
-    return compared.run(curator, SquaredLoss(), w, 0 * w, 1.0, factor * multiplier).keeps
+    return compared.run(curator, SquaredLoss(), w, 0 * w, 1.0, factor * multiplier).verdict.keeps
 
 
 def test_a_gain_beyond_the_noise_is_seen():
@@ -77,7 +77,7 @@ def _likely(x, compared, multiplier, deviations, seed):
     )
     calibrated(curator, lambda m: compared.plan(multiplier, curator.problem))
     w = np.array([[1 - np.sqrt(1 - deviations * multiplier / len(x))]])
-    return compared.run(curator, SquaredLoss(), w, 0 * w, 1.0, multiplier)
+    return compared.run(curator, SquaredLoss(), w, 0 * w, 1.0, multiplier).verdict
 
 
 def verdict(sign, share, multiplier, *, seed=0, weighted=False, outputs=1):
@@ -97,7 +97,7 @@ def verdict(sign, share, multiplier, *, seed=0, weighted=False, outputs=1):
     constant[1, -1] = np.log(share / (1 - share))
     w = constant.copy()
     w[0, -1] = 2 * sign
-    return compared.run(curator, loss, w, constant, 1.0, multiplier)
+    return compared.run(curator, loss, w, constant, 1.0, multiplier).verdict
 
 
 @pytest.mark.parametrize("outputs", [1, 2])

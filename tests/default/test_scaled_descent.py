@@ -56,14 +56,14 @@ def spent(plan):
 
 def test_the_plan_is_the_eight_stages():
     problem = Problem(n=10_000, d=3, intercept=True)
-    plan = ScaledDescent(steps=50, squares=True).plan(30.0, problem)
+    plan = ScaledDescent(squares=True).plan(42.0, problem)
     assert [(r.events[0].question, r.times) for r in plan] == [
         ("histogram", 4),
         ("gradient", 1),
         ("moments", 1),
-        ("gradient", 10),
+        ("gradient", 5),
         ("derivative norms", 1),
-        ("gradient", 40),
+        ("gradient", 20),
         ("gradient", 1),
         ("improvement", 1),
         ("scores", 1),
@@ -71,7 +71,7 @@ def test_the_plan_is_the_eight_stages():
     # Shares of the squared Gaussian-DP parameter, in units of that of the descent.
     mus = spent(plan)
     descent = mus[3] + mus[5]
-    assert descent == pytest.approx(50 * (2 / 30) ** 2)
+    assert descent == pytest.approx(100 * (2 / 42) ** 2)
     shares = [mus[j] / descent for j in (1, 2, 6, 7, 8)]
     few = 10 / 3  # three features: gains cost as much more
     assert shares == pytest.approx([0.05, 0.1, 0.05, 0.1 * few, 0.02])
@@ -79,13 +79,13 @@ def test_the_plan_is_the_eight_stages():
 
 def test_a_small_budget_finds_the_target_first():
     problem = Problem(n=10_000, d=3)
-    algorithm = ScaledDescent(steps=50, scale_share=0.1)
-    for multiplier, noise in ((1_000.0, 816.5), (1_100.0, 833.3), (3_000.0, 833.3)):
+    algorithm = ScaledDescent(scale_share=0.1)
+    for multiplier, noise in ((1_414.2, 816.5), (1_555.6, 833.3), (4_242.6, 833.3)):
         plan = algorithm.plan(multiplier, problem)
         assert plan[0].times == 4
         assert plan[0].events[-1].std == pytest.approx(noise, rel=1e-3)
     mus = spent(algorithm.plan(1e6, problem))
-    assert mus[0] / (50 * (2 / 1e6) ** 2) == pytest.approx(24.0, rel=1e-6)
+    assert mus[0] / (100 * (2 / 1e6) ** 2) == pytest.approx(24.0, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,9 @@ def test_a_small_budget_finds_the_target_first():
      ("class", 60.0, 0.45), ("class", 134.0, 0.517), ("class", 145.0, 0.6)],
 )  # fmt: skip
 def test_scales_that_are_found_take_less(targets, multiplier, share):
-    algorithm = ScaledDescent(targets=targets, steps=1)
-    looks = algorithm.plan(multiplier, Problem(n=10_000, d=10, outputs=1))[0]
+    looks = ScaledDescent(targets=targets).plan(
+        10 * multiplier, Problem(n=10_000, d=10, outputs=1)
+    )[0]
     assert looks.events[0].question == "histogram"
     assert sum(spent((looks,))) * multiplier**2 / 4 == pytest.approx(share, abs=0.01)
 
@@ -197,17 +198,17 @@ def test_shrinking_says_so():
     assert released(X, y).notes == ()
     noise = np.random.default_rng(1).normal(size=len(y))
     for target, epsilon, note in (
-        (noise, 0.1, "do not gain"),
+        (noise, 0.1, "is not significant, so the slopes"),
         (np.full_like(y, 7.0), 1.0, "scale of the target was not found"),
         (y[:300], 0.05, "does not rise above the noise"),
     ):
         result = released(X[: len(target)], target, epsilon=epsilon)
         assert not result.w[:3].any()
         assert note in result.notes[0]
-        assert len(result.notes) == 1 + ("subtract" in result.notes[-1])
+        assert len(result.notes) == 1 + result.notes[-1].startswith("A target far from zero")
 
 
-@pytest.mark.parametrize(("size", "note"), [(1e30, "Divide"), (1e-30, "Multiply")])
+@pytest.mark.parametrize(("size", "note"), [(1e30, "divide"), (1e-30, "multiply")])
 def test_a_target_of_a_size_that_no_cell_tells_is_to_be_rescaled(size, note):
     X, y, _ = linear()
     notes = released(X, size * y).notes
@@ -429,9 +430,10 @@ def test_noise_of_a_wider_threshold_walks_in_residuals(monkeypatch):
     """The scale of a target that is mostly zero says nothing of the others."""
     walks, made = [], Descent._phase
 
-    def seen(self, *arguments):
-        phase = made(self, *arguments)
-        walk = phase.length * phase.std * math.sqrt(phase.steps) * self._metric.spread
+    def seen(self, *arguments, **named):
+        phase = made(self, *arguments, **named)
+        far = np.linalg.norm(averaged_descent._lasting(phase.momentum, phase.steps))
+        walk = phase.length * phase.std * far * self._metric.spread
         walks.append(walk / self._most)
         return phase
 
@@ -445,7 +447,10 @@ def test_noise_of_a_wider_threshold_walks_in_residuals(monkeypatch):
 
 
 def test_an_intercept_that_noise_hides_is_that_of_the_constant():
-    """Steps of clipped residuals went to .3 of the mean: RMSE 2 % above that of a constant."""
+    """Steps of clipped residuals went to .3 of the mean: RMSE 2 % above that of a constant.
+
+    Noise of the released mean is a quarter of it.
+    """
     for seed in range(8):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(3_000, 8))
@@ -453,7 +458,7 @@ def test_an_intercept_that_noise_hides_is_that_of_the_constant():
         y = np.where(some, np.maximum(0, 10 + 5 * X[:, 0]), 0)
         model = DPLinearRegression(epsilon=0.7, delta=1e-6, noise="simulated", random_state=seed)
         fit = model.fit(X, y).predict(X)
-        assert np.mean(fit) > 0.6 * np.mean(y)
+        assert np.mean(fit) > 0.55 * np.mean(y)
         assert np.mean((fit - y) ** 2) < 1.02 * np.var(y)
 
 
@@ -587,7 +592,7 @@ def test_noise_walks_as_far_as_it_takes_to_turn_a_frequent_label(watched, monkey
             most.append(args[-1])
             super().__init__(*args)
 
-    monkeypatch.setattr("privtail.default.scaled_descent.Descent", Seen)
+    monkeypatch.setattr("privtail.default.stages.Descent", Seen)
     algorithm = ScaledDescent(targets="binary", steps=2)
     for level in (2.0, 6.0):
         X, y = of_labels(level=level)

@@ -77,7 +77,7 @@ def test_shapes_and_attributes(small):
     assert model.coef_.shape == (3,)
     assert isinstance(model.intercept_, float)
     assert model.n_features_in_ == 3
-    assert model.n_iter_ == 100
+    assert model.n_iter_ == 25
     assert model.predict(X[:7]).shape == (7,)
     assert model.predict(sparse.csr_matrix(X[:7])) == pytest.approx(model.predict(X[:7]))
     assert 0 < model.score(X, y) < 1
@@ -147,7 +147,7 @@ def test_the_statement(small, neighbours):
     assert 0.69 < model.privacy_.spent <= 0.7
     assert model.privacy_.headline.startswith("(ε = 0.7, δ = 1e-05)-differentially private")
     assert neighbours.replace("_", "-") in model.privacy_.headline
-    assert [r.times for r in model.privacy_.plan] == [4, 1, 1, 20, 1, 80, 2, 1, 1, 1]
+    assert [r.times for r in model.privacy_.plan] == [4, 1, 1, 5, 1, 20, 1, 1, 1]
     again = pickle.loads(pickle.dumps(model))  # noqa: S301
     assert again.privacy_ == model.privacy_
     assert np.array_equal(again.predict(X), model.predict(X))

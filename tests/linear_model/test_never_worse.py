@@ -119,9 +119,9 @@ def test_slopes_that_are_kept_without_a_sure_gain_say_so(algorithm):
             epsilon=0.5, classes=[0, 1], algorithm=algorithm, noise="simulated", random_state=seed
         ).fit(X, y)
         kept, notes = bool(model.coef_.any()), " ".join(model.privacy_.notes)
-        assert ("do not gain" in notes) != kept
-        assert kept or "They are kept" not in notes
-        unsure += "They are kept" in notes
+        assert ("is not significant, so the slopes" in notes) != kept
+        assert kept or "The slopes are kept" not in notes
+        unsure += "The slopes are kept" in notes
     assert unsure >= 3
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +35,12 @@ class Result:
     ends : (d or d + 1, 2) between which the features, and a numeric target, may lie as far as was
         released of them; infinite where nothing was. None where they were not asked for.
     notes : sentences for the statement about what was found.
+    report : released numbers by name, for whoever asks why the model is what it is; None if there
+        are none. Of ``algorithm="auto"``: location and scale of the features and of a numeric
+        target; which features are used; the threshold at which residuals were clipped, and the
+        length to which rows were shrunk; the two mean gains of the acceptance test in standard
+        deviations of their noise; whether the slopes were accepted, or the reasons against them;
+        whether the outlier check found any; the part of the margins that calibration kept.
     rows : part of the n rows that counts, with the deviation of its noise; 1 and 0 unless it is
         surely less (`part_that_counts`).
     """
@@ -49,6 +57,7 @@ class Result:
     scales: Doubles | None = None
     threshold: float | None = None
     ends: Doubles | None = None
+    report: Mapping[str, Any] | None = None
 
     def feature_range(self, problem: Problem) -> Doubles:
         """(d, 2) of what was released of the features; indicators lie in [0, 1]."""

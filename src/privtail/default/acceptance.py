@@ -88,6 +88,14 @@ class Verdict(Enum):
         return self is not Verdict.NOT_BETTER
 
 
+@dataclass(frozen=True)
+class Decision:
+    """Whether the model is kept, and its two mean gains in standard deviations of their noise."""
+
+    verdict: Verdict
+    gains: tuple[float, float] = (math.inf, math.inf)
+
+
 @dataclass(frozen=True, kw_only=True)
 class AcceptanceTest:
     """Keep a model if it likely lowers the mean loss of a constant.
@@ -118,7 +126,7 @@ class AcceptanceTest:
         self, curator: Curator, loss: Loss, w: Doubles, constant: Doubles, unit: float,
         multiplier: float, size: float = 0.0, ends: tuple[float, float] = (-math.inf, math.inf),
         part: float = 1.0,
-    ) -> Verdict:  # fmt: skip
+    ) -> Decision:  # fmt: skip
         """Whether ``w`` is better than the constant; without noise it is.
 
         Of margins that became ``part`` as long, gains are clamped as much earlier. They
@@ -140,16 +148,17 @@ class AcceptanceTest:
             for bound in self._bounds(loss, usual, unit, size, noticed, part)
         ]
         if multiplier == 0:
-            return Verdict.BETTER
+            return Decision(Verdict.BETTER)
         first, second = (gain / deviation for gain in gains)
         needed = _needed(loss, usual) if self.targets in LABELS else LIKELY
         sure = first > BEYOND_NOISE and second > -BEYOND_NOISE
         likely = first > needed and second > (0.0 if needed > 0 else -BEYOND_NOISE)
         kept = sure or likely or second > SURER * BEYOND_NOISE
         if not kept or (noticed >= HIDDEN and needed > 0):
-            return Verdict.NOT_BETTER
+            return Decision(Verdict.NOT_BETTER, (first, second))
         best = max(first, second / SURER)
-        return Verdict.BETTER if best > BEYOND_NOISE else Verdict.UNSURE
+        verdict = Verdict.BETTER if best > BEYOND_NOISE else Verdict.UNSURE
+        return Decision(verdict, (first, second))
 
     def _bounds(
         self, loss: Loss, usual: Doubles, unit: float, size: float, noticed: float, part: float

@@ -45,6 +45,9 @@ from privtail.trusted.events import Plan
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
+UNIT = 100
+"""The descent costs what so many gradients of noise ``multiplier`` cost, however many it has."""
+
 RAREST = 10_000
 """Sizes are counted with noise n over this, or more: few residuals may be most of their mean."""
 
@@ -116,7 +119,7 @@ class ScaledDescent:
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
 
-    steps: int = 100
+    steps: int = 25
     level: float = 0.8
     most_noise: float = 1.0
     targets: Targets = "real"
@@ -137,7 +140,7 @@ class ScaledDescent:
 
     def stages(self, multiplier: float, problem: Problem) -> tuple[Stage, ...]:
         """What a fit does, from public numbers: the first letter of its budget to the last."""
-        law, clipped = GaussianNoise(multiplier), self._clipped(multiplier, problem)
+        law, clipped = self._price(1 / self.steps, multiplier), self._clipped(multiplier, problem)
         price, intercept = self._price(2 * self.moment_share, multiplier), self._intercept
         selects, labels, real = self.sparsity is not None, self._labels, self.targets == "real"
         least, first = self.squares and problem.intercept, self.steps // 5
@@ -192,7 +195,7 @@ class ScaledDescent:
 
     def _price(self, share: float, multiplier: float) -> GaussianNoise:
         """Noise of one release that costs ``share`` of what the descent costs."""
-        return GaussianNoise(multiplier / math.sqrt(self.steps * share))
+        return GaussianNoise(multiplier / math.sqrt(UNIT * share))
 
     def _scales(self, multiplier: float, problem: Problem) -> float:
         """Noise of the column summaries: the usual share, less where that finds all.
@@ -275,7 +278,8 @@ class ScaledDescent:
     def _clipped(self, multiplier: float, problem: Problem) -> float:
         """Part of the records whose residuals are clipped: the noisier a gradient, the more."""
         coordinates = problem.rows * problem.outputs
-        relative = multiplier * problem.max_rows * math.sqrt(coordinates) / problem.n
+        noise = self._price(1 / self.steps, multiplier).multiplier
+        relative = noise * problem.max_rows * math.sqrt(coordinates) / problem.n
         return min(MOST_CLIPPED, max(1 - self.level, 4 * relative))
 
     @property

@@ -17,6 +17,7 @@ from privtail.default.column_summaries import ColumnSummaries
 from privtail.default.intercept import Intercept, tiny_features
 from privtail.default.label_counts import LabelCounts, of_labels, sharp, sharpest
 from privtail.default.preconditioner import SHORT, Preconditioner
+from privtail.default.scaled_descent import UNIT
 from privtail.default.screening import CutRange, Screening, of_chosen
 from privtail.default.shrinkage import apart, probabilities, shrunk
 from privtail.default.standardization import Standardization, unbelieved, unproven, without_slopes
@@ -40,9 +41,6 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
 
 Doubles = NDArray[np.float64]
-
-UNIT = 100
-"""Shares count the cost of so many gradients, as they do in `ScaledDescent`."""
 
 CROWDED, CROWDED_LABELS = 0.06, 0.11
 """Length of a gradient's noise over the features that may be used, from which it is large."""
@@ -141,7 +139,7 @@ class ShortDescent:
 
     fine: Algorithm
     sparsity: int | None = None
-    steps: int = 48
+    steps: int = 24
     targets: Targets = "real"
     squares: bool = False
     scale_share: float = 0.19
@@ -247,7 +245,7 @@ class ShortDescent:
             self._comparison(multiplier),
             ends=cuts,
             part=believed,
-        )
+        ).verdict
         doubts = standard.doubts(verdict.keeps and standard.resolved)
         stated = standard.stated(noise, selected=self.sparsity is not None)
         return Result(

@@ -6,19 +6,19 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from privtail.algorithms.result import Result
-from privtail.default.acceptance import AcceptanceTest, Verdict, lead
+from privtail.default.acceptance import AcceptanceTest, Decision, Verdict, lead
 from privtail.default.calibration import Calibration
 from privtail.default.column_summaries import ColumnSummaries
 from privtail.default.descent import Descent
 from privtail.default.intercept import STEEPEST, Intercept, kinked
-from privtail.default.intercept_only import settled
+from privtail.default.intercept_only import clipped_at, settled
 from privtail.default.label_counts import LabelCounts, of_labels, rarity, sharpest
 from privtail.default.outliers import FAR, OutlierCheck
 from privtail.default.preconditioner import Preconditioner
@@ -42,6 +42,12 @@ from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
 
+AGREEING = 2.0
+"""Deviations of the noise by which a mean of predictions may differ from the released mean.
+
+The noise is that of the mean, and of the means of the features among the second moments.
+"""
+
 MISSED = 8.0
 """Where a wide threshold shows so many times the squares of a usual one, noise may be larger."""
 
@@ -63,12 +69,14 @@ class Fit:
     preconditioner, descent, residuals : of the stages of these names.
     w : the model (rows, K).
     begin : the model from which the descent began.
+    constant_noise : standard deviation of the noise in the mean of the target; 0 where none was
+        released.
     threshold : at which residuals are clipped.
     noise : (d,) standard deviations of what noise adds to the slopes.
     unclipped : whether the model is one of least squares, with a threshold for rare residuals.
     cuts : margins beyond which predictions are cut.
     kept_margins : part of the margins of labels that calibration kept.
-    verdict, harmful : of the acceptance test and of the outlier check.
+    decision, harmful : of the acceptance test and of the outlier check.
     """
 
     curator: Curator
@@ -87,12 +95,13 @@ class Fit:
     residuals: ResidualHistogram = field(init=False)
     w: Doubles = field(init=False)
     begin: Doubles = field(init=False)
+    constant_noise: float = 0.0
     threshold: float = math.inf
     noise: Doubles = field(init=False)
     unclipped: bool = False
     cuts: tuple[float, float] = (-math.inf, math.inf)
     kept_margins: float = 1.0
-    verdict: Verdict = Verdict.BETTER
+    decision: Decision = Decision(Verdict.BETTER)
     harmful: bool = False
 
     def __post_init__(self) -> None:
@@ -211,6 +220,8 @@ class StartAtConstant:
             return
         if self.intercept:
             fit.w = settled(fit.curator, fit.loss, standard, self.intercept, fit.start)
+            deviation = self.intercept.deviation(problem)
+            fit.constant_noise = deviation * clipped_at(fit.loss, standard, deviation)
         else:
             fit.w = standard.start(problem, fit.start)
         fit.begin = fit.w
@@ -365,8 +376,10 @@ class MoveIntercept:
     """The intercept of least squares: a mean of residuals of the rows that count.
 
     It is that of the constant, with what second moments say of the means of the features, and moves
-    by a mean of the residuals, clipped where noise would be seen; where noise is large (``noisy``),
-    as far as it is none.
+    by a mean of the residuals, clipped where noise would be seen. It moves no farther than the
+    noise of the released means explains (`AGREEING`). Large noise (``noisy``) hides large
+    residuals, in which most of a mean may lie: then only the noise of the means of features counts,
+    and a move counts as far as it is no noise.
     """
 
     intercept: Intercept
@@ -382,10 +395,15 @@ class MoveIntercept:
         begin = np.vstack([begin[:-1], centre + (begin[-1] - centre) / part])
         w = begin + fit.preconditioner.joint(w[:d] - begin[:d], len(w))
         widest = fit.residuals.widest(self.intercept.deviation(problem) / part, standard.unit)
-        fit.begin = begin
-        fit.w = self.intercept.run(
+        moved = self.intercept.run(
             fit.curator, fit.loss, w, widest, length=1 / part, doubt=float(self.noisy)
         )
+        moment_noise = fit.preconditioner.std * float(np.linalg.norm(w[:d] - begin[:d]))
+        doubt = (
+            AGREEING * math.hypot(moment_noise, 0.0 if self.noisy else fit.constant_noise) / part
+        )
+        most = doubt if fit.constant_noise else math.inf
+        fit.begin, fit.w = begin, w + np.clip(moved - w, -most, most)
 
 
 @dataclass(frozen=True)
@@ -435,7 +453,7 @@ class Accept:
     def run(self, fit: Fit) -> None:
         unit = fit.standard.deviation if fit.unclipped else fit.standard.unit
         size = math.sqrt(fit.residuals.mean_square()) if fit.unclipped else 0.0
-        fit.verdict = self.test.run(
+        fit.decision = self.test.run(
             fit.curator, fit.loss, fit.w, fit.constant, unit, self.multiplier, size, fit.cuts,
             fit.kept_margins,
         )  # fmt: skip
@@ -464,7 +482,7 @@ def finished(fit: Fit, steps: int, multiplier: float, *, selected: bool) -> Resu
     Of a target whose scale was not found, the intercept is that on which the steps closed in.
     """
     standard, problem, w, constant = fit.standard, fit.problem, fit.w, fit.constant
-    reasons = standard.doubts(fit.verdict.keeps, fit.harmful)
+    reasons = standard.doubts(fit.decision.verdict.keeps, fit.harmful)
     if standard.seen and not (standard.resolved or standard.blank):
         constant = without_slopes(w, problem)
     stated = standard.stated(fit.noise, selected=selected)
@@ -472,11 +490,33 @@ def finished(fit: Fit, steps: int, multiplier: float, *, selected: bool) -> Resu
         standard.raw(constant if reasons else w, problem), steps, multiplier,
         unit=standard.unit, scales=standard.scales, lowest=fit.cuts[0], highest=fit.cuts[1],
         noise=np.zeros(problem.d) if reasons else stated,
-        notes=reasons or unproven(fit.verdict, fit.kept_margins),
+        notes=reasons or unproven(fit.decision.verdict, fit.kept_margins),
         rows=fit.rows or (fit.residuals.part, fit.residuals.deviation),
         threshold=fit.loss.threshold if isinstance(fit.loss, HuberLoss) else None,
         ends=fit.summary.ends(),
+        report=reported(fit, reasons),
     )  # fmt: skip
+
+
+def reported(fit: Fit, reasons: tuple[str, ...]) -> dict[str, Any]:
+    """What was released on the way, by name (`privtail.algorithms.result.Result.report`)."""
+    standard, summary, d = fit.standard, fit.summary, fit.problem.d
+    found: dict[str, Any] = {
+        "feature_location": summary.centres[:d],
+        "feature_scale": np.where(summary.scales[:d] < BEYOND, summary.scales[:d], np.nan),
+        "feature_used": standard.scales < BEYOND,
+        "clipping_threshold": fit.threshold,
+        "row_length": fit.preconditioner.short * fit.preconditioner.reach,
+        "gain_over_noise": fit.decision.gains,
+        "accepted": not reasons,
+        "reasons": reasons,
+    }
+    if fit.given.targets == "real":
+        found["target_location"], found["target_scale"] = standard.level, standard.unit
+        found["outliers_found"] = fit.harmful
+    if fit.given.targets in LABELS:
+        found["margins_kept"] = fit.kept_margins
+    return found
 
 
 def _steps(law: GaussianNoise, steps: int, problem: Problem) -> Plan:

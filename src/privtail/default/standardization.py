@@ -27,44 +27,46 @@ from privtail.trusted.sampling import DisjointParts, PoissonBatches
 Doubles = NDArray[np.float64]
 
 NO_LEVEL = (
-    "The target does not rise above the noise of its histogram: the model is the constant that it "
-    "started from. Either too few rows count (of the others a number is missing or not finite, in "
-    "any column, or they are beyond max_rows, or nobody's), or half of the target lies beyond 2^64 "
-    "(1.8e19), where the histogram ends: divide a target of such a size by a public number."
+    "The target was not found: it does not rise above the noise of its histogram. The slopes are "
+    "set to zero, and the intercept is where the fit began. Either too few rows count (of the "
+    "others a number is missing or not finite, in any column, or they are beyond max_rows, or "
+    "nobody's), or half of the target lies beyond 2^64 (1.8e19), where the histogram ends: divide "
+    "a target of such a size by a public number."
 )
 NO_SCALE = (
-    "The scale of the target was not found: all slopes are zero, the model is a private constant. "
-    "So it is where most values are one and the same, or smaller than 2^-64 (5.4e-20), which is "
-    "not told from zero. Multiply a target of such a size by a public number. Of one that lies far "
-    "from zero beside its spread, take a public typical value away."
+    "The scale of the target was not found, so the slopes are set to zero. This happens where most "
+    "values are one and the same, or smaller than 2^-64 (5.4e-20), which is not told from zero: "
+    "multiply a target of such a size by a public number. It also happens where the target lies "
+    "far from zero beside its spread: subtract a public typical value."
 )
 NO_GAIN = (
-    "The records do not gain from the slopes beyond the noise: all slopes are zero, the model is a "
-    "private constant."
+    "The improvement over an intercept-only model is not significant, so the slopes are set to "
+    "zero. More rows or a larger epsilon would help."
 )
 UNPROVEN = (
-    "Whether the records gain from the slopes does not show beyond the noise. They are kept, since "
-    "it is likely, or since a constant is no better than a coin where labels are equally frequent."
+    "The improvement over an intercept-only model is not significant. The slopes are kept because "
+    "it is likely, or because labels are about equally frequent, where such a model is no better "
+    "than a coin."
 )
 MODEST = (
-    "The model was surer of its labels than it is right, or noise hides how sure it may be: its "
-    "margins are {:.2g} of what the slopes said. The labels that it predicts are the same."
+    "The model was more confident than it is accurate, or noise hides how confident it may be: its "
+    "margins are multiplied by {:.2g}. The labels that it predicts are the same."
 )
 HARMFUL = (
-    "With slopes some records are missed by far, and not with a constant: all slopes are zero, the "
-    "model is a private constant. So it is with a code for missing values (-999), or where a few "
-    "values of a feature are huge: take the code out, or take logarithms."
+    "With slopes the model misses some records by far, and an intercept-only model does not, so "
+    "the slopes are set to zero. Typical causes are a code for missing values (-999) and a feature "
+    "with few huge values: remove the code, or take logarithms."
 )
 
 LENGTHY = 0.5
-"""Margins of labels of which less is kept are spoken of."""
+"""A message says so where calibration keeps less than this part of the margins of labels."""
 
 HEAVIER = 1.5
 """A feature whose tails reach so many times farther than is usual counts in larger units."""
 
 
 def unproven(verdict: Verdict, believed: float = 1.0) -> tuple[str, ...]:
-    """What is to be said of a model that is kept, with a part of its margins."""
+    """Messages about a model that is kept, and about the part of its margins that is."""
     modest = (MODEST.format(believed),) * (believed < LENGTHY)
     return (UNPROVEN,) * (verdict is Verdict.UNSURE) + modest
 
@@ -251,8 +253,10 @@ class Standardized:
             counts, rows = self._frequencies(compared, problem).run(curator)
             result = replace(result, rows=rows)
             constant = of_labels(counts, loss, problem)
-        verdict = AcceptanceTest(targets=self.targets).run(
-            curator, loss, result.w, constant, standard.unit, compared
+        verdict = (
+            AcceptanceTest(targets=self.targets)
+            .run(curator, loss, result.w, constant, standard.unit, compared)
+            .verdict
         )
         doubts = standard.doubts(verdict.keeps)
         w = standard.raw(constant if doubts else result.w, problem)

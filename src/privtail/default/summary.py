@@ -19,11 +19,12 @@ BEYOND = 2.0**1000
 
 
 FARTHER = 100.0
-"""Values may lie so many times farther than the farthest that showed: noise hides rare ones.
+"""Values may lie so many times farther than the farthest cell that showed: noise hides rare ones.
 
 At a lower end a slope that is right is cut where 5 % of a feature are a hundred times as large as
-the others, and of Pareto(1.5). At this one, noise of a slope moves the predictions of rows with a
-code such as 9999999 by a few scales of the target, and they are few or they would show.
+the others, and of Pareto(1.5); a tenth of it for predictions of the target costs shifted lognormal
+targets 15 to 30 %. At this end a code such as 9999999 in a copy of an informative feature, in ten
+of 20,000 rows, which no check can see, costs more than all others gain.
 """
 
 

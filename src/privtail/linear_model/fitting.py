@@ -440,6 +440,7 @@ class PrivateLinearModel(PrivateEstimator):
             domain = Slopes(domain=domain)
         result = algorithm.run(curator, loss, domain, multiplier)
         self.n_iter_ = result.steps
+        self.report_ = dict(result.report or {})
         scales = np.ones(curator.problem.d) if result.scales is None else result.scales
         noise: Any = np.nan if result.noise is None else result.noise
         self.coef_noise_std_ = (0.0 if multiplier == 0 else noise) * result.unit / scales

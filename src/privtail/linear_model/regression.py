@@ -35,6 +35,8 @@ class DPLinearRegression(PrivateRegressor):
         ``highest_`` says. A constant is not clipped.
     feature_names_in_ : names, if the columns had any.
     privacy_ : the `Statement` of what was spent, on what, under which assumptions.
+    report_ : released numbers by name, which say why the model is what it is (`Result.report` of
+        `privtail.algorithms`); empty where an algorithm reports nothing.
     warnings_ : what a fit warned of (`privtail.errors.AccuracyWarning`): that all slopes are zero,
         that most rows do not count, that a penalty silences features. From released numbers.
     plan_ : the `FitPlan` of the releases.
