@@ -61,7 +61,7 @@ PARTS: dict[str, tuple[Change, ...]] = {
 """Each without one part; what the part would have cost goes to the others."""
 
 NUMBERS: dict[str, tuple[Change, ...]] = {
-    **_number("steps", 25, 50),
+    **_number("steps", 12, 50),
     **_number("level", 0.6, 0.9),
     **_number("most_noise", 0.5, 2),
     **_number("scale_share", 0.3, 1.2),

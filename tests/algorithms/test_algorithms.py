@@ -35,7 +35,7 @@ from privtail.algorithms import (
     TruncatedLasso,
     TruncatedSparseRegression,
 )
-from privtail.default import NAMES, ScaledDescent
+from privtail.default import AUTO, NAMES, ScaledDescent
 from privtail.default.published import OBJECTS
 from privtail.domains import L1, L2Ball, Unconstrained
 from privtail.errors import BudgetExceeded, IncompatibleParts, UnsupportedAccounting
@@ -127,10 +127,10 @@ every_algorithm = pytest.mark.parametrize(
 
 
 def test_the_table_is_a_table():
-    assert [row.name for row in TABLE] == list(EXAMPLES)
+    assert [row.name for row in (AUTO, *TABLE)] == list(EXAMPLES)
     assert {"auto", *NAMES, *OBJECTS} == set(EXAMPLES)
     assert not set(NAMES) & set(OBJECTS)
-    for row in TABLE:
+    for row in (AUTO, *TABLE):
         assert all(isinstance(example, row.algorithm) for example in EXAMPLES[row.name])
         assert all(isinstance(cell, str) for cell in (row.name, row.paper, row.box, row.must_know))
 

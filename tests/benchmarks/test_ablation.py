@@ -49,5 +49,5 @@ def test_a_change_of_a_number_ends_with_its_run() -> None:
     records = Drawn("squares", 400, X[:400], y[:400], X[400:], y[400:])
     before = fitted(records, 2.0, 0)
     with changed("steps 50"):
-        assert fitted(records, 2.0, 0)["rounds"] == before["rounds"] - 50
+        assert fitted(records, 2.0, 0)["rounds"] == before["rounds"] + 25
     assert fitted(records, 2.0, 0)["error"] == before["error"]

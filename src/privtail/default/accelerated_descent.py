@@ -102,7 +102,8 @@ class AcceleratedDescent:
                 if path.move(g.release(GaussianNoise(multiplier)).reshape(w.shape)) <= close:
                     break
             w = path.w
-        return Result(standard.raw(w, problem), used, multiplier, unit=standard.unit)
+        report = {"regime": "without privacy", "accepted": True, "reasons": ()}
+        return Result(standard.raw(w, problem), used, multiplier, unit=standard.unit, report=report)
 
 
 def _stages(loss: Loss, unit: float) -> tuple[Loss, ...]:

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from privtail.algorithms.result import Result
 from privtail.default.column_summaries import ColumnSummaries
 from privtail.default.intercept import Intercept, bend
-from privtail.default.standardization import NO_LEVEL, Standardization
+from privtail.default.standardization import NO_LEVEL, Standardization, reported
 from privtail.default.summary import Summary
 from privtail.losses import AbsoluteLoss, Loss, QuantileLoss
 from privtail.trusted.curator import Curator
@@ -157,9 +157,11 @@ class InterceptOnly:
         found = replace(found, scales=np.append(np.ones(d), found.scales[d:]))
         standard = Standardization.of(found, curator)
         w = settled(curator, standard.loss(loss), standard, level, start)
+        notes = self._notes(standard, found, looks, curator.problem)
         return Result(
             standard.raw(w, curator.problem), 0, multiplier, unit=standard.unit,
-            noise=np.zeros(d), notes=self._notes(standard, found, looks, curator.problem),
+            noise=np.zeros(d), notes=notes,
+            report=reported("intercept only", found, standard, "real", notes),
         )  # fmt: skip
 
     @staticmethod

@@ -55,16 +55,16 @@ MOST_CLIPPED = 0.65
 """However large the noise, a third of the records is not clipped."""
 
 LARGEST_SHARE = 24.0
-"""Part of the descent's variance budget for what too little would not find: scales, labels."""
+"""Column summaries, and label counts, cost at most so many times what the descent costs."""
 
 CLEAR = 0.75
-"""So much of the usual share of the scales is enough where it finds every feature."""
+"""Column summaries cost this part of the usual share where it finds every feature."""
 
 LARGEST_LEVEL = 8.0
-"""The same for the level, of which the looks at the target know something already."""
+"""The mean for the intercept-only model costs at most so many times what the descent costs."""
 
 LARGEST_HARM = 0.05
-"""The same for the look for harm, which is done to few of the records."""
+"""The outlier check costs at most this part of what the descent costs."""
 
 SHARP = 20
 """A mean of the target with noise n over this is good enough for a constant."""
@@ -105,7 +105,7 @@ class ScaledDescent:
     sparsity : how many features may be used; None for all.
     scale_share, selection_share, reach_share, moment_share, size_share, level_share,
     comparison_share, confidence_share, harm_share : budget fractions, in parts of the variance
-        budget of all gradients together: column summaries (each round), screening, its cut range,
+        budget of all gradients together: column summaries (all rounds), screening, its cut range,
         preconditioner, residual histogram, an intercept, acceptance test (each gain; of numbers
         more, with fewer features than `MANY_ENOUGH`), calibration, outlier check. They take less
         where less is enough; the outlier check, the label counts and the target more where not.
@@ -139,7 +139,7 @@ class ScaledDescent:
     in_typical_rows: ClassVar[bool] = True
 
     def stages(self, multiplier: float, problem: Problem) -> tuple[Stage, ...]:
-        """What a fit does, from public numbers: the first letter of its budget to the last."""
+        """All stages of a fit, in order, computed from public numbers (n, d, the noise)."""
         law, clipped = self._price(1 / self.steps, multiplier), self._clipped(multiplier, problem)
         price, intercept = self._price(2 * self.moment_share, multiplier), self._intercept
         selects, labels, real = self.sparsity is not None, self._labels, self.targets == "real"
@@ -215,7 +215,7 @@ class ScaledDescent:
         return self._numbers(problem) and least > self._summaries.sharp(problem)
 
     def _whole(self, multiplier: float, problem: Problem) -> float:
-        """Noise of one gradient that costs what all stages cost where labels and scales do most."""
+        """Noise of one release that costs what the plan does with its first shares largest."""
         descent = 1 + self.moment_share + self.size_share + self.level_share
         last = 2 * self._gain_share(problem) + LARGEST_HARM
         share = LARGEST_SHARE + LARGEST_LEVEL + descent + last
@@ -266,13 +266,13 @@ class ScaledDescent:
         return self.comparison_share * few
 
     def _wide(self, multiplier: float, problem: Problem) -> tuple[int, bool]:
-        """Steps with a wider threshold, and whether it must show much more; none of much noise."""
+        """How many steps have a wider threshold, and whether only if the usual one misses much."""
         if not self.squares or self._noisy(multiplier, problem, 2.0):
             return 0, False
         return 3 * self.steps // 10, self._noisy(multiplier, problem)
 
     def _noisy(self, multiplier: float, problem: Problem, times: float = 1.0) -> bool:
-        """Whether noise is so many times larger than a threshold at ``level`` is made for."""
+        """Whether more than ``times`` (1 - ``level``) of the residuals are clipped."""
         return self._clipped(multiplier, problem) > times * (1 - self.level)
 
     def _clipped(self, multiplier: float, problem: Problem) -> float:

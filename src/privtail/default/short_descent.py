@@ -20,7 +20,13 @@ from privtail.default.preconditioner import SHORT, Preconditioner
 from privtail.default.scaled_descent import UNIT
 from privtail.default.screening import CutRange, Screening, of_chosen
 from privtail.default.shrinkage import apart, probabilities, shrunk
-from privtail.default.standardization import Standardization, unbelieved, unproven, without_slopes
+from privtail.default.standardization import (
+    Standardization,
+    reported,
+    unbelieved,
+    unproven,
+    without_slopes,
+)
 from privtail.default.summary import BEYOND, Summary
 from privtail.domains import Domain, require
 from privtail.losses import (
@@ -236,7 +242,7 @@ class ShortDescent:
         calibrated = self._confidence(multiplier).run(curator, loss, w, constant)
         believed, cuts = calibrated.part, calibrated.ends
         noise, w = unbelieved(w, believed, noise), calibrated.w
-        verdict = self._compared.run(  # 5
+        decision = self._compared.run(  # 5
             curator,
             loss,
             w,
@@ -245,14 +251,18 @@ class ShortDescent:
             self._comparison(multiplier),
             ends=cuts,
             part=believed,
-        ).verdict
-        doubts = standard.doubts(verdict.keeps and standard.resolved)
+        )
+        doubts = standard.doubts(decision.verdict.keeps and standard.resolved)
         stated = standard.stated(noise, selected=self.sparsity is not None)
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
             unit=unit, scales=standard.scales, lowest=cuts[0], highest=cuts[1],
             noise=np.zeros(problem.d) if doubts else stated,
-            notes=doubts or unproven(verdict, believed), rows=rows, ends=ends,
+            notes=doubts or unproven(decision.verdict, believed), rows=rows, ends=ends,
+            report=reported(
+                "short descent", found, standard, self.targets, doubts, decision.gains,
+                margins_kept=believed,
+            ),
         )  # fmt: skip
 
     def _centred(self, curator: Curator, found: Summary, multiplier: float) -> Summary:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,7 @@ from privtail.default.residuals import ResidualHistogram
 from privtail.default.screening import CutRange, Screening, of_chosen
 from privtail.default.standardization import (
     Standardization,
+    reported,
     tail_adjusted,
     unbelieved,
     unproven,
@@ -494,29 +495,15 @@ def finished(fit: Fit, steps: int, multiplier: float, *, selected: bool) -> Resu
         rows=fit.rows or (fit.residuals.part, fit.residuals.deviation),
         threshold=fit.loss.threshold if isinstance(fit.loss, HuberLoss) else None,
         ends=fit.summary.ends(),
-        report=reported(fit, reasons),
+        report=reported(
+            "descent", fit.summary, standard, fit.given.targets, reasons, fit.decision.gains,
+            clipping_threshold=fit.threshold,
+            row_length=fit.preconditioner.short * fit.preconditioner.reach,
+            wide_threshold_used=fit.unclipped,
+            outliers_found=fit.harmful,
+            margins_kept=fit.kept_margins,
+        ),
     )  # fmt: skip
-
-
-def reported(fit: Fit, reasons: tuple[str, ...]) -> dict[str, Any]:
-    """What was released on the way, by name (`privtail.algorithms.result.Result.report`)."""
-    standard, summary, d = fit.standard, fit.summary, fit.problem.d
-    found: dict[str, Any] = {
-        "feature_location": summary.centres[:d],
-        "feature_scale": np.where(summary.scales[:d] < BEYOND, summary.scales[:d], np.nan),
-        "feature_used": standard.scales < BEYOND,
-        "clipping_threshold": fit.threshold,
-        "row_length": fit.preconditioner.short * fit.preconditioner.reach,
-        "gain_over_noise": fit.decision.gains,
-        "accepted": not reasons,
-        "reasons": reasons,
-    }
-    if fit.given.targets == "real":
-        found["target_location"], found["target_scale"] = standard.level, standard.unit
-        found["outliers_found"] = fit.harmful
-    if fit.given.targets in LABELS:
-        found["margins_kept"] = fit.kept_margins
-    return found
 
 
 def _steps(law: GaussianNoise, steps: int, problem: Problem) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -253,16 +253,17 @@ class Standardized:
             counts, rows = self._frequencies(compared, problem).run(curator)
             result = replace(result, rows=rows)
             constant = of_labels(counts, loss, problem)
-        verdict = (
-            AcceptanceTest(targets=self.targets)
-            .run(curator, loss, result.w, constant, standard.unit, compared)
-            .verdict
+        decision = AcceptanceTest(targets=self.targets).run(
+            curator, loss, result.w, constant, standard.unit, compared
         )
-        doubts = standard.doubts(verdict.keeps)
+        doubts = standard.doubts(decision.verdict.keeps)
         w = standard.raw(constant if doubts else result.w, problem)
         return replace(
             result, w=w, unit=standard.unit, scales=standard.scales, ends=found.ends(),
-            notes=(*result.notes, *(doubts or unproven(verdict))),
+            notes=(*result.notes, *(doubts or unproven(decision.verdict))),
+            report=reported(
+                "published algorithm", found, standard, self.targets, doubts, decision.gains
+            ),
         )  # fmt: skip
 
     @property
@@ -292,6 +293,25 @@ def tail_adjusted(found: Summary) -> Summary:
     usual = HEAVIER * max(most, float(reach[-1]))
     times = np.append(np.maximum(1.0, reach[:-1] / usual) ** 2, 1.0)
     return replace(found, scales=found.scales * times)
+
+
+def reported(
+    regime: str, summary: Summary, standard: Standardization, targets: Targets,
+    reasons: tuple[str, ...], gains: tuple[float, float] | None = None, **more: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """What every regime reports of a fit: `privtail.algorithms.result.Result.report`."""
+    d = len(standard.scales)
+    found: dict[str, Any] = {
+        "regime": regime,
+        "feature_location": summary.centres[:d],
+        "feature_scale": np.where(summary.scales[:d] < BEYOND, summary.scales[:d], np.nan),
+        "feature_used": standard.scales < BEYOND,
+    }
+    if targets == "real":
+        found["target_location"], found["target_scale"] = standard.level, standard.unit
+    if gains is not None:
+        found["gain_over_noise"] = gains
+    return {**found, **more, "accepted": not reasons, "reasons": reasons}
 
 
 def without_slopes(w: Doubles, problem: Problem) -> Doubles:
