@@ -133,10 +133,13 @@ class ColumnPrior:
         shapes = even
         apart, doubt = _laws()
         for _ in range(MOVES):
-            evidence = np.log((likely @ shapes) @ apart.T).sum(axis=0) - doubt
+            by_location = likely @ shapes
+            evidence = np.log(by_location @ apart.T).sum(axis=0) - doubt
             laws = np.exp(evidence - logsumexp(evidence))
-            prior = np.outer(laws @ apart, shapes)
-            shapes = (_normal(likely * prior).sum(axis=(0, 1)) + USUAL * even) / (len(some) + USUAL)
+            where = laws @ apart
+            prior = np.outer(where, shapes)
+            posterior = shapes * (where @ likely / (by_location @ where)[:, None]).sum(axis=0)
+            shapes = (posterior + USUAL * even) / (len(some) + USUAL)
         near = laws.reshape(len(APART), -1)[np.array(APART) <= STEP].sum()
         return cls(prior, bool(near > TOGETHER))
 
