@@ -39,6 +39,7 @@ from privtail.losses import (
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
+from privtail.trusted.means import MallowsMean
 from privtail.trusted.problem import Problem
 
 
@@ -746,3 +747,28 @@ def test_a_constant_of_a_target_whose_scale_was_not_found_is_where_the_steps_led
         ).fit(X, y)
         off.append(np.sqrt(np.mean((model.predict(X) - y) ** 2)) / y.std())
     assert np.median(off) < 3
+
+
+@pytest.mark.parametrize("skipped", [0, 3])
+@pytest.mark.parametrize(("shrinking", "momentum"), [(False, 0.5), (True, 0.0)])
+def test_what_an_average_keeps_of_its_steps_is_that_of_the_steps_written_out(
+    skipped, shrinking, momentum
+):  # fmt: skip
+    steps, rates = 9, np.array([0.0, 0.2, 1.0])
+    mean = MallowsMean(1.0, 1.0)
+    phase = averaged_descent._Phase(mean, steps, 0.3, 1.0, shrinking, skipped, momentum)
+    lasting, left = averaged_descent._kept(rates, phase)
+
+    def average(rate, start, moves):
+        w = at = start
+        path = []
+        for move in moves:
+            new = (1 - rate) * at + move
+            at, w = new + momentum * (new - w), new
+            path.append(w)
+        return np.mean(path[skipped:])
+
+    for rate, kept, noise in zip(rates, lasting, left, strict=True):
+        assert kept == pytest.approx(average(rate, 1.0, np.zeros(steps)))
+        each = [average(rate, 0.0, move) for move in np.diag(phase.lengths)]
+        assert noise == pytest.approx(np.linalg.norm(each))
