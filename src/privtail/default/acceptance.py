@@ -168,7 +168,7 @@ class AcceptanceTest:
             one = _loss_of_one(loss, unit)
             least = _loss_of_one(loss, size) if size > 0 else 0.0
             near, wide = (
-                max(1.0, part / noticed) if noticed > 0 else 1.0 for part in (VISIBLE, SERIOUS)
+                max(1.0, seen / noticed) if noticed > 0 else 1.0 for seen in (VISIBLE, SERIOUS)
             )
             return max(least, one * near), max(least, one * wide)
         near = FAINT * min(1.0, part)

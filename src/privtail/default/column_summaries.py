@@ -85,14 +85,10 @@ class ColumnSummaries:
     ``narrow``: also a needle is described by the cell that holds it, for what is clipped there.
     Columns that noise hides among the powers of two are described by what is likely, given all of
     them (`ColumnPrior`).
-    Where features are mostly zero (words, categories as columns, rare amounts), looks after the
-    first count zeros less and the rest more, with less noise by up to the square root of how many
-    of all values that are.
 
-    **Privacy.** Edges and weights are made of what earlier looks released. Per look one Gaussian
-    release of d histograms (l2 sensitivity sqrt(2 d) under replace-one, however cells are weighed:
-    votes of a record are shrunk together) and one of the target's; together they cost what one
-    release of noise ``multiplier`` costs, or less.
+    **Privacy.** Edges are made of what earlier looks released. Per look one Gaussian release of d
+    histograms (l2 sensitivity sqrt(2 d) under replace-one) and one of the target's; together they
+    cost what one release of noise ``multiplier`` costs, or less.
     """
 
     target: bool = False

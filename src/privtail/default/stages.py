@@ -74,7 +74,7 @@ class Fit:
         released.
     threshold : at which residuals are clipped.
     noise : (d,) standard deviations of what noise adds to the slopes.
-    unclipped : whether the model is one of least squares, with a threshold for rare residuals.
+    widened : whether the last steps had the wider threshold.
     cuts : margins beyond which predictions are cut.
     kept_margins : part of the margins of labels that calibration kept.
     decision, harmful : of the acceptance test and of the outlier check.
@@ -99,7 +99,7 @@ class Fit:
     constant_noise: float = 0.0
     threshold: float = math.inf
     noise: Doubles = field(init=False)
-    unclipped: bool = False
+    widened: bool = False
     cuts: tuple[float, float] = (-math.inf, math.inf)
     kept_margins: float = 1.0
     decision: Decision = Decision(Verdict.BETTER)
@@ -298,8 +298,9 @@ class FirstSteps:
 class MeasureResiduals:
     """Sizes of the residuals (`ResidualHistogram`): a quantile becomes the threshold.
 
-    The part ``clipped`` of the records lies above it; less with a rare label, and of counts no more
-    than where noise adds what clipping misses. A Huber loss of no given unit gets its threshold.
+    The part ``clipped`` of the records lies above it; less with a rare label. The threshold of
+    counts is at least that at which noise adds what clipping misses. A Huber loss of no given unit
+    gets its threshold.
 
     Parameters
     ----------
@@ -369,7 +370,7 @@ class LastSteps:
         fit.w = descent.thinned(fit.w, threshold, self.steps - wide, restrict)
         if wide:
             fit.w = descent.widened(fit.w, threshold, wide, fit.residuals)
-        fit.unclipped, fit.noise = bool(wide), descent.noise
+        fit.widened, fit.noise = bool(wide), descent.noise
 
 
 @dataclass(frozen=True)
@@ -452,8 +453,8 @@ class Accept:
         return self.test.plan(self.multiplier, problem)
 
     def run(self, fit: Fit) -> None:
-        unit = fit.standard.deviation if fit.unclipped else fit.standard.unit
-        size = math.sqrt(fit.residuals.mean_square()) if fit.unclipped else 0.0
+        unit = fit.standard.deviation if fit.widened else fit.standard.unit
+        size = math.sqrt(fit.residuals.mean_square()) if fit.widened else 0.0
         fit.decision = self.test.run(
             fit.curator, fit.loss, fit.w, fit.constant, unit, self.multiplier, size, fit.cuts,
             fit.kept_margins,
@@ -472,7 +473,7 @@ class CheckOutliers:
 
     def run(self, fit: Fit) -> None:
         standard = fit.standard
-        unit = standard.deviation if fit.unclipped else standard.unit
+        unit = standard.deviation if fit.widened else standard.unit
         far = max(unit, standard.deviation, standard.tail / FAR)
         fit.harmful = self.check.run(fit.curator, fit.w, fit.constant, far, self.multiplier)
 
@@ -499,7 +500,7 @@ def finished(fit: Fit, steps: int, multiplier: float, *, selected: bool) -> Resu
             "descent", fit.summary, standard, fit.given.targets, reasons, fit.decision.gains,
             clipping_threshold=fit.threshold,
             row_length=fit.preconditioner.short * fit.preconditioner.reach,
-            wide_threshold_used=fit.unclipped,
+            wide_threshold_used=fit.widened,
             outliers_found=fit.harmful,
             margins_kept=fit.kept_margins,
         ),
