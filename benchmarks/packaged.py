@@ -6,10 +6,10 @@
 The packages are read and not imported. Rows with a missing value are left out, words become
 indicators (columns with more than 30 of them are left out); three quarters of the rows to fit, the
 rest to test, one split. The columns are those of ``benchmarks/real.py``. Ratings of movies, prices
-in Texas and inspections of restaurants showed what `tail_adjusted` mends, and it was chosen with them;
-absolute deviations at kinks with pharvis, whrswk, ratings and diamonds. That margins of many labels
-walked too short a way was seen on letter, texture and tables that are not here. The rest is held
-out.
+in Texas and inspections of restaurants showed what `tail_adjusted` mends, and it was chosen with
+them; absolute deviations at kinks with pharvis, whrswk, ratings and diamonds. That margins of many
+labels walked too short a way was seen on letter, texture and tables that are not here. The rest is
+held out.
 """
 
 from __future__ import annotations
