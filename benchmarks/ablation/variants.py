@@ -42,7 +42,7 @@ PARTS: dict[str, tuple[Change, ...]] = {
         Change("default.calibration:Calibration", "plan", lambda *_: ()),
         Change("default.calibration:Calibration", "run", _uncalibrated),
     ),
-    "no prior of scales": (Change("default.prior", "SHOWN", 0.0),),
+    "no prior of scales": (Change("summaries.prior", "SHOWN", 0.0),),
     "no selection": (Change("default.few_features", "MANY", 1_000_000),),
     "no short descent": (
         Change("default.short_descent:ShortDescent", "_noisy", lambda *_: False),
@@ -55,7 +55,7 @@ PARTS: dict[str, tuple[Change, ...]] = {
         ),
     ),
     "one closer histogram": (
-        Change("default.column_summaries:ColumnSummaries", "zooms", 1),
+        Change("summaries.column_summaries:ColumnSummaries", "zooms", 1),
     ),
 }  # fmt: skip
 """Each without one part; what the part would have cost goes to the others."""

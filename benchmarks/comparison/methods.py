@@ -20,7 +20,7 @@ from benchmarks.comparison import baselines, peers
 from benchmarks.comparison.baselines import Bounds, Line
 from benchmarks.comparison.problems import Doubles, Problem, Sample
 from privtail import linear_model
-from privtail.default.published import NAMES
+from privtail.published.names import NAMES
 
 Kind = Literal["default", "sparse", "paper", "peer", "by hand", "oracle", "not private"]
 RANKED: tuple[Kind, ...] = ("default", "paper", "peer", "by hand")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from privtail.default.histograms import fewer, most_are_lost
 from privtail.gaps import WRITTEN
+from privtail.summaries.histograms import fewer, most_are_lost
 
 FILL = (
     "The model is that of the rows that count: fill in what is missing, or leave out columns of "

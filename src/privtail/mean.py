@@ -17,14 +17,14 @@ from privtail.algorithms.coin_press import CoinPress
 from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
 from privtail.calibration import calibrated
 from privtail.compilation import steady
-from privtail.default.column_summaries import ColumnSummaries
-from privtail.default.histograms import part_that_counts
-from privtail.default.mean_intervals import SURE, CutRange, reach_of
-from privtail.default.summary import Summary
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.influence import catoni_bound
 from privtail.lost import OF_THESE, counted
 from privtail.statement import Statement, state
+from privtail.summaries.column_summaries import ColumnSummaries
+from privtail.summaries.histograms import part_that_counts
+from privtail.summaries.mean_intervals import SURE, CutRange, reach_of
+from privtail.summaries.summary import Summary
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose

@@ -35,10 +35,11 @@ from privtail.algorithms import (
     TruncatedLasso,
     TruncatedSparseRegression,
 )
-from privtail.default import AUTO, NAMES, ScaledDescent
-from privtail.default.published import OBJECTS
+from privtail.default import AUTO, ScaledDescent
 from privtail.domains import L1, L2Ball, Unconstrained
 from privtail.errors import BudgetExceeded, IncompatibleParts, UnsupportedAccounting
+from privtail.published import NAMES
+from privtail.published.names import OBJECTS
 from privtail.trusted import dataset
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import NEIGHBOURS

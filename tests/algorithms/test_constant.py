@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from privtail.default.standardization import Standardization
-from privtail.default.summary import SMALLEST, Summary
 from privtail.linear_model import DPHuberRegressor, DPLADRegressor, DPLinearRegression
+from privtail.summaries.summary import SMALLEST, Summary
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 

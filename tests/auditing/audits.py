@@ -55,10 +55,10 @@ from privtail.calibration import calibrated
 from privtail.default import ScaledDescent
 from privtail.default.screening import CutRange
 from privtail.default.short_descent import ShortDescent
-from privtail.default.summary import Summary
 from privtail.domains import L1Ball, L2Ball, Unconstrained
 from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
 from privtail.mean import private_mean
+from privtail.summaries.summary import Summary
 from privtail.trusted import curator as curator_module
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import NEIGHBOURS, Budget, Neighbours

@@ -59,19 +59,21 @@ RANDOM_NAMES = {"urandom", "getrandom", "default_rng", "RandomState", "SystemRan
 
 ROOMS = {
     "cli": {
-        "linear_model", "model", "mean", "lost", "default", "algorithms", "statement",
-        "calibration", "trusted", "losses", "domains", "ledger_texts", "schema",
+        "linear_model", "model", "mean", "lost", "default", "published", "algorithms",
+        "statement", "calibration", "trusted", "losses", "domains", "ledger_texts", "schema",
     },
     "linear_model": {
-        "lost", "model", "mean", "default", "algorithms", "statement", "calibration", "trusted",
-        "losses", "domains",
+        "lost", "model", "mean", "published", "default", "summaries", "algorithms", "statement",
+        "calibration", "trusted", "losses", "domains",
     },
     "model": {"statement", "trusted", "schema"},
     "mean": {
-        "lost", "default", "algorithms", "statement", "calibration", "trusted", "losses", "domains",
-        "influence",
+        "lost", "summaries", "algorithms", "statement", "calibration", "trusted", "losses",
+        "domains", "influence",
     },
-    "default": {"algorithms", "trusted", "losses", "domains"},
+    "published": {"default", "summaries", "algorithms", "trusted", "losses", "domains"},
+    "default": {"summaries", "algorithms", "trusted", "losses", "domains"},
+    "summaries": {"trusted", "losses"},
     "algorithms": {"trusted", "losses", "domains"},
     "calibration": {"trusted"},
     "statement": {"trusted"},
@@ -85,7 +87,7 @@ ROOMS = {
     "data": set(),
     "errors": set(),
     "gaps": set(),
-    "lost": {"default"},
+    "lost": {"summaries"},
     "progress": set(),
     "spelling": set(),
     "privtail": set(),

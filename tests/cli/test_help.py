@@ -123,7 +123,8 @@ def test_the_options_are_the_parameters_of_the_models():
 
 def test_the_list_of_algorithms(shell):
     from privtail.algorithms import TABLE
-    from privtail.default import AUTO, NAMES
+    from privtail.default import AUTO
+    from privtail.published import NAMES
 
     said = shell("algorithms").stdout
     for row in (AUTO, *TABLE):

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import privtail
-from privtail.default.accelerated_descent import AcceleratedDescent
 from privtail.errors import InvalidInput, NotReleased
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 from privtail.losses import LogisticLoss, SquaredLoss
+from privtail.published.accelerated_descent import AcceleratedDescent
 from privtail.trusted import dataset
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator

@@ -18,12 +18,10 @@ from privtail.default import ScaledDescent
 from privtail.default import descent as averaged_descent
 from privtail.default.counts import CountDescent
 from privtail.default.descent import Descent, _shares
-from privtail.default.histograms import Histogram
 from privtail.default.preconditioner import Preconditioner, likely
 from privtail.default.residuals import CELLS, EDGES
 from privtail.default.short_descent import ShortDescent
 from privtail.default.standardization import tail_adjusted
-from privtail.default.summary import BEYOND, Summary
 from privtail.domains import L1, L2, L2Ball, Unconstrained
 from privtail.errors import IncompatibleParts
 from privtail.linear_model import DPHuberRegressor, DPLADRegressor, DPLinearRegression
@@ -36,6 +34,8 @@ from privtail.losses import (
     QuantileLoss,
     SquaredLoss,
 )
+from privtail.summaries.histograms import Histogram
+from privtail.summaries.summary import BEYOND, Summary
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator

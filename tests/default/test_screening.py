@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from privtail.default.column_summaries import ColumnSummaries
 from privtail.default.screening import CutRange, Screening
-from privtail.default.summary import Summary
 from privtail.losses import LogisticLoss, MultinomialLoss, PoissonLoss, SquaredLoss
+from privtail.summaries.column_summaries import ColumnSummaries
+from privtail.summaries.summary import Summary
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import compose

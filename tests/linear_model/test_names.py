@@ -15,7 +15,6 @@ from privtail.algorithms import (
     SparsePeeling,
     TruncatedSparseRegression,
 )
-from privtail.default import NAMES
 from privtail.default.counts import CountDescent
 from privtail.default.scaled_descent import ScaledDescent
 from privtail.default.short_descent import ShortDescent
@@ -29,6 +28,7 @@ from privtail.linear_model import (
     PrivateSearchCV,
 )
 from privtail.losses import GeneralLoss
+from privtail.published import NAMES
 from privtail.statement import verify
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.means import TruncatedMean

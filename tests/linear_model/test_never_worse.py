@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import xlogy
 
-from privtail.default import NAMES
 from privtail.default.counts import CELLS, EDGES, _shown
-from privtail.default.histograms import Histogram
 from privtail.errors import InvalidInput
 from privtail.linear_model import (
     DPHuberRegressor,
@@ -21,6 +19,8 @@ from privtail.linear_model import (
     DPQuantileRegressor,
 )
 from privtail.losses import QuantileLoss
+from privtail.published import NAMES
+from privtail.summaries.histograms import Histogram
 
 EPSILONS = (0.05, 1.0)
 

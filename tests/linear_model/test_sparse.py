@@ -10,10 +10,10 @@ import pytest
 
 from privtail import Ledger, PrivateSearchCV
 from privtail.algorithms.result import Result
-from privtail.default.summary import BEYOND
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPSparseClassifier, DPSparseRegressor
 from privtail.linear_model.sparse import thinned
+from privtail.summaries.summary import BEYOND
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
 SPARSE = (DPSparseRegressor, DPSparseClassifier)

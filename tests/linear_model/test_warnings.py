@@ -10,7 +10,6 @@ import pytest
 from sklearn.linear_model import PoissonRegressor
 
 from privtail import DPMean, PrivateSearchCV, open_table, private_mean
-from privtail.default.histograms import fewer, most_are_lost, part_that_counts
 from privtail.errors import AccuracyWarning
 from privtail.linear_model import (
     DPLasso,
@@ -19,6 +18,7 @@ from privtail.linear_model import (
     DPPoissonRegressor,
     DPRidge,
 )
+from privtail.summaries.histograms import fewer, most_are_lost, part_that_counts
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from privtail.compilation import steady
-from privtail.default.published import NAMES
 from privtail.errors import AccuracyWarning, PrivacyWarning
 from privtail.linear_model import MODELS, DPLinearRegression, DPMean, DPScaler
 from privtail.mean import private_mean
+from privtail.published.names import NAMES
 
 OPTIONS: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "noise": "simulated", "random_state": 0}
 SPARSE = {"sparse": {"sparsity": 2}, "sparse-logistic": {"sparsity": 2}}

@@ -18,9 +18,9 @@ from replays import differences, played
 
 from privtail import Ledger, PrivateSearchCV, linear_model, open_table, private_mean
 from privtail.algorithms import ProximalGradient
-from privtail.default import NAMES
 from privtail.losses import CustomLoss, GeneralLoss, SquaredLoss, TruncatedLoss
 from privtail.mean import METHODS
+from privtail.published import NAMES
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")

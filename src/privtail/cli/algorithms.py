@@ -19,7 +19,8 @@ def algorithms() -> None:
         --algorithm catoni-descent --out catoni.json
     """
     from privtail.algorithms import TABLE
-    from privtail.default import AUTO, NAMES
+    from privtail.default import AUTO
+    from privtail.published import NAMES
     from privtail.statement import hanging
 
     for row in (AUTO, *TABLE):

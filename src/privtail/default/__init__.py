@@ -1,13 +1,8 @@
-"""The default, ``algorithm="auto"``: named stages, each a few private releases. From no paper.
-
-It also runs published algorithms by name, on features that it has standardized privately
-(`published`), and describes columns for `privtail.private_mean` (`column_summaries`).
-"""
+"""The default, ``algorithm="auto"``: named stages, each a few private releases. From no paper."""
 
 from __future__ import annotations
 
 from privtail.algorithms import Row
-from privtail.default.published import NAMES
 from privtail.default.scaled_descent import ScaledDescent
 
 AUTO = Row(
@@ -18,4 +13,4 @@ AUTO = Row(
 )  # fmt: skip
 """The default in the table of `privtail.algorithms`."""
 
-__all__ = ["AUTO", "NAMES", "ScaledDescent"]
+__all__ = ["AUTO", "ScaledDescent"]

@@ -11,9 +11,9 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit, softmax
 
 from privtail.default.acceptance import lead
-from privtail.default.histograms import Cells, Histogram
 from privtail.default.intercept import Intercept
 from privtail.losses import FARTHEST_ODDS, LABELS, Loss, OddsAgainst, Targets, WeightedLoss, cut_to
+from privtail.summaries.histograms import Cells, Histogram
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round, compose
 from privtail.trusted.mechanisms.noise import GaussianNoise

@@ -12,11 +12,11 @@ from scipy.special import xlogy
 
 from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result, starting_point
-from privtail.default.histograms import Cells, Histogram
 from privtail.default.intercept import Intercept
 from privtail.domains import Domain, Multiple, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import POISSON_MARGIN, AnyLoss, PoissonLoss, SquaredLoss
+from privtail.summaries.histograms import Cells, Histogram
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.mechanisms.noise import GaussianNoise

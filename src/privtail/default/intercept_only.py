@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from privtail.algorithms.result import Result
-from privtail.default.column_summaries import ColumnSummaries
 from privtail.default.intercept import Intercept, bend
 from privtail.default.standardization import NO_LEVEL, Standardization, reported
-from privtail.default.summary import Summary
 from privtail.losses import AbsoluteLoss, Loss, QuantileLoss
+from privtail.summaries.column_summaries import ColumnSummaries
+from privtail.summaries.summary import Summary
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, compose
 from privtail.trusted.mechanisms.noise import GaussianNoise

@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.default.histograms import part_that_counts
 from privtail.losses import Loss, MultinomialLoss, WeightedLoss
+from privtail.summaries.histograms import part_that_counts
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise

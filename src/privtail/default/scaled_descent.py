@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from privtail.algorithms.result import Result
 from privtail.default.acceptance import ENOUGH, AcceptanceTest, no_finer
 from privtail.default.calibration import Calibration
-from privtail.default.column_summaries import RARE, ColumnSummaries
 from privtail.default.intercept import Intercept
 from privtail.default.intercept_only import MOVES, InterceptOnly
 from privtail.default.label_counts import LabelCounts
@@ -40,6 +39,7 @@ from privtail.default.stages import (
 )
 from privtail.domains import Domain, require
 from privtail.losses import LABELS, AnyLoss, Loss, Targets, require_margin
+from privtail.summaries.column_summaries import RARE, ColumnSummaries
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
 from privtail.trusted.mechanisms.noise import GaussianNoise

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.default.acceptance import no_finer
-from privtail.default.column_summaries import RARE, ColumnSummaries
 from privtail.default.label_counts import derivatives
 from privtail.default.standardization import Standardization
-from privtail.default.summary import BEYOND, Summary
 from privtail.losses import LABELS, AbsoluteLoss, Loss
+from privtail.summaries.column_summaries import RARE, ColumnSummaries
+from privtail.summaries.summary import BEYOND, Summary
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round, compose
 from privtail.trusted.means import ClampedMean, Interval

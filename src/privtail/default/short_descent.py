@@ -13,7 +13,6 @@ from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.result import Result
 from privtail.default.acceptance import AcceptanceTest
 from privtail.default.calibration import Calibration
-from privtail.default.column_summaries import ColumnSummaries
 from privtail.default.intercept import Intercept, tiny_features
 from privtail.default.label_counts import LabelCounts, of_labels, sharp, sharpest
 from privtail.default.preconditioner import SHORT, Preconditioner
@@ -27,7 +26,6 @@ from privtail.default.standardization import (
     unproven,
     without_slopes,
 )
-from privtail.default.summary import BEYOND, Summary
 from privtail.domains import Domain, require
 from privtail.losses import (
     LABELS,
@@ -39,6 +37,8 @@ from privtail.losses import (
     Targets,
     require_margin,
 )
+from privtail.summaries.column_summaries import ColumnSummaries
+from privtail.summaries.summary import BEYOND, Summary
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.means import MallowsMean

@@ -15,7 +15,6 @@ from scipy.special import ndtri
 from privtail.algorithms.result import Result
 from privtail.default.acceptance import AcceptanceTest, Decision, Verdict, lead
 from privtail.default.calibration import Calibration
-from privtail.default.column_summaries import ColumnSummaries
 from privtail.default.descent import Descent
 from privtail.default.intercept import STEEPEST, Intercept, kinked
 from privtail.default.intercept_only import clipped_at, settled
@@ -32,9 +31,10 @@ from privtail.default.standardization import (
     unproven,
     without_slopes,
 )
-from privtail.default.summary import BEYOND, Summary
 from privtail.domains import Domain
 from privtail.losses import LABELS, HuberLoss, Loss, RelativeHuberLoss, WeightedLoss
+from privtail.summaries.column_summaries import ColumnSummaries
+from privtail.summaries.summary import BEYOND, Summary
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.means import MallowsMean

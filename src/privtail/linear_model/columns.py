@@ -12,11 +12,11 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from privtail.calibration import calibrated
-from privtail.default.column_summaries import ColumnSummaries
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateEstimator, as_a_whole
 from privtail.mean import Method, mean_of
 from privtail.statement import Statement, state
+from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.tables import TableFile, require_read, table_blocks
 
 Doubles = NDArray[np.float64]

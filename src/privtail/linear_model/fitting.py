@@ -26,10 +26,8 @@ from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result
 from privtail.calibration import calibrate
 from privtail.compilation import steady
-from privtail.default.accelerated_descent import AcceleratedDescent
 from privtail.default.counts import CountDescent
 from privtail.default.few_features import FewOrAll
-from privtail.default.published import named
 from privtail.default.scaled_descent import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, of_slopes, require
 from privtail.errors import AccuracyWarning, InvalidInput, require_whole
@@ -42,6 +40,8 @@ from privtail.lost import FILL, counted
 from privtail.mean import interval
 from privtail.model import LARGEST_LOG, Link, expected_counts, finite, scores_of
 from privtail.progress import watching
+from privtail.published.accelerated_descent import AcceleratedDescent
+from privtail.published.names import named
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
@@ -243,7 +243,7 @@ class PrivateLinearModel(PrivateEstimator):
     Parameters
     ----------
     algorithm : ``"auto"`` (`ScaledDescent`; under much noise `FewOrAll` and of labels
-        `ShortDescent`; without privacy `AcceleratedDescent`), a name of `privtail.default.NAMES`
+        `ShortDescent`; without privacy `AcceleratedDescent`), a name of `privtail.published.NAMES`
         (the published algorithm on privately standardized features), or an object such as
         `CatoniDescent(steps=..., step_size=..., scale=..., smoothing=...)` in your units.
     fit_intercept : add an intercept, which is never penalised.

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from privtail.algorithms.result import Result
-from privtail.default.summary import BEYOND
 from privtail.domains import L1, L2, Domain, ElasticNet
 from privtail.losses import AnyLoss
+from privtail.summaries.summary import BEYOND
 
 SILENCED = (
     "The penalty alone takes more than half of any slope of {count:,} of {d:,} features. It counts "

@@ -17,8 +17,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privtail.calibration import calibrate
-from privtail.default.column_summaries import ColumnSummaries
-from privtail.default.summary import BEYOND, Summary
 from privtail.errors import InvalidInput, UnsupportedAccounting
 from privtail.linear_model.classification import outputs_of, sorted_labels
 from privtail.linear_model.fitting import (
@@ -40,6 +38,8 @@ from privtail.losses import (
     WrongLabel,
 )
 from privtail.statement import Statement, state
+from privtail.summaries.column_summaries import ColumnSummaries
+from privtail.summaries.summary import BEYOND, Summary
 from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
 from privtail.trusted.callbacks import asked
 from privtail.trusted.events import Plan, Round, compose

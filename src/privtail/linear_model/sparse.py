@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.result import Result
 from privtail.default.few_features import selecting
-from privtail.default.summary import BEYOND
 from privtail.errors import InvalidInput, require_whole
 from privtail.linear_model.classification import PrivateClassifier
 from privtail.linear_model.fitting import PrivateLinearModel, PrivateRegressor
 from privtail.losses import AnyLoss, SquaredLoss
+from privtail.summaries.summary import BEYOND
 from privtail.trusted.curator import Curator
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from privtail.calibration import calibrated
-from privtail.default.column_summaries import ColumnSummaries
-from privtail.default.histograms import POWERS, part_that_counts
-from privtail.default.prior import described
 from privtail.mean import private_mean
+from privtail.summaries.column_summaries import ColumnSummaries
+from privtail.summaries.histograms import POWERS, part_that_counts
+from privtail.summaries.prior import described
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.problem import Problem

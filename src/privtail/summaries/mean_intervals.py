@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.default.histograms import Cells, Histogram
-from privtail.default.summary import Summary
+from privtail.summaries.histograms import Cells, Histogram
+from privtail.summaries.summary import Summary
 
 Doubles = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from privtail import private_mean
-from privtail.default.histograms import POWERS
-from privtail.default.mean_intervals import CutRange, View
 from privtail.errors import AccuracyWarning
+from privtail.summaries.histograms import POWERS
+from privtail.summaries.mean_intervals import CutRange, View
 
 
 def spiked(rng, n):

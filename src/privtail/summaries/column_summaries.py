@@ -9,12 +9,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.default.acceptance import ENOUGH
-from privtail.default.histograms import COARSE, FINE, POWERS
-from privtail.default.mean_intervals import View
-from privtail.default.prior import described
-from privtail.default.summary import Summary
 from privtail.losses import LABELS, Targets
+from privtail.summaries.histograms import COARSE, FINE, POWERS
+from privtail.summaries.mean_intervals import View
+from privtail.summaries.prior import described
+from privtail.summaries.summary import Summary
 from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
@@ -29,6 +28,9 @@ FINE_FROM = 30
 
 LEAST_TARGET, MOST_TARGET = 0.3, 0.6
 """Bounds of the budget's part that goes to the target, whose scale and level matter most."""
+
+SHARPEST_TARGET = 100
+"""Counts of the target have noise n over this, or more: that tells all that matters of it."""
 
 SHARP = 12
 """A column whose counts have noise n over this is found wherever it lies."""
@@ -206,7 +208,7 @@ class ColumnSummaries:
                 one = std(1, 1 - part, n / self.enough)
             looks.append(_Look(columns, times * one, pooled))
         if self.target:
-            looks.append(_Look(1, times * std(1, part, n / ENOUGH / times)))
+            looks.append(_Look(1, times * std(1, part, n / SHARPEST_TARGET / times)))
         return looks
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privtail.default.histograms import POWERS, Histogram
-from privtail.default.prior import MOST, described
-from privtail.default.summary import Summary
+from privtail.summaries.histograms import POWERS, Histogram
+from privtail.summaries.prior import MOST, described
+from privtail.summaries.summary import Summary
 
 EDGES = POWERS.edges
 

@@ -15,9 +15,9 @@ from privtail.algorithms.proximal_gradient import ProximalGradient
 from privtail.algorithms.sparse_peeling import SparsePeeling
 from privtail.algorithms.stochastic_proximal_gradient import StochasticProximalGradient
 from privtail.algorithms.trimmed_descent import TrimmedDescent
-from privtail.default.standardization import Standardized
 from privtail.errors import InvalidInput
 from privtail.losses import Targets
+from privtail.published.standardized import Standardized
 from privtail.trusted.budget import Budget
 from privtail.trusted.means import TruncatedMean
 from privtail.trusted.problem import Problem

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr
 
-from privtail.default.histograms import LIKELY, POWERS, Cells, Histogram, part_that_counts
-from privtail.default.summary import SMALLEST, Summary
+from privtail.summaries.histograms import LIKELY, POWERS, Cells, Histogram, part_that_counts
+from privtail.summaries.summary import SMALLEST, Summary
 
 Doubles = NDArray[np.float64]
 

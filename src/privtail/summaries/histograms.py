@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.default.summary import BEYOND, SMALLEST, Summary
+from privtail.summaries.summary import BEYOND, SMALLEST, Summary
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.intp]

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.result import Result
-from privtail.default.column_summaries import ColumnSummaries
 from privtail.default.preconditioner import proximal_point, symmetric
 from privtail.default.standardization import Standardization
 from privtail.domains import Domain, require
 from privtail.errors import InvalidInput
 from privtail.losses import AbsoluteLoss, AnyLoss, Loss, QuantileLoss, Targets, require_margin
+from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.means import ClippedMean
