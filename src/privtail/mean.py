@@ -446,7 +446,7 @@ class _Mean:
         clipped += np.where(
             [value < found.centres, value > found.centres], SURE * count_std * away, 0
         )
-        reliable = found.reliable & np.isfinite(clipped).all(axis=0)
+        reliable = found.detected & np.isfinite(clipped).all(axis=0)
         notes = self.doubts(multiplier, curator.problem, found, reliable)
         lost, warned = counted(part, part_std, n, OF_THESE, text=curator.from_text)
         notes += lost
@@ -493,10 +493,10 @@ class _Mean:
         self, multiplier: float, problem: Problem, found: Summary, reliable: NDArray[np.bool_]
     ) -> tuple[str, ...]:
         """What the statement should say of the columns that may not have been found."""
-        hidden, blank = int(np.sum(~found.reliable)), int(np.sum(found.zeros))
-        unbounded = int(np.sum(found.reliable & ~found.zeros & ~reliable))
+        hidden, blank = int(np.sum(~found.detected)), int(np.sum(found.only_zeros))
+        unbounded = int(np.sum(found.detected & ~found.only_zeros & ~reliable))
         scales = self._scales(multiplier, problem)
-        unsure = scales > LOOKS.clear(scales, problem) * (1 + 1e-9)
+        unsure = scales > LOOKS.enough_for_features(scales, problem) * (1 + 1e-9)
         unseen = UNSEEN.format(count=hidden, d=problem.d)
         only = ZEROS.format(count=blank, d=problem.d)
         open_ = UNBOUNDED.format(count=unbounded, d=problem.d)
@@ -543,7 +543,7 @@ class _Mean:
             multiplier * math.sqrt((1 - share) / (2 * share))
             for share in (SCALE_SHARE, LARGEST_SHARE)
         )
-        return max(least, min(usual, LOOKS.clear(least, problem)))
+        return max(least, min(usual, LOOKS.enough_for_features(least, problem)))
 
     def _mean(self, threshold: float) -> RobustMean:
         if self.method == "clipped":

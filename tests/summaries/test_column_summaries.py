@@ -40,7 +40,7 @@ def test_centres_and_scales_are_right_within_a_cell(epsilon):
     )
     y = rng.standard_t(2.5, 20_000) * 1e-3
     found = describe(X, y, epsilon=epsilon, target=True)
-    assert found.reliable.all()
+    assert found.detected.all()
     everything = np.column_stack([X, y])
     medians = np.median(everything, axis=0)
     low, high = np.quantile(everything, [0.25, 0.75], axis=0)
@@ -63,7 +63,7 @@ def test_columns_do_not_see_each_other_and_units_are_powers_of_two():
 
 def test_a_drowned_histogram_says_so():
     found = describe(np.random.default_rng(2).normal(size=(100, 3)), epsilon=0.05)
-    assert not found.reliable.any()
+    assert not found.detected.any()
     assert np.array_equal(found.centres, np.zeros(3))
     for name in ("scales", "deviations", "tails"):
         assert (getattr(found, name) > 0).all()
@@ -73,7 +73,7 @@ def test_a_drowned_histogram_says_so():
 def test_every_constant_has_a_positive_scale(value):
     found = describe(np.full((1000, 2), value))
     beyond = not EDGES[0] < value < EDGES[-1]
-    assert found.reliable.tolist() == [not beyond] * 2
+    assert found.detected.tolist() == [not beyond] * 2
     for name in ("scales", "deviations", "tails"):
         assert (getattr(found, name) > 0).all()
         assert np.isfinite(getattr(found, name)).all()
@@ -115,7 +115,7 @@ def test_pooled_columns_share_one_scale():
     counts[0, 190:200] = 300.0
     found = described(counts, POWERS, 1.0, 3_000).shared(3)
     assert len(found.scales) == 3
-    assert not found.reliable.any()
+    assert not found.detected.any()
     assert len(set(found.centres)) == len(set(found.scales)) == 1
     assert EDGES[190] < found.centres[0] < EDGES[200]
     assert EDGES[188] < found.scales[0] < EDGES[200]
@@ -143,14 +143,14 @@ def test_a_column_that_is_mostly_one_value_has_the_scale_of_no_needle(epsilon, s
 def far(level, n=2_000, seed=0, **options):
     y = level + np.random.default_rng(seed).standard_t(3, n) * 20
     found = describe(np.zeros((n, 1)), y, target=True, seed=seed, **options)
-    return y, float(found.centres[1]), float(found.scales[1]), bool(found.reliable[1])
+    return y, float(found.centres[1]), float(found.scales[1]), bool(found.detected[1])
 
 
 @pytest.mark.parametrize("level", [0.0, 1e3, -1e4, 1e5, 1e6])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_level_of_a_far_target_is_found(level, seed):
-    y, centre, scale, reliable = far(level, epsilon=0.1, seed=seed)
-    assert reliable or level == 0
+    y, centre, scale, detected = far(level, epsilon=0.1, seed=seed)
+    assert detected or level == 0
     assert abs(centre - np.median(y)) < 4 * np.std(y)
     assert scale < 8 * np.std(y)
 
@@ -159,7 +159,7 @@ def test_features_far_from_zero_get_a_scale_of_their_own():
     X = np.random.default_rng(0).normal([1e5, 10.0, -1e6], [1.0, 1e-3, 1e2], (20_000, 3))
     found = describe(X)
     assert np.abs((found.centres - np.median(X, axis=0)) / X.std(axis=0)).max() < 0.5
-    assert found.resolved.all()
+    assert found.scale_known.all()
     assert ((found.scales / X.std(axis=0) > 0.3) & (found.scales / X.std(axis=0) < 3)).all()
 
 
@@ -167,7 +167,7 @@ def test_a_run_of_cells_shows_where_no_cell_does():
     """Lognormal columns spread over many powers of two, each of them below its noise."""
     X = np.random.default_rng(0).lognormal(0, 1.5, (2_000, 1))
     found = describe(X, epsilon=0.05)
-    assert found.reliable.all()
+    assert found.detected.all()
     assert 0.25 < found.centres[0] < 4.0
     assert 0.25 < found.scales[0] < 8.0
 
@@ -176,11 +176,11 @@ def test_a_column_of_which_only_zeros_show_is_known():
     X = np.zeros((1_000, 2))
     X[:3, 1] = 1e6  # nobody may notice three records
     found = describe(X)
-    assert found.zeros.all()
+    assert found.only_zeros.all()
     rare = np.zeros((1_000, 1))
     rare[:200] = 1e6
     found = describe(rare, epsilon=3.0)
-    assert not found.zeros.any()
+    assert not found.only_zeros.any()
     assert 1e5 < found.scales[0] < 1e7
 
 
@@ -198,7 +198,7 @@ def test_looks_at_the_target_add_up(zooms, epsilon, least, most):
         multiplier = calibrated(curator, lambda m: looks.plan(m, problem))
         last = looks.plan(multiplier, problem)[0].events[-1]
         assert 2_000 / last.std == pytest.approx(9.6, rel=0.05)
-        seen += int(looks.run(curator, multiplier).reliable[-1])
+        seen += int(looks.run(curator, multiplier).detected[-1])
     assert least <= seen <= most
 
 
@@ -248,7 +248,7 @@ def test_features_far_from_zero_are_found_under_noise(law, columns):
     for seed in range(30 // columns):
         found = looked_at(X, std=2_000 / 12, seed=seed, narrow=True)
         off = np.abs(found.centres - np.median(X, axis=0)) / X.std(axis=0)
-        assert found.reliable.all()
+        assert found.detected.all()
         assert np.mean(off > 4) < 0.1
         assert np.mean(found.scales > 10 * X.std(axis=0)) < 0.1
 

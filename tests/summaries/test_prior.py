@@ -35,7 +35,7 @@ def described_as_one(units, *, std, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_t(2.5, (1_000, 20)) * np.repeat([1.0, units], 10)
     found = described_under(std, X, rng)
-    return bool(found.reliable.mean() > 0.5 and len(set(found.scales)) < 6)
+    return bool(found.detected.mean() > 0.5 and len(set(found.scales)) < 6)
 
 
 def test_columns_that_show_in_a_run_alone_are_described_together():
@@ -104,7 +104,7 @@ def test_what_hardly_any_record_has_counts_for_nothing():
     for seed in range(5):
         rng = np.random.default_rng(seed)
         X = np.where(rng.random((1_000, 20)) < 0.1, rng.lognormal(3.0, 1.0, (1_000, 20)), 0.0)
-        assert described_under(100.0, X, rng).zeros.mean() > 0.8
+        assert described_under(100.0, X, rng).only_zeros.mean() > 0.8
 
 
 def test_so_many_columns_are_described_in_parts():

@@ -173,7 +173,7 @@ class InterceptOnly:
             return NO_LEVEL, SUBTRACT
         width = 2 * float(found.window()[1][problem.d])
         doubts = (NARROWED.format(width=width),) * (not standard.resolved)
-        doubts += (UNSURE,) * (looks > BLUNT * PLACE.sharp(problem, 0))
+        doubts += (UNSURE,) * (looks > BLUNT * PLACE.enough_for_target(problem, 0))
         return NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts)
 
     def _prices(self, multiplier: float) -> tuple[float, Intercept]:

@@ -206,13 +206,13 @@ class ScaledDescent:
             self._price(2 * share, multiplier).multiplier
             for share in (CLEAR * self.scale_share, self.scale_share, LARGEST_SHARE)
         )
-        enough = max(usual, min(clear, self._summaries.clear(0.0, problem)))
-        return max(least, min(enough, self._summaries.sharp(problem)))
+        enough = max(usual, min(clear, self._summaries.enough_for_features(0.0, problem)))
+        return max(least, min(enough, self._summaries.enough_for_target(problem)))
 
     def _alone(self, multiplier: float, problem: Problem) -> bool:
         """Whether the largest share that a target may take would not show it sharply."""
         least = self._price(2 * LARGEST_SHARE, multiplier).multiplier
-        return self._numbers(problem) and least > self._summaries.sharp(problem)
+        return self._numbers(problem) and least > self._summaries.enough_for_target(problem)
 
     def _whole(self, multiplier: float, problem: Problem) -> float:
         """Noise of one release that costs what the plan does with its first shares largest."""

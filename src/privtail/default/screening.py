@@ -158,9 +158,9 @@ def _cut(found: Summary, d: int) -> Summary:
     or what the target's signs have too much of would add to all scores.
     """
     middles = found.lows + (found.highs - found.lows) / 2
-    resolved = found.resolved & (np.arange(len(middles)) < d)
+    resolved = found.scale_known & (np.arange(len(middles)) < d)
     places = np.where(resolved, found.centres + (middles - found.centres) / 2, found.centres)
-    return replace(found, centres=places, reliable=np.ones_like(found.reliable))
+    return replace(found, centres=places, detected=np.ones_like(found.detected))
 
 
 def _largest(loss: Loss, constant: NDArray[np.float64]) -> float:

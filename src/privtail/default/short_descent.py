@@ -64,7 +64,7 @@ BLUNT = 1.5
 """Counts of labels may be so many times noisier than `LabelCounts` wants them."""
 
 CERTAIN = 1.5
-"""`ColumnSummaries.sharp` over this finds a target of any law; a closer look needs half."""
+"""`ColumnSummaries.enough_for_target` over this finds a target of any law, a closer look half."""
 
 NARROW = 0.2
 """Residuals of a real target are clipped here, in its scales: little more than signs."""
@@ -290,8 +290,8 @@ class ShortDescent:
             else:
                 w = law.run(curator, AbsoluteLoss(), w, 1.0, BEND * unit)
         centres[-1], scales[-1] = w[-1, 0], unit
-        resolved = np.append(found.resolved[:-1], not far)
-        return replace(found, centres=centres, scales=scales, resolved=resolved)
+        known = np.append(found.scale_known[:-1], not far)
+        return replace(found, centres=centres, scales=scales, scale_known=known)
 
     def _descent(
         self, curator: Curator, loss: Loss, domain: Domain, w: Doubles, metric: Preconditioner,
@@ -403,7 +403,7 @@ class ShortDescent:
     def _finds(self, zooms: int, multiplier: float, problem: Problem) -> bool:
         """Whether the target is found for the usual share, with so many closer looks."""
         looks = replace(ColumnSummaries.of(self.targets), zooms=zooms)
-        return CERTAIN * (1 + zooms) * self._scales(multiplier) < looks.sharp(problem)
+        return CERTAIN * (1 + zooms) * self._scales(multiplier) < looks.enough_for_target(problem)
 
     def _price(self, share: float, multiplier: float) -> GaussianNoise:
         return GaussianNoise(multiplier / math.sqrt(UNIT * share))

@@ -99,22 +99,22 @@ class Standardization:
         A feature that shows no spread is not used: of zeros, or beside an intercept of any value.
         """
         d, intercept = curator.problem.d, curator.problem.intercept
-        unused = found.zeros | (found.single & intercept)
+        unused = found.only_zeros | (found.single & intercept)
         scales = np.where(unused, BEYOND, found.scales)[:d]
-        centres = np.where(found.reliable, found.centres, 0.0)[:d]
+        centres = np.where(found.detected, found.centres, 0.0)[:d]
         if curator.sparse or not intercept:
             centres[:] = 0.0
         curator.transform(1 / scales, -centres / scales)
         if len(found.scales) == d:
             return cls(scales, centres, 1.0, 0.0)
         unit = float(found.scales[d]) if found.scales[d] < BEYOND else 1.0
-        seen, resolved = bool(found.reliable[d]), bool(found.resolved[d])
+        seen, resolved = bool(found.detected[d]), bool(found.scale_known[d])
         deviation, tail = (
             float(size[d]) if size[d] < BEYOND else unit for size in (found.deviations, found.tails)
         )
         return cls(
             scales, centres, unit, float(found.centres[d]) * intercept, seen, resolved, deviation,
-            bool(found.mostly_zeros[d] and found.shown[d] >= HELD), bool(found.zeros[d]),
+            bool(found.mostly_zeros[d] and found.shown[d] >= HELD), bool(found.only_zeros[d]),
             tail,
         )  # fmt: skip
 
@@ -189,7 +189,7 @@ def tail_adjusted(found: Summary) -> Summary:
     that grow with the square of the reach these few decide: where x^2 has its mass, x is of the
     size E x^2 / E|x|.
     """
-    known = found.reliable & (found.scales < BEYOND)
+    known = found.detected & (found.scales < BEYOND)
     reach = np.divide(found.deviations, found.scales, out=np.zeros_like(found.scales), where=known)
     features = known[:-1]
     if not features.any():

@@ -129,8 +129,8 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
         looks = ColumnSummaries()
         found = looks.run(curator, calibrated(curator, lambda m: looks.plan(m, curator.problem)))
         self.center_ = found.centres if self.with_centering else None
-        self.scale_ = np.where(found.zeros, 1.0, found.scales) if self.with_scaling else None
-        self.reliable_ = found.reliable
+        self.scale_ = np.where(found.only_zeros, 1.0, found.scales) if self.with_scaling else None
+        self.reliable_ = found.detected
         self.privacy_: Statement = state(curator)
         return self
 

@@ -72,8 +72,8 @@ class ColumnSummaries:
 
     No bound is needed (ALGORITHMS 0b.11). The first look uses signed powers of two, the same for
     any data; indicators of declared categories need none (centre 0, scale 1/2). ``zooms`` more
-    looks of the same price follow. Columns that are seen and not resolved (they lie far from zero,
-    inside one power of two) are looked at through a window around the cells that hold their middle
+    looks of the same price follow. Columns that are detected without a scale (they lie far from
+    zero, inside one power of two) are looked at through a window around the cells of their middle
     half, which it cuts into 32, or into 64 where noise is small. A column that need not go closer,
     or did not show enough, is looked at through the same window again, and its counts are added. A
     feature that stays unresolved (it is nearly constant) keeps the spread among the powers of two.
@@ -106,7 +106,7 @@ class ColumnSummaries:
         pooling = POOLING_SELECTING if selecting else every
         return cls(target=targets == "real", enough=enough, pooling=pooling)
 
-    def sharp(self, problem: Problem, features: int | None = None) -> float:
+    def enough_for_target(self, problem: Problem, features: int | None = None) -> float:
         """The largest noise multiplier at which every look at the target is `SHARP`.
 
         Beside looks at so many features (all by default).
@@ -117,7 +117,7 @@ class ColumnSummaries:
         share = self._part(beside, math.inf) / (1 + self.zooms)
         return problem.n / problem.max_rows / SHARP * math.sqrt(share)
 
-    def clear(self, least: float, problem: Problem) -> float:
+    def enough_for_features(self, least: float, problem: Problem) -> float:
         """The largest noise multiplier at which every look at features is `SHARP`.
 
         Of one vote, where the ``least`` multiplier that the looks may have carries no more; at 0
@@ -291,7 +291,7 @@ class _Sight:
         column that shows no more when it is looked at closer is no needle: it fills its window.
         """
         found, first = self.found, self._first
-        needles = ~(found.resolved | self._hidden | narrow)
+        needles = ~(found.scale_known | self._hidden | narrow)
         scales = np.where(needles, first.scales, found.scales)
         deviations = np.where(needles, first.deviations, found.deviations)
         tails = np.where(needles, first.tails, found.tails)
@@ -317,8 +317,8 @@ class _Sight:
             wider.put(~self._closer, seen.take(~self._closer))
         end = float(self._window.edges[-1])
         self.found = self._coarser.sharpened(seen, self._middles, self._halves, end, HELD)
-        self._hidden = self._closer & ~seen.reliable
-        go = seen.reliable & ~self.found.resolved & (self.found.centres != 0)
+        self._hidden = self._closer & ~seen.detected
+        go = seen.detected & ~self.found.scale_known & (self.found.centres != 0)
         largest = math.sqrt(2 * math.log(self._sums.size))
         held = np.maximum(HELD, largest * stds / self._problem.n)
         self._approach(np.flatnonzero(go & (seen.shown >= held)))
@@ -331,7 +331,7 @@ class _Sight:
             cells = self._window if self._closer[group[0]] else POWERS
             seen.put(group, described(means[group], cells, stds[group[0]], self._problem.n))
         if self._look.columns > 1:
-            seen.reliable[self._closer & (seen.shown < HELD)] = False
+            seen.detected[self._closer & (seen.shown < HELD)] = False
         return seen
 
     def _groups(self) -> list[list[int]]:

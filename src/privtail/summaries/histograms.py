@@ -102,10 +102,10 @@ class Cells:
         spread, zeros = 0.0, self.zero is not None and 2 * counts[self.zero] > counts.sum()
         for levels, deviations in RARER if zeros else SPREADS:
             (i, a), (j, b) = (self.quantile(counts, level) for level in levels)
-            resolved = j - i >= 2 and i > 0 and j < len(self.edges)
-            if resolved or spread == 0:
+            scale_known = j - i >= 2 and i > 0 and j < len(self.edges)
+            if scale_known or spread == 0:
                 spread = (b - a) / deviations
-            if resolved:
+            if scale_known:
                 return spread, True
         return spread, False
 
@@ -201,13 +201,13 @@ class Histogram:
         (i, _), (_, centre), (j, _) = (cells.quantile(kept, level) for level in (0.25, 0.5, 0.75))
         middles = np.array([cells.point(cell, 0.5) for cell in seen])
         deviation = math.sqrt(float(kept[seen] / total @ (middles - centre) ** 2))
-        spread, resolved = cells.spread(kept)
+        spread, scale_known = cells.spread(kept)
         ends = cells.point(first, 0.0), cells.point(last, 1.0)
         tail = max(abs(end - centre) for end in ends) or 1.0
         held = self.counts[first : last + 1].sum() if cells.closer else total
         return Summary.of_one(
             centre, spread or deviation or tail, deviation or tail, tail,
-            cells.bounds(i)[0], cells.bounds(j)[1], True, resolved, float(held) / n, single,
+            cells.bounds(i)[0], cells.bounds(j)[1], True, scale_known, float(held) / n, single,
         )  # fmt: skip
 
     def shown(self, n: int) -> Doubles:

@@ -192,7 +192,7 @@ def reach_of(looks: Sequence[View], found: Summary, n: int) -> CutRange:
     look before. It is doubled while rows surely lie beyond.
     """
     centre, tail = float(found.centres[0]), float(found.tails[0])
-    if not (found.reliable[0] & ~found.zeros[0]):
+    if not (found.detected[0] & ~found.only_zeros[0]):
         return CutRange(tail)
     ranges = [look.shown(n) for look in looks]
     chosen, (low, high) = 0, ranges[0] or (centre - tail, centre + tail)
@@ -203,7 +203,7 @@ def reach_of(looks: Sequence[View], found: Summary, n: int) -> CutRange:
         if missing <= MISSED * unsure:
             chosen, (low, high) = k, here
             break
-    size = 0.0 if found.resolved[0] else abs(centre)
+    size = 0.0 if found.scale_known[0] else abs(centre)
     reach = CutRange(max(high - centre, centre - low) or tail, looks, chosen, centre, size, n)
     while reach.goes_on():
         reach = replace(reach, distance=2 * reach.distance)

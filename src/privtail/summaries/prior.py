@@ -98,7 +98,7 @@ def described(counts: Doubles, cells: Cells, std: Doubles | float, n: int) -> Su
     found = Summary.joined([one or unseen for one in each])
     part, _ = part_that_counts(counts.mean(axis=0), std / math.sqrt(len(counts)), n)
     hidden = np.array([one.sure_cells().sum() < SHOWN * part * n for one in histograms])
-    hidden &= ~(found.mostly_zeros & found.resolved)
+    hidden &= ~(found.mostly_zeros & found.scale_known)
     if len(counts) > 1 and std.any() and hidden.any() and not cells.closer:
         likely = ColumnPrior.of(counts, std, part * n)
         hidden &= ~(alike & likely.together)
@@ -158,15 +158,15 @@ class ColumnPrior:
         facts = np.tensordot(by_shape, _descriptions(), 2)
         scales, deviations, tails = 2.0 ** (octaves[:, None] + facts[:, :3]).T
         centres, lows, highs = scales * facts[:, 3:6].T
-        zeros, resolved = facts[:, 6:].T > 0.5
+        zeros, scale_known = facts[:, 6:].T > 0.5
         nowhere = zeros | (unsure > VAGUE)
-        resolved &= ~(zeros & (unsure > VAGUE))
+        scale_known &= ~(zeros & (unsure > VAGUE))
         return Summary(
             np.where(nowhere, 0.0, centres), scales, deviations, tails,
             np.where(zeros, -SMALLEST, lows), np.where(zeros, SMALLEST, highs),
-            unsure <= VAGUE, resolved,
+            unsure <= VAGUE, scale_known,
             np.sum(at * (np.abs(_LOCATIONS - where[:, None]) <= STEP), axis=1),
-            np.zeros_like(resolved),
+            np.zeros_like(scale_known),
         )  # fmt: skip
 
 
@@ -195,7 +195,7 @@ def _descriptions() -> Doubles:
     """Of every profile between 1 and 2, (steps, shapes, facts).
 
     Logarithms of scale, deviation and tail; centre and ends of the quartiles' cells in scales;
-    whether the quartiles are zero, and whether the scale is resolved.
+    whether the quartiles are zero, and whether the scale is known.
     """
     first = len(_LOCATIONS) // 2
     facts = []
@@ -210,7 +210,7 @@ def _descriptions() -> Doubles:
             scale = seen.scales[0]
             logs = np.log2([scale, seen.deviations[0], seen.tails[0]])
             places = np.array([seen.centres[0], seen.lows[0], seen.highs[0]]) / scale
-            facts.append([*logs, *places, seen.mostly_zeros[0], seen.resolved[0]])
+            facts.append([*logs, *places, seen.mostly_zeros[0], seen.scale_known[0]])
     return np.array(facts).reshape(_STEPS, len(_SHAPES), -1)
 
 

@@ -39,12 +39,12 @@ class Summary:
     deviations : (columns,) root mean squares around the centres of what was seen.
     tails : (columns,) distances from the centre to the outermost cell above its noise.
     lows, highs : (columns,) edges of the cells that hold the quartiles.
-    reliable : (columns,) whether the histogram of the column rose above its noise. Where it did
+    detected : (columns,) whether the histogram of the column rose above its noise. Where it did
         not, the centre is 0, scale and deviation are the deviation of all columns pooled, and
         the tail is theirs (1 if nothing was seen).
         A column whose histogram does not differ from those of most others is described by theirs;
         of one that noise hides in a first look, it is whether its location is likely known.
-    resolved : (columns,) whether the quantiles of the spread lie at least two cells apart.
+    scale_known : (columns,) whether the quantiles of the spread lie at least two cells apart.
     shown : (columns,) part of the records in cells above the noise.
     single : (columns,) whether all that showed lies in one cell of every histogram of the column.
     """
@@ -55,8 +55,8 @@ class Summary:
     tails: Doubles
     lows: Doubles
     highs: Doubles
-    reliable: NDArray[np.bool_]
-    resolved: NDArray[np.bool_]
+    detected: NDArray[np.bool_]
+    scale_known: NDArray[np.bool_]
     shown: Doubles
     single: NDArray[np.bool_]
 
@@ -96,10 +96,10 @@ class Summary:
 
     def shared(self, columns: int) -> Self:
         """So many columns that one description is of: which of them it fits is not known."""
-        lows, highs = (np.where(self.resolved, x, self.centres) for x in (self.lows, self.highs))
+        lows, highs = (np.where(self.scale_known, x, self.centres) for x in (self.lows, self.highs))
         yes, one = np.ones(1, dtype=np.bool_), np.ones(1)
         known = replace(
-            self, lows=lows, highs=highs, reliable=~yes, resolved=yes, shown=one, single=~yes
+            self, lows=lows, highs=highs, detected=~yes, scale_known=yes, shown=one, single=~yes
         )
         return known.repeated(columns)
 
@@ -109,16 +109,16 @@ class Summary:
         return np.asarray((self.lows == -SMALLEST) & (self.highs == SMALLEST))
 
     @property
-    def zeros(self) -> NDArray[np.bool_]:
+    def only_zeros(self) -> NDArray[np.bool_]:
         """(columns,) whether nothing but zeros showed; nobody knows how large the rest is."""
-        return self.mostly_zeros & ~self.resolved
+        return self.mostly_zeros & ~self.scale_known
 
     def ends(self) -> Doubles:
         """(columns, 2) between which the values of each may lie: `FARTHER` than the tails.
 
         Nothing bounds a column of which nothing is known.
         """
-        known = (self.scales < BEYOND) & (self.tails < BEYOND) & ~self.zeros
+        known = (self.scales < BEYOND) & (self.tails < BEYOND) & ~self.only_zeros
         wide = np.where(known, FARTHER * self.tails, np.inf)
         return np.column_stack([self.centres - wide, self.centres + wide])
 
@@ -137,17 +137,20 @@ class Summary:
         unresolved ones of which less than the part ``held`` showed, the rest deviates as it did.
         """
         away = self.centres != 0  # a column of zeros is known as well as it can be
-        better = self.reliable & closer.reliable & ~self.resolved & away
+        better = self.detected & closer.detected & ~self.scale_known & away
         inside = better & (closer.tails < end)
         found = self.take(slice(None))
-        found.resolved[better], found.shown[better] = closer.resolved[better], closer.shown[better]
+        found.scale_known[better], found.shown[better] = (
+            closer.scale_known[better],
+            closer.shown[better],
+        )
         found.single[better] &= closer.single[better]
         for name in ("centres", "lows", "highs"):
             place = middles[better] + halves[better] * getattr(closer, name)[better]
             getattr(found, name)[better] = place
         for name, seen in (("scales", better), ("deviations", inside), ("tails", inside)):
             getattr(found, name)[seen] = halves[seen] * getattr(closer, name)[seen]
-        few = inside & ~closer.resolved & (closer.shown < held)
+        few = inside & ~closer.scale_known & (closer.shown < held)
         part = np.maximum(closer.shown[few], 0.0)
         near, far = found.deviations[few], self.deviations[few]
         found.deviations[few] = np.hypot(np.sqrt(part) * near, np.sqrt(1 - part) * far)
