@@ -40,9 +40,9 @@ LINKS: dict[str, Link] = {
 
 GENERALIZED = "generalized"
 LARGEST_LOG = 30.0
-"""Expected counts are exp(score) of scores cut to plus or minus this, or to less."""
+"""Expected counts are exp(score) of scores clipped to plus or minus this."""
 
-_FORMAT, _VERSION = "privtail-model", 3
+_FORMAT, _VERSION = "privtail-model", 4
 
 _TRIAL = 4096
 """Bytes that are written to see whether a file can be."""
@@ -107,12 +107,11 @@ class Model:
     statement : the `Statement` of what was spent.
     link : what a prediction is: the score (``"identity"``), its exponential (``"log"``), or the
         most probable label (``"logit"``).
-    highest : the score beyond which an expected count does not grow.
     feature_range : (features, 2), to which features are clipped before they are scored: the model
         extrapolates no farther than what was released of them. By default, and in files of earlier
         versions, infinite.
-    target_range : (2,), to which predictions of numbers are clipped.
-    ends : the least and the largest score of two classes.
+    target_range : (2,), to which predictions of numbers and counts are clipped.
+    margin_range : (2,), to which scores of two classes are clipped.
     """
 
     kind: str
@@ -123,10 +122,9 @@ class Model:
     intercept: NDArray[np.float64]
     statement: Statement
     link: Link = "identity"
-    highest: float = LARGEST_LOG
     feature_range: NDArray[np.float64] = field(default_factory=lambda: _endless(1))
     target_range: NDArray[np.float64] = field(default_factory=lambda: _endless(1)[0])
-    ends: tuple[float, float] = (-math.inf, math.inf)
+    margin_range: NDArray[np.float64] = field(default_factory=lambda: _endless(1)[0])
 
     @classmethod
     def of(cls, estimator: Any, *, target: str, columns: Sequence[Column]) -> Model:
@@ -141,10 +139,9 @@ class Model:
             intercept=np.atleast_1d(estimator.intercept_),
             statement=estimator.privacy_,
             link=estimator.link,
-            highest=getattr(estimator, "highest_", LARGEST_LOG),
             feature_range=estimator.feature_range_,
             target_range=getattr(estimator, "target_range_", _endless(1)[0]),
-            ends=getattr(estimator, "ends_", (-math.inf, math.inf)),
+            margin_range=getattr(estimator, "margin_range_", _endless(1)[0]),
         )
 
     @property
@@ -184,10 +181,9 @@ class Model:
 
     def answers(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         """Predictions (rows,) from `decision_function`."""
-        if self.link == "log":
-            return expected_counts(scores, self.highest)
         if self.classes is None:
-            return np.clip(scores, *self.target_range)
+            numbers = expected_counts(scores) if self.link == "log" else scores
+            return np.clip(numbers, *self.target_range)
         return likely_labels(scores, label_array(self.classes))
 
     def predict_proba(self, data: Any) -> NDArray[np.float64]:
@@ -207,7 +203,7 @@ class Model:
     def scores(self, designs: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
         """The same from blocks of `designs`."""
         scores = scores_of(designs, self.coef, self.intercept, self.feature_range)
-        return scores[:, 0].clip(*self.ends) if len(self.coef) == 1 else scores
+        return scores[:, 0].clip(*self.margin_range) if len(self.coef) == 1 else scores
 
     def gaps(self) -> Gaps:
         """A count of what is missing in `designs`, which pass through it."""
@@ -245,8 +241,6 @@ class Model:
             "version": _VERSION,
             "kind": self.kind,
             "link": self.link,
-            **({"highest": self.highest} if self.link == "log" else {}),
-            **({"ends": list(self.ends)} if np.isfinite(self.ends).all() else {}),
             "target": self.target,
             "columns": [
                 {"name": c.name} | ({} if c.categories is None else {"categories": c.categories})
@@ -257,6 +251,7 @@ class Model:
             "intercept": self.intercept.tolist(),
             "feature_range": _nullable(self.feature_range),
             "target_range": _nullable(self.target_range[None])[0],
+            "margin_range": _nullable(self.margin_range[None])[0],
             "statement": self.statement.to_json(),
         }
 
@@ -273,6 +268,7 @@ class Model:
             raise InvalidInput(f"Its format is not {_FORMAT!r}.")
         if content.get("version") not in range(1, _VERSION + 1):
             raise InvalidInput(f"This privtail reads versions 1 to {_VERSION}. Update privtail.")
+        content = _with_ranges(content)
         columns = tuple(_column(c) for c in _typed(content, "columns", list))
         classes = content.get("classes")
         if classes is not None:
@@ -285,13 +281,6 @@ class Model:
             raise InvalidInput("The fields 'kind' and 'classes' do not fit together.")
         if link != LINKS.get(kind, link) or link not in ("identity", "log", "logit"):
             raise InvalidInput("The field 'link' does not fit the kind of the model.")
-        highest = content.get("highest", LARGEST_LOG)
-        if not isinstance(highest, int | float) or not abs(highest) <= LARGEST_LOG:
-            raise InvalidInput(f"The field 'highest' must be at most {LARGEST_LOG:g}.")
-        ends = (-math.inf, math.inf)
-        if "ends" in content:
-            low, high = _numbers(content, "ends", (2,)).tolist()
-            ends = min(low, high), high
         outputs = 1 if classes is None or len(classes) == 2 else len(classes)
         features = sum(len(column.features) for column in columns)
         if len({column.name for column in columns}) != len(columns) or not columns:
@@ -305,10 +294,9 @@ class Model:
             intercept=_numbers(content, "intercept", (outputs,)),
             statement=Statement.from_json(_typed(content, "statement", dict)),
             link=link,
-            highest=float(highest),
             feature_range=_ranges("feature_range", content.get("feature_range"), features),
             target_range=_ranges("target_range", [content.get("target_range")], 1)[0],
-            ends=ends,
+            margin_range=_ranges("margin_range", [content.get("margin_range")], 1)[0],
         )
 
     def __repr__(self) -> str:
@@ -387,9 +375,9 @@ def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(softmax(scores, axis=1))
 
 
-def expected_counts(scores: NDArray[np.float64], highest: float) -> NDArray[np.float64]:
-    """Predictions of a model with the log link."""
-    return np.exp(np.clip(scores, -LARGEST_LOG, min(highest, LARGEST_LOG)))
+def expected_counts(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Expected counts of a model with the log link, before they are clipped to their range."""
+    return np.exp(np.clip(scores, -LARGEST_LOG, LARGEST_LOG))
 
 
 # --- reading fields -------------------------------------------------------------------------------
@@ -435,6 +423,16 @@ def _endless(count: int) -> NDArray[np.float64]:
 def _nullable(ranges: NDArray[np.float64]) -> list[list[float | None]]:
     """Ends as JSON has them: null where there is none."""
     return [[end if np.isfinite(end) else None for end in pair] for pair in ranges.tolist()]
+
+
+def _with_ranges(content: Mapping[str, Any]) -> dict[str, Any]:
+    """With the ranges under the names that they have now; versions 1 to 3 had others for two."""
+    renamed = dict(content)
+    if "ends" in content:
+        renamed.setdefault("margin_range", content["ends"])
+    if isinstance(highest := content.get("highest"), int | float):
+        renamed.setdefault("target_range", [None, math.exp(min(highest, LARGEST_LOG))])
+    return renamed
 
 
 def _ranges(name: str, content: Any, count: int) -> NDArray[np.float64]:

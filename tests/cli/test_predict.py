@@ -50,7 +50,7 @@ def test_columns_are_found_by_name(shell, model, table):
 def test_an_undeclared_category_is_all_zeros(model):
     score = model.decision_function({"age": [1.0], "days": [2.0], "job": ["cook"]})
     linear = model.intercept + model.coef[0, :2] @ [1, 2]
-    assert score == pytest.approx(linear.clip(*model.ends))
+    assert score == pytest.approx(linear.clip(*model.margin_range))
 
 
 def test_a_renamed_column_is_named(shell, model, table):
@@ -149,8 +149,8 @@ def test_a_missing_model(shell, table):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("version", 4), ("link", "log"), ("kind", "linear"), ("kind", "forest"), ("target", 3),
-        ("target_range", [1, 0]),
+        ("version", 5), ("link", "log"), ("kind", "linear"), ("kind", "forest"), ("target", 3),
+        ("target_range", [1, 0]), ("margin_range", [1, 0]),
         ("columns", []),
         ("columns", [3]), ("columns", [{"name": "age"}]), ("classes", ["no"] * 2),
         ("classes", None), ("coef", [[1.0]]), ("coef", [["a"] * 4]), ("coef", [[math.inf] * 4]),

@@ -52,7 +52,7 @@ def test_scores_are_cut_to_what_surely_occurs():
     X = rng.normal(size=(6_000, 2))
     y = (X[:, 0] > rng.logistic(size=6_000)).astype(float)
     model = fitted(X, y, 2.0, 0)
-    low, high = model.ends_
+    low, high = model.margin_range_
     assert low < model.intercept_[0] < high
     assert model.decision_function([[1e9, 0.0], [-1e9, 0.0]]).tolist() == [high, low]
     assert np.isfinite(LogisticLoss().values(np.array([[low], [high]]), np.array([1.0, 0.0]))).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -200,7 +202,10 @@ def test_ranges_of_columns_and_of_counts():
         categories={"kind": ["a", "b"]},
     )  # fmt: skip
     assert model.feature_range_[1:].tolist() == [[0, 1], [0, 1]]
-    assert model.target_range_.tolist() == [0, np.exp(model.highest_)]
+    low, high = model.target_range_
+    assert low == 0
+    assert 5 < high < np.inf
+    assert model.predict(pandas.DataFrame({"x": [1e9, -1e9], "kind": "a"})).max() <= high
 
 
 def test_a_written_model_keeps_its_ranges(tmp_path, model, written):
@@ -217,6 +222,26 @@ def test_a_model_of_an_earlier_version_has_no_ranges(written):
     old = Model.from_json(content | {"version": 2})
     assert np.isinf(old.feature_range).all()
     assert np.isinf(old.target_range).all()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_ranges_are_read_under_their_earlier_names(version):
+    """Scores of two classes had "ends" up to version 3, and counts the "highest" score."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 1))
+    labels = DPLogisticRegression(epsilon=2.0, classes=[0, 1], noise="simulated", random_state=0)
+    labels.fit(X, X[:, 0] > rng.logistic(size=2_000))
+    content = json.loads(Model.of(labels, target="y", columns=[Column("x")]).to_text())
+    ends = content.pop("margin_range")
+    old = Model.from_json(content | {"version": version, "ends": ends})
+    far = {"x": [-1e9, 1e9]}
+    assert old.decision_function(far).tolist() == ends == labels.margin_range_.tolist()
+    counts = DPPoissonRegressor(epsilon=2.0, noise="simulated", random_state=0)
+    counts.fit(X, rng.poisson(np.exp(X[:, 0])))
+    content = json.loads(Model.of(counts, target="y", columns=[Column("x")]).to_text())
+    del content["target_range"], content["margin_range"]
+    old = Model.from_json(content | {"version": version, "highest": 1.0, "feature_range": None})
+    assert old.predict(far).max() == np.exp(1.0)
 
 
 @pytest.mark.parametrize(

@@ -25,14 +25,14 @@ class Result:
     steps : number of releases of the main loop, fixed by the plan.
     multiplier : noise multiplier that was used.
     unit : released scale of a numeric target; 1 where it was not asked for.
-    lowest, highest : the margins beyond which predictions of counts, or of two labels, are cut.
+    margin_range : to which margins are clipped where counts, or two labels, are predicted.
     scales : (d,) released scales of the features; None where they were not asked for.
     noise : (d,) standard deviations of what noise adds to the slopes, in scales of the target per
         scale of the feature, for a convex loss about at most; inf of a feature that is not used;
         None where it is not known.
     threshold : from where the released model's Huber loss was linear, in units of the target; None
         where it was not chosen.
-    ends : (d or d + 1, 2) between which the features, and a numeric target, may lie as far as was
+    ranges : (d or d + 1, 2) in which the features, and a numeric target, may lie as far as was
         released of them; infinite where nothing was. None where they were not asked for.
     notes : sentences for the statement about what was found.
     report : released numbers by name, for whoever asks why the model is what it is; None if there
@@ -51,29 +51,28 @@ class Result:
     steps: int
     multiplier: float
     unit: float = 1.0
-    lowest: float = -math.inf
-    highest: float = math.inf
+    margin_range: tuple[float, float] = (-math.inf, math.inf)
     noise: Doubles | None = None
     notes: tuple[str, ...] = ()
     rows: tuple[float, float] = (1.0, 0.0)
     scales: Doubles | None = None
     threshold: float | None = None
-    ends: Doubles | None = None
+    ranges: Doubles | None = None
     report: Mapping[str, Any] | None = None
 
     def feature_range(self, problem: Problem) -> Doubles:
         """(d, 2) of what was released of the features; indicators lie in [0, 1]."""
         ranges = np.tile([-np.inf, np.inf], (problem.d, 1))
-        if self.ends is not None:
-            ranges[:] = self.ends[: problem.d]
+        if self.ranges is not None:
+            ranges[:] = self.ranges[: problem.d]
         ranges[list(problem.indicators)] = 0.0, 1.0
         return ranges
 
     def target_range(self, d: int) -> Doubles:
         """(2,) of what was released of a numeric target; a constant is what was released."""
-        if self.ends is None or len(self.ends) == d or not self.w[:d].any():
+        if self.ranges is None or len(self.ranges) == d or not self.w[:d].any():
             return np.array([-np.inf, np.inf])
-        return np.asarray(self.ends[d])
+        return np.asarray(self.ranges[d])
 
 
 def starting_point(problem: Problem, start: ArrayLike | None) -> Doubles:

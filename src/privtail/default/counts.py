@@ -120,7 +120,7 @@ class CountDescent:
         loss = PoissonLoss(mean=size, highest=highest)
         result = self.inner.run(curator, loss, part, multiplier, w)
         doubts = (NONE_SEEN,) * (not counts[2:].any())
-        return replace(result, highest=highest, notes=(*result.notes, *doubts))
+        return replace(result, margin_range=(-math.inf, highest), notes=(*result.notes, *doubts))
 
     def _counting(self, multiplier: float, problem: Problem) -> GaussianNoise:
         return self._priced(multiplier / math.sqrt(2), VISIBLE, problem)

@@ -198,7 +198,7 @@ class ShortDescent:
         require(domain, *self.needs, needed_by="ShortDescent")
         least, level = self._least(problem), self._level(multiplier)
         found = self._looks(multiplier, problem).run(curator, self._scales(multiplier))  # 1
-        ends = found.ends()
+        ranges = found.ranges()
         if self._centring(problem):
             found = self._centred(curator, found, multiplier)
         standard = Standardization.of(found, curator)
@@ -256,9 +256,9 @@ class ShortDescent:
         stated = standard.stated(noise, selected=self.sparsity is not None)
         return Result(
             standard.raw(constant if doubts else w, problem), self.steps, multiplier,
-            unit=unit, scales=standard.scales, lowest=cuts[0], highest=cuts[1],
+            unit=unit, scales=standard.scales, margin_range=cuts,
             noise=np.zeros(problem.d) if doubts else stated,
-            notes=doubts or unproven(decision.verdict, believed), rows=rows, ends=ends,
+            notes=doubts or unproven(decision.verdict, believed), rows=rows, ranges=ranges,
             report=reported(
                 "short descent", found, standard, self.targets, doubts, decision.gains,
                 margins_kept=believed,

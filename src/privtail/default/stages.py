@@ -490,12 +490,12 @@ def finished(fit: Fit, steps: int, multiplier: float, *, selected: bool) -> Resu
     stated = standard.stated(fit.noise, selected=selected)
     return Result(
         standard.raw(constant if reasons else w, problem), steps, multiplier,
-        unit=standard.unit, scales=standard.scales, lowest=fit.cuts[0], highest=fit.cuts[1],
+        unit=standard.unit, scales=standard.scales, margin_range=fit.cuts,
         noise=np.zeros(problem.d) if reasons else stated,
         notes=reasons or unproven(fit.decision.verdict, fit.kept_margins),
         rows=fit.rows or (fit.residuals.part, fit.residuals.deviation),
         threshold=fit.loss.threshold if isinstance(fit.loss, HuberLoss) else None,
-        ends=fit.summary.ends(),
+        ranges=fit.summary.ranges(),
         report=reported(
             "descent", fit.summary, standard, fit.given.targets, reasons, fit.decision.gains,
             clipping_threshold=fit.threshold,

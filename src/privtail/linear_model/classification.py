@@ -78,8 +78,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         probabilities are in this order, and a score of two classes is of the second.
     feature_range_ : (d, 2) what features are clipped to before they are scored, as in
         `DPLinearRegression`.
-    ends_ : the least and the largest score of two classes, (-inf, inf) if there are none: how far
-        scores surely went.
+    margin_range_ : the least and the largest score of two classes, to which scores are clipped;
+        infinite where nothing was released of it.
     n_iter_, n_features_in_ : int. privacy_ : the `Statement`. plan_ : the `FitPlan`.
 
     Raises
@@ -130,7 +130,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         self.classes_ = label_array(declared)
         self.coef_ = np.ascontiguousarray(result.w[:d].T)
         self.intercept_ = result.w[d].copy() if self.fit_intercept else np.zeros(len(self.coef_))
-        self.ends_ = result.lowest, result.highest
+        self.margin_range_ = np.array(result.margin_range)
         return self
 
     # ---------------------------------------------------------------- the parts of the model
@@ -274,10 +274,10 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores: (rows,) of the second of two classes, else (rows, K); NaN as in `predict`.
 
-        Those of two classes are X coef^T + intercept, cut to ``ends_``.
+        Those of two classes are X coef^T + intercept, clipped to ``margin_range_``.
         """
         scores = self._margins(X)
-        return scores[:, 0].clip(*self.ends_) if len(self.classes_) == 2 else scores
+        return scores[:, 0].clip(*self.margin_range_) if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities (rows, K) in the order of ``classes_``; NaN as in `predict`."""

@@ -602,8 +602,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         self.intercept_ = float(result.w[d, 0]) if self.fit_intercept else 0.0
         self.target_range_ = result.target_range(d)
         if self.link == "log":
-            self.highest_ = min(result.highest, LARGEST_LOG)
-            self.target_range_ = np.array([0.0, math.exp(self.highest_)])
+            highest = min(result.margin_range[1], LARGEST_LOG)
+            self.target_range_ = np.array([0.0, math.exp(highest)])
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predictions (rows,) for X (rows, d): margins, or of counts what is expected.
@@ -612,9 +612,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         data frame, a mapping, an Arrow table, a file). With ``invalid="raise"`` it is refused.
         """
         margins = self._margins(X)[:, 0]
-        if self.link == "log":
-            return expected_counts(margins, self.highest_)
-        return np.asarray(np.clip(margins, *self.target_range_))
+        numbers = expected_counts(margins) if self.link == "log" else margins
+        return np.asarray(np.clip(numbers, *self.target_range_))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of predictions, of counts D^2 (their Poisson deviance), as scikit-learn's scores.

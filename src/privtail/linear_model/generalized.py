@@ -25,11 +25,8 @@ class DPPoissonRegressor(PrivateRegressor):
         where scikit-learn has 1: it would silence columns that vary little in their units.
 
     Everything else is as in `DPLinearRegression`; ``score`` is D^2. The mean of the counts is
-    bought first, and no prediction exceeds the highest count that the same histogram shows.
-
-    Attributes
-    ----------
-    highest_ : logarithm of the largest prediction.
+    bought first, and no prediction exceeds ``target_range_[1]``: what the highest count allows that
+    the same histogram shows.
     """
 
     kind: ClassVar[str] = "poisson"

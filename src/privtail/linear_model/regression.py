@@ -31,8 +31,8 @@ class DPLinearRegression(PrivateRegressor):
     feature_range_ : (d, 2) what predictions clip features to, so that a slope extrapolates no
         farther than what was released of them: a hundred times as far from their centre as their
         histogram shows; [0, 1] of a declared category; infinite where nothing was released.
-    target_range_ : (2,) what predictions are clipped to, by the same rule; of counts from 0 to what
-        ``highest_`` says. A constant is not clipped.
+    target_range_ : (2,) what predictions are clipped to, by the same rule; of counts to the highest
+        that the histogram of the counts allows. A constant is not clipped.
     feature_names_in_ : names, if the columns had any.
     privacy_ : the `Statement` of what was spent, on what, under which assumptions.
     report_ : released numbers by name, which say why the model is what it is (`Result.report` of

@@ -100,7 +100,7 @@ class Standardized:
         doubts = standard.doubts(decision.verdict.keeps)
         w = standard.raw(constant if doubts else result.w, problem)
         return replace(
-            result, w=w, unit=standard.unit, scales=standard.scales, ends=found.ends(),
+            result, w=w, unit=standard.unit, scales=standard.scales, ranges=found.ranges(),
             notes=(*result.notes, *(doubts or unproven(decision.verdict))),
             report=reported(
                 "published algorithm", found, standard, self.targets, doubts, decision.gains

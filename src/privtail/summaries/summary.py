@@ -25,6 +25,10 @@ At a lower end a slope that is right is cut where 5 % of a feature are a hundred
 the others, and of Pareto(1.5); a tenth of it for predictions of the target costs shifted lognormal
 targets 15 to 30 %. At this end a code such as 9999999 in a copy of an informative feature, in ten
 of 20,000 rows, which no check can see, costs more than all others gain.
+
+Nor do ranges help that follow from how many rows noise may hide (h of them, the farthest h^(3/4)
+times farther): where such a code costs no more than a constant would, errors of features with heavy
+tails are three times as large.
 """
 
 
@@ -113,8 +117,8 @@ class Summary:
         """(columns,) whether nothing but zeros showed; nobody knows how large the rest is."""
         return self.mostly_zeros & ~self.scale_known
 
-    def ends(self) -> Doubles:
-        """(columns, 2) between which the values of each may lie: `FARTHER` than the tails.
+    def ranges(self) -> Doubles:
+        """(columns, 2) in which the values of each may lie: `FARTHER` than the tails.
 
         Nothing bounds a column of which nothing is known.
         """
