@@ -24,6 +24,7 @@ from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.means import Ball, ClampedMean, Interval
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
@@ -40,6 +41,7 @@ from privtail.trusted.smooth.trimmed import TrimmedMean
 BUDGET = Budget(1.5, 0.05)
 COPIES = 100_000
 RADIUS = 2.0**30
+ENDLESS = PredictionRanges.of([[-math.inf, math.inf]], [-math.inf, math.inf])
 
 
 def test_the_audit_finds_a_known_epsilon_and_no_more() -> None:
@@ -280,7 +282,7 @@ def person_releases(count: int, seed: int, near: Neighbours) -> Draws:
         )
         whole._sampler = sampler
 
-        def fit(which: int, part: Any, allowance: Any, chance: int) -> tuple[float, Any]:
+        def fit(which: int, part: Any, allowance: Any, chance: int) -> tuple[float, Any, Any]:
             own = Curator(
                 part.X, budget=budget, ledger=allowance, noise="simulated", random_state=chance,
                 groups=part.groups, max_rows=ROWS,
@@ -289,7 +291,8 @@ def person_releases(count: int, seed: int, near: Neighbours) -> Draws:
             moves = answer.diameter if near == "replace_one" else answer.radius
             noise = GaussianNoise(moves.l2 / answer.radius.l2 * (1 + 1e-9))
             own.open((Round(events=(noise.event(answer),)),))
-            return float(own.everyone().means(mean).release(noise)[0]), np.zeros((2, 1))
+            released = float(own.everyone().means(mean).release(noise)[0])
+            return released, np.zeros((2, 1)), ENDLESS
 
         search = TrialSearch(whole, X, y, n // 2, noise="simulated")
         whole.open((Round(events=(mechanism.event(),)),))

@@ -44,6 +44,7 @@ from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
 from privtail.trusted.callbacks import asked
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.ledger import Allowance
+from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.problem import Problem
 from privtail.trusted.refusals import as_plain_numbers
 from privtail.trusted.search import BestTrial, Found, Part, Score, TrialSearch
@@ -105,8 +106,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     best_score_ : its released score: the share of right labels; of numbers minus the mean loss of
         ``estimator``, each record's clamped at that of an error of 3 scales of the target, which
         are bought; of counts how much less their Poisson loss is than that of a constant, which is
-        bought too. With ``groups`` a row that does not count adds no loss. Noisy, and too good on
-        average, since it is the best of several.
+        bought too. What is scored is what the estimator predicts, with features and predictions
+        clipped to their ranges. With ``groups`` a row that does not count adds no loss. Noisy, and
+        too good on average, since it is the best of several.
     score_noise_std_ : standard deviation of the noise in a score.
     trial_epsilon_ : what one trial costs, at ``delta``.
     n_features_in_, feature_names_in_, classes_ : as in the estimators.
@@ -180,14 +182,17 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             scales = looks.run(curator, LOOKS * mechanism.multiplier, ())
             score = _clamped(loss, scales, curator.problem.rows)
 
-        def fit(which: int, part: Part, allowance: Allowance, seed: int) -> tuple[Any, Doubles]:
+        def fit(
+            which: int, part: Part, allowance: Allowance, seed: int
+        ) -> tuple[Any, Doubles, PredictionRanges]:
             model = clone(candidates[which][0]).set_params(ledger=allowance, categories=categories)
             if self.noise == "simulated":
                 model.set_params(random_state=seed)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model.fit(part.X, part.y, part.groups)
-            return model, np.vstack([np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_)])
+            w = np.vstack([np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_)])
+            return model, w, PredictionRanges.of(model.feature_range_, _margin_range(model))
 
         found = search.run(mechanism, len(candidates), fit, score)
         for model, _ in candidates:
@@ -348,6 +353,15 @@ def _score(estimator: PrivateLinearModel, labels: Sequence[Any] | None) -> Loss:
             "a loss such as HuberLoss(threshold=2.0) or PoissonLoss(), or DPLogisticRegression."
         )
     return loss  # type: ignore[no-any-return]
+
+
+def _margin_range(model: PrivateLinearModel) -> Doubles:
+    """(2,) to which predictions clip the margin of a number, a count, or two labels."""
+    if not isinstance(model, PrivateRegressor):
+        return np.asarray(model.margin_range_)
+    if model.link == "log":
+        return np.array([-np.inf, np.log(model.target_range_[1])])
+    return np.asarray(model.target_range_)
 
 
 def _clamped(loss: Loss, found: Summary, rows: int) -> Score:

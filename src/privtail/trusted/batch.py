@@ -19,7 +19,7 @@ from privtail.trusted.callbacks import AskedLoss
 from privtail.trusted.cells import ascending, tally
 from privtail.trusted.contributions import add, clamp, contribute, lengths, median
 from privtail.trusted.dataset import Block, Dataset, Ids, in_parts, moved, within
-from privtail.trusted.maps import MappedRows
+from privtail.trusted.maps import MappedRows, PredictionRanges
 from privtail.trusted.means import Ball, ClippedMean, Interval, RobustMean, as_asked
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.opening import Opening
@@ -99,10 +99,14 @@ class Batch:
         sums = self._sweep(block, mean.blocks, (d, 1), targets=False)
         return self._answer(median(sums), self.problem.means(mean))
 
-    def scores(self, loss: Loss, candidates: Sequence[ArrayLike], mean: RobustMean) -> Sensitive:
+    def scores(
+        self, loss: Loss, candidates: Sequence[ArrayLike], mean: RobustMean,
+        ranges: PredictionRanges | None = None,
+    ) -> Sensitive:  # fmt: skip
         """Robust mean of the losses at each candidate w, forced onto the range of ``mean``.
 
-        Sensitivity: `Problem.scores`; one-signed, so a record's absence lowers all scores.
+        With ``ranges``, of features and margins that are clipped, row by row. Sensitivity:
+        `Problem.scores`; one-signed, so a record's absence lowers all scores.
         """
         mean = as_asked(mean)
         answer = self.problem.scores(len(candidates), mean)
@@ -114,7 +118,7 @@ class Batch:
         def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
             for first in range(0, len(points), TILE):
                 tile = points[first : first + TILE]
-                margins, _, valid = self._margins(rows, np.hstack(tile))
+                margins, _, valid = self._margins(rows, np.hstack(tile), ranges)
                 margins, targets = margins.reshape(-1, outputs), np.repeat(y, len(tile))
                 with np.errstate(all="ignore"):
                     values = called.values(margins, targets) / box.radius
@@ -126,19 +130,23 @@ class Batch:
         sums = self._sweep(block, mean.blocks, (len(points), 1))
         return self._answer(median(sums), answer)
 
-    def improvement(self, loss: Loss, w: ArrayLike, base: ArrayLike, mean: RobustMean) -> Sensitive:
+    def improvement(
+        self, loss: Loss, w: ArrayLike, base: ArrayLike, mean: RobustMean,
+        ranges: PredictionRanges | None = None,
+    ) -> Sensitive:  # fmt: skip
         """Robust mean of how much smaller the losses are at ``w`` than at ``base``.
 
-        A record whose loss is not a number at either adds 0. Sensitivity: `Problem.improvement`.
+        At ``w``, with ``ranges``, of features and margins that are clipped, row by row. A record
+        whose loss is not a number at either adds 0. Sensitivity: `Problem.improvement`.
         """
         mean = as_asked(mean)
         answer = self.problem.improvement(mean)
         called = self._asked(loss)
-        points = self._parameters(w), self._parameters(base)
+        w, base = self._parameters(w), self._parameters(base)
         box = cast(Interval, mean.range)
 
         def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            found = [self._margins(rows, point) for point in points]
+            found = self._margins(rows, w, ranges), self._margins(rows, base)
             with np.errstate(all="ignore"):
                 here, there = (called.values(margins, y) for margins, _, _ in found)
                 gains = (there - here) / box.radius
@@ -325,10 +333,17 @@ class Batch:
             raise InvalidInput(f"w needs shape {shape}, got {array.shape}.")
         return array
 
-    def _margins(self, rows: MappedRows, w: Doubles) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
+    def _margins(
+        self, rows: MappedRows, w: Doubles, ranges: PredictionRanges | None = None
+    ) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
         d = self.problem.d
         b = w[d] if self.problem.intercept else np.zeros(w.shape[1])
-        return rows.margins(w[:d], b)
+        if ranges is None:
+            return rows.margins(w[:d], b)
+        if np.isfinite(ranges.features).any():
+            rows = rows.clipped(ranges.features)
+        margins, squares, valid = rows.margins(w[:d], b)
+        return np.clip(margins, *ranges.margins), squares, valid
 
     def _norms(
         self, rows: MappedRows, y: Doubles, called: AskedLoss, w: Doubles

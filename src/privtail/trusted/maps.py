@@ -43,6 +43,28 @@ def _copy(numbers: ArrayLike) -> Doubles:
     return copy
 
 
+@dataclass(frozen=True)
+class PredictionRanges:
+    """To what a released model clips features and margins before it predicts: public numbers.
+
+    Attributes
+    ----------
+    features : (d, 2), of mapped columns. margins : (2,).
+    """
+
+    features: Doubles
+    margins: Doubles
+
+    @classmethod
+    def of(cls, features: ArrayLike, margins: ArrayLike) -> Self:
+        """Copies that nobody else holds, checked: pairs of a low and a high end."""
+        ranges = cls(_copy(features), _copy(margins))
+        for pairs in (ranges.features, ranges.margins[None]):
+            if not (pairs.ndim == 2 and pairs.shape[1] == 2 and (pairs[:, 0] <= pairs[:, 1]).all()):
+                raise InvalidInput("Ranges are pairs of a low and a high end.")
+        return ranges
+
+
 class MappedRows:
     """One block of rows, with one map for all that is asked of it.
 
@@ -87,3 +109,8 @@ class MappedRows:
     def transformed(self) -> Doubles:
         """Dense z, (rows, d)."""
         return self._rows.transformed(self._scales, self._offsets)
+
+    def clipped(self, ranges: Doubles) -> MappedRows:
+        """Rows whose finite numbers are those of z in their ranges (d, 2)."""
+        z = self.transformed()
+        return self.as_they_are(np.where(np.isfinite(z), np.clip(z, *ranges.T), z))

@@ -48,7 +48,7 @@ def rehearse(
     """Compile what the rounds of ``plan`` run on these records, and draw every law once."""
     asked = {event.question for r in plan for event in r.events}
     sums = "gradient" in asked or "means" in asked
-    for rows in _empty(records, problem.d):
+    for rows in _empty(records, problem.d, clipped="search" in asked):
         _sweep(rows, problem, sums=sums)
     _steps(asked, problem)
     if not isinstance(loss, GeneralLoss | TruncatedLoss | None):
@@ -62,13 +62,18 @@ def rehearse(
         _draw(sampler, law)
 
 
-def _empty(records: Records, d: int) -> Iterator[MappedRows]:
-    """Blocks without rows, of all types that questions about these records meet."""
+def _empty(records: Records, d: int, *, clipped: bool) -> Iterator[MappedRows]:
+    """Blocks without rows, of all types that questions about these records meet.
+
+    ``clipped``: also about rows in the ranges of a model, which are dense.
+    """
     identity = FeatureMap.of(d, np.ones(d))
     if isinstance(records, Sparse):
         nowhere = np.empty(0, np.int64)
         kernels.merge_row(nowhere, np.empty(0), nowhere)
         yield identity.applied(SparseRows(sp.csr_matrix((0, d))))
+        if clipped:
+            yield MappedRows.as_they_are(np.empty((0, d)))
         return
     kernels.rows_of(np.empty((d, 0)), 0, np.empty((0, d)))
     if isinstance(records, Dense):

@@ -7,7 +7,9 @@ of public sizes. A trial draws a candidate with private uniform chance, fits it 
 part, and releases one noisy mean of losses, or of how far they differ from a public point's, on
 the held-out part. Its outcome is (candidate, model, score). A record is in one part only. If it is
 in the training part, the score is computed from the released model and from records that
-do not change; if it is held out, the model is. So a trial costs what the dearer of the two costs,
+do not change; if it is held out, the model is. The ranges to which features and margins are clipped
+are of the released model too, so a held-out record's loss is a function of that record alone. So a
+trial costs what the dearer of the two costs,
 and both cost at most rho in zCDP: `Allowance` admits one plan of at most rho and fails otherwise,
 and the score's noise is at least the sensitivity of the mean times 1/sqrt(2 rho). The candidate is
 drawn without records, and what is true of every candidate is true of the draw, which is part of the
@@ -54,6 +56,7 @@ from privtail.trusted.budget import ROW, Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round
 from privtail.trusted.ledger import Allowance
+from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.means import BoundedMean, ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise, require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
@@ -135,7 +138,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Score:
-    """What a held-out record says of a model w: its loss, clamped to [0, ``bound``].
+    """What a held-out record says of a released model: its loss, clamped to [0, ``bound``].
 
     With ``base``, a public point of the shape of w, how much larger the loss is than there, clamped
     to both sides; for losses that have no smallest value. `Problem` has the sensitivity of either.
@@ -151,17 +154,23 @@ class Score:
             return problem.scores(1, BoundedMean(self.bound))
         return problem.improvement(ClampedMean(self.bound))
 
-    def release(self, batch: Batch, w: ArrayLike, noise: GaussianNoise) -> float:
+    def release(
+        self, batch: Batch, w: ArrayLike, ranges: PredictionRanges, noise: GaussianNoise
+    ) -> float:
         """The noisy mean."""
         if self.base is None:
             mean = BoundedMean(self.bound)
-            return float(batch.scores(self.loss, [w], mean).release(noise)[0])
+            return float(batch.scores(self.loss, [w], mean, ranges).release(noise)[0])
         clamped = ClampedMean(self.bound)
-        return -float(batch.improvement(self.loss, w, self.base, clamped).release(noise)[0])
+        gain = batch.improvement(self.loss, w, self.base, clamped, ranges)
+        return -float(gain.release(noise)[0])
 
 
-Fit = Callable[[int, Part, Allowance, int], tuple[Any, ArrayLike]]
-"""From a candidate, the training part, an allowance and a seed to a released model and its w."""
+Fit = Callable[[int, Part, Allowance, int], tuple[Any, ArrayLike, PredictionRanges]]
+"""From a candidate, the training part, an allowance and a seed to a released model.
+
+Beside it its w and the ranges to which it clips: the held-out records are predicted as it does.
+"""
 
 
 class TrialSearch:
@@ -248,15 +257,17 @@ class TrialSearch:
     ) -> Found:
         candidate, seed = sampler.below(candidates), sampler.below(2**32)
         allowance = self._allowance(mechanism, self._training)
-        model, w = fit(candidate, self._training, allowance, seed)
+        model, w, ranges = fit(candidate, self._training, allowance, seed)
         if not allowance.spent:
             raise NotPlanned("A trial has spent nothing: its fit is not on the allowance.")
-        return Found(candidate, model, self._loss(mechanism, score, w, seed))
+        return Found(candidate, model, self._loss(mechanism, score, w, ranges, seed))
 
     def _allowance(self, mechanism: BestTrial, part: Part) -> Allowance:
         return Allowance(mechanism.rho, self._curator.budget.neighbours, part.groups)
 
-    def _loss(self, mechanism: BestTrial, score: Score, w: ArrayLike, seed: int) -> float:
+    def _loss(
+        self, mechanism: BestTrial, score: Score, w: ArrayLike, ranges: PredictionRanges, seed: int
+    ) -> float:
         """The released mean loss of w on the held-out part; the worst of a w that is no number."""
         if not np.isfinite(w).all():
             return score.bound
@@ -271,7 +282,7 @@ class TrialSearch:
         answer = score.answer(judge.problem)
         noise = _noise(mechanism, answer)
         judge.open((Round(events=(noise.event(answer),)),))
-        return score.release(judge.everyone(), w, noise)
+        return score.release(judge.everyone(), w, ranges, noise)
 
 
 def best_of(trial: Callable[[], Found], trials: int, sampler: Sampler) -> Found:
