@@ -91,6 +91,18 @@ def test_many_lost_rows_are_warned_of_and_few_are_noted(records):
         assert any("standard deviation" in note for note in model.privacy_.notes)
 
 
+def test_many_lost_rows_are_warned_of_where_noise_hides_how_many(records):
+    """Of complete rows that is said in 1 of 740 fits."""
+    X, y = records
+    for seed in range(3):
+        for lost in (0.0, 0.83):
+            holes = X.copy()
+            holes[np.random.default_rng(seed).random(len(X)) < lost, 1] = np.nan
+            model = DPLinearRegression(**SIMULATED | {"random_state": seed})
+            found = [said for said in told(model, holes, y) if "Noise hides how many" in said]
+            assert bool(found) == bool(lost)
+
+
 def test_too_little_data_is_a_cause_that_is_named(records):
     """At n epsilon of 3,000 the histogram of the target is noise too, and was blamed for it."""
     X, y = records

@@ -309,4 +309,4 @@ def fewer(part: float, deviation: float, n: int, consequence: str) -> tuple[str,
 
 def most_are_lost(part: float, deviation: float) -> bool:
     """Whether less than half of the rows count as far as noise shows, or likely nearly none."""
-    return part < max(0.5, SURELY * deviation)
+    return part < 0.5 or part <= SURELY * deviation
