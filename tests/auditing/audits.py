@@ -426,6 +426,22 @@ class Parted:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MeanDerivative:
+    """One release of the mean derivative at zero."""
+
+    needs = ()
+
+    def plan(self, multiplier: float, problem: Any) -> Plan:
+        answer = problem.derivatives(ClippedMean(1.0))
+        return (Round(events=(GaussianNoise(multiplier).event(answer),)),)
+
+    def run(self, curator: Curator, loss: Any, domain: Any, multiplier: float, start: Any) -> None:
+        w = np.zeros((curator.problem.rows, 1))
+        answer = curator.everyone().derivatives(loss, w, ClippedMean(1.0))
+        answer.release(GaussianNoise(multiplier))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Aggregated:
     """The centre of attention of a function of parts: their one target."""
 
@@ -550,6 +566,7 @@ FITS: dict[str, Fit] = {
         algorithm=Parted(), loss=AbsoluteLoss(), others=parted(),
         one=([HUGE, -HUGE, HUGE, -HUGE], -1.0), other=([HUGE, -HUGE, HUGE, -HUGE], 1.0),
     ),
+    "mean derivative": Fit(algorithm=MeanDerivative()),
     "W20 1, a function": Fit(algorithm=Aggregated(mechanism=aggregated_mean), **POINTS, **LOOSE),
     "W20 1": Fit(
         algorithm=AggregatedMinimizer(

@@ -376,7 +376,7 @@ def test_fits_with_a_part_of_the_noise_are_caught(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["W19 1", "X23 2, 3", "W19 4", "W22 1"])
+@pytest.mark.parametrize("name", ["W19 1", "X23 2, 3", "W19 4", "W22 1", "mean derivative"])
 def test_fits_with_half_the_sensitivity_are_caught(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator
 from privtail.trusted.dataset import Dataset
 from privtail.trusted.events import Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import (
     MEANS,
     Ball,
@@ -102,11 +103,13 @@ def integers(answer: Sensitive) -> list[int]:
     return [int(v) for v in answer._value]
 
 
-def batch(X: Any, y: Any = None, *, rounds: int = 1, seed: int = 3, **options: Any) -> Batch:
+def batch(
+    X: Any, y: Any = None, *, seed: int = 3, map: FeatureMap | None = None, **options: Any
+) -> Batch:
     """A batch of everyone, by a plan that releases nothing."""
     curator = Curator(X, y, budget=Budget(1.0, 1e-6), random_state=seed, **options)
-    curator.open((Round(events=(), times=rounds),))
-    return curator.everyone()
+    curator.open((Round(events=()),))
+    return curator.everyone(map)
 
 
 def ratios(pair: Pair) -> tuple[float, float, float]:
@@ -173,15 +176,18 @@ Y0 = np.concatenate([DATA.standard_cauchy(N - 2), [-HUGE, TINY]])
 MAPS = ("plain", "scaled")
 
 
-def mapped(b: Batch, how: str) -> Batch:
-    if how != "plain":
-        d, sparse = b.problem.d, b._data.sparse
-        b._data.transform(np.logspace(-3, 3, d), None if sparse else np.linspace(-2, 2, d))
-    return b
+def seen(X: Any, how: str) -> FeatureMap | None:
+    """The map of that name, for records X."""
+    d = X.shape[1]
+    offsets = None if sp.issparse(X) else np.linspace(-2, 2, d)
+    return None if how == "plain" else FeatureMap.of(d, np.logspace(-3, 3, d), offsets)
 
 
 def gradient_pairs(mean: Any, storage: str, rows: list[tuple[np.ndarray, float]], **o: Any) -> Any:
-    """Replace and empty one record by every adversarial row; yield the pairs of answers."""
+    """Replace and empty one record by every adversarial row; yield the pairs of answers.
+
+    To the ``question`` gradient, or another of a loss, parameters and a mean.
+    """
     loss, how, intercept, outputs = o["loss"], o["how"], o["intercept"], o["outputs"]
     X, y = o.get("X", X0), o.get("y", Y0)
     w = o.get("w")
@@ -189,8 +195,9 @@ def gradient_pairs(mean: Any, storage: str, rows: list[tuple[np.ndarray, float]]
         w = np.zeros((X.shape[1] + intercept, outputs))
 
     def answer(data: tuple[Any, Any]) -> Sensitive:
-        b = mapped(batch(*data, intercept=intercept, outputs=outputs), how)
-        return b.gradient(loss, w, mean)
+        b = batch(*data, map=seen(data[0], how), intercept=intercept, outputs=outputs)
+        answer: Sensitive = getattr(b, o.get("question", "gradient"))(loss, w, mean)
+        return answer
 
     for t, (x_new, y_new) in enumerate(rows):
         row = t % len(X)
@@ -218,12 +225,15 @@ IDS = [type(m).__name__ for m in ONE_EACH]
 # The lemma
 
 
+SHAPES = [(False, 1), (True, 1), (True, 3), (False, 3)]
+"""Whether there is an intercept, and outputs."""
+
+
 @pytest.mark.parametrize("mean", ALL)
 def test_no_adversarial_record_moves_a_gradient_further_than_said(mean: Any) -> None:
     rows = adversarial_rows(D)
-    shapes = [(False, 1), (True, 1), (True, 3), (False, 3)]
     for t, storage in enumerate(STORAGES):
-        for s, (intercept, outputs) in enumerate(shapes):
+        for s, (intercept, outputs) in enumerate(SHAPES):
             how = MAPS[(t + s) % len(MAPS)]
             losses: list[Any] = [Wild(outputs)]
             losses.append(SquaredLoss() if outputs == 1 else MultinomialLoss(classes=3))
@@ -236,6 +246,17 @@ def test_no_adversarial_record_moves_a_gradient_further_than_said(mean: Any) -> 
                     ratios(pair)
 
 
+@pytest.mark.parametrize("mean", ALL)
+def test_no_adversarial_record_moves_mean_derivatives_further_than_said(mean: Any) -> None:
+    for t, storage in enumerate(STORAGES):
+        intercept, outputs = SHAPES[(t + mean.blocks) % len(SHAPES)]
+        for pair in gradient_pairs(
+            mean, storage, adversarial_rows(D)[t % 2 :: 2], loss=Wild(outputs),
+            how=MAPS[t % len(MAPS)], intercept=intercept, outputs=outputs, question="derivatives",
+        ):  # fmt: skip
+            ratios(pair)
+
+
 extreme = st.one_of(
     st.sampled_from(EXTREMES), st.floats(width=64), st.floats(-3, 3), st.floats(1e-180, 1e180)
 )
@@ -243,8 +264,11 @@ extreme = st.one_of(
 
 @settings(max_examples=150)
 @given(data=st.data())
+@pytest.mark.parametrize("question", ["gradient", "derivatives"])
 @pytest.mark.parametrize("mean", ONE_EACH, ids=IDS)
-def test_no_record_at_all_moves_a_gradient_further_than_said(mean: Any, data: Any) -> None:
+def test_no_record_at_all_moves_a_gradient_further_than_said(
+    mean: Any, question: str, data: Any
+) -> None:
     n, d = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
     blocks = data.draw(st.integers(1, n))
     outputs = data.draw(st.sampled_from([1, 3]))
@@ -256,7 +280,7 @@ def test_no_record_at_all_moves_a_gradient_further_than_said(mean: Any, data: An
     pairs = gradient_pairs(
         dataclasses.replace(mean, blocks=blocks), storage, [(x_new, data.draw(extreme))],
         loss=Wild(outputs), how=data.draw(st.sampled_from(MAPS)), intercept=False, outputs=outputs,
-        X=X, y=y, w=w.reshape(d, outputs),
+        X=X, y=y, w=w.reshape(d, outputs), question=question,
     )  # fmt: skip
     for pair in pairs:
         ratios(pair)
@@ -323,13 +347,30 @@ def test_the_bound_is_attained(mean: Any, d: int) -> None:
             assert min(attained) >= 0.999
 
 
+@pytest.mark.parametrize("mean", ALL)
+def test_derivatives_attain_their_bound(mean: Any) -> None:
+    """But for a `MallowsMean`: its range has room for rows that are longer than 1."""
+    X, _, row = opposed(mean.blocks, 1)
+    big = mean.threshold if isinstance(mean, TruncatedMean) else 1e100
+    y = np.sign(X[:, 0]) * big
+    up, down, gone = y.copy(), y.copy(), y.copy()
+    up[row], down[row], gone[row] = big, -big, math.nan
+    a, b, c = (batch(X, t).derivatives(SquaredLoss(), [[0.0]], mean) for t in (up, down, gone))
+    least = 0.999 / max(1.0, getattr(mean, "reach", 1.0))
+    assert min(ratios(Pair(integers(a), integers(b), a.sensitivity.diameter))) >= least
+    assert min(ratios(Pair(integers(a), integers(c), a.sensitivity.radius))) >= least
+
+
 def test_one_record_alone() -> None:
-    for mean in ONE_EACH:
+    for question, mean in itertools.product(("gradient", "derivatives"), ONE_EACH):
         for x, y in adversarial_rows(2):
-            full = batch(x[None, :], np.array([y])).gradient(SquaredLoss(), np.ones((2, 1)), mean)
-            empty = batch(x[None, :], np.array([math.nan]))
-            gone = empty.gradient(SquaredLoss(), np.ones((2, 1)), mean)
-            assert integers(gone) == [0, 0]
+            full, gone = (
+                getattr(batch(x[None, :], np.array([t])), question)(
+                    SquaredLoss(), np.ones((2, 1)), mean
+                )
+                for t in (y, math.nan)
+            )
+            assert set(integers(gone)) == {0}
             ratios(Pair(integers(full), integers(gone), full.sensitivity.radius))
 
 
@@ -340,11 +381,11 @@ def test_derivatives_that_are_not_finite_move_nothing_too_far() -> None:
     general = GeneralLoss(
         value=lambda w, x, y: 0.0, gradient=lambda w, x, y: np.exp(x * y).reshape(w.shape)
     )
-    for loss in (custom, general):
+    for loss, question in ((custom, "gradient"), (custom, "derivatives"), (general, "gradient")):
         for mean in ONE_EACH:
             for pair in gradient_pairs(
                 mean, "float64", adversarial_rows(D)[::2], loss=loss, how="plain",
-                intercept=False, outputs=1,
+                intercept=False, outputs=1, question=question,
             ):  # fmt: skip
                 ratios(pair)
 
@@ -357,12 +398,13 @@ def test_derivatives_that_are_not_finite_move_nothing_too_far() -> None:
 def test_column_means(mean: Any, storage: str) -> None:
     for t, (x_new, _) in enumerate(adversarial_rows(D)[:: 1 + (storage != "float64")]):
         sets = neighbours(X0, Y0, t % N, x_new, 0.0, storage)
-        answers = [mapped(batch(X), MAPS[t % len(MAPS)]).means(mean) for X, _ in sets[:2]]
+        how = MAPS[t % len(MAPS)]
+        answers = [batch(X, map=seen(X, how)).means(mean) for X, _ in sets[:2]]
         ratios(Pair(*map(integers, answers), answers[0].sensitivity.diameter))
         if storage != "int64":
             X = np.array(X0)
             X[t % N] = math.nan
-            gone = mapped(batch(stored(X, storage)), MAPS[t % len(MAPS)]).means(mean)
+            gone = batch(stored(X, storage), map=seen(stored(X, storage), how)).means(mean)
             ratios(Pair(integers(answers[0]), integers(gone), gone.sensitivity.radius))
 
 
@@ -465,7 +507,7 @@ def check_separations(outputs: int, mean: Any, reach: float, storage: str, how: 
         for t, (x_new, y_new) in enumerate(adversarial_rows(D)):
             sets = neighbours(X0, Y0, t % N, x_new, y_new, storage)
             full, other, empty = (
-                mapped(batch(*s, intercept=True, outputs=outputs), how).separations(
+                batch(*s, map=seen(s[0], how), intercept=True, outputs=outputs).separations(
                     Wild(outputs), w, mean, reach
                 )
                 for s in sets
@@ -518,10 +560,12 @@ def test_separations_are_those_of_the_best_cut(outputs: int, reach: float) -> No
 
 def test_separations_by_all_cuts_know_no_units() -> None:
     X, y = big_data()
-    b, w = batch(X, y), np.zeros((7, 1))
-    plain = integers(b.separations(SquaredLoss(), w, ClampedMean(1.0)))
-    b._data.transform(2.0 ** np.arange(-60, 80, 20))
-    assert integers(b.separations(SquaredLoss(), w, ClampedMean(1.0))) == plain
+    w, other = np.zeros((7, 1)), FeatureMap.of(7, 2.0 ** np.arange(-60, 80, 20))
+    plain, scaled = (
+        integers(batch(X, y, map=map_).separations(SquaredLoss(), w, ClampedMean(1.0)))
+        for map_ in (None, other)
+    )
+    assert scaled == plain
     X = np.rint(np.nan_to_num(np.clip(X, -1e6, 1e6)))
     apart = [batch(X + t, y).separations(SquaredLoss(), w, ClampedMean(1.0)) for t in (0.0, 1e8)]
     assert integers(apart[1])[0] >= integers(apart[0])[0]  # 0 is a cut that has a side of its own
@@ -611,18 +655,15 @@ def test_no_question_warns_of_a_record(storage: str, outputs: int) -> None:
     """Warnings are errors here: one that depends on a record would be a release."""
     for x, y in [*adversarial_rows(D), (np.full(D, 1e149), 1e151)]:
         w = np.full((D + 1, outputs), 1.0)
-        b = batch(stored(x[None, :], storage), np.array([y]), intercept=True, outputs=outputs)
-        b._data.transform(np.full(D, 1e3))
+        b = batch(
+            stored(x[None, :], storage), np.array([y]), map=FeatureMap.of(D, np.full(D, 1e3)),
+            intercept=True, outputs=outputs,
+        )  # fmt: skip
         for loss in (Wild(outputs), SquaredLoss() if outputs == 1 else MultinomialLoss(classes=3)):
             for mean in ONE_EACH:
-                b.gradient(
-                    loss,
-                    w,
-                    dataclasses.replace(
-                        mean,
-                        **({"threshold": 1e-9} if hasattr(mean, "threshold") else {"scale": 1e-9}),
-                    ),
-                )
+                tiny: Any = {"threshold" if hasattr(mean, "threshold") else "scale": 1e-9}
+                b.gradient(loss, w, dataclasses.replace(mean, **tiny))
+                b.derivatives(loss, w, dataclasses.replace(mean, **tiny))
             b.scores(loss, [w, -w], BoundedMean(1e-9))
             b.improvement(loss, w, -w, ClampedMean(1e-9))
             b.derivative_norms(loss, w, EDGES)
@@ -666,8 +707,10 @@ def test_moments(storage: str, intercept: bool, target: bool) -> None:
         sets = neighbours(X0, Y0, t % N, x_new, y_new, storage)
         radius = (1.0, 1e-3, 1e100, 1e-100)[t % 4]
         full, other, empty = (
-            mapped(batch(*s, intercept=intercept), MAPS[t % len(MAPS)]).moments(radius, target)
-            for s in sets
+            batch(X, y, map=seen(X, MAPS[t % len(MAPS)]), intercept=intercept).moments(
+                radius, target
+            )
+            for X, y in sets
         )
         ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
         if target:
@@ -835,6 +878,7 @@ def everything(b: Batch) -> list[list[int]]:
     """Answers to all questions; ``b`` has one output and a numeric target."""
     w = np.linspace(-1, 1, b.problem.rows)[:, None]
     answers = [b.gradient(SquaredLoss(), w, mean) for mean in (*MEANS, *ONE_EACH)]
+    answers += [b.derivatives(SquaredLoss(), w, mean) for mean in MEANS]
     answers += [b.means(mean) for mean in MEANS]
     answers += [
         b.scores(SquaredLoss(), [w, -w], BoundedMean(2.0, blocks=3)),
@@ -919,9 +963,8 @@ def test_dense_and_sparse_are_the_same_bits(d: int) -> None:
     for intercept in (False, True):
         answers = []
         for data in (X, sp.csr_matrix(X)):
-            b = batch(data, y, intercept=intercept)
-            b._data.transform(scales)
-            answers.append(everything(b))
+            map_ = FeatureMap.of(X.shape[1], scales)
+            answers.append(everything(batch(data, y, map=map_, intercept=intercept)))
         assert answers[0] == answers[1]
         w, b = np.linspace(-2, 3, 3 * X.shape[1]).reshape(-1, 3), np.ones(3)
         blocks = [as_records(data).rows(slice(0, len(X))) for data in (X, sp.csr_matrix(X))]
@@ -1011,9 +1054,14 @@ def test_a_row_does_not_know_its_position(sparse: bool, outputs: int, how: str) 
     for mean in ONE_EACH:
 
         def ask(rows: Any, mean: Any = mean) -> np.ndarray:
-            b = mapped(batch(make(X[rows]), y[rows], outputs=outputs), how)
-            norms = b.derivative_norms(loss, w, 2.0 ** np.arange(-40, 40, 0.01))
-            return np.concatenate([b.gradient(loss, w, mean)._value, norms._value])
+            data = make(X[rows])
+            b = batch(data, y[rows], map=seen(data, how), outputs=outputs)
+            answers = (
+                b.gradient(loss, w, mean),
+                b.derivatives(loss, w, mean),
+                b.derivative_norms(loss, w, 2.0 ** np.arange(-40, 40, 0.01)),
+            )
+            return np.concatenate([answer._value for answer in answers])
 
         together = ask(np.arange(len(y)))
         assert (ask(order) == together).all()
@@ -1054,6 +1102,39 @@ def test_a_range_that_claims_half_its_width_is_caught(
         test_the_bound_is_attained(mean, 6)
     with pytest.raises(AssertionError, match=r"l1|l2|l-inf"):
         test_no_adversarial_record_moves_a_gradient_further_than_said(mean)
+    with pytest.raises(AssertionError, match=r"l1|l2|l-inf"):
+        test_no_adversarial_record_moves_mean_derivatives_further_than_said(mean)
+
+
+def test_derivatives_that_are_not_forced_onto_their_range_are_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def believed(
+        rows: Any, squares: Any, valid: Any, residuals: Any, labels: Any, intercept: Any,
+        range_: Any, bits: int, sums: Any,
+    ) -> None:  # fmt: skip
+        entries = np.nan_to_num(residuals / range_.radius)[valid]
+        np.add.at(sums[:, 0], labels[valid], np.rint(np.clip(entries, -4.0, 4.0) * 2.0**bits))
+
+    monkeypatch.setattr(batch_module, "contribute", believed)
+    for mean in ONE_EACH:
+        with pytest.raises(AssertionError, match=r"l1|l2|l-inf"):
+            test_no_adversarial_record_moves_mean_derivatives_further_than_said(mean)
+
+
+def test_derivatives_that_are_clipped_by_another_record_are_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By the longest of the block, as if it were one vector."""
+    honest = batch_module.contribute
+
+    def together(rows: Any, squares: Any, valid: Any, residuals: Any, *others: Any) -> None:
+        longest = np.abs(np.nan_to_num(residuals[valid])).max(initial=1.0)
+        honest(rows, squares, valid, residuals / longest, *others)
+
+    monkeypatch.setattr(batch_module, "contribute", together)
+    with pytest.raises(AssertionError, match=r"l1|l2|l-inf"):
+        test_no_adversarial_record_moves_mean_derivatives_further_than_said(ClampedMean(1e-3))
 
 
 def printed_catoni(a: float, smoothing: float) -> float:
@@ -1154,9 +1235,9 @@ def test_clipping_by_the_norm_of_the_input_is_caught(monkeypatch: pytest.MonkeyP
 
 @dataclass(frozen=True)
 class Meddling:
-    """A loss that changes the map of a question while it is answered."""
+    """A loss that changes the map that a question was given, while it is answered."""
 
-    data: list[Dataset]
+    map: FeatureMap
     scale: float
 
     outputs: ClassVar[int] = 1
@@ -1170,8 +1251,9 @@ class Meddling:
         return np.ones(len(margins))
 
     def derivatives(self, margins: Any, y: Any) -> Any:
-        d = len(self.data[0].map.scales)
-        self.data[0].transform(np.full(d, self.scale))
+        self.map.scales.flags.writeable = True
+        self.map.scales[:] = self.scale
+        object.__setattr__(self.map, "offsets", np.full(3, self.scale))
         return np.ones_like(margins)
 
 
@@ -1179,9 +1261,9 @@ def check_meddling() -> None:
     for scale, mean in itertools.product((1e-3, 1e6), (ClippedMean(1.0), MallowsMean(1.0, 2.0))):
         answers = []
         for x in (0.0, 1e3):
-            b = batch(np.full((1, 3), x), np.ones(1))
-            loss: Any = Meddling([b._data], scale)
-            answers.append(b.gradient(loss, np.zeros((3, 1)), mean))
+            given = FeatureMap.of(3, np.ones(3))
+            b = batch(np.full((1, 3), x), np.ones(1), map=given)
+            answers.append(b.gradient(Meddling(given, scale), np.zeros((3, 1)), mean))
         full, other = answers
         ratios(Pair(integers(full), integers(other), full.sensitivity.radius))
 
@@ -1190,12 +1272,30 @@ def test_a_question_sees_one_map() -> None:
     check_meddling()
 
 
+def test_a_batch_keeps_its_map() -> None:
+    """Whatever becomes of the one that it was given, or of the arrays that this was made of."""
+    X, scales = np.ones((2, 3)), np.array([1.0, 2.0, 3.0])
+    given = FeatureMap.of(3, scales)
+    b = batch(X, map=given)
+    scales[:] = 7.0
+    given.scales.flags.writeable = True
+    given.scales[:] = 7.0
+    answer = b.means(ClampedMean(8.0))
+    assert np.array(integers(answer)) * answer.sensitivity.unit == pytest.approx([1.0, 2.0, 3.0])
+
+
 def test_a_map_that_is_read_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def sabotaged(rows: Any, *given: Any) -> None:
         changed = rows._rows.transformed(np.full(3, 1e6), np.zeros(3))
         maps.MappedRows.as_they_are(changed)._rows.ball_sum(np.ones(3), np.zeros(3), *given)
 
     monkeypatch.setattr(maps.MappedRows, "ball_sum", sabotaged)
+    with pytest.raises(AssertionError, match="l2"):
+        check_meddling()
+
+
+def test_a_map_that_is_not_copied_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Curator, "_own", lambda curator, given: given)
     with pytest.raises(AssertionError, match="l2"):
         check_meddling()
 
@@ -1333,7 +1433,8 @@ def test_the_printed_formula_leaves_its_bound() -> None:
 
 @pytest.mark.parametrize("mean", ONE_EACH, ids=IDS)
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_answers_are_what_the_mean_says(mean: Any, outputs: int) -> None:
+@pytest.mark.parametrize("question", ["gradient", "derivatives"])
+def test_answers_are_what_the_mean_says(question: str, outputs: int, mean: Any) -> None:
     """Against a transcription in plain NumPy: 1e-6 of the range (Catoni), a few grid steps else."""
     rng = np.random.default_rng(4)
     n, d = 60, 6
@@ -1342,15 +1443,15 @@ def test_answers_are_what_the_mean_says(mean: Any, outputs: int) -> None:
     loss: Any = SquaredLoss() if outputs == 1 else MultinomialLoss(classes=3)
     for blocks in BLOCKS:
         mean = dataclasses.replace(mean, blocks=blocks)
-        b = batch(X, y, intercept=True, outputs=outputs)
         scales, offsets = np.linspace(0.5, 2, d), np.linspace(-1, 1, d)
-        b._data.transform(scales, offsets)
-        answer = b.gradient(loss, w, mean)
+        map_ = FeatureMap.of(d, scales, offsets)
+        b = batch(X, y, map=map_, intercept=True, outputs=outputs)
+        answer = getattr(b, question)(loss, w, mean)
         Z = np.hstack([X * scales + offsets, np.ones((n, 1))])
-        G = np.einsum("ij,ik->ijk", Z, loss.derivatives(np.ascontiguousarray(Z @ w), y))
-        G = G.reshape(n, -1)
+        R = loss.derivatives(np.ascontiguousarray(Z @ w), y)
+        Z = Z if question == "gradient" else np.ones((n, 1))
+        G = np.einsum("ij,ik->ijk", Z, R).reshape(n, -1)
         if isinstance(mean, MallowsMean):
-            R = loss.derivatives(np.ascontiguousarray(Z @ w), y)
             R = R * np.minimum(1, mean.threshold / np.linalg.norm(R, axis=1, keepdims=True))
             rows = Z * np.minimum(1, mean.reach / np.linalg.norm(Z, axis=1, keepdims=True))
             G = np.einsum("ij,ik->ijk", rows, R).reshape(n, -1)

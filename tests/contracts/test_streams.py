@@ -21,6 +21,7 @@ from privtail.trusted import dataset
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import BoundedMean, ClippedMean, SmoothedCatoniMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.records import formats, streams
@@ -108,18 +109,19 @@ def answers(X: Any, y: Any) -> list[np.ndarray]:
         categories=JOBS if isinstance(X, pandas.DataFrame) else None,
     )  # fmt: skip
     d = curator.problem.d
-    curator.transform(np.full(d, 0.5), np.full(d, 0.25))
+    map_ = FeatureMap.of(d, np.full(d, 0.5), np.full(d, 0.25))
     w = np.linspace(-1, 1, d + 1)[:, None]
     free = GaussianNoise(0.0).event(curator.problem.histogram(1, 1))
-    curator.open(tuple(Round(sampling=s, events=(free,), times=6) for s in SAMPLINGS))
+    curator.open(tuple(Round(sampling=s, events=(free,), times=7) for s in SAMPLINGS))
     found = []
     for sampling in SAMPLINGS:
-        rounds = curator.rounds(sampling, 6)
+        rounds = curator.rounds(sampling, 7, map_)
         loss = SquaredLoss()
         found += [
             next(rounds).gradient(loss, w, ClippedMean(2.0)),
             next(rounds).gradient(loss, w, SmoothedCatoniMean(1.0, 3.0, blocks=4)),
             next(rounds).means(ClippedMean(2.0, blocks=3)),
+            next(rounds).derivatives(loss, w, ClippedMean(2.0, blocks=3)),
             next(rounds).histogram([0, 2, -1], [-1.0, 0.0, 1.0], pooled=True),
             next(rounds).moments(3.0, target=True),
             next(rounds).scores(loss, [w, 2 * w], BoundedMean(4.0)),

@@ -70,6 +70,7 @@ from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator, Opening
 from privtail.trusted.events import Event, Plan, Round, plan_from_json
 from privtail.trusted.ledger import Ledger
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import (
     BoundedMean,
     ClampedMean,
@@ -651,8 +652,8 @@ def test_errors_quote_no_cell() -> None:
         lambda: curate((one(),), x).everyone().gradient(SquaredLoss(), W[:1], MEAN),
         lambda: release(curate((one(),), x, None).everyone()),
         lambda: curate(x=np.full((N, D), math.nan)).refuse_non_finite(),
-        lambda: curate(x=sp.csr_matrix(x)).transform(np.ones(D), np.ones(D)),
-        lambda: curate(x=x).transform(np.zeros(D)),
+        lambda: curate((one(),), sp.csr_matrix(x)).everyone(FeatureMap.of(D, np.ones(D), x[0])),
+        lambda: curate((one(),), x).everyone(FeatureMap(np.zeros(D), np.zeros(D))),
         lambda: curate(x=x).declare(["a"]),
     ]
     for attempt in attempts:
@@ -733,7 +734,7 @@ def taped(monkeypatch: pytest.MonkeyPatch, job: Any, data: Any, played: Any) -> 
             patch.setattr(ExactSampler, name, tape.draw(name, getattr(ExactSampler, name)))
         for name in (
             "gradient", "means", "scores", "improvement", "moments", "histogram",
-            "derivative_norms", "separations",
+            "derivative_norms", "derivatives", "separations",
         ):  # fmt: skip
             patch.setattr(Batch, name, tape.listen(name, getattr(Batch, name)))
         for module, question in (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import re
 import threading
 import time
 import warnings
@@ -317,6 +318,7 @@ QUESTIONS = {
     "scores": lambda batch, loss, w: batch.scores(loss, [w], BoundedMean(1.0)),
     "improvement": lambda batch, loss, w: batch.improvement(loss, w, w, ClampedMean(1.0)),
     "derivative_norms": lambda batch, loss, w: batch.derivative_norms(loss, w, [1.0]),
+    "derivatives": lambda batch, loss, w: batch.derivatives(loss, w, ClampedMean(1.0)),
     "separations": lambda batch, loss, w: batch.separations(loss, w, ClampedMean(1.0)),
 }
 FUNCTIONS: dict[str, Any] = {"value": lambda m, y: m, "derivative": lambda m, y: m - y}
@@ -897,11 +899,30 @@ def test_a_scratch_copy_is_that_of_its_classes(tmp_path: Any) -> None:
         assert targets.codes(slice(None)).min() == least
 
 
-def test_the_feature_map_is_set_by_transform_alone() -> None:
-    """Kernels read it unchecked; `transform` checks its shape."""
-    curator = curate(np.ones((4, 9)))
-    with pytest.raises(AttributeError):
-        curator.map = FeatureMap(np.ones(1), np.zeros(1))  # type: ignore[misc]
+def test_the_map_of_a_batch_is_checked_when_the_batch_is_made() -> None:
+    """Kernels read it unchecked. A map that is refused opens no batch."""
+    curator = curate(np.ones((4, 2)))
+    for scales, offsets in (
+        (np.ones(1), np.zeros(1)),
+        (np.ones(2), np.zeros(1)),
+        (np.array([1.0, 0.0]), np.zeros(2)),
+        (np.array([1.0, math.inf]), np.zeros(2)),
+        (np.ones(2), np.array([0.0, math.nan])),
+    ):
+        with pytest.raises(InvalidInput, match="scales"):
+            curator.everyone(FeatureMap(scales, offsets))
+    with pytest.raises(InvalidInput, match=re.escape("FeatureMap.of(d, scales, offsets)")):
+        curator.everyone(np.ones(2))  # type: ignore[arg-type]
+    curator.everyone(FeatureMap.of(2, [2.0, 3.0], [1.0, 0.0]))
+
+
+def test_sparse_records_are_not_centred() -> None:
+    """Whatever they hold: that is refused when the batch is made, which then is still there."""
+    for x in (np.zeros((4, 2)), np.ones((4, 2))):
+        curator = curate(sp.csr_matrix(x))
+        with pytest.raises(InvalidInput, match="Sparse records cannot be centred"):
+            curator.everyone(FeatureMap.of(2, np.ones(2), [0.0, 1.0]))
+        curator.everyone(FeatureMap.of(2, np.ones(2), [0.0, 0.0]))
 
 
 def _columns_of(cells: list[int | None]) -> dict[str, Any]:
@@ -951,6 +972,8 @@ def _questions(loss: Any, p: int) -> dict[str, Callable[[Any], Any]]:
         "histogram": lambda b: b.histogram((0, -1), [-1e308, 0.0, 1e-320]),
         "votes": lambda b: b.histogram((0, 1), [0.0], pooled=True),
         "norms": lambda b: b.derivative_norms(loss, w, cuts),
+        "clipped derivatives": lambda b: b.derivatives(loss, far, ClippedMean(1e-200)),
+        "clamped derivatives": lambda b: b.derivatives(loss, w, ClampedMean(1e300)),
         "invalid": lambda b: b.invalid_rows(),
     }
 
@@ -973,8 +996,7 @@ def test_every_answer_is_a_sum_of_bounded_records(
             outputs=loss.outputs,
         )  # fmt: skip
         curator.open((Round(events=()),))
-        curator.transform(np.full(d, 1.5), np.full(d, 0.25))
-        answer = question(curator.everyone())
+        answer = question(curator.everyone(FeatureMap.of(d, np.full(d, 1.5), np.full(d, 0.25))))
         return answer._value.tolist(), answer.sensitivity
 
     for name, question in _questions(loss, d + 1).items():

@@ -195,6 +195,8 @@ QUESTIONS: dict[str, Question] = {
     "histogram of own edges": lambda b: b.histogram([0, -1], [EDGES, 0.75 * np.array(EDGES)]),
     "pooled histogram": lambda b: b.histogram([0, 1, -1], EDGES, pooled=True),
     "derivative norms": lambda b: b.derivative_norms(Wild(), W, 2.0 ** np.arange(-20, 20)),
+    "derivatives": lambda b: b.derivatives(Wild(), W, ClippedMean(0.5)),
+    "derivatives 3": lambda b: b.derivatives(SquaredLoss(), W, ClampedMean(0.5, 3)),
     "separations": lambda b: b.separations(Wild(), W, ClampedMean(0.5)),
     "separations at zero": lambda b: b.separations(Wild(), W, ClampedMean(0.5), 0.0),
     "invalid rows": lambda b: b.invalid_rows(),
@@ -249,6 +251,9 @@ ATTAINED: dict[str, tuple[Question, Any, Any]] = {
     ),
     "derivative norms": (
         QUESTIONS["derivative norms"], rewritten(1e-3, 1e-3, False), rewritten(100.0, 5.0, False),
+    ),
+    "derivatives": (
+        QUESTIONS["derivatives"], rewritten(0.0, 1.0, False), rewritten(HUGE, -5.0, False),
     ),
     "separations": (
         QUESTIONS["separations"], rewritten(HUGE, 5.0, False), rewritten(HUGE, -5.0, False),

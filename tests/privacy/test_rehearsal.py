@@ -27,9 +27,15 @@ from privtail.linear_model import (
     DPRidge,
     DPSparseRegressor,
 )
+from privtail.losses import SquaredLoss
 from privtail.trusted import callbacks, kernels, rehearsal
 from privtail.trusted import curator as curator_module
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Round
+from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms import samplers
+from privtail.trusted.mechanisms.noise import GaussianNoise
 
 X = np.random.default_rng(0).normal(size=(200, 3))
 Y = X @ [1.0, 2.0, 0.0] + np.random.default_rng(1).normal(size=200)
@@ -58,6 +64,13 @@ BROKEN = {
     "margins_sparse": (kernels, "CSR"),
     "_gaussian": (samplers, "frame"),
 }
+
+
+def mean_derivatives(rows):
+    curator = Curator(rows, Y, budget=Budget(9.0, 1e-5), noise="simulated", intercept=True)
+    noise, mean = GaussianNoise(9.0), ClippedMean(1.0)
+    curator.open((Round(events=(noise.event(curator.problem.derivatives(mean)),)),), SquaredLoss())
+    curator.everyone().derivatives(SquaredLoss(), np.zeros((4, 1)), mean).release(noise)
 
 
 def fails(*_, **__):
@@ -126,6 +139,7 @@ COMPILED = {
     "trimmed": lambda rows: DPRidge(algorithm="trimmed-descent", **SIMULATED).fit(rows, Y),
     "catoni": lambda rows: DPMean(method="catoni", **SIMULATED).fit(rows),
     "search": lambda rows: PrivateSearchCV(DPRidge(), {"alpha": [1.0]}, **SIMULATED).fit(rows, Y),
+    "mean derivatives": mean_derivatives,
 }
 
 

@@ -336,6 +336,7 @@ def whole(max_rows: int | None = None) -> Statement:
             noise.event(problem.histogram(3, 7)),
             noise.event(problem.derivative_norms(12)),
             noise.event(problem.invalid_rows()),
+            noise.event(problem.derivatives(ClippedMean(2.0, blocks=4))),
             StabilityHistogram(30.0 + m, 1e-8).event(problem.labels()),
         )
         parts = noise.event(problem.sampled(dealt).gradient(ClippedMean(1.0)))

@@ -19,8 +19,15 @@ from privtail.trusted.callbacks import AskedLoss
 from privtail.trusted.cells import ascending, tally
 from privtail.trusted.contributions import add, clamp, contribute, lengths, median
 from privtail.trusted.dataset import Block, Dataset, Ids, in_parts, moved, within
-from privtail.trusted.maps import MappedRows, PredictionRanges
-from privtail.trusted.means import Ball, ClippedMean, Interval, RobustMean, as_asked
+from privtail.trusted.maps import FeatureMap, MappedRows, PredictionRanges
+from privtail.trusted.means import (
+    AskedMean,
+    Ball,
+    ClippedMean,
+    Interval,
+    RobustMean,
+    as_asked,
+)
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
@@ -45,6 +52,7 @@ class Batch:
     data : all records; ``ids`` are those of this round.
     problem : the public sizes, as this round sees them.
     opening : the right to make the round's planned releases.
+    map_ : the public feature map of all its questions; nobody else holds it.
     everyone : whether the round has all records that count.
     private : whether the plan promises anything.
     assume : is told what a promise rests on.
@@ -57,13 +65,14 @@ class Batch:
         ids: Ids,
         opening: Opening,
         *,
+        map_: FeatureMap | None,
         everyone: bool,
         private: bool,
         assume: Callable[[Sequence[str]], None],
     ) -> None:
         self._data, self._ids, self._opening = data, ids, opening
         self._problem, self._everyone, self._private = problem, everyone, private
-        self._assume = assume
+        self._assume, self._map = assume, map_
 
     @property
     def problem(self) -> Problem:
@@ -83,12 +92,31 @@ class Batch:
         sums = self._sweep(block, mean.blocks, w.shape, rows_at_once=rows)
         return self._answer(median(sums), self.problem.gradient(mean))
 
+    def derivatives(self, loss: Loss, w: ArrayLike, mean: RobustMean) -> Sensitive:
+        """Robust mean of the derivatives of the records' losses in their margins at w, (K,).
+
+        It is the gradient in the intercepts alone: a row counts as one constant feature 1, so how
+        long it is does not matter. A row with a number that is not finite, or with an undeclared
+        label, adds 0. Sensitivity: `Problem.derivatives` (the lemma of `means`).
+        """
+        mean = _bounded(mean, "derivatives")
+        w, called, range_ = self._parameters(w), self._asked(loss), mean.range
+
+        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            margins, _, valid = self._margins(rows, w)
+            valid &= np.isfinite(y)
+            residuals, ones = called.derivatives(margins, y), np.ones(len(rows))
+            constant = MappedRows.as_they_are(ones[:, None])
+            contribute(constant, ones, valid, residuals, labels, False, range_, self._bits, sums)
+
+        shape = 1, self.problem.outputs
+        sums = self._sweep(block, mean.blocks, shape, rows_at_once=self._rows_at_once)
+        return self._answer(median(sums), self.problem.derivatives(mean))
+
     def means(self, mean: RobustMean) -> Sensitive:
         """Robust mean of the mapped columns, (d,). Sensitivity: `Problem.means` (the lemma)."""
-        mean = as_asked(mean)
+        mean = _bounded(mean, "columns")
         d, range_ = self.problem.d, mean.range
-        if not math.isfinite(range_.radius):
-            raise InvalidInput("A mean of columns needs a finite threshold.")
         zero = np.zeros((d, 1))
 
         def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
@@ -422,10 +450,20 @@ class Batch:
         labels: Integers | None = None,
         rows_at_once: int | None = None,
     ) -> Integers:
-        return self._data.sums(block, self._ids, blocks, shape, targets, labels, rows_at_once)
+        return self._data.sums(
+            block, self._ids, blocks, shape, targets, labels, rows_at_once, self._map
+        )
 
     def __repr__(self) -> str:
         return f"Batch({self.problem})"
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("A batch holds private records and cannot be pickled or copied.")
+
+
+def _bounded(mean: RobustMean, of: str) -> AskedMean:
+    """The mean as it is now, of a finite range."""
+    now = as_asked(mean)
+    if not math.isfinite(now.range.radius):
+        raise InvalidInput(f"A mean of {of} needs a finite threshold.")
+    return now

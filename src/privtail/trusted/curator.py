@@ -303,17 +303,23 @@ class Curator:
 
     # ---------------------------------------------------------------- batches
 
-    def rounds(self, sampling: Sampling, steps: int) -> Iterator[Batch]:
-        """``steps`` batches of ``sampling``; each closes when the next one is asked for."""
+    def rounds(
+        self, sampling: Sampling, steps: int, map: FeatureMap | None = None
+    ) -> Iterator[Batch]:
+        """``steps`` batches of ``sampling``; each closes when the next one is asked for.
+
+        All their questions are about features as ``map`` has them; as they are if it is None.
+        """
         for _ in range(steps):
-            yield self._batch(sampling)
+            yield self._batch(sampling, map)
         self._close()
 
-    def everyone(self) -> Batch:
-        """One batch of all records."""
-        return self._batch(Everyone())
+    def everyone(self, map: FeatureMap | None = None) -> Batch:
+        """One batch of all records, with their features as ``map`` has them."""
+        return self._batch(Everyone(), map)
 
-    def _batch(self, sampling: Sampling) -> Batch:
+    def _batch(self, sampling: Sampling, map_: FeatureMap | None) -> Batch:
+        own = None if map_ is None else self._own(map_)
         if self._process != os.getpid():
             raise NotPlanned("A forked process cannot release what its parent has paid for.")
         self._close()
@@ -335,10 +341,20 @@ class Curator:
                 self.problem.sampled(sampling),
                 ids,
                 self._current,
+                map_=own,
                 everyone=ids is self._kept,
                 private=math.isfinite(self._epsilon),
                 assume=self.assume,
             )
+
+    def _own(self, given: FeatureMap) -> FeatureMap:
+        """A checked copy of a map: no callback and no other thread can change what a batch uses."""
+        if not isinstance(given, FeatureMap):
+            raise InvalidInput("A map of features is made by FeatureMap.of(d, scales, offsets).")
+        own = FeatureMap.of(self.problem.d, given.scales, given.offsets)
+        if self.sparse and own.offsets.any():
+            raise InvalidInput("Sparse records cannot be centred; use offsets=None.")
+        return own
 
     def _seen(self, sampling: Sampling, used: int) -> Ids:
         """Ids of a round's next batch. One planned Round of parts is one deal."""

@@ -123,13 +123,14 @@ class Dataset:
         targets: bool = True,
         labels: Integers | None = None,
         rows_at_once: int | None = None,
+        map_: FeatureMap | None = None,
     ) -> Integers:
         """Exact int64 sums (blocks, *shape): blocks of rows on threads, then added."""
         at_once = rows_at_once or BLOCK_ROWS
         if targets and self.targets is None:
             raise InvalidInput("This question needs a target y.")
         deal = self.blocks(blocks) if labels is None else labels
-        rooms, map_ = threading.local(), self.map
+        rooms, seen = threading.local(), map_ or self.map
 
         @steady
         def one(share: _Share) -> Integers:
@@ -146,7 +147,7 @@ class Dataset:
                         "The container returned another number of rows than asked for."
                     )
                 sums = np.zeros((blocks, *shape))
-                block(map_.applied(found), y, deal[part], sums)
+                block(seen.applied(found), y, deal[part], sums)
                 total += sums.astype(np.int64)
             return total
 

@@ -68,8 +68,8 @@ class PredictionRanges:
 class MappedRows:
     """One block of rows, with one map for all that is asked of it.
 
-    A norm and the contribution that it bounds are of the same z, whoever changes the curator's map
-    meanwhile.
+    A norm and the contribution that it bounds are of the same z: a batch holds a copy of its map,
+    which no callback and no other thread can change meanwhile.
     """
 
     def __init__(self, rows: Rows, scales: Doubles, offsets: Doubles) -> None:

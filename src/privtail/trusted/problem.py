@@ -146,6 +146,15 @@ class Problem:
         """Mean gradient, size (d + intercept) K, row-major like w."""
         return self._mean(_two_signed(mean), self.rows * self.outputs, "gradient")
 
+    def derivatives(self, mean: RobustMean) -> Sensitivity:
+        """Mean derivative in the margins, size K.
+
+        At a public w a record brings the K derivatives of its loss in its margins, a function of
+        that record alone. As a gradient of one constant feature it is forced onto the range of
+        ``mean`` by the same kernels, so the lemma of `means` holds with K entries for (d + 1) K.
+        """
+        return self._mean(_two_signed(mean), self.outputs, "derivatives")
+
     def means(self, mean: RobustMean) -> Sensitivity:
         """Column means, size d."""
         return self._mean(_two_signed(mean), self.d, "means")

@@ -13,6 +13,7 @@ follows from the plan, the container and the machine, which are public.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,6 +51,8 @@ def rehearse(
     sums = "gradient" in asked or "means" in asked
     for rows in _empty(records, problem.d, clipped="search" in asked):
         _sweep(rows, problem, sums=sums)
+    if "derivatives" in asked:
+        _sweep(MappedRows.as_they_are(np.empty((0, 1))), replace(problem, d=1), sums=True)
     _steps(asked, problem)
     if not isinstance(loss, GeneralLoss | TruncatedLoss | None):
         bought = (LogisticLoss(), OddsAgainst()) if "labels" in asked else ()
