@@ -51,7 +51,7 @@ class Watched:
 
     def fit(
         self, algorithm, X, y, loss, *, domain=None, intercept=False, epsilon=1.0, delta=1e-5,
-        neighbours="replace_one", seed=0, start=None, ledger=None,
+        neighbours="replace_one", seed=0, start=None, ledger=None, **mapped,
     ) -> np.ndarray:  # fmt: skip
         if isinstance(algorithm, NetSearch):
             loss = AbsoluteLoss()
@@ -67,7 +67,7 @@ class Watched:
         self.multiplier = calibrated(
             self.curator, lambda m: algorithm.plan(m, self.curator.problem)
         )
-        self.result = algorithm.run(self.curator, loss, domain, self.multiplier, start)
+        self.result = algorithm.run(self.curator, loss, domain, self.multiplier, start, **mapped)
         return self.result.w
 
 
@@ -110,8 +110,8 @@ def watched(monkeypatch, simulated_is_booked) -> Watched:
         seen.stds.append(self.multiplier * sensitivity.radius.l2 * sensitivity.unit)
         return out
 
-    def watch_batch(self, sampling):
-        opened = batch(self, sampling)
+    def watch_batch(self, sampling, map_):
+        opened = batch(self, sampling, map_)
         seen.batches.append(np.arange(self.problem.n)[opened._ids])
         seen.charged.append((sampling, []))
         return opened

@@ -45,6 +45,7 @@ from privtail.trusted.accountants import cost
 from privtail.trusted.budget import NEIGHBOURS
 from privtail.trusted.events import SMOOTH, Round, plan_to_json
 from privtail.trusted.ledger import Ledger
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import ClampedMean, ClippedMean, SmoothedCatoniMean, TruncatedMean
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import formats
@@ -298,6 +299,19 @@ def test_sparse_records_give_what_dense_ones_give(watched, make_problem, algorit
         for storage in (X, sparse.csr_matrix(X))
     )
     assert np.abs(dense - csr).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", [row.name for row in TABLE])
+def test_mapped_features_give_what_such_features_give(watched, make_problem, name):
+    """To the bit where the scales are powers of two, which no product rounds."""
+    X, y, loss = make_problem("squared", 3_000 if name in LARGE else 300, 3)
+    scales, same = np.array([2.0, 0.25, 8.0]), []
+    for algorithm in STREAMED.get(name, EXAMPLES[name]):
+        mapped = watched.fit(algorithm, X, y, loss, map=FeatureMap.of(3, scales), epsilon=50.0)
+        of_such = watched.fit(algorithm, X * scales, y, loss, epsilon=50.0)
+        assert np.array_equal(mapped, of_such), algorithm
+        same.append(np.array_equal(mapped, watched.fit(algorithm, X, y, loss, epsilon=50.0)))
+    assert not all(same)
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)

@@ -16,6 +16,7 @@ from privtail.losses import AnyLoss, GeneralLoss, Loss, TruncatedLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.problem import Problem
 from privtail.trusted.smooth.aggregate import (
     SampleAndAggregate,
@@ -117,7 +118,7 @@ class AggregatedMinimizer:
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The box; A(D). Parts whose minimizer cannot be used say ``start``."""
         require(domain, *self.needs, needed_by="AggregatedMinimizer")
@@ -129,7 +130,7 @@ class AggregatedMinimizer:
             rows = np.hstack([x, np.ones((len(x), 1))]) if intercept else x
             return minimized(smooth, domain, rows, y, w, self.iterations)
 
-        batch = curator.everyone()  # line 2
+        batch = curator.everyone(map)  # line 2
         w = aggregate(batch, minimizer, w, self.mechanism(multiplier))  # lines 3-6
         return Result(domain.prox(w, 0.0), 1, multiplier)
 

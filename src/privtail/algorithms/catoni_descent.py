@@ -14,6 +14,7 @@ from privtail.losses import AnyLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import SmoothedCatoniMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -149,12 +150,12 @@ class CatoniDescent:
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; w^T."""
         require(domain, *self.needs, needed_by="CatoniDescent")
         w = starting_point(curator.problem, start)
-        for batch in curator.rounds(self.sampling, self.steps):  # line 2
+        for batch in curator.rounds(self.sampling, self.steps, map):  # line 2
             g = batch.gradient(loss, w, self.mean).release(GaussianNoise(multiplier))  # lines 3-4
             w = domain.prox(w - self.step_size * g.reshape(w.shape), self.step_size)  # line 5
         return Result(w, self.steps, multiplier)

@@ -15,6 +15,7 @@ from privtail.losses import AnyLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.selection import NoisyMax
 from privtail.trusted.problem import Problem
@@ -89,12 +90,12 @@ class FrankWolfeCorners:
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; x_R for a uniform R."""
         known = require(domain, *self.needs, needed_by="FrankWolfeCorners")
         iterates = [known.project(starting_point(curator.problem, start))]
-        for batch in curator.rounds(Everyone(), self.steps - 1):  # line 1
+        for batch in curator.rounds(Everyone(), self.steps - 1, map):  # line 1
             x = iterates[-1]
             v = noisy_corner(batch.gradient(loss, x, self.mean), known, x.shape, multiplier)  # 2
             iterates.append((1 - self.step_size) * x + self.step_size * v)  # line 3

@@ -15,6 +15,7 @@ from privtail.losses import AnyLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import TruncatedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -117,13 +118,13 @@ class MedianOfMeansDescent:
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; the last iterate on disjoint parts, else the average."""
         require(domain, *self.needs, needed_by="MedianOfMeansDescent")
         w = starting_point(curator.problem, start)
         total = np.zeros_like(w)
-        for batch in curator.rounds(self.sampling, self.steps):  # lines 1-7
+        for batch in curator.rounds(self.sampling, self.steps, map):  # lines 1-7
             g = batch.gradient(loss, w, self.mean).release(GaussianNoise(multiplier))  # line 8
             w = domain.prox(w - self.step_size * g.reshape(w.shape), self.step_size)  # line 9
             total += w

@@ -15,6 +15,7 @@ from privtail.losses import AnyLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -83,13 +84,13 @@ class MirrorDescent:
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; x_R for a uniform R."""
         require(domain, *self.needs, needed_by="MirrorDescent")
         self.geometry.check(domain)
         iterates = [domain.prox(starting_point(curator.problem, start), 0.0)]
-        for batch in curator.rounds(Everyone(), self.steps - 1):  # line 1
+        for batch in curator.rounds(Everyone(), self.steps - 1, map):  # line 1
             x = iterates[-1]
             g = batch.gradient(loss, x, self.mean).release(GaussianNoise(multiplier))
             iterates.append(self.geometry.step(domain, x, g.reshape(x.shape), self.step_size))  # 2

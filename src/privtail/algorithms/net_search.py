@@ -16,6 +16,7 @@ from privtail.losses import AbsoluteLoss, AnyLoss, LogTruncatedLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import BoundedMean
 from privtail.trusted.mechanisms.selection import NoisyMax
 from privtail.trusted.problem import Problem
@@ -132,13 +133,13 @@ class NetSearch:
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The two lines of the box."""
         require(domain, *self.needs, needed_by="NetSearch")
         self.takes(loss, curator.problem)
         net = self._net(curator, domain)  # line 1
-        scores = curator.everyone().scores(self.loss, list(net), self.mean).negate()
+        scores = curator.everyone(map).scores(self.loss, list(net), self.mean).negate()
         w = net[scores.release(NoisyMax(multiplier))]  # line 2
         return Result(w, 1, multiplier)
 

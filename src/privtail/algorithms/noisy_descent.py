@@ -14,6 +14,7 @@ from privtail.losses import AnyLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -90,12 +91,12 @@ class NoisyDescent:
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The loop; x_R for a uniform R in 1 ... T."""
         require(domain, *self.needs, needed_by="NoisyDescent")
         iterates = [starting_point(curator.problem, start)]
-        for batch in curator.rounds(Everyone(), self.steps):
+        for batch in curator.rounds(Everyone(), self.steps, map):
             x = iterates[-1]
             g = batch.gradient(loss, x, self.mean).release(GaussianNoise(multiplier))
             iterates.append(domain.prox(x - self.step_size * g.reshape(x.shape), self.step_size))

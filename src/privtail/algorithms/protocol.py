@@ -11,6 +11,7 @@ from privtail.domains import Domain
 from privtail.losses import AnyLoss
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.problem import Problem
 
 
@@ -38,6 +39,20 @@ class Algorithm(Protocol):
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
         """Make the planned releases and return what they led to."""
+        ...
+
+
+class MappedAlgorithm(Algorithm, Protocol):
+    """An algorithm that can run on mapped features, such as standardized ones.
+
+    Domain, ``start`` and the parameters of the result are then those of the mapped features.
+    """
+
+    def run(
+        self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
+    ) -> Result:  # fmt: skip
+        """As for raw features, with the ``map`` for every batch."""
         ...
 
 

@@ -14,6 +14,7 @@ from privtail.losses import AnyLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -75,12 +76,12 @@ class ProximalGradient:
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; x_R for a uniform R."""
         require(domain, *self.needs, needed_by="ProximalGradient")
         iterates = [starting_point(curator.problem, start)]
-        for batch in curator.rounds(Everyone(), self.steps - 1):  # line 1
+        for batch in curator.rounds(Everyone(), self.steps - 1, map):  # line 1
             x = iterates[-1]
             g = batch.gradient(loss, x, self.mean).release(GaussianNoise(multiplier))  # line 3
             x = domain.prox(x - self.step_size * g.reshape(x.shape), self.step_size)  # line 2

@@ -14,6 +14,7 @@ from privtail.losses import AnyLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -92,13 +93,13 @@ class RandomRoundDescent:
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The loop; the iterate of a uniform R in 1 ... ``steps``."""
         require(domain, *self.needs, needed_by="RandomRoundDescent")
         chosen = curator.uniform(self.steps) + 1
         w = returned = starting_point(curator.problem, start)
-        for t, batch in enumerate(curator.rounds(self.sampling, self.steps), 1):
+        for t, batch in enumerate(curator.rounds(self.sampling, self.steps, map), 1):
             g = batch.gradient(loss, w, self.mean).release(GaussianNoise(multiplier))
             w = domain.prox(w - self.step_size * g.reshape(w.shape), self.step_size)
             returned = w if t == chosen else returned

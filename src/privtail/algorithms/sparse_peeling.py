@@ -15,6 +15,7 @@ from privtail.losses import AnyLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import RobustMean, SmoothedCatoniMean, TruncatedMean
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts
@@ -112,13 +113,13 @@ class SparsePeeling:
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; w^(T+1)."""
         require(domain, *self.needs, needed_by="SparsePeeling")
         w = starting_point(curator.problem, start)
         kept = curator.problem.intercept * curator.problem.outputs
-        for batch in curator.rounds(self.sampling, self.steps):  # lines 1-2
+        for batch in curator.rounds(self.sampling, self.steps, map):  # lines 1-2
             g = batch.gradient(loss, w, self.mean)  # lines 3-8
             step = g.scale(self.step_size).negate()  # line 9
             peeled = self.peeling.release(multiplier, step, kept, w.reshape(-1))  # line 10

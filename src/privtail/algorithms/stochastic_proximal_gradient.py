@@ -15,6 +15,7 @@ from privtail.losses import AnyLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import ClampedMean, ClippedMean, RobustMean, SmoothedCatoniMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -131,13 +132,13 @@ class StochasticProximalGradient:
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the boxes (line numbers of Algorithm 1); the average iterate."""
         require(domain, *self.needs, needed_by="StochasticProximalGradient")
         w = starting_point(curator.problem, start)  # line 1
         total = np.zeros_like(w)
-        for t, batch in enumerate(curator.rounds(self.sampling, self.steps)):  # lines 2-3
+        for t, batch in enumerate(curator.rounds(self.sampling, self.steps, map)):  # lines 2-3
             g = batch.gradient(loss, w, self.mean).release(GaussianNoise(multiplier))  # lines 4-6
             step = self.step_size / (t + 1) ** self.decay
             w = domain.prox(w - step * g.reshape(w.shape), step)  # line 7

@@ -15,6 +15,7 @@ from privtail.losses import AnyLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
 from privtail.trusted.smooth.questions import trimmed_gradient
@@ -105,13 +106,13 @@ class TrimmedDescent:
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; w^T."""
         require(domain, *self.needs, needed_by="TrimmedDescent")
         mechanism = self.mechanism(multiplier, curator.problem)
         w = starting_point(curator.problem, start)
-        for batch in curator.rounds(Everyone(), self.steps):  # line 2
+        for batch in curator.rounds(Everyone(), self.steps, map):  # line 2
             g = trimmed_gradient(batch, loss, w, mechanism)  # lines 3-4
             w = domain.prox(w - self.step_size * g.reshape(w.shape), self.step_size)  # line 5
         return Result(w, self.steps, multiplier)

@@ -15,6 +15,7 @@ from privtail.losses import AnyLoss, Loss, TruncatedLoss, require_margin
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import ClampedMean
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
@@ -80,13 +81,13 @@ class TruncatedLasso:
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; w_T."""
         known = require(domain, *self.needs, needed_by="TruncatedLasso")
         w = known.project(starting_point(curator.problem, start))
         shrunk = TruncatedLoss(loss=self.takes(loss, curator.problem), bound=self.truncation)
-        for t, batch in enumerate(curator.rounds(Everyone(), self.steps), 1):
+        for t, batch in enumerate(curator.rounds(Everyone(), self.steps, map), 1):
             v = noisy_corner(batch.gradient(shrunk, w, self.mean), known, w.shape, multiplier)
             w = (1 - 2 / (t + 2)) * w + 2 / (t + 2) * v
         return Result(w, self.steps, multiplier)

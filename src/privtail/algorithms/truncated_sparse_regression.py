@@ -16,6 +16,7 @@ from privtail.losses import AnyLoss, Loss, TruncatedLoss, require_margin
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import ClampedMean
 from privtail.trusted.problem import Problem
 
@@ -88,9 +89,9 @@ class TruncatedSparseRegression:
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
-        start: ArrayLike | None = None,
+        start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; w_T."""
         require(domain, *self.needs, needed_by="TruncatedSparseRegression")
         shrunk = TruncatedLoss(loss=self.takes(loss, curator.problem), bound=self.truncation)
-        return self.descent.run(curator, shrunk, domain, multiplier, start)
+        return self.descent.run(curator, shrunk, domain, multiplier, start, map)
