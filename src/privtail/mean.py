@@ -29,6 +29,7 @@ from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.ledger import Ledger, as_ledger
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import (
     ClampedMean,
     ClippedMean,
@@ -468,8 +469,8 @@ class _Mean:
         stage, ends = self._stage(), scales * threshold
         if stage is not None:
             return stage.run(curator, multiplier, ends, centres, part)
-        curator.transform(1 / scales, -centres / scales)
-        answer = curator.everyone().means(self._mean(threshold))
+        map_ = FeatureMap.of(len(scales), 1 / scales, -centres / scales)
+        answer = curator.everyone(map_).means(self._mean(threshold))
         noise = GaussianNoise(multiplier)
         value = centres + scales * answer.release(noise) / part
         return value, noise.event(answer.sensitivity).std * scales / part, ends
@@ -511,7 +512,6 @@ class _Mean:
 
         Each of them is in one of two cells.
         """
-        curator.transform(np.ones(curator.problem.d))
         answer, noise = curator.everyone().histogram((0,), [0.0]), self._counting(multiplier)
         std = noise.event(answer.sensitivity).std
         n = curator.problem.n

@@ -691,6 +691,8 @@ def _public(argument: Any) -> Any:
     """Bytes of an array, the text of a value, the type of what has an address."""
     if isinstance(argument, np.ndarray):
         return argument.tobytes()
+    if isinstance(argument, FeatureMap):
+        return argument.scales.tobytes(), argument.offsets.tobytes()
     text = repr(argument)
     return type(argument).__name__ if " at 0x" in text else text
 
@@ -744,6 +746,7 @@ def taped(monkeypatch: pytest.MonkeyPatch, job: Any, data: Any, played: Any) -> 
         patch.setattr(Opening, "charge", tape.listen("charge", Opening.charge))
         patch.setattr(Curator, "open", tape.listen("open", Curator.open))
         patch.setattr(Curator, "transform", tape.listen("transform", Curator.transform))
+        patch.setattr(Curator, "_batch", tape.listen("batch", Curator._batch))
         return job(*data), tape
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -77,8 +78,8 @@ class CoinPress:
         for noise in self.noises(multiplier):
             slope = max(noise.multiplier * math.sqrt(d) / n, 1e-12)
             gamma = max(length, math.sqrt(d / (4 * slope)))
-            curator.transform(1 / scales, -(centres / scales + c))
-            answer = curator.everyone().means(ClippedMean(r + gamma))
+            map_ = FeatureMap.of(d, 1 / scales, -(centres / scales + c))
+            answer = curator.everyone(map_).means(ClippedMean(r + gamma))
             std = noise.event(answer.sensitivity).std / part
             reach = np.maximum(r + gamma - np.abs(c), 0.0)
             c = c + answer.release(noise) / part

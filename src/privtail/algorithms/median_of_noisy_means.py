@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -61,9 +62,9 @@ class MedianOfNoisyMeans:
 
         Values are clamped to ``centres`` +- ``scales``; ``part`` of the n rows counts.
         """
-        curator.transform(1 / scales, -centres / scales)
+        map_ = FeatureMap.of(len(scales), 1 / scales, -centres / scales)
         noise, means, std = GaussianNoise(multiplier), [], 0.0
-        for batch in curator.rounds(DisjointParts(self.groups), self.groups):
+        for batch in curator.rounds(DisjointParts(self.groups), self.groups, map_):
             answer = batch.means(ClampedMean(1.0))
             std = noise.event(answer.sensitivity).std
             means.append(answer.release(noise))

@@ -17,6 +17,7 @@ from privtail.summaries.summary import Summary
 from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
@@ -171,8 +172,8 @@ class ColumnSummaries:
         ]
         if not sights:
             return found, []
-        curator.transform(np.ones(problem.d))
-        for batch in curator.rounds(Everyone(), 1 + self.zooms):
+        raw = FeatureMap.of(problem.d, np.ones(problem.d))
+        for batch in curator.rounds(Everyone(), 1 + self.zooms, raw):
             for sight in sights:
                 sight.look(batch)
         if columns:
