@@ -296,6 +296,7 @@ def test_frames_with_declared_categories(labelled):
     assert model.coef_[0, 2] > model.coef_[0, 1]
 
 
+@pytest.mark.usefixtures("few_steps")
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, math.inf])
 @pytest.mark.parametrize("K", [2, 3])
 def test_no_record_is_worth_a_word(hostile, epsilon, K, capsys):

@@ -32,6 +32,12 @@ WIDTHS = (0.1, 0.01, 1e-3, 1e-4, 1e-5)
 CLOSE = 1e-10
 """A step this small against the iterate is the last one; 1e4 times that before the last stage."""
 
+STALLED, PATIENCE = 1e-7, 100
+"""Steps this small that did not halve in so many end a fit of a smooth loss: they are rounding.
+
+Where kinks are rounded off, right steps are as slow.
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AcceleratedDescent:
@@ -99,7 +105,8 @@ class AcceleratedDescent:
             for batch in itertools.islice(batches, (self.steps - used) // left):
                 used += 1
                 g = batch.gradient(stage, path.ahead, ClippedMean(math.inf))
-                if path.move(g.release(GaussianNoise(multiplier)).reshape(w.shape)) <= close:
+                length = path.move(g.release(GaussianNoise(multiplier)).reshape(w.shape))
+                if length <= close or (path.stalled(length) and len(stages) == 1):
                     break
             w = path.w
         report = {"regime": "without privacy", "accepted": True, "reasons": ()}
@@ -129,6 +136,7 @@ class _Path:
         bend = loss.curvature if math.isfinite(loss.curvature) else loss.lipschitz / unit
         self._bend = bend if 0 < bend < math.inf else 1.0
         self._unit, self._momentum = unit, 1.0
+        self._least, self._since = math.inf, 0
         self._before: tuple[Doubles, Doubles] | None = None
 
     def move(self, g: Doubles) -> float:
@@ -143,6 +151,13 @@ class _Path:
         self.ahead = w + (self._momentum - 1) / momentum * step
         self.w, self._momentum = w, momentum
         return length / (math.sqrt(max(self._inner(w, w), 0.0)) + self._unit)
+
+    def stalled(self, length: float) -> bool:
+        """Whether steps are small, and have not halved for long."""
+        self._since += 1
+        if length <= self._least / 2:
+            self._least, self._since = length, 0
+        return length <= STALLED and self._since >= PATIENCE
 
     def _measure(self, g: Doubles) -> None:
         """Raise the curvature to what the last two gradients show."""
