@@ -56,7 +56,7 @@ from privtail.algorithms import (
     RandomRoundDescent,
 )
 from privtail.algorithms.bregman import PNorm
-from privtail.default import ScaledDescent
+from privtail.default import ScaledDescent, Tuning
 from privtail.trusted.budget import Budget
 from privtail.trusted.problem import Problem
 
@@ -146,7 +146,7 @@ def baseline(task: Task, budget: Budget, setting: Setting) -> NoisyDescent:
 
 def scaled(task: Task, budget: Budget, setting: Setting) -> ScaledDescent:
     """The default of privtail for this loss."""
-    return ScaledDescent(targets="binary", steps=int(setting.get("steps", 100)))
+    return ScaledDescent(targets="binary", tuning=Tuning(steps=int(setting.get("steps", 25))))
 
 
 ALGORITHM_1 = Published(name=MINE, build=descent, printed=line_3, start=start)

@@ -8,6 +8,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 from unittest import mock
 
+from privtail.default import Tuning
+
 
 class Change(NamedTuple):
     """``name`` of a module, or a field's default of a class, below ``privtail.``; the new value."""
@@ -20,40 +22,44 @@ class Change(NamedTuple):
 OTHER_SEEDS = "other seeds"
 """Not a change: what noise alone does to the comparison."""
 
-_SCALED = "default.scaled_descent:ScaledDescent"
+_SCALED = "default.pipeline:ScaledDescent"
+
+
+def _tuned(**values: float) -> tuple[Change, ...]:
+    """Other tuned numbers."""
+    return (Change(_SCALED, "tuning", Tuning(**values)),)  # type: ignore[arg-type]
 
 
 def _number(name: str, *values: float) -> dict[str, tuple[Change, ...]]:
-    """Other values of a parameter of `ScaledDescent`."""
-    return {f"{name} {value:g}": (Change(_SCALED, name, value),) for value in values}
+    """Other values of one tuned number."""
+    return {f"{name} {value:g}": _tuned(**{name: value}) for value in values}
 
 
-def _uncalibrated(_: Any, curator: Any, loss: Any, w: Any, constant: Any) -> Any:
-    return importlib.import_module("privtail.default.calibration").Calibrated(w)
+def _without(stage: str, **values: float) -> tuple[Change, ...]:
+    """No such stage, and no budget for it."""
+    return (
+        Change(f"default.{stage}", "plan", lambda *_: ()),
+        Change(f"default.{stage}", "run", lambda *_: None),
+        *_tuned(**values),
+    )
 
 
 PARTS: dict[str, tuple[Change, ...]] = {
-    "no wide threshold": (Change(_SCALED, "_wide", lambda *_: (0, False)),),
-    "no outlier check": (
-        Change("default.outliers:OutlierCheck", "plan", lambda *_: ()),
-        Change("default.outliers:OutlierCheck", "run", lambda *_: False),
+    "no outlier check": _without("outliers:CheckOutliers", outliers=1e-9),
+    "no thresholding of slopes": (
+        Change("default.steps", "may_be_zero", lambda _: False),
     ),
-    "no calibration": (
-        Change("default.calibration:Calibration", "plan", lambda *_: ()),
-        Change("default.calibration:Calibration", "run", _uncalibrated),
+    "no selection": _tuned(many_features=1_000_000),
+    "no second moments": (Change("default.steps", "WIDEST", 0), *_tuned(moments=1e-9)),
+    "no momentum": _tuned(momentum=0.0),
+    "no adjusted tails": _tuned(heavier_tails=1e9),
+    "no evidence of slopes": _tuned(surely_slopes=1e9),
+    "no matched frequencies": (
+        Change("default.intercept:MatchFrequencies", "plan", lambda *_: ()),
+        Change("default.intercept:MatchFrequencies", "run", lambda *_: None),
     ),
+    "no shorter margins": (Change("default.acceptance", "PARTS", (1.0, 1.0, 1.0)),),
     "no prior of scales": (Change("summaries.prior", "SHOWN", 0.0),),
-    "no selection": (Change("default.few_features", "MANY", 1_000_000),),
-    "no short descent": (
-        Change("default.short_descent:ShortDescent", "_noisy", lambda *_: False),
-    ),
-    "no leaving halfway": (Change("default.descent", "STAYING", 0.0),),
-    "no thresholding": (
-        Change(
-            "default.descent:Descent", "thinned",
-            lambda self, w, threshold, steps, _: self.run(w, threshold, steps),
-        ),
-    ),
     "one closer histogram": (
         Change("summaries.column_summaries:ColumnSummaries", "zooms", 1),
     ),
@@ -62,16 +68,17 @@ PARTS: dict[str, tuple[Change, ...]] = {
 
 NUMBERS: dict[str, tuple[Change, ...]] = {
     **_number("steps", 12, 50),
-    **_number("level", 0.6, 0.9),
-    **_number("most_noise", 0.5, 2),
-    **_number("scale_share", 0.3, 1.2),
-    **_number("moment_share", 0.05, 0.2),
-    **_number("size_share", 0.025, 0.1),
-    **_number("comparison_share", 0.025, 0.1),
-    "largest share 12": (Change("default.scaled_descent", "LARGEST_SHARE", 12.0),),
-    "largest share 48": (Change("default.scaled_descent", "LARGEST_SHARE", 48.0),),
+    **_number("clipped", 0.1, 0.4),
+    **_number("most_walk", 0.5, 2),
+    **_number("column_summaries", 0.3, 1.2),
+    **_number("moments", 0.05, 0.2),
+    **_number("residual_histogram", 0.025, 0.1),
+    **_number("gain", 0.025, 0.1),
+    **_number("screening", 1.25, 5),
+    **_number("crowded", 0.15, 0.6),
+    **_number("label_row_length", 0.25, 1),
 }
-"""Halved, doubled; labels have a ``scale_share`` of their own."""
+"""Halved, doubled."""
 
 VARIANTS = {"as is": (), OTHER_SEEDS: (), **PARTS, **NUMBERS}
 

@@ -53,9 +53,9 @@ from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
 EXAMPLES = {
     "auto": [
-        ScaledDescent(steps=20),
-        ScaledDescent(steps=20, squares=True),
-        ScaledDescent(steps=20, squares=True, sparsity=1),
+        ScaledDescent(),
+        ScaledDescent(squares=True),
+        ScaledDescent(squares=True, sparsity=1),
     ],
     "catoni-descent": [CatoniDescent(steps=4, step_size=0.1, scale=3.0, smoothing=3.0)],
     "proximal-gradient": [ProximalGradient(steps=5, step_size=0.1, threshold=1.0)],
@@ -271,7 +271,7 @@ def test_more_noise_costs_less_where_some_noise_is_fixed(algorithm):
     """Looks at the data need no less noise than a part of n, however small the multiplier."""
     plans = [algorithm.plan(m, Problem(n=3_000, d=2)) for m in (3.0, 6.0, 300.0)]
     for less, more in itertools.pairwise(plans):
-        alone = len(more) < len(less)  # more noise than slopes are worth: a `InterceptOnly`
+        alone = len(more) < len(less)  # an intercept-only model
         events = [[e.scale for r in plan for e in r.events] for plan in (less, more)]
         assert alone or all(a <= b for a, b in zip(*events, strict=True))
         assert cost(more, "replace_one").epsilon(1e-6) < cost(less, "replace_one").epsilon(1e-6)

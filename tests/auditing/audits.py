@@ -52,13 +52,10 @@ from privtail.algorithms import (
     TruncatedSparseRegression,
 )
 from privtail.calibration import calibrated
-from privtail.default import ScaledDescent
-from privtail.default.screening import CutRange
-from privtail.default.short_descent import ShortDescent
+from privtail.default import ScaledDescent, Tuning
 from privtail.domains import L1Ball, L2Ball, Unconstrained
 from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
 from privtail.mean import private_mean
-from privtail.summaries.summary import Summary
 from privtail.trusted import curator as curator_module
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import NEIGHBOURS, Budget, Neighbours
@@ -406,23 +403,19 @@ class Trimmed:
 
 @dataclass(frozen=True, kw_only=True)
 class Parted:
-    """Two top columns of those that some cut parts, and the sum of the sizes of mean signs."""
+    """Two top columns of those whose signs part the records."""
 
     picks = 2
     needs = ()
 
     def plan(self, multiplier: float, problem: Any) -> Plan:
-        return (*self._top(multiplier, problem), *CutRange(GaussianNoise(multiplier)).plan(problem))
+        answer = problem.separations(ClampedMean(1.0))
+        return (Round(events=(NoisyTopK(multiplier, self.picks).event(answer),)),)
 
     def run(self, curator: Curator, loss: Any, domain: Any, multiplier: float, start: Any) -> None:
         w = np.zeros((curator.problem.rows, 1))
         answer = curator.everyone().separations(loss, w, ClampedMean(1.0))
         answer.release(NoisyTopK(multiplier, self.picks))
-        CutRange(GaussianNoise(multiplier)).run(curator, loss, Summary.declared(curator.problem.d))
-
-    def _top(self, multiplier: float, problem: Any) -> Plan:
-        answer = problem.separations(ClampedMean(1.0))
-        return (Round(events=(NoisyTopK(multiplier, self.picks).event(answer),)),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -480,10 +473,10 @@ def columns(x: list[float], y: float, rows: int = 12) -> tuple[np.ndarray, np.nd
 
 
 def parted() -> tuple[np.ndarray, np.ndarray]:
-    """Others that the best cut of two columns parts as their targets say, and of two against."""
+    """Others that the signs of two columns part as their targets say, and of two against."""
     y = np.where(np.arange(12) % 2, 1.0, -1.0)
     y[RECORD] = math.nan
-    return y[:, None] * np.array([1e-3, 1e-3, -1e6, -1e6]) + 5.0, y
+    return y[:, None] * np.array([1e-3, 1e-3, -1e6, -1e6]), y
 
 
 def leaning(x: float, y: float) -> tuple[np.ndarray, np.ndarray]:
@@ -539,26 +532,23 @@ def net_search(order: float, others: int) -> Fit:
     )  # fmt: skip
 
 
+FEW_STEPS = Tuning(
+    steps=2, first_steps=1, column_summaries=0.01, moments=0.01, residual_histogram=0.01, gain=0.01,
+    screening=1.0,
+)  # fmt: skip
+"""Most of the budget goes to gradients and selections, which are moved most."""
+
 FITS: dict[str, Fit] = {
     "auto": Fit(
-        algorithm=ScaledDescent(
-            steps=2, scale_share=0.01, moment_share=0.01, size_share=0.01, comparison_share=0.01
-        ),
-        draws=2,
+        algorithm=ScaledDescent(tuning=FEW_STEPS), one=(1.0, -1e6), other=(1.0, 1e6),
     ),
     "auto, few features": Fit(
-        algorithm=ShortDescent(
-            sparsity=1, fine=ScaledDescent(targets="binary"), targets="binary", steps=2,
-            scale_share=0.001, selection_share=0.05, descent_share=0.05, comparison_share=0.001,
-        ),
+        algorithm=ScaledDescent(targets="binary", sparsity=1, tuning=FEW_STEPS),
         loss=LogisticLoss(), others=columns([1.0, 1.0], -1.0),
         one=([1.0, -1.0], 1.0), other=([1.0, -1.0], -1.0),
     ),
-    "auto, few features in halves": Fit(
-        algorithm=ShortDescent(
-            sparsity=2, fine=ScaledDescent(), steps=2, scale_share=0.02, centre_share=0.001,
-            level_share=0.001, selection_share=0.05, descent_share=0.05, comparison_share=0.001,
-        ),
+    "auto, few features of numbers": Fit(
+        algorithm=ScaledDescent(sparsity=2, tuning=FEW_STEPS),
         loss=AbsoluteLoss(), others=columns([1.0, 1.0, 1.0], -1.0, rows=60),
         one=([1.0, -1.0, 1.0], 1.0), other=([1.0, -1.0, 1.0], -1.0),
     ),

@@ -23,17 +23,14 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privtail.default.screening import Signs
 from privtail.errors import InvalidInput
 from privtail.influence import catoni_bound, catoni_fraction, catoni_influence
 from privtail.losses import (
-    FARTHEST_ODDS,
     CustomLoss,
     CutLoss,
     GeneralLoss,
     LogisticLoss,
     MultinomialLoss,
-    OddsAgainst,
     SquaredLoss,
 )
 from privtail.trusted import batch as batch_module
@@ -55,7 +52,7 @@ from privtail.trusted.means import (
     TruncatedMean,
 )
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.records import as_records, formats
+from privtail.trusted.records import as_records
 from privtail.trusted.sampling import Everyone, PoissonBatches
 from privtail.trusted.sensitive import Sensitive
 from privtail.trusted.sensitivity import Norms
@@ -497,10 +494,7 @@ def test_improvement_needs_a_clamped_range() -> None:
             b.improvement(SquaredLoss(), w, w, mean)
 
 
-REACHES = (0.0, TINY, 1.0, 1e300, math.inf)
-
-
-def check_separations(outputs: int, mean: Any, reach: float, storage: str, how: str) -> None:
+def check_separations(outputs: int, mean: Any, storage: str, how: str) -> None:
     """Replace and empty one record by every adversarial row."""
     for value in (0.0, 0.1, HUGE):
         w = np.full((D + 1, outputs), value)
@@ -508,7 +502,7 @@ def check_separations(outputs: int, mean: Any, reach: float, storage: str, how: 
             sets = neighbours(X0, Y0, t % N, x_new, y_new, storage)
             full, other, empty = (
                 batch(*s, map=seen(s[0], how), intercept=True, outputs=outputs).separations(
-                    Wild(outputs), w, mean, reach
+                    Wild(outputs), w, mean
                 )
                 for s in sets
             )
@@ -516,49 +510,41 @@ def check_separations(outputs: int, mean: Any, reach: float, storage: str, how: 
             ratios(Pair(integers(full), integers(empty), full.sensitivity.radius))
 
 
-@pytest.mark.parametrize(
-    ("how", "reach"),
-    [*(("plain", reach) for reach in REACHES), ("scaled", 0.0), ("scaled", math.inf)],
-)
+@pytest.mark.parametrize("how", MAPS)
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_separations(storage: str, how: str, reach: float) -> None:
+def test_separations(storage: str, how: str) -> None:
     for outputs, threshold in ((1, 1e-9), (1, 0.5), (3, 0.5), (3, 1e300)):
-        check_separations(outputs, ClampedMean(threshold), reach, storage, how)
+        check_separations(outputs, ClampedMean(threshold), storage, how)
 
 
-@pytest.mark.parametrize("reach", REACHES)
-def test_separations_attain_their_bound(reach: float) -> None:
+def test_separations_attain_their_bound() -> None:
     """A record that is on the side of the others, against them, or gone."""
     X, y = np.array([[HUGE, 5.0]] * 3 + [[-HUGE, -5.0]] * 3), np.repeat([1.0, -1.0], 3)
     against, gone = y.copy(), y.copy()
     against[0], gone[0] = -1.0, math.nan
     a, b, c = (
-        batch(X, t).separations(Wild(), np.zeros((2, 1)), ClampedMean(0.3), reach)
+        batch(X, t).separations(Wild(), np.zeros((2, 1)), ClampedMean(0.3))
         for t in (y, against, gone)
     )
     assert min(ratios(Pair(integers(a), integers(b), a.sensitivity.diameter))) >= 0.999
     assert min(ratios(Pair(integers(a), integers(c), a.sensitivity.radius))) >= 0.999
 
 
-@pytest.mark.parametrize("reach", [0.0, 0.6, 1.1, math.inf])
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_separations_are_those_of_the_best_cut(outputs: int, reach: float) -> None:
-    """Of the cut at 0, and of those between values that are halves of whole numbers."""
+def test_separations_are_mean_derivatives_with_signs(outputs: int) -> None:
     rng = np.random.default_rng(0)
     X, y = np.rint(2 * rng.standard_t(2, (60, D))) / 2, np.arange(60.0) % max(2, outputs)
     X[3], y[4] = math.nan, math.inf
     loss: Any = MultinomialLoss(classes=3) if outputs == 3 else SquaredLoss()
     w, kept = rng.normal(size=(D, outputs)), ~np.isin(np.arange(60), [3, 4])
-    answer = batch(X, y, outputs=outputs).separations(loss, w, ClampedMean(0.7), reach)
+    answer = batch(X, y, outputs=outputs).separations(loss, w, ClampedMean(0.7))
     c = np.clip(loss.derivatives(X[kept] @ w, y[kept]), -0.7, 0.7)
-    cuts = [0.0, *(t for t in [-1e9, *np.arange(-50.45, 50, 0.1), 1e9] if abs(t) < reach)]
-    sums = [np.abs(np.sign(X[kept] - t).T @ c).reshape(-1) for t in cuts]
     found = np.array(integers(answer)) * answer.sensitivity.unit
-    assert found == pytest.approx(np.max(sums, axis=0) / 60, abs=1e-8)
+    assert found == pytest.approx(np.abs(np.sign(X[kept]).T @ c).reshape(-1) / 60, abs=1e-8)
 
 
-def test_separations_by_all_cuts_know_no_units() -> None:
+def test_separations_know_no_units() -> None:
     X, y = big_data()
     w, other = np.zeros((7, 1)), FeatureMap.of(7, 2.0 ** np.arange(-60, 80, 20))
     plain, scaled = (
@@ -566,20 +552,6 @@ def test_separations_by_all_cuts_know_no_units() -> None:
         for map_ in (None, other)
     )
     assert scaled == plain
-    X = np.rint(np.nan_to_num(np.clip(X, -1e6, 1e6)))
-    apart = [batch(X + t, y).separations(SquaredLoss(), w, ClampedMean(1.0)) for t in (0.0, 1e8)]
-    assert integers(apart[1])[0] >= integers(apart[0])[0]  # 0 is a cut that has a side of its own
-
-
-def test_separations_do_not_know_how_many_columns_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = big_data()
-    w = np.zeros((7, 1))
-    for data in (X, sp.csr_matrix(X)):
-        at_once = integers(batch(data, y).separations(SquaredLoss(), w, ClampedMean(1.0)))
-        with monkeypatch.context() as patch:
-            patch.setattr(formats, "KEPT_BYTES", 2 * 8 * len(y))
-            parts = integers(batch(data, y).separations(SquaredLoss(), w, ClampedMean(1.0)))
-        assert parts == at_once
 
 
 def test_separations_need_a_clamped_range_and_one_block() -> None:
@@ -587,48 +559,24 @@ def test_separations_need_a_clamped_range_and_one_block() -> None:
     for mean in (ClippedMean(1.0), TruncatedMean(1.0), BoundedMean(1.0), ClampedMean(1.0, 3)):
         with pytest.raises(InvalidInput, match="one block: use ClampedMean"):
             b.separations(SquaredLoss(), w, mean)
-    for reach in (-1.0, math.nan):
-        with pytest.raises(InvalidInput, match="reach must be a number that is not negative"):
-            b.separations(SquaredLoss(), w, ClampedMean(1.0), reach)
 
 
-@pytest.mark.parametrize("reach", [0.0, math.inf])
 def test_separations_of_derivatives_that_are_not_clamped_are_caught(
-    reach: float, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def rounded(entries: np.ndarray, limit: int, bits: int) -> None:
         entries[:] = np.rint(np.clip(np.nan_to_num(entries), -4.0, 4.0) * 2.0**bits)
 
     monkeypatch.setattr(batch_module, "clamp", rounded)
     with pytest.raises(AssertionError, match="l1"):
-        check_separations(1, ClampedMean(0.5), reach, "float64", False)
+        check_separations(1, ClampedMean(0.5), "float64", "plain")
 
 
-def test_separations_whose_sides_are_wide_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums of two columns under one name: each record has two sides to be on."""
-    honest = kernels.widest_cut
-
-    def doubled(values: Any, order: Any, steps: Any, reach: Any, found: Any) -> None:
-        honest(values, order, steps, reach, found)
-        found *= 2
-
-    monkeypatch.setattr(kernels, "widest_cut", doubled)
+def test_separations_by_more_than_a_sign_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the value itself, cut at 2."""
+    monkeypatch.setattr(np, "sign", lambda z: np.clip(np.rint(z), -2.0, 2.0))
     with pytest.raises(AssertionError, match="l1"):
-        test_separations_attain_their_bound(math.inf)
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_the_sum_of_the_sizes_of_mean_signs(storage: str) -> None:
-    """Where one record turns, fills or empties all columns: the bound is attained."""
-    each, worst = np.ones((1, D), dtype=np.int64), np.zeros(3)
-    for t, (x_new, y_new) in enumerate([*adversarial_rows(D), (np.full(D, -3.0), 1.0)]):
-        X = np.where(X0 > 0, 1.0, -1.0) if t % 2 else np.abs(np.nan_to_num(X0)) + 3
-        sets = neighbours(X, Y0, t % N, x_new, y_new, storage)
-        full, other, _ = (batch(*s).means(Signs()).abs().dot(each) for s in sets)
-        r = ratios(Pair(integers(full), integers(other), full.sensitivity.diameter))
-        worst = np.maximum(worst, r)
-    assert worst.min() >= 0.999
+        test_separations_attain_their_bound()
 
 
 @pytest.mark.parametrize("blocks", BLOCKS)
@@ -667,9 +615,7 @@ def test_no_question_warns_of_a_record(storage: str, outputs: int) -> None:
             b.scores(loss, [w, -w], BoundedMean(1e-9))
             b.improvement(loss, w, -w, ClampedMean(1e-9))
             b.derivative_norms(loss, w, EDGES)
-            for reach in (0.0, math.inf):
-                b.separations(loss, w, ClampedMean(1e-9), reach)
-        b.derivative_norms(OddsAgainst(usual=(0.0,) * outputs), w, [0.0, 1.0, 1e200])
+            b.separations(loss, w, ClampedMean(1e-9))
         b.moments(1e-9, target=True)
         b.histogram([0, -1], EDGES)
 
@@ -805,17 +751,12 @@ def test_derivative_norms(storage: str, outputs: int) -> None:
 
 
 TAME, LABELLED = np.abs(np.random.default_rng(4).normal(size=(N, D))), np.arange(N) % 2.0
-ODDS = OddsAgainst(usual=(0.3,))
-CELLS_OF_ODDS = np.array([-9.0, -1.0, 0.0, 1.0, 9.0])
 
 
 def of_labels(question: str, b: Batch) -> Sensitive:
-    """An answer about margins that are cut, or about the log-odds against each label."""
+    """An answer about margins that are cut."""
     w = np.full((D, 1), 0.4)
     cut = CutLoss(loss=LogisticLoss(), lowest=-1.0, highest=1.5)
-    if question == "odds":
-        shift = CELLS_OF_ODDS + FARTHEST_ODDS
-        return b.derivative_norms(ODDS, w, np.concatenate([shift, shift + 3 * FARTHEST_ODDS]))
     if question == "gradient of a cut":
         return b.gradient(cut, w, ClampedMean(0.5))
     return b.improvement(cut, w, -w, ClampedMean(0.5))
@@ -835,23 +776,9 @@ def attained_with_labels(question: str, storage: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("question", ["odds", "gradient of a cut", "improvement of a cut"])
-def test_margins_that_are_cut_and_log_odds(question: str, storage: str) -> None:
-    worst = attained_with_labels(question, storage)
-    assert worst.min() >= (0.999 if question == "odds" else 0.4)
-
-
-def test_log_odds_of_a_block_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above those of the whole block, in place of those at the usual margins."""
-    values, derivatives = callbacks._OURS[OddsAgainst]
-
-    def centred(loss: Any, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
-        odds = derivatives(loss, margins, y)
-        return odds - np.nan_to_num(odds[:3]).mean() / 1e9
-
-    monkeypatch.setitem(callbacks._OURS, OddsAgainst, (values, centred))
-    with pytest.raises(AssertionError, match=r"l1|l2"):
-        attained_with_labels("odds", "float64")
+@pytest.mark.parametrize("question", ["gradient of a cut", "improvement of a cut"])
+def test_margins_that_are_cut(question: str, storage: str) -> None:
+    assert attained_with_labels(question, storage).min() >= 0.4
 
 
 @pytest.mark.parametrize("question", ["gradient of a cut", "improvement of a cut"])
@@ -884,7 +811,6 @@ def everything(b: Batch) -> list[list[int]]:
         b.scores(SquaredLoss(), [w, -w], BoundedMean(2.0, blocks=3)),
         b.improvement(SquaredLoss(), w, -w, ClampedMean(2.0, blocks=3)),
         b.separations(SquaredLoss(), w, ClampedMean(2.0)),
-        b.separations(SquaredLoss(), w, ClampedMean(2.0), 0.5),
         b.moments(1.7, target=True),
         b.histogram([0, 1, -1], EDGES),
         b.histogram([0, 1, -1], EDGES, pooled=True),

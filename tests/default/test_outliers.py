@@ -6,19 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privtail.calibration import calibrated
 from privtail.data.catalogue import located
-from privtail.default.outliers import OutlierCheck
-from privtail.default.scaled_descent import ScaledDescent
+from privtail.default.outliers import HARMFUL, CheckOutliers
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression
 from privtail.losses import ExcessLoss, HuberLoss, RelativeHuberLoss
 from privtail.trusted.budget import Budget
 from privtail.trusted.callbacks import asked
-from privtail.trusted.curator import Curator
-from privtail.trusted.means import MallowsMean
+from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
+from tests.default.conftest import identity, staged
 
 SEEDS = range(5)
 
@@ -47,7 +45,7 @@ def test_a_code_for_missing_values_is_no_disaster(kind, monkeypatch):
         model, ratio = missed(kind, *coded(seed), seed)
         assert ratio < 1.05
         assert not model.coef_.any()
-    monkeypatch.setattr(OutlierCheck, "run", lambda *_: False)
+    monkeypatch.setattr(CheckOutliers, "run", lambda *_: None)
     assert np.median([missed(kind, *coded(seed), seed)[1] for seed in SEEDS]) > 5
 
 
@@ -82,35 +80,43 @@ def test_a_tail_that_features_explain_is_no_harm():
         assert ratio < 0.93
 
 
+def looked(X, y, w, noise, seed=0, **options):
+    """The reasons that a look at ``w`` beside the constant 0 gives."""
+    w = np.asarray(w, float).reshape(-1, 1)
+    fit = staged([CheckOutliers(noise)], X, y, w=w, random_state=seed, **options)
+    assert fit.report["outliers_found"] == bool(fit.reasons)
+    return fit.reasons
+
+
 def test_a_harmless_model_is_refused_once_in_4300():
-    """Of 600 looks at the constant itself none is; the chance of one is .13."""
+    """Of 300 looks at the constant itself none is; the chance of one is .07."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 2)), rng.normal(size=300)
-    w = np.array([[0.0], [0.0], [0.1]])
-    for seed in range(600):
-        curator = Curator(
-            X, y, budget=Budget(1.0, 1e-6), intercept=True, noise="simulated", random_state=seed
-        )
-        multiplier = calibrated(curator, lambda m, p=curator.problem: OutlierCheck().plan(m, p))
-        assert not OutlierCheck().run(curator, w, w, 1.0, multiplier)
+    assert not any(looked(X, y, [0, 0, 0], GaussianNoise(30.0), seed) for seed in range(300))
+
+
+def test_a_few_records_that_are_missed_by_far_are_seen():
+    """One in a hundred, by 60 scales; where the target reaches as far it is no harm."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(10_000, 1)), rng.normal(size=10_000)
+    X[::100] = 60.0
+    assert looked(X, y, [1, 0], GaussianNoise(20.0)) == (HARMFUL,)
+    assert not looked(X, y, [0.1, 0], GaussianNoise(20.0))
+    far = identity(1, tail=200.0)
+    assert not looked(X, y, [1, 0], GaussianNoise(20.0), standard=far)
 
 
 def test_without_noise_nothing_is_refused():
-    curator = Curator(np.ones((4, 1)), np.zeros(4), budget=Budget(np.inf, 0.0), intercept=True)
-    calibrated(curator, lambda m: OutlierCheck().plan(m, curator.problem))
-    assert not OutlierCheck().run(curator, np.full((2, 1), 1e6), np.zeros((2, 1)), 1.0, 0.0)
+    X, y, free = np.ones((4, 1)), np.zeros(4), Budget(np.inf, 0.0)
+    assert not looked(X, y, [1e6, 0.0], GaussianNoise(0.0), budget=free)
 
 
-@pytest.mark.parametrize(("n", "share"), [(10**6, 0.02), (300, 0.05)])
-def test_the_look_for_harm_costs_more_where_that_would_be_blunt(n, share):
-    """Parts of what a hundred gradients cost."""
-    problem, descent = Problem(n=n, d=10, intercept=True), ScaledDescent(squares=True)
-    multiplier = 10 * np.sqrt(n)
-    look = OutlierCheck().plan(descent._harm(multiplier, problem), problem)
-    gradient = GaussianNoise(multiplier).event(problem.gradient(MallowsMean(1.0, 1.0)))
-    assert look[0] in descent.plan(multiplier, problem)
-    told, bought = (event.diameter / event.scale for event in (gradient, look[0].events[0]))
-    assert (bought / told) ** 2 == pytest.approx(100 * share)
+def test_a_record_moves_the_look_by_its_range_once():
+    """A mean of values from 0 to 1: half of what a gain costs at the same noise."""
+    noise, problem = GaussianNoise(7.0), Problem(n=300, d=2)
+    ((event,),) = (r.events for r in CheckOutliers(noise).plan(problem))
+    gain = noise.event(problem.improvement(ClampedMean(1.0)))
+    assert event.diameter / event.std == pytest.approx(gain.diameter / gain.std / 2)
 
 
 def test_the_excess_is_what_a_margin_loses_beyond_another():

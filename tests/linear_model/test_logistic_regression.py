@@ -75,8 +75,8 @@ def test_labels_declared_and_bought(labelled):
         assert list(model.classes_) == ["no", "yes"]
         assert model.score(X, y) > 0.7
         assert set(model.predict(X)) == {"no", "yes"}
-    assert [r.events[0].law for r in declared.privacy_.plan] == ["gaussian"] * 9
-    assert [r.events[0].law for r in bought.privacy_.plan] == ["gaussian_labels"] + ["gaussian"] * 9
+    assert [r.events[0].law for r in declared.privacy_.plan] == ["gaussian"] * 8
+    assert [r.events[0].law for r in bought.privacy_.plan] == ["gaussian_labels"] + ["gaussian"] * 8
     for model in (declared, bought):
         assert 0.99 < model.privacy_.cost.epsilon(1e-6) <= 1.0
 

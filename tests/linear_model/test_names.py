@@ -15,9 +15,7 @@ from privtail.algorithms import (
     SparsePeeling,
     TruncatedSparseRegression,
 )
-from privtail.default.counts import CountDescent
-from privtail.default.scaled_descent import ScaledDescent
-from privtail.default.short_descent import ShortDescent
+from privtail.default import ScaledDescent
 from privtail.errors import IncompatibleParts, InvalidInput
 from privtail.linear_model import (
     DPGeneralizedLinearEstimator,
@@ -161,16 +159,16 @@ GENERAL = GeneralLoss(
         DPQuantileRegressor(algorithm="sample-and-aggregate"),
         *(
             DPGeneralizedLinearEstimator(loss=GENERAL, algorithm=algorithm)
-            for algorithm in (*NAMES, "auto", ScaledDescent(), ShortDescent(fine=ScaledDescent()))
+            for algorithm in (*NAMES, "auto", ScaledDescent())
         ),
         DPGeneralizedLinearEstimator(loss=GENERAL, epsilon=math.inf),
         DPGeneralizedLinearEstimator(
             loss=GENERAL,
             algorithm=TruncatedSparseRegression(steps=2, step_size=0.1, truncation=1.0, sparsity=1),
         ),
-        DPLinearRegression(algorithm=CountDescent(inner=ScaledDescent())),
-        DPLogisticRegression(algorithm=CountDescent(inner=ScaledDescent()), classes=[0, 1]),
-        DPLogisticRegression(algorithm=CountDescent(inner=ScaledDescent())),
+        DPLinearRegression(algorithm=ScaledDescent(targets="count")),
+        DPLogisticRegression(algorithm=ScaledDescent(targets="count"), classes=[0, 1]),
+        DPLogisticRegression(algorithm=ScaledDescent(targets="count")),
     ],
     ids=lambda model: f"{type(model).__name__}-{model.algorithm}"[:50],
 )

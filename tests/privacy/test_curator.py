@@ -42,8 +42,7 @@ from privtail.algorithms import (
 )
 from privtail.algorithms.bregman import PNorm
 from privtail.calibration import calibrated
-from privtail.default import ScaledDescent
-from privtail.default.counts import CountDescent
+from privtail.default import ScaledDescent, Tuning
 from privtail.domains import L2, L1Ball, L2Ball, Unconstrained
 from privtail.errors import (
     BudgetExceeded,
@@ -152,6 +151,7 @@ def test_an_answer_kept_from_a_closed_batch_stays_closed() -> None:
             answer.release(NOISE)
 
 
+SHORT = Tuning(steps=4, first_steps=1)
 WRONG: dict[str, Any] = {
     "less noise": lambda b: release(b, GaussianNoise(49.0)),
     "more noise": lambda b: release(b, GaussianNoise(51.0)),
@@ -324,7 +324,7 @@ def test_what_is_planned_is_what_is_spent(neighbours: Any, monkeypatch: pytest.M
 
     monkeypatch.setattr(Opening, "charge", charge)
     curator = Curator(X, Y, budget=Budget(1.0, 1e-6, neighbours), ledger=ledger)
-    algorithm = ScaledDescent(steps=5)
+    algorithm = ScaledDescent(tuning=SHORT)
     m = calibrated(curator, lambda m: algorithm.plan(m, curator.problem))
     algorithm.run(curator, SquaredLoss(), Unconstrained(), m)
     bill = cost(tuple(Round(events=(event,)) for event in spent), neighbours)
@@ -469,7 +469,7 @@ def test_labels_are_bought_and_then_declared() -> None:
 @pytest.mark.parametrize(
     "algorithm",
     [
-        ScaledDescent(steps=3, targets="binary"),
+        ScaledDescent(tuning=SHORT, targets="binary"),
         CatoniDescent(steps=3, step_size=0.1, scale=2.0, smoothing=3.0),
         MedianOfMeansDescent(steps=3, step_size=0.1, threshold=1.0, blocks=3),
     ],
@@ -745,7 +745,6 @@ def taped(monkeypatch: pytest.MonkeyPatch, job: Any, data: Any, played: Any) -> 
             patch.setattr(module, question, tape.listen(question, getattr(module, question)))
         patch.setattr(Opening, "charge", tape.listen("charge", Opening.charge))
         patch.setattr(Curator, "open", tape.listen("open", Curator.open))
-        patch.setattr(Curator, "transform", tape.listen("transform", Curator.transform))
         patch.setattr(Curator, "_batch", tape.listen("batch", Curator._batch))
         return job(*data), tape
 
@@ -817,9 +816,9 @@ JOBS: dict[str, Any] = {
     "AggregatedMinimizer": algorithm_job(
         AggregatedMinimizer(blocks=9, radius=3.0, smoothness=0.5, delta=1e-7), SquaredLoss()
     ),
-    "ScaledDescent": algorithm_job(ScaledDescent(steps=4), SquaredLoss()),
+    "ScaledDescent": algorithm_job(ScaledDescent(tuning=SHORT), SquaredLoss()),
     "ScaledDescent by record": algorithm_job(
-        ScaledDescent(steps=3), CustomLoss(value=lambda m, y: m, derivative=lambda m, y: m - y)
+        ScaledDescent(tuning=SHORT), CustomLoss(value=lambda m, y: m, derivative=lambda m, y: m - y)
     ),
     "FrankWolfe": algorithm_job(
         FrankWolfe(steps=4, step_size=0.3, threshold=1.0), SquaredLoss(), BALL, intercept=False
@@ -868,17 +867,17 @@ JOBS: dict[str, Any] = {
     "private_mean blocks": mean_job("clamped", blocks=3),
     "private_mean threshold": mean_job("truncated", threshold=2.0),
     "DPLinearRegression": estimator_job(
-        DPLinearRegression(epsilon=20.0, random_state=1, algorithm=ScaledDescent(steps=5))
+        DPLinearRegression(epsilon=20.0, random_state=1, algorithm=ScaledDescent(tuning=SHORT))
     ),
     "DPLogisticRegression": estimator_job(
         DPLogisticRegression(epsilon=20.0, random_state=1, classes=["no", "yes"]), code=True
     ),
-    "CountDescent": algorithm_job(
-        CountDescent(inner=ScaledDescent(steps=3, targets="count"), steps=3), PoissonLoss()
+    "ScaledDescent counts": algorithm_job(
+        ScaledDescent(tuning=SHORT, targets="count"), PoissonLoss()
     ),
-    "ScaledDescent kinked": algorithm_job(ScaledDescent(steps=3), AbsoluteLoss()),
+    "ScaledDescent kinked": algorithm_job(ScaledDescent(tuning=SHORT), AbsoluteLoss()),
     "ScaledDescent relative": algorithm_job(
-        ScaledDescent(steps=3), RelativeHuberLoss(threshold=1.35)
+        ScaledDescent(tuning=SHORT), RelativeHuberLoss(threshold=1.35)
     ),
     **{
         f"model {name}": estimator_job(kind(epsilon=20.0, random_state=1, count_invalid=0.1))

@@ -198,7 +198,6 @@ QUESTIONS: dict[str, Question] = {
     "derivatives": lambda b: b.derivatives(Wild(), W, ClippedMean(0.5)),
     "derivatives 3": lambda b: b.derivatives(SquaredLoss(), W, ClampedMean(0.5, 3)),
     "separations": lambda b: b.separations(Wild(), W, ClampedMean(0.5)),
-    "separations at zero": lambda b: b.separations(Wild(), W, ClampedMean(0.5), 0.0),
     "invalid rows": lambda b: b.invalid_rows(),
     "gradient": lambda b: b.gradient(SquaredLoss(), W, ClippedMean(1.0)),
 }

@@ -11,7 +11,7 @@ import pytest
 
 from privtail import progress
 from privtail.calibration import calibrated
-from privtail.default import ScaledDescent
+from privtail.default import ScaledDescent, Tuning
 from privtail.domains import Unconstrained
 from privtail.linear_model import DPLinearRegression
 from privtail.losses import SquaredLoss
@@ -105,7 +105,7 @@ def test_what_is_told_does_not_depend_on_the_records() -> None:
     for x, y in ((X, Y), (np.full_like(X, np.nan), np.full_like(Y, 1e308))):
         seen: list[tuple[int, int]] = []
         curator = Curator(x, y, budget=Budget(5.0, 1e-6), random_state=0)
-        algorithm = ScaledDescent(steps=3)
+        algorithm = ScaledDescent(tuning=Tuning(steps=4, first_steps=1))
         m = calibrated(curator, lambda m: algorithm.plan(m, curator.problem))  # noqa: B023
         with progress.watching(lambda *told: seen.append(told[:2])):  # noqa: B023
             algorithm.run(curator, SquaredLoss(), Unconstrained(), m)

@@ -36,13 +36,13 @@ class Result:
         released of them; infinite where nothing was. None where they were not asked for.
     notes : sentences for the statement about what was found.
     report : released numbers by name, for whoever asks why the model is what it is; None if there
-        are none. Of ``algorithm="auto"``: ``regime`` ("descent", "short descent", "intercept only",
-        "without privacy", or "published algorithm" of one by name), location and scale of the
-        features and of a numeric target, which features are used, the two mean gains of the
+        are none. Of ``algorithm="auto"``: ``regime`` ("all features", "few features", "intercept
+        only", "without privacy", or "published algorithm" of one by name), location and scale of
+        the features and of a numeric target, which features are used, the two mean gains of the
         acceptance test in standard deviations of their noise, whether the slopes were accepted, or
-        the reasons against them. Of a descent also the usual threshold at which residuals were
-        clipped, the length to which rows were shrunk, whether a wider threshold was used, whether
-        the outlier check found any, and the part of the margins of labels that calibration kept.
+        the reasons against them. Of a descent also the threshold at which residuals were clipped,
+        the length to which rows were shrunk, whether the outlier check found any, and the part of
+        the margins of labels that was kept.
     rows : part of the n rows that counts, with the deviation of its noise; 1 and 0 unless it is
         surely less (`part_that_counts`).
     """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from privtail.algorithms import Row
-from privtail.default.scaled_descent import ScaledDescent
+from privtail.default.pipeline import ScaledDescent
+from privtail.default.tuning import Tuning
 
 AUTO = Row(
     "auto", "-", "-", ScaledDescent, "nothing",
@@ -13,4 +14,4 @@ AUTO = Row(
 )  # fmt: skip
 """The default in the table of `privtail.algorithms`."""
 
-__all__ = ["AUTO", "ScaledDescent"]
+__all__ = ["AUTO", "ScaledDescent", "Tuning"]

@@ -1,193 +1,223 @@
-"""Whether a released model serves the records better than a constant."""
+"""Whether the slopes improve on the intercept-only model; and of labels, how long margins are."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import Enum
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax, xlogy
+from scipy.special import expit, xlogy
 from scipy.stats import poisson
 
+from privtail.default.decision import Decision
+from privtail.default.fit import Fit
+from privtail.default.label_counts import lead
+from privtail.default.standardization import without_slopes
 from privtail.losses import (
-    LABELS,
     POISSON_MARGIN,
     Loss,
     PoissonLoss,
     QuantileLoss,
-    Targets,
     WeightedLoss,
     cut_to,
 )
-from privtail.trusted.curator import Curator
+from privtail.trusted.batch import Batch
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
-ENOUGH = 100
-"""A mean over the records whose noise is its range over this decides all that matters here."""
-
-FINEST = 10_000
-"""A comparison is as fine as the range of a gain over this; no model is worth a finer one."""
-
-LARGEST_MEAN = 100.0
-"""Of Poisson counts of a larger mean the half deviance is the same, one half."""
-
-VISIBLE = 0.01
-"""Gains of real targets are clamped as late as this part of a typical loss can still be seen."""
-
-BEYOND_NOISE = 2.0
-"""So many deviations of the noise are more than noise."""
-
-SURER = 1.5
-"""So many times as much must be gained where a few records, that are missed by far, decide."""
-
-HIDDEN = 0.5
-"""Noise that hides half of the largest gain there may be hides all models: none is kept."""
-
-LIKELY = 1.0
-"""So many deviations make a gain of numbers likely, if farther records show one too.
-
-To ask for two loses slopes that help: models of noise lose as much as useful ones gain, so few of
-them seem to gain at all.
-"""
-
-EVEN = 0.2
-"""Lead of the most frequent label, in log-odds, at which gains and losses are feared alike.
-
-There 55 of a hundred records have it. With less there is little to spoil.
-"""
-
-FAINT = 0.125
-"""Gains of labels and counts are clamped here, in nats: small ones must be seen."""
-
-RARE = 2.0
-"""Those of counts, and where one label leads, are clamped here: what a few records lose where a
-model expects less of all must count beside what most gain."""
-
-HARMFUL = 0.05
-"""A loss of this part of a constant's of labels or counts must be seen, however few lose it."""
-
-SERIOUS = 0.1
-"""A loss of this part of a typical loss must be seen, however few records it comes from."""
-
 Doubles = NDArray[np.float64]
 
-
-class Verdict(Enum):
-    """Whether a model is kept: it surely gains, it may gain or has nothing to spoil, or not."""
-
-    BETTER, UNSURE, NOT_BETTER = range(3)
-
-    @property
-    def keeps(self) -> bool:
-        """Whether the model is kept."""
-        return self is not Verdict.NOT_BETTER
+LARGEST_MEAN = 100.0
+"""Poisson counts of a larger mean have the same half deviance, one half."""
 
 
 @dataclass(frozen=True)
-class Decision:
-    """Whether the model is kept, and its two mean gains in standard deviations of their noise."""
+class Improvement:
+    """The mean improvement of a model over the intercept-only model, a record's gain clamped.
 
-    verdict: Verdict
-    gains: tuple[float, float] = (math.inf, math.inf)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AcceptanceTest:
-    """Keep a model if it likely lowers the mean loss of a constant.
-
-    Two mean gains are bought, which differ in where a record's gain is clamped. The first is
-    clamped early, so that neither noise of slopes nor a few outlying records decide: at the loss of
-    a margin that is off by one scale of the target, of labels and counts at `FAINT`. The second is
-    clamped as late as a loss that matters can still be seen: a model that surely loses there is not
-    kept, for it is far off where features are large, and one that surely gains there is, whatever
-    most records do. Where the first is likely a gain, the second must be one too.
-
-    Labels are judged by their log loss and counts by their deviance: of a rare event no useful
-    model predicts that it happens, so nothing can be learned from how many labels are right. Where
-    labels occur about equally often a constant is no better than a coin, and it is enough that the
-    model is not surely worse.
-
-    **Privacy.** Gaussian releases of two means of values in [-1, 1]; ``multiplier`` is the noise of
-    each in units of 1/n.
+    **Privacy.** A Gaussian release of a mean of values in [-1, 1], in units of the clamp.
     """
 
-    targets: Targets = "real"
+    noise: GaussianNoise
 
-    def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """Two releases."""
-        return (Round(stage="acceptance test", events=(self._event(multiplier, problem),) * 2),)
+    def plan(self, problem: Problem, releases: int) -> Plan:
+        """So many gains, in one round."""
+        events = (self._event(problem),) * releases
+        return (Round(stage="acceptance test", events=events),)
 
-    def run(
-        self, curator: Curator, loss: Loss, w: Doubles, constant: Doubles, unit: float,
-        multiplier: float, size: float = 0.0, ends: tuple[float, float] = (-math.inf, math.inf),
-        part: float = 1.0,
-    ) -> Decision:  # fmt: skip
-        """Whether ``w`` is better than the constant; without noise it is.
+    def deviation(self, problem: Problem) -> float:
+        """Standard deviation of the noise, in units of the clamp."""
+        return self._event(problem).std
 
-        Of margins that became ``part`` as long, gains are clamped as much earlier. They
-        are cut to ``ends``, as predictions are; those of counts at the highest.
+    def release(self, batch: Batch, loss: Loss, w: Doubles, base: Doubles, clamp: float) -> float:
+        """Of ``w`` over ``base``, in units of the clamp."""
+        answer = batch.improvement(loss, w, base, ClampedMean(clamp))
+        return float(answer.release(self.noise)[0]) / clamp
 
-        ``unit`` is the scale of a real target; gains up to the loss of a margin that is off by
-        ``size`` count in full.
-        """
-        problem, noise = curator.problem, no_finer(multiplier, curator.problem, FINEST)
-        batch = curator.everyone()
-        told = cut_to(loss, (ends[0], loss.highest) if isinstance(loss, PoissonLoss) else ends)
-        deviation = self._event(multiplier, problem).std
-        noticed = BEYOND_NOISE * deviation
-        usual = constant[problem.d :]
-        gains = [
-            float(
-                batch.improvement(told, w, constant, ClampedMean(bound)).release(noise)[0] / bound
-            )
-            for bound in self._bounds(loss, usual, unit, size, noticed, part)
-        ]
-        if multiplier == 0:
-            return Decision(Verdict.BETTER)
-        first, second = (gain / deviation for gain in gains)
-        needed = _needed(loss, usual) if self.targets in LABELS else LIKELY
-        sure = first > BEYOND_NOISE and second > -BEYOND_NOISE
-        likely = first > needed and second > (0.0 if needed > 0 else -BEYOND_NOISE)
-        kept = sure or likely or second > SURER * BEYOND_NOISE
-        if not kept or (noticed >= HIDDEN and needed > 0):
-            return Decision(Verdict.NOT_BETTER, (first, second))
-        best = max(first, second / SURER)
-        verdict = Verdict.BETTER if best > BEYOND_NOISE else Verdict.UNSURE
-        return Decision(verdict, (first, second))
+    def _event(self, problem: Problem) -> Event:
+        return self.noise.event(problem.improvement(ClampedMean(1.0)))
 
-    def _bounds(
-        self, loss: Loss, usual: Doubles, unit: float, size: float, noticed: float, part: float
-    ) -> tuple[float, float]:
-        """Where the two gains are clamped; ``usual`` is the intercept of the constant."""
-        if self.targets == "real":
-            one = _loss_of_one(loss, unit)
-            least = _loss_of_one(loss, size) if size > 0 else 0.0
-            near, wide = (
-                max(1.0, seen / noticed) if noticed > 0 else 1.0 for seen in (VISIBLE, SERIOUS)
-            )
-            return max(least, one * near), max(least, one * wide)
-        near = FAINT * min(1.0, part)
-        if lead(usual) > EVEN or self.targets == "count":
-            near = RARE * _nat(loss)
-        seen = HARMFUL * _usual_loss(loss, usual) / noticed if noticed > 0 else 1.0
-        return near, max(near, seen)
+
+@dataclass(frozen=True)
+class Accept:
+    """Keeps the slopes of numbers and counts that lower the mean loss.
+
+    Two mean gains are released. One is clamped early, at the loss of a margin that is off by one
+    scale of the target, of counts at half of `Tuning.late_gain`: neither noise nor a few far
+    records decide. The other is clamped as late as a loss that matters can still be seen
+    (`Tuning.visible_loss`): a model that is far off where features are large shows it there.
+
+    Slopes are kept if the early gain is significant and the late one no significant loss; if the
+    late gain is surely significant (1.5 times as much); if the early gain is likely and the late
+    one no loss; or if the slopes are surely no noise (`Fit.evidence`) and neither gain is a
+    significant loss. Slopes of counts are compared with none beside the same intercept: the descent
+    may find a better one than the mean that was released.
+    """
+
+    improvement: Improvement
+
+    def plan(self, problem: Problem) -> Plan:
+        return self.improvement.plan(problem, 2)
+
+    def run(self, fit: Fit) -> None:
+        deviation, tuning = self.improvement.deviation(fit.problem), fit.tuning
+        batch, loss = fit.everyone(), cut_to(fit.loss, fit.margins)
+        counts = fit.given.targets == "count"
+        base = without_slopes(fit.w, fit.problem) if counts else fit.constant
+        early, late = (
+            self.improvement.release(batch, loss, fit.w, base, clamp)
+            for clamp in self._clamps(fit, tuning.usual_gain * deviation)
+        )
+        if deviation == 0:
+            return
+        early, late = early / deviation, late / deviation
+        usual, likely = tuning.usual_gain, tuning.likely_gain
+        no_loss = early > -usual and late > -usual
+        significant = (early > usual and no_loss) or late > 1.5 * usual
+        kept = significant or (early > likely and late > 0)
+        kept = kept or (no_loss and fit.evidence > tuning.surely_slopes)
+        fit.decision = Decision(kept, significant, (early, late))
 
     @staticmethod
-    def _event(multiplier: float, problem: Problem) -> Event:
-        """One gain, in units of its clamp."""
-        gain = problem.improvement(ClampedMean(1.0))
-        return no_finer(multiplier, problem, FINEST).event(gain)
+    def _clamps(fit: Fit, noticed: float) -> tuple[float, float]:
+        """Where gains are clamped; ``noticed`` is what can be seen, in units of a clamp."""
+        loss, seen = fit.loss, fit.tuning.visible_loss / noticed if noticed > 0 else 0.0
+        if fit.given.targets == "count":
+            early = fit.tuning.late_gain / 2 * _nat(loss)
+            return early, max(early, seen * _half_deviance(fit))
+        one = _loss_of_one(loss, fit.standard.target.scale)
+        if fit.widened:
+            one = max(one, _loss_of_one(loss, math.sqrt(fit.residuals.mean_square())))
+        return one, one * max(1.0, seen)
 
 
-def no_finer(multiplier: float, problem: Problem, enough: int = ENOUGH) -> GaussianNoise:
-    """Noise of this multiplier, but not less than n / ``enough``."""
-    least = problem.n / problem.max_rows / enough
-    return GaussianNoise(max(multiplier, least) if multiplier > 0 else 0.0)
+@dataclass(frozen=True)
+class AcceptLabels:
+    """Keeps the slopes of labels that lower the log loss, and as much of the margins as does best.
+
+    Five mean gains are released, each at a part of what the margins differ from the intercept-only
+    model. The first part is so small that a typical margin moves by half of `Tuning.near_gain`,
+    where gains are clamped: a weak signal is seen there. The others are the whole, a half and a
+    quarter, and margins that end at `END` (of more than two labels: an eighth), clamped at
+    `Tuning.late_gain`. The gains of a logistic model are fitted to these (`_best_part`). The part
+    that gains most is kept, or all with ends, if these surely gain more: the model is as confident
+    as it is right, and a code such as -999 in a feature makes no prediction certain. Where no gain
+    is significant, hardly more than the signs of the margins is kept.
+
+    Slopes are kept if a gain is significant; if both are likely; or if slopes are surely no noise
+    (`Fit.evidence`) and neither is a significant loss. Labels that are surely about equally
+    frequent have nothing to spoil: slopes are kept unless the first gain is a significant loss, and
+    shorter margins are nearer to zero, so that predicted labels stay the same.
+    """
+
+    improvement: Improvement
+
+    releases: ClassVar[int] = 5
+
+    def plan(self, problem: Problem) -> Plan:
+        return self.improvement.plan(problem, self.releases)
+
+    def run(self, fit: Fit) -> None:
+        deviation, tuning, d = self.improvement.deviation(fit.problem), fit.tuning, fit.problem.d
+        intercept, two = fit.constant[d:], fit.problem.outputs == 1
+        base = np.zeros_like(fit.constant) if fit.even else fit.constant
+        middle = float(intercept.sum()) if two else 0.0
+        low, high = fit.margins
+        ends = (max(low, middle - END), min(high, middle + END)) if two else fit.margins
+        typical = float(np.linalg.norm(fit.preconditioner.coordinates(fit.w[:d], len(fit.w))))
+        small = min(1.0, tuning.near_gain / 2 / typical) if typical > 0 else 1.0
+        batch = fit.everyone()
+
+        def gain(part: float, clamp: float, ends: tuple[float, float]) -> float:
+            w = base + part * (fit.w - base)
+            loss = cut_to(fit.loss, ends)
+            return self.improvement.release(batch, loss, w, fit.constant, clamp)
+
+        early = gain(small, tuning.near_gain, fit.margins)
+        gains = np.array([gain(part, tuning.late_gain, fit.margins) for part in PARTS])
+        fifth = 1.0 if two else PARTS[-1] / 2
+        cut = gain(fifth, tuning.late_gain, ends)
+        if deviation == 0:
+            return
+        gains = gains if two else np.append(gains, cut)
+        parts = np.array([small, *PARTS, fifth][: 1 + len(gains)])
+        clamps = np.array([tuning.near_gain, *[tuning.late_gain] * len(gains)])
+        nats = np.append(early, gains) * clamps
+        middle_odds = lead(intercept)
+        part, best = _best_part(parts, nats, clamps, deviation, typical, middle_odds)
+        best = max(best / tuning.late_gain, float(gains.max()))
+        if two and cut > best + deviation:
+            part, best, fit.margins = 1.0, cut, ends
+        early, late = early / deviation, best / deviation
+        usual, likely = tuning.usual_gain, tuning.likely_gain
+        if max(early, late) <= usual:
+            part = min(small, tuning.kept_unsure)
+        significant = max(early, late) > usual
+        kept = significant or min(early, late) > likely
+        kept |= early > -usual and late > -usual and fit.evidence > tuning.surely_slopes
+        kept |= early > -usual and fit.even and not isinstance(fit.loss, WeightedLoss)
+        fit.decision = Decision(bool(kept), bool(significant), (early, late), part)
+        fit.w = base + part * (fit.w - base)
+
+
+PARTS = (1.0, 0.5, 0.25)
+"""Parts of the margins at which the log loss is compared."""
+
+END = 2.0
+"""Log-odds beyond those of the intercept-only model, at which margins may end."""
+
+
+def _best_part(
+    parts: Doubles, gains: Doubles, clamps: Doubles, deviation: float, typical: float,
+    middle: float,
+) -> tuple[float, float]:  # fmt: skip
+    """The part of the margins of the largest gain, and that gain, from noisy gains at some parts.
+
+    ``deviation`` is that of the noise in units of the clamp.
+
+    By least squares for the gains of a logistic model whose log-odds are ``middle`` and a part of
+    normal margins with the root mean square ``typical``, times a factor that is about 1.
+    """
+    places, weights = np.polynomial.hermite_e.hermegauss(32)
+    z, weights = typical * places, weights / weights.sum()
+    noise = deviation * clamps
+    truths = np.append(2.0 ** (-np.arange(97) / 8), 0.0)
+    moved = parts[:, None] * z
+    flat = np.logaddexp(0, middle) - np.logaddexp(0, middle + moved)
+    expected = (flat @ weights)[:, None] + (moved * weights) @ expit(middle + truths[:, None] * z).T
+    expected = np.clip(expected, -clamps[:, None], clamps[:, None])
+    curves, seen = expected / noise[:, None], gains / noise
+    factors = np.maximum((seen @ curves + 1) / (np.sum(curves**2, axis=0) + 1), 0.0)
+    misses = np.sum((factors * curves - seen[:, None]) ** 2, axis=0) + (factors - 1) ** 2
+    best = int(misses.argmin())
+    part = float(truths[best])
+    own = np.logaddexp(0, middle) - np.logaddexp(0, middle + part * z)
+    gain = float((own + part * z * expit(middle + part * z)) @ weights)
+    return part, float(factors[best]) * gain
 
 
 def _loss_of_one(loss: Loss, unit: float) -> float:
@@ -204,39 +234,10 @@ def _nat(loss: Loss) -> float:
     return 1 / loss.mean if isinstance(loss, PoissonLoss) and loss.mean else 1.0
 
 
-def _usual_loss(loss: Loss, intercept: Doubles) -> float:
-    """Mean loss of a constant model of labels or counts whose probabilities are right.
-
-    Of counts the half deviance of Poisson's law.
-    """
-    if isinstance(loss, PoissonLoss):
-        mean = min(math.exp(min(float(intercept.sum()), POISSON_MARGIN)), LARGEST_MEAN)
-        counts = np.arange(math.ceil(mean + 10 * math.sqrt(mean) + 10))
-        halves = xlogy(counts, counts / mean) - counts + mean
-        return float(poisson(mean).pmf(counts) @ halves) * _nat(loss)
-    margins = intercept.sum(axis=0)
-    margins = np.append(0.0, margins) if margins.size == 1 else margins
-    often = softmax(margins)
-    return float(np.sum(often * -np.log(often)))
-
-
-def lead(intercept: Doubles) -> float:
-    """How far the largest margin of a constant model of labels is above the second.
-
-    ``intercept`` is (1, K), or (0, K) for none.
-    """
-    if intercept.size == 0:
-        return 0.0
-    margins = np.sort(intercept[0]) if intercept.size > 1 else np.array([0.0, abs(intercept[0, 0])])
-    return float(margins[-1] - margins[-2])
-
-
-def _needed(loss: Loss, intercept: Doubles) -> float:
-    """How many deviations of the noise a gain of labels must be.
-
-    From no sure loss to a likely gain, the farther the most frequent label leads. ``intercept`` is
-    (1, K), or (0, K) for none.
-    """
-    if isinstance(loss, WeightedLoss) or intercept.size == 0:
-        return LIKELY
-    return LIKELY - (LIKELY + BEYOND_NOISE) * math.exp2(-lead(intercept) / EVEN)
+def _half_deviance(fit: Fit) -> float:
+    """Mean half deviance of Poisson counts at the mean that the intercept-only model predicts."""
+    intercept = float(fit.constant[fit.problem.d :].sum())
+    mean = min(math.exp(min(intercept, POISSON_MARGIN)), LARGEST_MEAN)
+    counts = np.arange(math.ceil(mean + 10 * math.sqrt(mean) + 10))
+    halves = xlogy(counts, counts / mean) - counts + mean
+    return float(poisson(mean).pmf(counts) @ halves) * _nat(fit.loss)

@@ -1,95 +1,126 @@
-"""The intercept of a constant model, or of least squares: clipped means of derivatives."""
+"""Releases of a mean derivative, and how they move the intercept."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
-from privtail.losses import Loss
-from privtail.trusted.curator import Curator
+from privtail.default.fit import Fit
+from privtail.losses import Loss, WeightedLoss, cut_to
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
-from privtail.trusted.sampling import Everyone
 
 Doubles = NDArray[np.float64]
 
-STEEPEST = 2.0**20
-"""A curvature beyond this (a kink, an exponential) says nothing about where the records are."""
-
-TINY = 2.0**-60
-"""Features shrunk by this leave a gradient's intercept alone, and margins as they were."""
-
 
 @dataclass(frozen=True)
-class Intercept:
-    """Moves an intercept by the mean derivative: for squares, that of the residuals.
+class MeanDerivative:
+    """The mean derivative of the loss in the margins, (K,), clipped at a threshold.
 
-    **Privacy.** ``times`` Gaussian releases of a mean of values clipped at ``widest``.
+    **Privacy.** ``times`` Gaussian releases of a mean of vectors of length 1, times the threshold.
     """
 
     noise: GaussianNoise
     times: int = 1
 
     def plan(self, problem: Problem) -> Plan:
-        """One number, so many times."""
+        """So many releases of K numbers."""
         return (Round(stage="intercept", events=(self._event(problem),), times=self.times),)
 
     def deviation(self, problem: Problem) -> float:
-        """Standard deviation of the noise, in units of the clipping threshold."""
+        """Standard deviation of the noise, in units of the threshold."""
         return self._event(problem).std
 
-    def run(
-        self, curator: Curator, loss: Loss, w: Doubles, widest: float, length: float = 1.0,
-        doubt: float = 0.0, told: Callable[[float], float] = float,
-    ) -> Doubles:  # fmt: skip
-        """``w``, its intercept moved ``length`` times the mean derivative, clipped at ``widest``.
-
-        Or ``length`` times the distance that it has ``told``.
-
-        Below ``doubt`` deviations of the noise it does not move, beyond it moves less than seen
-        (`surely`).
-        """
-        problem, mean = curator.problem, ClippedMean(widest)
-        d, flat = problem.d, w.copy()
-        flat[:d] /= TINY
-        unsure = doubt * widest * self.deviation(problem)
-        with tiny_features(curator):
-            for batch in curator.rounds(Everyone(), self.times):
-                move = float(batch.gradient(loss, flat, mean).take([d]).release(self.noise)[0])
-                if abs(move) > unsure:
-                    flat[d] -= length * told(move) * surely(move, unsure)
-        return np.vstack([w[:d], flat[d:]])
+    def release(self, fit: Fit, loss: Loss, w: Doubles, threshold: float) -> Doubles:
+        """One of them, at ``w``."""
+        mean = ClippedMean(threshold)
+        return fit.everyone().derivatives(loss, w, mean).release(self.noise)
 
     def _event(self, problem: Problem) -> Event:
-        return self.noise.event(problem.gradient(ClippedMean(1.0)).take(1))
+        return self.noise.event(problem.derivatives(ClippedMean(1.0)))
 
 
-def surely(seen: float, unsure: float) -> float:
-    """Part of one number beyond ``unsure`` that is no noise (James and Stein 1961); 0 below."""
-    return 1 - (unsure / seen) ** 2 if abs(seen) > unsure else 0.0
+@dataclass(frozen=True)
+class FitIntercept:
+    """The intercept of least squares: it moves by the mean residual of the rows that count.
+
+    The descent clips residuals, so its intercept is rather a median. That of the constant model,
+    with what the second moments say of the means of the features, is a mean. From there it moves by
+    the mean of the residuals, clipped where noise would show; and no farther than twice the noise
+    of these two means explains.
+
+    Where more than the usual part of the residuals is clipped, noise hides the large ones, in which
+    most of their mean may lie. Then a move counts as far as it exceeds its noise.
+    """
+
+    mean: MeanDerivative
+
+    def plan(self, problem: Problem) -> Plan:
+        return self.mean.plan(problem)
+
+    def run(self, fit: Fit) -> None:
+        problem, target, part = fit.problem, fit.standard.target, fit.residuals.part
+        d, constant = problem.d, fit.constant.copy()
+        constant[d] = target.location + (constant[d] - target.location) / part
+        w = constant + fit.preconditioner.joint(fit.w[:d], len(fit.w))
+        deviation = self.mean.deviation(problem) / part
+        threshold = fit.residuals.widest(deviation, target.scale)
+        move = -self.mean.release(fit, fit.loss, w, threshold)[0] / part
+        if fit.clips_more:
+            move *= surely(move, threshold * deviation)
+        of_moments = fit.preconditioner.std * float(np.linalg.norm(fit.w[:d])) / part
+        of_constant = 0.0 if fit.clips_more else fit.constant_noise / part
+        if fit.constant_noise:
+            most = AGREEING * math.hypot(of_moments, of_constant)
+            move = min(max(move, -most), most)
+        w[d] += move
+        fit.w, fit.constant = w, constant
 
 
-@contextmanager
-def tiny_features(curator: Curator) -> Iterator[None]:
-    """Rows are as long as their intercept meanwhile: features count `TINY` times what they did."""
-    map_ = curator.map
-    with curator.transformed(map_.scales * TINY, map_.offsets * TINY):
-        yield
+AGREEING = 2.0
+"""Standard deviations of their noise by which two released means of one thing may differ."""
 
 
-def bend(loss: Loss, unit: float) -> float:
-    """Curvature of a loss; of one with a kink, over moves of the target's scale."""
-    bend = loss.curvature if loss.curvature < STEEPEST else loss.lipschitz / unit
-    return bend if 0 < bend < math.inf else 1.0
+@dataclass(frozen=True)
+class MatchFrequencies:
+    """The mean probability of every label becomes its frequency among the rows that count.
+
+    The mean derivative of the log loss is the mean probability less the frequency. The margins move
+    by the logarithm of frequency over mean probability, if the two differ by more than the noise.
+    Of labels that are surely about equally frequent they stay: so do the predicted labels.
+    """
+
+    mean: MeanDerivative
+
+    def plan(self, problem: Problem) -> Plan:
+        return self.mean.plan(problem)
+
+    def run(self, fit: Fit) -> None:
+        d, loss = fit.problem.d, cut_to(fit.loss, fit.margins)
+        seen = self.mean.release(fit, loss, fit.w, fit.loss.lipschitz)
+        noise = self.mean.deviation(fit.problem) * fit.loss.lipschitz
+        intercept = fit.constant[d]
+        if isinstance(fit.loss, WeightedLoss) or fit.even or np.all(np.abs(seen) <= noise):
+            return
+        if len(seen) > 1:
+            share = np.exp(intercept - np.logaddexp.reduce(intercept))
+            mean = np.maximum(share + seen, np.minimum(noise, share / 2))
+            move = np.log(share) - np.log(mean)
+        else:
+            share = expit(intercept)
+            least = np.minimum(max(noise, 1e-12), np.minimum(share, 1 - share) / 2)
+            move = logit(share) - logit(np.clip(share + seen, least, 1 - least))
+        w = fit.w.copy()
+        w[d] += move
+        fit.w = w
 
 
-def kinked(loss: Loss) -> bool:
-    """Whether derivatives jump, so that no step is short enough for its curvature."""
-    return loss.lipschitz < STEEPEST <= loss.curvature
+def surely(seen: float, noise: float) -> float:
+    """Part of a number ``seen`` that is no ``noise`` (James and Stein 1961); 0 below the noise."""
+    return 1 - (noise / seen) ** 2 if abs(seen) > noise else 0.0

@@ -1,66 +1,59 @@
-"""How often each label occurs: the constant model of labels."""
+"""The intercept-only model of labels: how often each occurs."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.losses import Loss, MultinomialLoss, WeightedLoss
+from privtail.default.fit import Fit
+from privtail.losses import Loss, WeightedLoss
 from privtail.summaries.histograms import part_that_counts
-from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
 
-SHARP = 30
-"""Counts of labels with noise n over this tell the most frequent one."""
-
 
 @dataclass(frozen=True)
-class LabelCounts:
-    """Counts of the labels, since a trained intercept is too noisy for a constant.
+class CountLabels:
+    """Counts of the labels; the intercept-only model that has their frequencies.
+
+    Of two labels, predicted probabilities are kept away from 0 and 1 by the noise of a count over
+    n: nothing that was released can tell a probability nearer to these.
 
     **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2.
     """
 
     noise: GaussianNoise
 
-    @classmethod
-    def priced(cls, usual: float, least: float, problem: Problem) -> Self:
-        """With a noise multiplier ``usual``, or down to ``least`` where it would not be sharp."""
-        return cls(GaussianNoise(max(least, min(usual, sharp(problem)))))
-
     def plan(self, problem: Problem) -> Plan:
-        """One histogram."""
         return (Round(stage="label counts", events=(self._event(problem),)),)
 
-    def run(self, curator: Curator) -> tuple[Doubles, tuple[float, float]]:
-        """(labels,) positive counts, and the `part_that_counts` of the rows.
-
-        What noise may hide counts for as much.
-        """
-        edges = np.arange(_labels(curator.problem) - 1) + 0.5
-        counts = curator.everyone().histogram((-1,), edges).release(self.noise)
-        std = self._event(curator.problem).std
-        rows = part_that_counts(counts, std, curator.problem.n)
-        return np.maximum(counts, max(1.0, std)), rows
+    def run(self, fit: Fit) -> None:
+        problem = fit.problem
+        edges = np.arange(_labels(problem) - 1) + 0.5
+        counts = fit.curator.everyone().histogram((-1,), edges).release(self.noise)
+        std = self._event(problem).std
+        fit.rows = part_that_counts(counts, std, problem.n)
+        counts = np.maximum(counts, max(1.0, std))
+        fit.w = fit.constant = of_labels(counts, fit.loss, problem)
+        fit.rarity = float(len(counts) * counts.min() / counts.sum())
+        unsure = math.sqrt(2) * std * len(counts) / problem.n
+        fit.even = lead(fit.constant[problem.d :]) + unsure <= fit.tuning.lenient_lead
+        if problem.outputs == 1:
+            most = math.log(max(2.0, problem.n / max(1.0, std)))
+            fit.margins = -most, most
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.histogram(1, _labels(problem) - 1))
 
 
-def sharp(problem: Problem) -> float:
-    """The largest noise multiplier of counts that tell the most frequent label."""
-    return problem.n / problem.max_rows / SHARP
-
-
 def of_labels(counts: Doubles, loss: Loss, problem: Problem) -> Doubles:
-    """The constant model of positive counts of labels; without an intercept it is zero."""
+    """The intercept-only model (rows, K) of positive counts; without an intercept it is zero."""
     constant = np.zeros((problem.rows, problem.outputs))
     if problem.intercept:
         logs = np.log(counts * (loss.weights if isinstance(loss, WeightedLoss) else 1.0))
@@ -68,34 +61,27 @@ def of_labels(counts: Doubles, loss: Loss, problem: Problem) -> Doubles:
     return constant
 
 
-def rarity(counts: Doubles) -> float:
-    """How often the rarest label occurs, in parts of how often it would if all did alike."""
-    return float(len(counts) * counts.min() / counts.sum())
+def lead(intercept: Doubles) -> float:
+    """How far the largest margin of an intercept-only model of labels is above the second.
 
-
-def sharpest(loss: Loss, constant: Doubles) -> tuple[float, float]:
-    """The largest derivative of a loss of labels at a constant model, and its curvature there.
-
-    ``constant`` is the intercept (1, K), or (0, K) for none.
+    ``intercept`` is (1, K), or (0, K) for none.
     """
-    margins, labels = _every_label(loss, constant)
-    plain = loss.loss if isinstance(loss, WeightedLoss) else loss
-    p = np.exp(-plain.values(margins, labels))
-    bend = float(np.linalg.eigvalsh(np.diag(p) - np.outer(p, p))[-1])
-    bend *= loss.curvature / MultinomialLoss.curvature
-    sizes = np.linalg.norm(derivatives(loss, constant), axis=1)
-    return float(sizes.max()), bend
+    if intercept.size == 0:
+        return 0.0
+    margins = np.sort(intercept[0]) if intercept.size > 1 else np.array([0.0, abs(intercept[0, 0])])
+    return float(margins[-1] - margins[-2])
 
 
-def derivatives(loss: Loss, constant: Doubles) -> Doubles:
-    """Of a loss of labels at a constant model (1, K), or (0, K), for every label: (labels, K)."""
-    return loss.derivatives(*_every_label(loss, constant))
+def largest_derivative(loss: Loss, intercept: Doubles) -> float:
+    """The largest derivative (its l2 norm) of a loss of labels at an intercept-only model."""
+    return float(np.linalg.norm(derivatives(loss, intercept), axis=1).max())
 
 
-def _every_label(loss: Loss, constant: Doubles) -> tuple[Doubles, Doubles]:
-    """The margins of a constant model, (labels, K), and the labels."""
+def derivatives(loss: Loss, intercept: Doubles) -> Doubles:
+    """(labels, K): those of each label, at a model of intercept (1, K), or (0, K) for none."""
     labels = np.arange(max(2, loss.outputs), dtype=np.float64)
-    return np.repeat(constant.sum(axis=0, keepdims=True), len(labels), axis=0), labels
+    margins = np.repeat(intercept.sum(axis=0, keepdims=True), len(labels), axis=0)
+    return loss.derivatives(margins, labels)
 
 
 def _labels(problem: Problem) -> int:

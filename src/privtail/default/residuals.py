@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privtail.losses import Loss, WeightedLoss
 from privtail.summaries.histograms import Cells, Histogram, part_that_counts
-from privtail.trusted.curator import Curator
+from privtail.trusted.batch import Batch
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -52,11 +52,11 @@ class ResidualHistogram:
         return (Round(stage="residual histogram", events=(_event(noise, problem),)),)
 
     @classmethod
-    def bought(cls, curator: Curator, noise: GaussianNoise, loss: Loss, w: Doubles) -> Self:
+    def released(cls, batch: Batch, noise: GaussianNoise, loss: Loss, w: Doubles) -> Self:
         """At ``w``, before class weights: with them the classes would be sorted into the cells."""
         plain = loss.loss if isinstance(loss, WeightedLoss) else loss
-        counts = curator.everyone().derivative_norms(plain, w, EDGES).release(noise)
-        std, n = _event(noise, curator.problem).std, curator.problem.n
+        counts = batch.derivative_norms(plain, w, EDGES).release(noise)
+        std, n = _event(noise, batch.problem).std, batch.problem.n
         part, deviation = part_that_counts(counts, std, n)
         return cls(Histogram(counts, CELLS, std).above_noise(n), part, deviation)
 

@@ -1,177 +1,114 @@
-"""A first stage for many features: keep the few that the target goes with."""
+"""A selection of the few features that go with the target, where noise is too much for all."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from privtail.default.acceptance import no_finer
-from privtail.default.label_counts import derivatives
+from privtail.default.fit import Fit
+from privtail.default.intercept import MeanDerivative
+from privtail.default.label_counts import largest_derivative
 from privtail.default.standardization import Standardization
-from privtail.losses import LABELS, AbsoluteLoss, Loss
-from privtail.summaries.column_summaries import RARE, ColumnSummaries
+from privtail.losses import AbsoluteLoss
+from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.summaries.summary import BEYOND, Summary
-from privtail.trusted.curator import Curator
-from privtail.trusted.events import Event, Plan, Round, compose
-from privtail.trusted.means import ClampedMean, Interval
+from privtail.trusted.events import Plan, Round, compose
+from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.problem import Problem
 
-Columns = NDArray[np.intp]
-
-NARROW = 2.0**-30
+SIGN = 2.0**-30
 """Derivatives that are clamped here are signs."""
 
-UNBALANCED = 0.38
-"""Mean size of the mean signs of features from which the cut that they share parts them badly."""
+DENSITY = 0.8
+"""Twice the density of a Gaussian at its median, in its scales: the slope of a mean of signs."""
 
-ENOUGH = 20
-"""A mean with noise 1 over this tells that."""
-
-
-@dataclass(frozen=True)
-class Signs:
-    """Entries clamped to few steps of the grid: signs, of which many columns can be added."""
-
-    size: float = 2.0**-20
-    blocks: int = 1
-
-    @property
-    def range(self) -> Interval:
-        return Interval(1.0, limit=self.size)
+CLEAR = 1.5
+"""How far the score of a feature should stand above the largest noise of all others."""
 
 
 @dataclass(frozen=True)
-class CutRange:
-    """How far from zero features are cut that share one scale: not at all, or anywhere.
+class SelectFeatures:
+    """Chooses features by one noisy top-k of quadrant correlations (Blomqvist 1950).
 
-    In equal units the cut at zero says most, for the best of all cuts has a score where there is
-    nothing to find. In units of their own features lie on one side of it.
-
-    **Privacy.** One Gaussian release of the sum of the sizes of the mean signs.
-    """
-
-    noise: GaussianNoise
-
-    @classmethod
-    def priced(cls, noise: GaussianNoise, problem: Problem) -> Self:
-        """With this noise, or with more where that is `ENOUGH`."""
-        return cls(no_finer(noise.multiplier, problem, ENOUGH))
-
-    def plan(self, problem: Problem) -> Plan:
-        """One number."""
-        return (Round(stage="screening", events=(self._event(problem),)),)
-
-    def run(self, curator: Curator, loss: Loss, found: Summary) -> float:
-        """0, or infinite; 0 where the constant model is not as often below targets as above."""
-        problem = curator.problem
-        standard = Standardization.of(_cut(found, problem.d), curator)
-        total = curator.everyone().means(Signs()).abs().dot(_each(problem)).release(self.noise)
-        size = float(total[0]) / Signs.size / len(problem.measured)
-        even = problem.intercept and not standard.zero and loss.targets in (*LABELS, "real")
-        return math.inf if even and size > UNBALANCED else 0.0
-
-    def _event(self, problem: Problem) -> Event:
-        return self.noise.event(problem.means(Signs()).dot(_each(problem)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Screening:
-    """Choose ``sparsity`` features by one noisy top-k of quadrant correlations (Blomqvist 1950).
-
-    The score of a feature is how often it and the residual of a model, at first the constant one,
-    have the same sign: bounded, and blind to scales and tails. With a `CutRange` beyond zero it is
-    that of the feature's best cut, and residuals of labels count by their sizes. Features that
-    shared one scale get their own afterwards, which is affordable for a few.
+    The score of a feature is how often it and the residual of the intercept-only model have the
+    same sign: bounded, and blind to scales and tails. The chosen features get column summaries of
+    their own, which are affordable for a few; the others are not used from now on.
 
     Parameters
     ----------
-    sparsity : features to choose.
-    multiplier : noise of each pick.
-    own : noise of the looks at what is chosen; None where features have scales of their own.
+    picks : features to choose.
+    noise : Gumbel noise of each pick.
+    summaries, summary_noise : the column summaries of the chosen features.
+    median : mean signs, by which a numeric target is centred at its median first: scores need both
+        signs alike.
 
-    **Privacy.** One selection under Gumbel noise, `ColumnSummaries` of ``sparsity`` columns.
+    **Privacy.** One selection under Gumbel noise, `ColumnSummaries` of ``picks`` columns.
     """
 
-    sparsity: int
-    multiplier: float
-    own: float | None
+    picks: int
+    noise: float
+    summaries: ColumnSummaries
+    summary_noise: GaussianNoise
+    median: MeanDerivative | None = None
 
-    def plan(self, problem: Problem, chosen: int = 0) -> Plan:
-        """The selection, where so many features are ``chosen`` already; then scales."""
-        if self.sparsity >= problem.d:
-            return ()
-        left = (problem.d - chosen) * problem.outputs
-        scores = problem.separations(ClampedMean(1.0)).take(left)
-        top = NoisyTopK(self.multiplier, self.sparsity).event(scores)
-        looks = ColumnSummaries(enough=RARE)
-        closer = () if self.own is None else looks.plan(self.own, problem, self.sparsity)
-        return compose((Round(stage="screening", events=(top,)),), closer)
+    def plan(self, problem: Problem) -> Plan:
+        centred = self.median.plan(problem) if self.median else ()
+        scores = problem.separations(ClampedMean(1.0))
+        top = NoisyTopK(self.noise, self.picks).event(scores)
+        own = self.summaries.plan(self.summary_noise.multiplier, problem, self.picks)
+        return compose(centred, (Round(stage="screening", events=(top,)),), own)
 
-    def run(
-        self, curator: Curator, loss: Loss, found: Summary, raw: ArrayLike | None = None,
-        chosen: Columns | None = None, reach: float = 0.0,
-    ) -> tuple[Summary, Columns]:  # fmt: skip
-        """What is ``found`` with scales of their own, and all features that are chosen now.
-
-        Those that were ``chosen`` already are not asked for; residuals are those of the model of
-        ``raw`` features.
-        """
-        problem = curator.problem
+    def run(self, fit: Fit) -> None:
+        problem, summary = fit.problem, fit.summary
         d, outputs = problem.d, problem.outputs
-        before = np.zeros(0, dtype=np.intp) if chosen is None else chosen
-        left = np.setdiff1d(np.arange(d), before)
-        if self.sparsity >= d:
-            return found, left
-        w = Standardization.of(_cut(found, d), curator).start(problem, raw)
-        loss = AbsoluteLoss() if loss.targets == "real" else loss
-        mean = ClampedMean(_largest(loss, w[d:]) * (1.0 if reach else NARROW))
-        asked = (left[:, None] * outputs + np.arange(outputs)).ravel()
-        scores = curator.everyone().separations(loss, w, mean, reach).take(asked)
-        best = scores.release(NoisyTopK(self.multiplier, self.sparsity))
-        top = np.unique(left[best // outputs])
-        if self.own is not None:
-            curator.transform(np.ones(d))
-            rest = np.setdiff1d(left, top)[: self.sparsity - len(top)]
-            columns = tuple(int(j) for j in np.concatenate([top, rest]))
-            own = ColumnSummaries(enough=RARE).run(curator, self.own, columns)
-            found.put(top, own.take(top))
-        return found, np.union1d(before, top)
+        standard = Standardization.of(_cut(summary, d), problem, sparse=fit.curator.sparse)
+        w, loss, largest = fit.constant.copy(), fit.loss, 1.0
+        if fit.labels:
+            largest = largest_derivative(loss, w[d:])
+        else:
+            loss = AbsoluteLoss()
+            w[d:] = standard.target.location
+            if self.median:
+                fit.standard = standard
+                for _ in range(self.median.times):
+                    above = self.median.release(fit, loss, w, 1.0)
+                    w[d:] -= above * standard.target.scale / DENSITY
+        batch = fit.curator.everyone(standard.map)
+        scores = batch.separations(loss, w, ClampedMean(largest * SIGN))
+        best = scores.release(NoisyTopK(self.noise, self.picks))
+        chosen = np.unique(best // outputs)
+        rest = np.setdiff1d(np.arange(d), chosen)[: self.picks - len(chosen)]
+        columns = tuple(int(j) for j in np.concatenate([chosen, rest]))
+        own = self.summaries.run(fit.curator, self.summary_noise.multiplier, columns)
+        scales = np.full_like(summary.scales, BEYOND)
+        summary.put(chosen, own.take(chosen))
+        scales[chosen], scales[d:] = summary.scales[chosen], summary.scales[d:]
+        fit.summary = replace(summary, scales=scales)
 
 
-def of_chosen(found: Summary, chosen: Columns, d: int) -> Summary:
-    """The same where the other features of ``d`` count for nothing."""
-    scales = np.full_like(found.scales, BEYOND)
-    scales[chosen], scales[d:] = found.scales[chosen], found.scales[d:]
-    return replace(found, scales=scales)
-
-
-def _cut(found: Summary, d: int) -> Summary:
+def _cut(summary: Summary, d: int) -> Summary:
     """With features cut halfway from the median to the middle of the quartiles' cells.
 
     Beyond its median a skewed feature says more; but both of its signs should be about as frequent,
     or what the target's signs have too much of would add to all scores.
     """
-    middles = found.lows + (found.highs - found.lows) / 2
-    resolved = found.scale_known & (np.arange(len(middles)) < d)
-    places = np.where(resolved, found.centres + (middles - found.centres) / 2, found.centres)
-    return replace(found, centres=places, detected=np.ones_like(found.detected))
+    middles = summary.lows + (summary.highs - summary.lows) / 2
+    known = summary.scale_known & (np.arange(len(middles)) < d)
+    places = np.where(known, summary.centres + (middles - summary.centres) / 2, summary.centres)
+    return replace(summary, centres=places, detected=np.ones_like(summary.detected))
 
 
-def _largest(loss: Loss, constant: NDArray[np.float64]) -> float:
-    """The largest derivative of labels at a constant model; 1 of numbers, where signs do."""
-    if loss.targets not in LABELS:
-        return 1.0
-    return float(np.abs(derivatives(loss, constant)).max())
+def findable(most: int, noise: float, problem: Problem) -> int:
+    """How many features a selection can find whose picks together cost ``noise``: at most ``most``.
 
-
-def _each(problem: Problem) -> NDArray[np.int64]:
-    """Ones for the columns that are measured, (1, d)."""
-    ones = np.zeros((1, problem.d), dtype=np.int64)
-    ones[:, list(problem.measured)] = 1
-    return ones
+    k features that carry all of a target equally have quadrant correlations of up to 2 / (pi
+    sqrt k); one top-k adds Gumbel noise of scale noise sqrt(k) / n, of which d have a maximum near
+    log(d) scales.
+    """
+    largest = noise * problem.max_rows / problem.n * math.log(problem.d)
+    most = min(most, problem.d)
+    return max(1, min(most, int(2 / math.pi / (CLEAR * largest)))) if largest > 0 else most

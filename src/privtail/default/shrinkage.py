@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from privtail.default.preconditioner import Preconditioner
 from privtail.domains import L1, L2, Domain, ElasticNet, Unconstrained, of_slopes
 
 Doubles = NDArray[np.float64]
@@ -18,30 +17,21 @@ CERTAIN = 1e6
 """So many deviations away there is no doubt."""
 
 BELIEF = 120.0
-"""Before any slope is seen this over their number are believed to be no noise.
+"""Prior: this over the number of slopes are taken for real ones before any is seen.
 
-For few of them say little of how many there are.
+Few slopes say little of how many are real.
 """
 
 MOST_BELIEVED = 12.0
 """But no more than these."""
 
-APART = Unconstrained | L1 | L2 | ElasticNet
+SEPARATE = Unconstrained | L1 | L2 | ElasticNet
 """Domains where any slope may become 0, whatever the others are."""
 
 
-def apart(domain: Domain) -> bool:
+def may_be_zero(domain: Domain) -> bool:
     """Whether slopes of this domain may become 0 one by one."""
-    return isinstance(of_slopes(domain), APART)
-
-
-def shrunk(w: Doubles, likely: Doubles, metric: Preconditioner) -> tuple[Doubles, Doubles]:
-    """``w`` with these parts (d, K) of its slopes, the intercept moved with them.
-
-    And (d,) what each feature lost at most: it may have been no noise.
-    """
-    less = w[: len(likely)] * (likely - 1)
-    return w + metric.joint(less, len(w)), np.abs(less).max(axis=1)
+    return isinstance(of_slopes(domain), SEPARATE)
 
 
 def probabilities(slopes: Doubles, deviations: Doubles) -> Doubles:

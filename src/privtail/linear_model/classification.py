@@ -13,9 +13,7 @@ from sklearn.base import ClassifierMixin
 
 from privtail.algorithms.protocol import Algorithm
 from privtail.calibration import calibrate
-from privtail.default.few_features import FewOrAll
-from privtail.default.scaled_descent import ScaledDescent
-from privtail.default.short_descent import ShortDescent
+from privtail.default import ScaledDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateLinearModel, as_a_whole, require_number
@@ -135,17 +133,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     # ---------------------------------------------------------------- the parts of the model
 
-    def _default(self) -> Algorithm:
-        fine, declared = self._fine(), self._declared()
-        short = ShortDescent(
-            fine=fine, targets="class", steps=16,
-            scale_share=0.5, descent_share=1.3, comparison_share=0.2,
-        )  # fmt: skip
-        labels = 2 if declared is None else len(declared)
-        return FewOrAll.of(fine, fine if labels > 2 else short, labels)
-
-    def _fine(self) -> ScaledDescent:
-        return ScaledDescent(targets="class", scale_share=0.4)
+    def _default(self) -> ScaledDescent:
+        declared = self._declared()
+        return ScaledDescent(targets="class", labels=2 if declared is None else len(declared))
 
     def _curvature(self) -> float:
         return 0.5

@@ -26,16 +26,14 @@ from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result
 from privtail.calibration import calibrate
 from privtail.compilation import steady
-from privtail.default.counts import CountDescent
-from privtail.default.few_features import FewOrAll
-from privtail.default.scaled_descent import ScaledDescent
+from privtail.default import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, of_slopes, require
 from privtail.errors import AccuracyWarning, InvalidInput, require_whole
 from privtail.gaps import Gaps
 from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
 from privtail.linear_model.remarks import slopeless, unmatched
-from privtail.losses import AnyLoss, PoissonLoss, SquaredLoss, Targets
+from privtail.losses import AnyLoss, SquaredLoss, Targets
 from privtail.lost import FILL, counted
 from privtail.mean import interval
 from privtail.model import LARGEST_LOG, Link, expected_counts, finite, scores_of
@@ -242,9 +240,9 @@ class PrivateLinearModel(PrivateEstimator):
 
     Parameters
     ----------
-    algorithm : ``"auto"`` (`ScaledDescent`; under much noise `FewOrAll` and of labels
-        `ShortDescent`; without privacy `AcceleratedDescent`), a name of `privtail.published.NAMES`
-        (the published algorithm on privately standardized features), or an object such as
+    algorithm : ``"auto"`` (`ScaledDescent`; without privacy `AcceleratedDescent`), a name of
+        `privtail.published.NAMES` (the published algorithm on privately standardized features), or
+        an object such as
         `CatoniDescent(steps=..., step_size=..., scale=..., smoothing=...)` in your units.
     fit_intercept : add an intercept, which is never penalised.
     verbose : 1 shows progress on stderr.
@@ -348,12 +346,8 @@ class PrivateLinearModel(PrivateEstimator):
         """What is added to the mean loss of n rows."""
 
     @abstractmethod
-    def _default(self) -> Algorithm:
+    def _default(self) -> ScaledDescent:
         """The algorithm called ``"auto"``, with privacy."""
-
-    @abstractmethod
-    def _fine(self) -> ScaledDescent:
-        """What it does with little noise."""
 
     _target_kind: ClassVar[Targets] = "real"
     """What the target holds; the scale of real numbers is bought."""
@@ -568,18 +562,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         super()._require_parameters()
         self._loss()
 
-    def _default(self) -> Algorithm:
-        fine = self._fine()
-        return FewOrAll.of(fine, fine) if fine.targets == "real" else fine
-
-    def _fine(self) -> ScaledDescent:
+    def _default(self) -> ScaledDescent:
         squares = isinstance(self._loss(), SquaredLoss)
         return ScaledDescent(targets=self._target_kind, squares=squares)
-
-    def _algorithm(self) -> Algorithm:
-        algorithm = super()._algorithm()
-        counts = isinstance(self._loss(), PoissonLoss) and isinstance(self.algorithm, str)
-        return CountDescent(inner=algorithm) if counts else algorithm
 
     @as_a_whole
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from privtail.algorithms.protocol import Algorithm
+from privtail.default import ScaledDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateRegressor, require_number
@@ -91,8 +91,8 @@ class DPGeneralizedLinearEstimator(PrivateRegressor):
             )
         return domain  # type: ignore[no-any-return]
 
-    def _default(self) -> Algorithm:
-        return self._fine() if self.domain is not None else super()._default()
+    def _default(self) -> ScaledDescent:
+        return replace(super()._default(), selects=self.domain is None)
 
     @property
     def _target_kind(self) -> Targets:  # type: ignore[override]

@@ -56,8 +56,6 @@ class FitPlan:
     @property
     def steps(self) -> int:
         """Gradients that will be released."""
-        if self._constant:
-            return 0
         return sum(r.times for r, _ in self._asked("gradient", "trimmed means"))
 
     @property
@@ -72,12 +70,11 @@ class FitPlan:
         """
         if self.multiplier == 0:
             return 0.0
-        gradients = self._asked("gradient")
-        if not gradients:
-            return math.nan
-        steps = [(r, e) for r, e in gradients if r.times]
-        if self._constant or not steps:
+        if self._constant:
             return math.inf
+        steps = [(r, e) for r, e in self._asked("gradient") if r.times]
+        if not steps:
+            return math.nan
         r, event = steps[-1]
         length = math.sqrt(self._moving) if self.standardized else 1.0
         return event.std * length * math.sqrt(2 / r.times)
@@ -151,10 +148,9 @@ class FitPlan:
 
     @property
     def _constant(self) -> bool:
-        """Whether gradients move the intercept alone: numbers beside slopes, and none selected."""
-        gradients = [e for r in self.releases for e in r.events if e.question == "gradient"]
-        numbers = all(e.law != "noisy_max" and e.coordinates == 1 for e in gradients)
-        return bool(gradients) and numbers and self.problem.rows > 1
+        """Whether only the intercept is fitted: by counts and mean derivatives alone."""
+        questions = {e.question for r in self.releases for e in r.events}
+        return questions <= {"histogram", "derivatives", "labels", "invalid rows"}
 
     # ---------------------------------------------------------------- shown
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privtail.algorithms.protocol import Algorithm
 from privtail.algorithms.result import Result
-from privtail.default.few_features import selecting
+from privtail.default import ScaledDescent
 from privtail.errors import InvalidInput, require_whole
 from privtail.linear_model.classification import PrivateClassifier
 from privtail.linear_model.fitting import PrivateLinearModel, PrivateRegressor
@@ -24,16 +24,16 @@ class PrivateSparseModel(PrivateLinearModel):
     """Abstract: at most ``sparsity`` slopes of every output are not zero.
 
     By default the features are chosen by noisy top-ks of robust scores, which are charged, and the
-    slopes of the chosen ones by a descent, which is charged too: `ShortDescent` with
-    `ScaledDescent` where noise is small. Under much noise fewer features are chosen than
-    ``sparsity`` allows. Whatever else ``algorithm`` names, its largest slopes (times the scale of
-    the feature) are kept.
+    slopes of the chosen ones by a descent, which is charged too (`ScaledDescent`). Under much noise
+    fewer features are chosen than ``sparsity`` allows. Whatever else ``algorithm`` names, its
+    largest slopes (times the scale of the feature) are kept.
     """
 
     sparsity: int = 10
 
-    def _default(self) -> Algorithm:
-        return selecting(self._fine(), self.sparsity)
+    def _default(self) -> ScaledDescent:
+        every = super()._default()  # type: ignore[safe-super]
+        return replace(every, sparsity=self.sparsity)
 
     def _algorithm(self) -> Algorithm:
         require_whole("sparsity", self.sparsity, 1)

@@ -27,11 +27,10 @@ from privtail.losses.numeric import (
     SquaredLoss,
 )
 from privtail.losses.protocol import LABELS, Loss, Targets
-from privtail.losses.scores import FARTHEST_ODDS, ExcessLoss, OddsAgainst, WrongLabel
+from privtail.losses.scores import ExcessLoss, WrongLabel
 from privtail.losses.wrapped import CutLoss, TruncatedLoss, WeightedLoss, cut_to, truncated_records
 
 __all__ = [
-    "FARTHEST_ODDS",
     "LABELS",
     "LOSSES",
     "POISSON_MARGIN",
@@ -47,7 +46,6 @@ __all__ = [
     "LogisticLoss",
     "Loss",
     "MultinomialLoss",
-    "OddsAgainst",
     "PoissonLoss",
     "QuantileLoss",
     "RelativeHuberLoss",

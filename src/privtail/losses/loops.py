@@ -140,25 +140,6 @@ def multinomial_values(margins: Array, y: Array, out: Array) -> None:
 
 
 @compiled
-def odds_against(margins: Array, y: Array, out: Array) -> None:
-    rows, classes = margins.shape
-    for i in range(rows):
-        out[i] = np.nan
-        if not (0.0 <= y[i] < classes and y[i] == math.floor(y[i])):
-            continue
-        label = int(y[i])
-        top = 1 if label == 0 else 0
-        for k in range(classes):
-            if k != label and margins[i, k] > margins[i, top]:
-                top = k
-        others = 0.0
-        for k in range(classes):
-            if k != label:
-                others += _exp(margins[i, k] - margins[i, top])
-        out[i] = margins[i, top] - margins[i, label] + math.log(others)
-
-
-@compiled
 def multinomial_derivatives(margins: Array, y: Array, out: Array) -> None:
     rows, classes = margins.shape
     for i in range(rows):

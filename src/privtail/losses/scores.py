@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from privtail.errors import InvalidInput
-from privtail.losses.loops import block, odds_against
 from privtail.losses.numeric import HuberLoss
 from privtail.losses.protocol import Targets
 
@@ -41,47 +40,6 @@ class WrongLabel(_Score):
         one = self.outputs == 1
         predicted = margins[:, 0] > 0 if one else margins.argmax(axis=1)
         return np.asarray(predicted != y, dtype=np.float64)
-
-
-FARTHEST_ODDS = 2.0**32
-"""Log-odds beyond this are told from no others."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class OddsAgainst(_Score):
-    """Log-odds that margins give against the label that a record has, as derivatives.
-
-    Above those at the ``usual`` margins, one for each output. They are cut to plus or minus
-    `FARTHEST_ODDS`; 3 k + 1 times that is added for label k, so that a range is one label's.
-    """
-
-    usual: tuple[float, ...] = (0.0,)
-
-    name: ClassVar[str] = "odds against"
-    targets: ClassVar[Targets] = "class"
-
-    @property
-    def outputs(self) -> int:
-        return len(self.usual)
-
-    def values(self, margins: Array, y: Array) -> Array:
-        usual = np.broadcast_to(np.array(self.usual), margins.shape)
-        shift = self._against(margins, y) - self._against(usual, y)
-        return shift.clip(-FARTHEST_ODDS, FARTHEST_ODDS) + (3 * y + 1) * FARTHEST_ODDS
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        odds = np.zeros_like(margins)
-        odds[:, 0] = self.values(margins, y)
-        return odds
-
-    @staticmethod
-    def _against(margins: Array, y: Array) -> Array:
-        if margins.shape[1] == 1:
-            margins = np.column_stack([np.zeros(len(margins)), margins])
-        margins, y = block(margins, y, margins.shape[1])
-        out = np.empty(y.size)
-        odds_against(margins, y, out)
-        return out
 
 
 @dataclass(frozen=True, kw_only=True)

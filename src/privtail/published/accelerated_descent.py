@@ -11,8 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.result import Result
+from privtail.default.columns import Standardize, SummarizeColumns
+from privtail.default.counts import StartAtMeanCount
+from privtail.default.fit import Fit, Stage, planned, walked
+from privtail.default.intercept import MeanDerivative
 from privtail.default.preconditioner import proximal_point, symmetric
-from privtail.default.standardization import Standardization
+from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
 from privtail.errors import InvalidInput
 from privtail.losses import AbsoluteLoss, AnyLoss, Loss, QuantileLoss, Targets, require_margin
@@ -22,7 +26,6 @@ from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
-from privtail.trusted.sampling import Everyone
 
 Doubles = NDArray[np.float64]
 
@@ -59,17 +62,14 @@ class AcceleratedDescent:
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """Scales, second moments, gradients."""
+        """Column summaries, the constant of counts, second moments, gradients."""
         noise = GaussianNoise(multiplier)
+        gradient = noise.event(problem.gradient(ClippedMean(math.inf)))
         return compose(
-            ColumnSummaries.of(self.targets).plan(multiplier, problem),
+            planned(self._first(multiplier, problem), problem),
             (
                 Round(stage="preconditioner", events=(noise.event(problem.moments(1.0)),)),
-                Round(
-                    stage="descent",
-                    events=(noise.event(problem.gradient(ClippedMean(math.inf))),),
-                    times=self.steps,
-                ),
+                Round(stage="descent", events=(gradient,), times=self.steps),
             ),
         )
 
@@ -81,26 +81,30 @@ class AcceleratedDescent:
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
-        """Scales, metric, and as many gradients as it takes."""
-        if curator.budget.private:
+        """Column summaries, metric, and as many gradients as it takes.
+
+        Raises
+        ------
+        InvalidInput
+            For a private budget, or if ``start`` is given: the fit begins at a constant.
+        """
+        if curator.budget.private or start is not None:
             raise InvalidInput(
-                "AcceleratedDescent is for epsilon=inf; privately use ScaledDescent."
+                "AcceleratedDescent is for epsilon=inf, and standardizes the features and starts "
+                "by itself; privately use ScaledDescent."
             )
-        loss = self.takes(loss, curator.problem)
         require(domain, *self.needs, needed_by="AcceleratedDescent")
         problem = curator.problem
-        found = ColumnSummaries.of(self.targets).run(curator, multiplier)
-        standard = Standardization.of(found, curator)
-        reach = found.tails[: problem.d] / standard.scales
-        reach = reach + np.abs(found.centres[: problem.d] - standard.centres) / standard.scales
-        radius = float(np.sqrt(np.sum(np.minimum(reach, 2.0**20) ** 2) + 1))
-        metric = _metric(curator, radius, multiplier)
-        domain = domain.scaled(1 / standard.scales)
-        w, used = standard.start(problem, start), 0
-        batches = curator.rounds(Everyone(), self.steps)
-        stages = _stages(standard.loss(loss), standard.unit)
+        fit = Fit(curator, self.takes(loss, problem), domain, Tuning())
+        walked(self._first(multiplier, problem), fit)
+        standard, scale = fit.standard, fit.standard.target.scale
+        metric = self._metric(fit, multiplier)
+        domain, w, used = fit.domain.scaled(1 / standard.scales), fit.w.copy(), 0
+        if problem.intercept and self.targets == "real":
+            w[-1] = standard.target.location
+        batches, stages = fit.rounds(self.steps), _stages(fit.loss, scale)
         for left, stage in zip(range(len(stages), 0, -1), stages, strict=True):
-            path = _Path(stage, domain, metric, standard.unit, w)
+            path = _Path(stage, domain, metric, scale, w)
             close = CLOSE if left == 1 else 1e4 * CLOSE
             for batch in itertools.islice(batches, (self.steps - used) // left):
                 used += 1
@@ -110,21 +114,32 @@ class AcceleratedDescent:
                     break
             w = path.w
         report = {"regime": "without privacy", "accepted": True, "reasons": ()}
-        return Result(standard.raw(w, problem), used, multiplier, unit=standard.unit, report=report)
+        return Result(standard.raw(w, problem), used, multiplier, unit=scale, report=report)
+
+    def _first(self, multiplier: float, problem: Problem) -> tuple[Stage, ...]:
+        noise = GaussianNoise(multiplier)
+        summaries = SummarizeColumns(ColumnSummaries.of(self.targets), noise)
+        mean = MeanDerivative(noise) if problem.intercept else None
+        counts = (StartAtMeanCount(noise, mean),) if self.targets == "count" else ()
+        return (summaries, Standardize(adjust_tails=False), *counts)
+
+    @staticmethod
+    def _metric(fit: Fit, multiplier: float) -> Doubles:
+        """Second moments (rows, rows) of standardized features, and a little on the diagonal."""
+        summary, standard, d = fit.summary, fit.standard, fit.problem.d
+        tails = summary.tails[:d] + np.abs(summary.centres[:d] - standard.centres)
+        tails = np.minimum(tails / standard.scales, 2.0**20)
+        radius = math.sqrt(float(np.sum(tails**2)) + 1)
+        rows = fit.problem.rows
+        triangle = fit.everyone().moments(radius).release(GaussianNoise(multiplier))
+        metric = symmetric(triangle, rows)
+        return np.asarray(metric + 1e-4 * (float(np.trace(metric)) / rows or 1.0) * np.eye(rows))
 
 
 def _stages(loss: Loss, unit: float) -> tuple[Loss, ...]:
     if isinstance(loss, AbsoluteLoss | QuantileLoss):
         return tuple(loss.smoothed(unit * width) for width in WIDTHS)
     return (loss,)
-
-
-def _metric(curator: Curator, radius: float, multiplier: float) -> Doubles:
-    """Second moments (rows, rows) of the standardized features, and a little on the diagonal."""
-    rows = curator.problem.rows
-    triangle = curator.everyone().moments(radius).release(GaussianNoise(multiplier))
-    metric = symmetric(triangle, rows)
-    return np.asarray(metric + 1e-4 * (float(np.trace(metric)) / rows or 1.0) * np.eye(rows))
 
 
 class _Path:

@@ -10,7 +10,7 @@ from privtail.algorithms.aggregated_minimizer import AggregatedMinimizer
 from privtail.algorithms.catoni_descent import CatoniDescent
 from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
 from privtail.algorithms.peeling import OneShotPeeling
-from privtail.algorithms.protocol import Algorithm
+from privtail.algorithms.protocol import MappedAlgorithm
 from privtail.algorithms.proximal_gradient import ProximalGradient
 from privtail.algorithms.sparse_peeling import SparsePeeling
 from privtail.algorithms.stochastic_proximal_gradient import StochasticProximalGradient
@@ -22,67 +22,67 @@ from privtail.trusted.budget import Budget
 from privtail.trusted.means import TruncatedMean
 from privtail.trusted.problem import Problem
 
-Maker = Callable[[Problem, float, Budget, float], Algorithm]
+Maker = Callable[[Problem, float, Budget, float], MappedAlgorithm]
 """From the problem, the scale of a gradient, the budget and the curvature of the loss."""
 
 BATCHES = 6
 """Expected batches per pass of the stochastic algorithms (X23 uses n/6)."""
 
 
-def _catoni(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+def _catoni(problem: Problem, unit: float, budget: Budget, curvature: float) -> MappedAlgorithm:
     return CatoniDescent.from_theory(
         problem.n, problem.rows * problem.outputs, budget, second_moment=unit**2,
         curvature=2 * curvature, strong_convexity=curvature / 2,
     )  # fmt: skip
 
 
-def _proximal(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+def _proximal(problem: Problem, unit: float, budget: Budget, curvature: float) -> MappedAlgorithm:
     threshold = unit * math.sqrt(problem.rows)
     return ProximalGradient(steps=100, step_size=1 / (2 * curvature), threshold=threshold)
 
 
-def _clipped(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+def _clipped(problem: Problem, unit: float, budget: Budget, curvature: float) -> MappedAlgorithm:
     return StochasticProximalGradient.clipped(
         problem.n, batch=_batch(problem), threshold=unit * math.sqrt(problem.rows),
         step_size=1 / curvature,
     )  # fmt: skip
 
 
-def _kamath(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+def _kamath(problem: Problem, unit: float, budget: Budget, curvature: float) -> MappedAlgorithm:
     return StochasticProximalGradient.kamath(
         problem.n, problem.rows * problem.outputs, budget, batch=_batch(problem), width=10 * unit,
         step_size=1 / (2 * curvature),
     )  # fmt: skip
 
 
-def _holland(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+def _holland(problem: Problem, unit: float, budget: Budget, curvature: float) -> MappedAlgorithm:
     return StochasticProximalGradient.holland(
         problem.n, budget, batch=_batch(problem), second_moment=unit**2,
         step_size=1 / (2 * curvature),
     )  # fmt: skip
 
 
-def _median(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+def _median(problem: Problem, unit: float, budget: Budget, curvature: float) -> MappedAlgorithm:
     blocks = min(round(4 * math.log(40 * problem.rows * problem.outputs)), problem.n)
     return MedianOfMeansDescent(
         steps=30, step_size=1 / (3 * curvature), threshold=2 * unit, blocks=blocks
     )
 
 
-def _peeling(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+def _peeling(problem: Problem, unit: float, budget: Budget, curvature: float) -> MappedAlgorithm:
     return SparsePeeling(
         mean=TruncatedMean(2 * unit), steps=8, step_size=1 / (2 * curvature),
         peeling=OneShotPeeling(sparsity=min(10, problem.d)),
     )  # fmt: skip
 
 
-def _trimmed(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+def _trimmed(problem: Problem, unit: float, budget: Budget, curvature: float) -> MappedAlgorithm:
     return TrimmedDescent(
         steps=30, step_size=1 / (3 * curvature), low=-10 * unit, high=10 * unit, smoothness=0.3
     )
 
 
-def _aggregated(problem: Problem, unit: float, budget: Budget, curvature: float) -> Algorithm:
+def _aggregated(problem: Problem, unit: float, budget: Budget, curvature: float) -> MappedAlgorithm:
     # Half of the budget's delta stays with the scales.
     half = replace(budget, delta=budget.delta / 2)
     parameters = problem.rows * problem.outputs
@@ -154,7 +154,7 @@ def named(
     budget.require_approximate(f"The algorithm {name!r}")
     make = NAMES[name]
 
-    def algorithm(problem: Problem, unit: float) -> Algorithm:
+    def algorithm(problem: Problem, unit: float) -> MappedAlgorithm:
         if make is _aggregated and outputs is not None:
             problem = replace(problem, outputs=outputs)
         made = make(problem, unit, budget, curvature)

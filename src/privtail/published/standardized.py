@@ -4,66 +4,88 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
-from privtail.algorithms.protocol import Algorithm, require_loss
+from privtail.algorithms.protocol import MappedAlgorithm, require_loss
 from privtail.algorithms.result import Result
-from privtail.default.acceptance import AcceptanceTest
-from privtail.default.label_counts import LabelCounts, of_labels
-from privtail.default.standardization import (
-    Standardization,
-    reported,
-    unproven,
-    without_slopes,
-)
+from privtail.default.acceptance import Accept, AcceptLabels, Improvement
+from privtail.default.columns import SummarizeColumns
+from privtail.default.counts import StartAtMeanCount
+from privtail.default.finish import finished
+from privtail.default.fit import Fit, Stage, planned, walked
+from privtail.default.intercept import MeanDerivative
+from privtail.default.label_counts import CountLabels
+from privtail.default.preconditioner import Preconditioner
+from privtail.default.standardization import Standardization
+from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
+from privtail.errors import InvalidInput
 from privtail.losses import LABELS, AnyLoss, Loss, Targets, require_margin
 from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.curator import Curator
-from privtail.trusted.events import Plan, compose
+from privtail.trusted.events import Plan
+from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
+
+Maker = Callable[[Problem, float], MappedAlgorithm]
+"""From the public problem and the scale of a gradient's coordinate to an algorithm."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standardized:
     """An algorithm on privately standardized features, with parameters in their units.
 
-    What the algorithm returns is compared with a constant, as `ScaledDescent` does.
+    What it returns is compared with an intercept-only model, as the default's slopes are.
 
     Parameters
     ----------
-    make : from the public problem and the scale of a gradient's coordinate to the algorithm. What
-        it releases must not depend on the scale; nor, but for how many numbers, on the outputs.
+    make : makes the algorithm. What it releases must not depend on the scale; nor, but for how many
+        numbers, on the outputs.
     targets : of the loss; a real target is scaled too.
-    share, comparison_share : parts of the algorithm's variance budget that the scales and the
-        comparison may spend.
+    share, gain_share : parts of the algorithm's budget that column summaries, and each gain of the
+        comparison, cost beside it.
 
-    **Privacy.** `ColumnSummaries`, the algorithm, `LabelCounts`, `AcceptanceTest`; one plan.
+    **Privacy.** Column summaries, of labels their counts, of counts their histogram and mean, the
+    algorithm, the acceptance test; one plan.
     """
 
-    make: Callable[[Problem, float], Algorithm]
+    make: Maker
     targets: Targets
     share: float = 0.6
-    comparison_share: float = 0.1
+    gain_share: float = 0.1
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
 
-    def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """Scales, the algorithm, comparison."""
-        plan = self.make(problem, 1.0).plan(multiplier, problem)
-        compared = _priced(multiplier, plan, self.comparison_share)
-        return compose(
-            ColumnSummaries.of(self.targets).plan(
-                _priced(multiplier, plan, 2 * self.share), problem
-            ),
-            tuple(replace(r, stage=r.stage or "published algorithm") for r in plan),
-            self._frequencies(compared, problem).plan(problem) if self._labels else (),
-            AcceptanceTest(targets=self.targets).plan(compared, problem),
+    def stages(self, multiplier: float, problem: Problem) -> tuple[Stage, ...]:
+        """All stages of a fit, in order."""
+        cost = _cost(self.make(problem, 1.0).plan(multiplier, problem))
+
+        def noise(share: float) -> GaussianNoise:
+            return GaussianNoise(multiplier / math.sqrt(cost * share))
+
+        summaries = ColumnSummaries.of(self.targets)
+        labels = (CountLabels(noise(4 * self.gain_share)),) if self.targets in LABELS else ()
+        counts: tuple[Stage, ...] = ()
+        gain = Improvement(noise(self.gain_share))
+        if self.targets == "count":
+            mean = MeanDerivative(noise(self.gain_share)) if problem.intercept else None
+            counts = (StartAtMeanCount(noise(2 * self.gain_share), mean),)
+        return (
+            SummarizeColumns(summaries, noise(2 * self.share)),
+            *labels,
+            StandardizeByDeviation(),
+            *counts,
+            RunPublished(self.make, multiplier),
+            AcceptLabels(gain) if labels else Accept(gain),
         )
+
+    def plan(self, multiplier: float, problem: Problem) -> Plan:
+        """The releases of the stages."""
+        return planned(self.stages(multiplier, problem), problem)
 
     def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
         """A loss of a margin that the algorithm takes."""
@@ -75,52 +97,71 @@ class Standardized:
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
-        """Standardize, run, compare, and go back to raw features."""
-        problem = curator.problem
-        loss = self.takes(loss, problem)
+        """The stages, one after the other; parameters in the units of the raw features.
+
+        Raises
+        ------
+        InvalidInput
+            If ``start`` is given: the fit begins at the intercept-only model.
+        """
+        if start is not None:
+            raise InvalidInput(
+                "An algorithm by name begins at the intercept-only model: give no start."
+            )
         require(domain, *self.needs, needed_by="Standardized")
-        plan = self.make(problem, 1.0).plan(multiplier, problem)
-        prices = _priced(multiplier, plan, 2 * self.share)
-        found = ColumnSummaries.of(self.targets).run(curator, prices)
-        # Second moments of 1, which is what the theorems' step sizes and thresholds assume.
-        standard = Standardization.of(replace(found, scales=found.deviations), curator)
-        loss = standard.loss(loss)
-        begin = standard.start(problem, start)
-        algorithm = self.make(problem, standard.unit)
-        result = algorithm.run(curator, loss, domain.scaled(1 / standard.scales), multiplier, begin)
-        compared = _priced(multiplier, plan, self.comparison_share)
-        constant = begin if self.targets == "real" else without_slopes(result.w, problem)
-        if self._labels:
-            counts, rows = self._frequencies(compared, problem).run(curator)
-            result = replace(result, rows=rows)
-            constant = of_labels(counts, loss, problem)
-        decision = AcceptanceTest(targets=self.targets).run(
-            curator, loss, result.w, constant, standard.unit, compared
+        fit = Fit(curator, self.takes(loss, curator.problem), domain, Tuning())
+        stages = self.stages(multiplier, curator.problem)
+        walked(stages, fit)
+        result = finished(fit, "published algorithm", 0, multiplier, selected=False)
+        (run,) = (stage for stage in stages if isinstance(stage, RunPublished))
+        (steps,) = run.steps
+        return replace(result, steps=steps, noise=None)
+
+
+@dataclass(frozen=True)
+class StandardizeByDeviation:
+    """Scales features by their deviations: theorems assume second moments of 1."""
+
+    def plan(self, problem: Problem) -> Plan:
+        return ()
+
+    def run(self, fit: Fit) -> None:
+        fit.summary = replace(fit.summary, scales=fit.summary.deviations)
+        fit.standard = Standardization.of(fit.summary, fit.problem, sparse=fit.curator.sparse)
+        fit.loss = fit.standard.loss(fit.given)
+        if fit.given.targets == "real" and fit.problem.intercept:
+            fit.w = fit.constant = fit.w.copy()
+            fit.w[-1] = fit.standard.target.location
+
+
+@dataclass(frozen=True)
+class RunPublished:
+    """The algorithm itself, from the intercept-only model on."""
+
+    make: Maker
+    multiplier: float
+    steps: list[int] = field(default_factory=list)
+
+    def plan(self, problem: Problem) -> Plan:
+        plan = self.make(problem, 1.0).plan(self.multiplier, problem)
+        return tuple(replace(r, stage=r.stage or "published algorithm") for r in plan)
+
+    def run(self, fit: Fit) -> None:
+        algorithm = self.make(fit.problem, fit.standard.target.scale)
+        domain = fit.domain.scaled(1 / fit.standard.scales)
+        result = algorithm.run(
+            fit.curator, fit.loss, domain, self.multiplier, fit.w, fit.standard.map
         )
-        doubts = standard.doubts(decision.verdict.keeps)
-        w = standard.raw(constant if doubts else result.w, problem)
-        return replace(
-            result, w=w, unit=standard.unit, scales=standard.scales, ranges=found.ranges(),
-            notes=(*result.notes, *(doubts or unproven(decision.verdict))),
-            report=reported(
-                "published algorithm", found, standard, self.targets, doubts, decision.gains
-            ),
-        )  # fmt: skip
-
-    @property
-    def _labels(self) -> bool:
-        return self.targets in LABELS
-
-    @staticmethod
-    def _frequencies(multiplier: float, problem: Problem) -> LabelCounts:
-        return LabelCounts.priced(multiplier / 2, multiplier / 2, problem)
+        fit.w, fit.preconditioner = result.w, Preconditioner.identity(fit.problem.rows)
+        fit.remarks = (*fit.remarks, *result.notes)
+        self.steps.append(result.steps)
 
 
-def _priced(multiplier: float, plan: Plan, share: float) -> float:
-    """Noise multiplier of one release that costs ``share`` of what ``plan`` costs."""
-    rounds = 0.0
+def _cost(plan: Plan) -> float:
+    """Of a plan, in releases of all records."""
+    cost = 0.0
     for r in plan:
         rate = r.sampling.rate if isinstance(r.sampling, PoissonBatches) else 1.0
         parts = r.sampling.parts if isinstance(r.sampling, DisjointParts) else 1
-        rounds += r.times * rate**2 / parts
-    return multiplier / math.sqrt(rounds * share)
+        cost += r.times * rate**2 / parts
+    return cost

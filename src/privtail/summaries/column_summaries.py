@@ -17,7 +17,6 @@ from privtail.summaries.summary import Summary
 from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
-from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
@@ -172,8 +171,7 @@ class ColumnSummaries:
         ]
         if not sights:
             return found, []
-        raw = FeatureMap.of(problem.d, np.ones(problem.d))
-        for batch in curator.rounds(Everyone(), 1 + self.zooms, raw):
+        for batch in curator.rounds(Everyone(), 1 + self.zooms):
             for sight in sights:
                 sight.look(batch)
         if columns:

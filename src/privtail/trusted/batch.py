@@ -18,7 +18,7 @@ from privtail.trusted import callbacks, kernels
 from privtail.trusted.callbacks import AskedLoss
 from privtail.trusted.cells import ascending, tally
 from privtail.trusted.contributions import add, clamp, contribute, lengths, median
-from privtail.trusted.dataset import Block, Dataset, Ids, in_parts, moved, within
+from privtail.trusted.dataset import Block, Dataset, Ids, moved, within
 from privtail.trusted.maps import FeatureMap, MappedRows, PredictionRanges
 from privtail.trusted.means import (
     AskedMean,
@@ -31,7 +31,6 @@ from privtail.trusted.means import (
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
-from privtail.trusted.records.formats import sweeps
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.sensitive import Sensitive
 from privtail.trusted.sensitivity import Sensitivity
@@ -65,7 +64,7 @@ class Batch:
         ids: Ids,
         opening: Opening,
         *,
-        map_: FeatureMap | None,
+        map_: FeatureMap,
         everyone: bool,
         private: bool,
         assume: Callable[[Sequence[str]], None],
@@ -185,52 +184,32 @@ class Batch:
 
         return self._answer(median(self._sweep(block, mean.blocks, (1, 1))), answer)
 
-    def separations(
-        self, loss: Loss, w: ArrayLike, mean: RobustMean, reach: float = math.inf
-    ) -> Sensitive:
-        """How far a cut of each column parts the records' derivatives at w, (d K,) row-major.
+    def separations(self, loss: Loss, w: ArrayLike, mean: RobustMean) -> Sensitive:
+        """How far the sign of each column parts the records' derivatives at w, (d K,) row-major.
 
-        The largest |mean of c sign(z - t)| over the cut t = 0 and all others with |t| < ``reach``
-        of a mapped column z; c is the record's derivative in a margin, forced onto the range of
-        ``mean``. With all cuts, no unit or shift of a column matters. Sensitivity:
-        `Problem.separations`. Beyond zero it takes 8 n bytes of memory per column, and one sweep
-        for every `KEPT_BYTES`.
+        |mean of c sign(z)| of a mapped column z; c is the record's derivative in a margin, forced
+        onto the range of ``mean``. Sensitivity: `Problem.separations`.
         """
         mean = as_asked(mean)
         answer = self.problem.separations(mean)
-        if not reach >= 0:
-            raise InvalidInput(f"reach must be a number that is not negative, got {reach!r}.")
         w = self._parameters(w)
         called = self._asked(loss)
         box = cast(Interval, mean.range)
-        limit, outputs, d = box.steps(self._bits), self.problem.outputs, self.problem.d
-        n = len(self._data.blocks(1))
-        places, steps = np.arange(n), np.zeros((n if reach > 0 else 0, outputs))
-        found = np.zeros((d, outputs), dtype=np.int64)
-        for part in in_parts(d, sweeps(n, d) if reach > 0 else 1):
-            columns = np.zeros((part.stop - part.start if reach > 0 else 0, n))
+        limit = box.steps(self._bits)
 
-            def block(
-                rows: MappedRows, y: Doubles, seen: Integers, sums: Doubles,
-                columns: Doubles = columns, part: slice = part,
-            ) -> None:  # fmt: skip
-                z = rows.transformed()
-                margins, _, _ = self._margins(rows, w)
-                counted = np.isfinite(z).all(axis=1) & np.isfinite(y)
-                with np.errstate(all="ignore"):
-                    entries = called.derivatives(margins, y) / box.radius
-                clamp(entries.reshape(-1), limit, self._bits)
-                z = np.where(counted[:, None], z[:, part], 0.0)
-                entries[~counted] = 0.0
-                sums[0, part] += np.sign(z).T @ entries
-                if reach > 0:
-                    steps[seen], columns[:, seen] = entries, z.T
+        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
+            z = rows.transformed()
+            margins, _, _ = self._margins(rows, w)
+            counted = np.isfinite(z).all(axis=1) & np.isfinite(y)
+            with np.errstate(all="ignore"):
+                entries = called.derivatives(margins, y) / box.radius
+            clamp(entries.reshape(-1), limit, self._bits)
+            entries[~counted] = 0.0
+            sums[0] += np.sign(np.where(counted[:, None], z, 0.0)).T @ entries
 
-            sums = self._sweep(block, 1, found.shape, True, places, self._rows_at_once)
-            found[part] = np.abs(sums[0, part])
-            for j, values in enumerate(columns, part.start):
-                kernels.widest_cut(values, np.argsort(values), steps, reach, found[j])
-        return self._answer(found.reshape(-1), answer)
+        shape = self.problem.d, self.problem.outputs
+        sums = self._sweep(block, 1, shape, rows_at_once=self._rows_at_once)
+        return self._answer(np.abs(sums[0]).reshape(-1), answer)
 
     def moments(self, radius: float, target: bool = False) -> Sensitive:
         """Second moments of the rows (z, 1, y) clipped to l2 norm ``radius``.
@@ -451,7 +430,7 @@ class Batch:
         rows_at_once: int | None = None,
     ) -> Integers:
         return self._data.sums(
-            block, self._ids, blocks, shape, targets, labels, rows_at_once, self._map
+            block, self._map, self._ids, blocks, shape, targets, labels, rows_at_once
         )
 
     def __repr__(self) -> str:

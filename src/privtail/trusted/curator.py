@@ -39,12 +39,11 @@ import math
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from privtail import progress
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned, NotReleased, require_whole
@@ -231,11 +230,6 @@ class Curator:
         return self._problem
 
     @property
-    def map(self) -> FeatureMap:
-        """The public feature map of all later questions; see `transform`."""
-        return self._data.map
-
-    @property
     def sparse(self) -> bool:
         """Whether the records are CSR, which cannot be centred."""
         return self._data.sparse
@@ -264,20 +258,6 @@ class Curator:
         self._data.refuse_non_finite()
 
     # ---------------------------------------------------------------- public choices
-
-    def transform(self, scales: ArrayLike, offsets: ArrayLike | None = None) -> None:
-        """Set the public feature map z = x * scales + offsets of all later questions."""
-        self._data.transform(scales, offsets)
-
-    @contextmanager
-    def transformed(self, scales: ArrayLike, offsets: ArrayLike | None = None) -> Iterator[None]:
-        """`transform`, for the questions that are asked meanwhile."""
-        before = self.map
-        self.transform(scales, offsets)
-        try:
-            yield
-        finally:
-            self._data.map = before
 
     def declare(self, classes: Sequence[Any]) -> None:
         """Code the targets by these (declared or released) classes."""
@@ -319,7 +299,7 @@ class Curator:
         return self._batch(Everyone(), map)
 
     def _batch(self, sampling: Sampling, map_: FeatureMap | None) -> Batch:
-        own = None if map_ is None else self._own(map_)
+        own = self._own(map_)
         if self._process != os.getpid():
             raise NotPlanned("A forked process cannot release what its parent has paid for.")
         self._close()
@@ -347,11 +327,14 @@ class Curator:
                 assume=self.assume,
             )
 
-    def _own(self, given: FeatureMap) -> FeatureMap:
+    def _own(self, given: FeatureMap | None) -> FeatureMap:
         """A checked copy of a map: no callback and no other thread can change what a batch uses."""
+        d = self.problem.d
+        if given is None:
+            return FeatureMap.of(d, np.ones(d))
         if not isinstance(given, FeatureMap):
             raise InvalidInput("A map of features is made by FeatureMap.of(d, scales, offsets).")
-        own = FeatureMap.of(self.problem.d, given.scales, given.offsets)
+        own = FeatureMap.of(d, given.scales, given.offsets)
         if self.sparse and own.offsets.any():
             raise InvalidInput("Sparse records cannot be centred; use offsets=None.")
         return own

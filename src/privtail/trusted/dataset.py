@@ -19,7 +19,7 @@ from contextlib import closing, suppress
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from privtail.compilation import steady
 from privtail.errors import InvalidInput, NotReleased, require_whole
@@ -55,12 +55,11 @@ def threads() -> int:
 
 
 class Dataset:
-    """Private records and targets, the public map of features, and public deals.
+    """Private records and targets, and public deals.
 
     Attributes
     ----------
     records, targets : what is private; targets are None where there are none.
-    map : the public feature map of all later questions; see `transform`.
 
     Parameters
     ----------
@@ -71,20 +70,12 @@ class Dataset:
         self, records: Records, targets: Targets | None, chance: np.random.Generator
     ) -> None:
         self.records, self.targets, self._chance = records, targets, chance
-        self.map = FeatureMap.of(records.d, np.ones(records.d))
         self._deals: dict[int, Integers] = {}
 
     @property
     def sparse(self) -> bool:
         """Whether the records are CSR, which cannot be centred."""
         return self.records.sparse
-
-    def transform(self, scales: ArrayLike, offsets: ArrayLike | None = None) -> None:
-        """Set the public feature map z = x * scales + offsets."""
-        map_ = FeatureMap.of(self.records.d, scales, offsets)
-        if self.sparse and map_.offsets.any():
-            raise InvalidInput("Sparse records cannot be centred; use offsets=None.")
-        self.map = map_
 
     def blocks(self, count: int) -> Integers:
         """The public deal of the n ids into ``count`` blocks of equal size, (n,), read-only."""
@@ -117,20 +108,20 @@ class Dataset:
     def sums(
         self,
         block: Block,
+        map_: FeatureMap,
         ids: Ids,
         blocks: int,
         shape: tuple[int, ...],
         targets: bool = True,
         labels: Integers | None = None,
         rows_at_once: int | None = None,
-        map_: FeatureMap | None = None,
     ) -> Integers:
-        """Exact int64 sums (blocks, *shape): blocks of rows on threads, then added."""
+        """Exact int64 sums (blocks, *shape): blocks of mapped rows on threads, then added."""
         at_once = rows_at_once or BLOCK_ROWS
         if targets and self.targets is None:
             raise InvalidInput("This question needs a target y.")
         deal = self.blocks(blocks) if labels is None else labels
-        rooms, seen = threading.local(), map_ or self.map
+        rooms = threading.local()
 
         @steady
         def one(share: _Share) -> Integers:
@@ -147,7 +138,7 @@ class Dataset:
                         "The container returned another number of rows than asked for."
                     )
                 sums = np.zeros((blocks, *shape))
-                block(seen.applied(found), y, deal[part], sums)
+                block(map_.applied(found), y, deal[part], sums)
                 total += sums.astype(np.int64)
             return total
 

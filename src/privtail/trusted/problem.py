@@ -173,12 +173,10 @@ class Problem:
         return self._mean(mean, 1, "improvement")
 
     def separations(self, mean: RobustMean) -> Sensitivity:
-        """Largest sums of derivatives on one side of a cut less those on the other, size d K.
+        """Sizes of the sums of derivatives, each with the sign of a column's value, size d K.
 
-        For one cut t of a column, a record adds c sign(x - t), with c in the range of ``mean``,
-        which holds -c too: such a sum moves by no more than one of c, and so does the largest
-        absolute value over a set of cuts that no record chooses (all reals t below a public size,
-        and 0): |max |a_t| - max |b_t|| <= max |a_t - b_t|.
+        A record adds c sign(x), with c in the range of ``mean``, which holds -c too. So such a sum
+        moves by no more than one of c, and its absolute value by no more than that.
         """
         if mean.range != Interval(mean.range.radius) or mean.blocks != 1:
             raise InvalidInput(

@@ -25,7 +25,6 @@ from privtail.losses import (
     HuberLoss,
     LogisticLoss,
     Loss,
-    OddsAgainst,
     SquaredLoss,
     TruncatedLoss,
 )
@@ -55,8 +54,8 @@ def rehearse(
         _sweep(MappedRows.as_they_are(np.empty((0, 1))), replace(problem, d=1), sums=True)
     _steps(asked, problem)
     if not isinstance(loss, GeneralLoss | TruncatedLoss | None):
-        bought = (LogisticLoss(), OddsAgainst()) if "labels" in asked else ()
-        for one in (loss, *_STAGES, OddsAgainst(usual=(0.0,) * loss.outputs), *bought):
+        bought = (LogisticLoss(),) if "labels" in asked else ()
+        for one in (loss, *_STAGES, *bought):
             called = callbacks.asked(one)
             margins, y = np.empty((0, one.outputs)), np.empty(0)
             called.values(margins, y)
@@ -105,9 +104,6 @@ def _steps(asked: set[str], problem: Problem) -> None:
         kernels.influence(
             np.empty(0), kernels.CLAMP, np.zeros(2 * kernels.FRACTION_DEGREE), 1, _BITS
         )
-    if "separations" in asked:
-        steps, found = np.empty((0, problem.outputs)), np.zeros(problem.outputs, np.int64)
-        kernels.widest_cut(np.empty(0), np.empty(0, np.int64), steps, 1.0, found)
     if "moments" in asked:
         margin = kernels.margin_of_safety(1, _BITS)
         rows, valid = np.empty((0, 1)), np.empty(0, np.bool_)

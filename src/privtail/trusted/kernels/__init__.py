@@ -24,7 +24,6 @@ from privtail.trusted.kernels.boxes import (
     box_sparse,
     influence,
 )
-from privtail.trusted.kernels.cuts import widest_cut
 from privtail.trusted.kernels.lanes import LANES
 from privtail.trusted.kernels.rows import (
     margins_dense,
@@ -36,5 +35,5 @@ from privtail.trusted.kernels.rows import (
 __all__ = [
     "CATONI", "CLAMP", "FRACTION_DEGREE", "LANES", "TRUNCATE", "ball_dense", "ball_sparse",
     "box_dense", "box_sparse", "influence", "margin_of_safety", "margins_dense", "margins_sparse",
-    "merge_row", "moment_sum", "rows_of", "widest_cut",
+    "merge_row", "moment_sum", "rows_of",
 ]  # fmt: skip

@@ -281,8 +281,8 @@ class TableFile:
         """How many times a fit of this plan will decode the file, at most: once a release.
 
         Peeling, which releases a support and its values from one question, needs fewer.
-        Trimmed means, functions on parts and separations keep numbers of every row, and decode the
-        file once for every `KEPT_BYTES` of them. A CSV has been read once more, to count its rows.
+        Trimmed means and functions on parts keep numbers of every row, and decode the file once for
+        every `KEPT_BYTES` of them. A CSV has been read once more, to count its rows.
         A scratch copy is decoded once in all.
         """
         if self.scratch is not None:
@@ -293,7 +293,7 @@ class TableFile:
         """How many times one release decodes the file."""
         if event.law == "laplace_lognormal":
             return min(event.coordinates, sweeps(self.n, event.coordinates))
-        if event.law == "smooth_gaussian" or event.question == "separations":
+        if event.law == "smooth_gaussian":
             width = sum(len(self.categories.get(name, "1")) for name in self.names)
             return sweeps(self.n, width)
         return 1 + math.isinf(event.unit)

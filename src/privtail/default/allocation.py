@@ -1,0 +1,48 @@
+"""How a budget is divided among the releases of a fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from privtail.trusted.mechanisms.noise import GaussianNoise
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Noise of every release, so that all of them together cost what one of noise ``m`` would.
+
+    Gaussian releases of noise m / sqrt(f), whose fractions f add up to 1, compose to one of noise m
+    (Gaussian differential privacy: Dong, Roth and Su 2022, corollary 3.3). A noisy top-k costs less
+    than its fraction, and so do releases that need less noise than they may have; m is found by
+    search for what the plan really costs.
+
+    Parameters
+    ----------
+    multiplier : m, the noise over the sensitivity radius of a release that costs the whole budget
+        and whose answer one record moves by up to twice that radius.
+    weights : budget weight of every stage of the fit; a fraction is a weight over their sum.
+    """
+
+    multiplier: float
+    weights: Mapping[str, float]
+
+    def mean_noise(self, stage: str, releases: float = 1) -> GaussianNoise:
+        """Of each of so many means that share the fraction of a stage.
+
+        A record moves a mean of values in a ball by up to twice the ball's radius.
+        """
+        fraction = self.weights[stage] / sum(self.weights.values())
+        return GaussianNoise(self.multiplier * math.sqrt(releases / fraction))
+
+    def count_noise(self, stage: str, releases: float = 1) -> GaussianNoise:
+        """Of each of so many histograms, or matrices of second moments.
+
+        A record moves these by up to sqrt 2 times the radius.
+        """
+        return GaussianNoise(self.mean_noise(stage, releases).multiplier / math.sqrt(2))
+
+    def one_sided_noise(self, stage: str) -> GaussianNoise:
+        """Of a mean of values from 0 to the radius, which a record moves by up to the radius."""
+        return GaussianNoise(self.mean_noise(stage).multiplier / 2)

@@ -1,0 +1,156 @@
+"""The intercept-only model of a numeric target."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from privtail.default.curvature import bend
+from privtail.default.fit import Fit
+from privtail.default.intercept import MeanDerivative
+from privtail.default.standardization import Target
+from privtail.losses import AbsoluteLoss, Loss, QuantileLoss
+from privtail.trusted.events import Plan
+from privtail.trusted.problem import Problem
+
+Doubles = NDArray[np.float64]
+
+MOVES = 3
+"""Of an intercept that is no mean: each takes it most of the way that is left."""
+
+NARROWEST, WIDEST = 1.5, 6.0
+"""The mean clips at so many deviations of the target: at least, and at most."""
+
+UNEVEN = 0.1
+"""It clips later as long as its noise is less than this part of a deviation."""
+
+SKEWED = 1 / 3
+"""Deviations between a mean and a median where tails are long: .23 of a lognormal with sigma 1.5,
+.47 of one that is zero in 70 % of the rows, never more than 1."""
+
+NO_LOCATION = (
+    "The target was not found: it does not rise above the noise of its histogram. The slopes are "
+    "set to zero, and the intercept is where the fit began. Either too few rows count (of the "
+    "others a number is missing or not finite, in any column, or they are beyond max_rows, or "
+    "nobody's), or half of the target lies beyond 2^64 (1.8e19), where the histogram ends: divide "
+    "a target of such a size by a public number."
+)
+NO_SCALE = (
+    "The scale of the target was not found, so the slopes are set to zero. This happens where most "
+    "values are one and the same, or smaller than 2^-64 (5.4e-20), which is not told from zero: "
+    "multiply a target of such a size by a public number. It also happens where the target lies "
+    "far from zero beside its spread: subtract a public typical value."
+)
+NO_SLOPES = (
+    "The budget is too small for slopes: all of it went to the intercept, and the slopes are zero."
+)
+NARROWED = (
+    "The budget locates the target no better than within a range of width {width:.2g} that holds "
+    "most of it: the intercept may be off by as much."
+)
+UNSURE = "The noise is so large that the target may have been looked for in the wrong place."
+SUBTRACT = (
+    "A target far from zero takes more budget: if a typical value is public, subtract it first."
+)
+
+
+@dataclass(frozen=True)
+class StartAtConstant:
+    """The best intercept-only model of a numeric target, where the descent begins.
+
+    For squares it moves from the median to the mean, by one clipped mean of residuals. For another
+    loss it moves three times by the mean derivative; a quantile begins where that of a Gaussian is.
+
+    A move is multiplied by 1 / (1 + (noise / away)^2), where ``away`` is how far off the median may
+    be: a scale for a median, `SKEWED` deviations for a mean if that is more; where no scale was
+    found, the target lies anywhere in the cell of its median. A median that is surely zero does not
+    move.
+    """
+
+    mean: MeanDerivative
+
+    def plan(self, problem: Problem) -> Plan:
+        return self.mean.plan(problem)
+
+    def run(self, fit: Fit) -> None:
+        target, loss = fit.standard.target, fit.loss
+        start = np.zeros_like(fit.w)
+        start[-1] = target.location
+        noise = self.mean.deviation(fit.problem)
+        moved = self._quantile(fit, loss, start) if isinstance(loss, QuantileLoss) else (
+            self._minimum(fit, loss, start)
+        )  # fmt: skip
+        middle = isinstance(loss, AbsoluteLoss) or (
+            isinstance(loss, QuantileLoss) and 0.25 <= loss.quantile <= 0.75
+        )
+        stays = not target.detected or target.only_zeros or (middle and target.median_zero)
+        fit.w = fit.constant = start if stays else moved
+        fit.constant_noise = noise * threshold(loss, target, noise)
+
+    def _minimum(self, fit: Fit, loss: Loss, w: Doubles) -> Doubles:
+        target = fit.standard.target
+        steep, noise = bend(loss, target.scale), self.mean.deviation(fit.problem)
+        most = threshold(loss, target, noise)
+        away = max(_expected(target), SKEWED * target.deviation)
+        length = 1 / steep / (1 + (most / steep * noise / away) ** 2)
+        for _ in range(self.mean.times):
+            w = w.copy()
+            w[-1] -= length * self.mean.release(fit, loss, w, most)
+        return w
+
+    def _quantile(self, fit: Fit, loss: QuantileLoss, w: Doubles) -> Doubles:
+        """In steps that are right for a Gaussian of the target's scale."""
+        target, unit = fit.standard.target, _expected(fit.standard.target)
+        w = w.copy()
+        w[-1] += unit * float(ndtri(loss.quantile)) if target.scale_known else 0.0
+        noise = self.mean.deviation(fit.problem) * loss.lipschitz
+        length = unit / (1 + (noise / loss.usual) ** 2)
+        least = min(max(noise, 1e-9), loss.quantile / 2, (1 - loss.quantile) / 2)
+        for _ in range(self.mean.times):
+            below = loss.quantile + self.mean.release(fit, loss, w, loss.lipschitz)
+            below = np.clip(below, least, 1 - least)
+            w = w.copy()
+            w[-1] -= length * (ndtri(below) - ndtri(loss.quantile))
+        return w
+
+
+@dataclass(frozen=True)
+class SayIntercept:
+    """What the user should know of a model without slopes. Releases nothing.
+
+    ``unsure`` says that the noise of the column summary hides most targets.
+    """
+
+    unsure: bool = False
+
+    def plan(self, problem: Problem) -> Plan:
+        return ()
+
+    def run(self, fit: Fit) -> None:
+        target, d = fit.standard.target, fit.problem.d
+        if not target.detected:
+            fit.reasons = (NO_LOCATION, SUBTRACT)
+            return
+        if target.only_zeros:
+            fit.reasons = (NO_SCALE,)
+            return
+        doubts: tuple[str, ...] = (UNSURE,) * self.unsure
+        if not target.scale_known:
+            width = 2 * float(fit.summary.window()[1][d])
+            doubts = (NARROWED.format(width=width), *doubts)
+        fit.reasons = NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts)
+
+
+def threshold(loss: Loss, target: Target, noise: float) -> float:
+    """Where derivatives of the mean for the intercept are clipped; ``noise`` is relative."""
+    widest = min(WIDEST, max(NARROWEST, UNEVEN / max(noise, 1e-300)))
+    return min(bend(loss, target.scale) * widest * target.deviation, loss.lipschitz)
+
+
+def _expected(target: Target) -> float:
+    """How far off the median may be."""
+    return target.scale if target.scale_known else target.deviation / math.sqrt(3)

@@ -1,0 +1,138 @@
+"""What a fit has released so far, and what every stage of it has in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.default.decision import Decision
+from privtail.default.descent import NoiseOfSteps
+from privtail.default.preconditioner import Preconditioner
+from privtail.default.residuals import ResidualHistogram
+from privtail.default.standardization import Standardization
+from privtail.default.tuning import Tuning
+from privtail.domains import Domain
+from privtail.losses import LABELS, Loss
+from privtail.summaries.summary import Summary
+from privtail.trusted.batch import Batch
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan, compose
+from privtail.trusted.problem import Problem
+from privtail.trusted.sampling import Everyone
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass
+class Fit:
+    """The state of a fit: what was released, and what follows from it.
+
+    Models are in standardized units: features and a numeric target minus their location, over
+    their scale. A stage reads attributes that earlier stages have set.
+
+    Attributes
+    ----------
+    curator, given, domain, tuning : what the fit was called with; ``given`` is the loss.
+    loss : the loss in the units of the target.
+    summary : of the columns.
+    standard : the map from raw to standardized features, and what is known of the target.
+    constant : (rows, K) the intercept-only model, from which the descent begins and with which its
+        result is compared.
+    constant_noise : standard deviation of the noise in that intercept; 0 where it was not released.
+    rarity : frequency of the rarest label times the number of labels; 1 where all are equally
+        frequent.
+    even : whether labels surely occur about equally often.
+    rows : part of the n rows that counts, and the standard deviation of its noise.
+    preconditioner : of the steps.
+    noise_of_steps : what noise added to the model along the directions of the preconditioner.
+    residuals : their histogram.
+    clips_more : whether noise is so large that more residuals are clipped than usual.
+    threshold : at which residuals are clipped.
+    widened : whether it is later than usual, for squares of a target that is mostly zero.
+    w : (rows, K) the model.
+    noise : (d,) standard deviations of what noise adds to the slopes.
+    evidence : by how many standard deviations the squares of the slopes exceed their noise.
+    margins : between which predictions of two labels or of the logarithm of a count lie.
+    decision : of the acceptance test.
+    reasons : why the slopes are set to zero, whatever the decision; sentences for the user.
+    remarks : what else the user should know.
+    report : released numbers for `Result.report`.
+    """
+
+    curator: Curator
+    given: Loss
+    domain: Domain
+    tuning: Tuning
+    loss: Loss = field(init=False)
+    summary: Summary = field(init=False)
+    standard: Standardization = field(init=False)
+    constant: Doubles = field(init=False)
+    constant_noise: float = 0.0
+    rarity: float = 1.0
+    even: bool = False
+    rows: tuple[float, float] = (1.0, 0.0)
+    preconditioner: Preconditioner = field(init=False)
+    noise_of_steps: NoiseOfSteps = field(init=False)
+    residuals: ResidualHistogram = field(init=False)
+    clips_more: bool = False
+    threshold: float = math.inf
+    widened: bool = False
+    w: Doubles = field(init=False)
+    noise: Doubles = field(init=False)
+    evidence: float = 0.0
+    margins: tuple[float, float] = (-math.inf, math.inf)
+    decision: Decision = field(default_factory=Decision)
+    reasons: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    report: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.loss = self.given
+        self.w = np.zeros((self.problem.rows, self.problem.outputs))
+        self.constant, self.noise = self.w, np.zeros(self.problem.d)
+
+    @property
+    def problem(self) -> Problem:
+        """Public sizes."""
+        return self.curator.problem
+
+    @property
+    def labels(self) -> bool:
+        """Whether the target holds labels."""
+        return self.given.targets in LABELS
+
+    def everyone(self) -> Batch:
+        """All records, with standardized features."""
+        return self.curator.everyone(self.standard.map)
+
+    def rounds(self, times: int) -> Iterator[Batch]:
+        """So many rounds of all records, with standardized features."""
+        return self.curator.rounds(Everyone(), times, self.standard.map)
+
+
+class Stage(Protocol):
+    """One step of a fit: what it will release, and the release."""
+
+    def plan(self, problem: Problem) -> Plan:
+        """All releases of the stage, from public numbers."""
+        ...
+
+    def run(self, fit: Fit) -> None:
+        """Make the planned releases, and put what follows from them into the fit."""
+        ...
+
+
+def planned(stages: Iterable[Stage], problem: Problem) -> Plan:
+    """The releases of these stages, in their order."""
+    return compose(*(stage.plan(problem) for stage in stages))
+
+
+def walked(stages: Iterable[Stage], fit: Fit) -> None:
+    """Run these stages in their order."""
+    for stage in stages:
+        stage.run(fit)

@@ -1,0 +1,238 @@
+"""The stages of the descent: preconditioner, steps, clipping threshold, thresholded slopes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from privtail.default.curvature import STEEPEST, kinked
+from privtail.default.descent import NoiseOfSteps, Schedule, walked
+from privtail.default.fit import Fit
+from privtail.default.label_counts import largest_derivative, lead
+from privtail.default.preconditioner import Preconditioner, symmetric
+from privtail.default.residuals import ResidualHistogram
+from privtail.default.shrinkage import may_be_zero, probabilities
+from privtail.losses import HuberLoss, RelativeHuberLoss, WeightedLoss
+from privtail.trusted.events import Plan, Round
+from privtail.trusted.means import MallowsMean
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
+
+Doubles = NDArray[np.float64]
+
+WIDEST = 512
+"""With more coordinates second moments are too many: all directions are taken for alike."""
+
+VISIBLE = 0.05
+"""Rows are shrunk to more than a typical length while noise hides no more than this curvature."""
+
+LONGEST = 1024.0
+"""So many times the length of a typical row is as long as any."""
+
+SHOWN = 2.0
+"""An indicator has ones if its square stands so many deviations of its noise above zero."""
+
+
+@dataclass(frozen=True)
+class Precondition:
+    """Second moments of the features, clipped to twice the length to which steps shrink rows.
+
+    That is ``row_part`` of the length of a typical row, or a longer one while noise stays small.
+    Declared indicators of which too few ones show are not used from now on.
+    """
+
+    noise: GaussianNoise
+    row_part: float
+
+    def plan(self, problem: Problem) -> Plan:
+        if problem.rows > WIDEST:
+            return ()
+        event = self.noise.event(problem.moments(1.0))
+        return (Round(stage="preconditioner", events=(event,)),)
+
+    def run(self, fit: Fit) -> None:
+        problem = fit.problem
+        active = _active(fit.standard.used, problem)
+        if problem.rows > WIDEST:
+            fit.preconditioner = Preconditioner.without_moments(active)
+        else:
+            typical = math.sqrt(active.sum())
+            clip = 2 * self.row_part * typical * self._longer(typical, problem)
+            std = self.noise.event(problem.moments(clip)).std
+            released = fit.everyone().moments(clip).release(self.noise)
+            moments = symmetric(released, problem.rows)
+            rare = np.isin(np.arange(problem.d), problem.indicators)
+            rare &= (np.diag(moments) <= SHOWN * std)[: problem.d]
+            if (fit.standard.used & ~rare).any() or problem.intercept:
+                fit.standard = fit.standard.only(fit.standard.used & ~rare)
+            fewer = _active(fit.standard.used, problem)
+            length = clip / 2 / self.row_part * math.sqrt(fewer.sum() / active.sum())
+            fit.preconditioner = Preconditioner.of_moments(
+                moments, std, fewer, length, clipped=self.row_part < 1,
+                outstanding=fit.tuning.outstanding / self.row_part,
+            )  # fmt: skip
+        fit.noise_of_steps = NoiseOfSteps.none(fit.preconditioner)
+        fit.report["row_length"] = self.row_part * fit.preconditioner.row_length
+
+    def _longer(self, typical: float, problem: Problem) -> float:
+        """In lengths of a typical row."""
+        short = self.noise.event(problem.moments(2 * self.row_part * typical)).std
+        hidden = math.sqrt(2) * typical * short
+        return min(LONGEST, max(1.0, math.sqrt(VISIBLE / hidden))) if hidden > 0 else LONGEST
+
+
+def _active(used: NDArray[np.bool_], problem: Problem) -> NDArray[np.bool_]:
+    """(rows,) the used features and the intercept; all features if there would be none."""
+    active = np.append(used, np.ones(int(problem.intercept), dtype=np.bool_))
+    return active if active.any() else ~active
+
+
+@dataclass(frozen=True)
+class ExpectResiduals:
+    """The first clipping threshold: that of Gaussian residuals of the target's scale.
+
+    The part ``clipped`` of them lies above it. That of labels is their largest derivative at the
+    intercept-only model. Releases nothing.
+    """
+
+    clipped: float
+
+    def plan(self, problem: Problem) -> Plan:
+        return ()
+
+    def run(self, fit: Fit) -> None:
+        loss, most = fit.loss, fit.loss.lipschitz
+        fit.clips_more = self.clipped > fit.tuning.clipped
+        if fit.labels:
+            fit.threshold = min(most, largest_derivative(loss, fit.constant[fit.problem.d :]))
+            return
+        curved = 0 < loss.curvature < STEEPEST
+        if most < math.inf and not curved:
+            fit.threshold = most
+            return
+        usual = fit.standard.target.scale * float(ndtri(1 - self.clipped / 2))
+        fit.threshold = min(most, usual * (loss.curvature if curved else 1.0))
+
+
+@dataclass(frozen=True)
+class Descend:
+    """Proximal steps from the present model; then the average of the later ones.
+
+    A step is a Newton step for a bound of the Hessian (Boehning and Lindsay 1988), with residuals
+    clipped at the threshold, and rows shrunk to ``row_part`` of a typical length (Mallows 1975).
+    """
+
+    noise: GaussianNoise
+    steps: int
+    row_part: float
+
+    def plan(self, problem: Problem) -> Plan:
+        event = self.noise.event(problem.gradient(MallowsMean(1.0, 1.0)))
+        return (Round(stage="descent", events=(event,), times=self.steps),)
+
+    def run(self, fit: Fit) -> None:
+        if not self.steps:
+            return
+        scale, metric, schedule = fit.standard.target.scale, fit.preconditioner, self.schedule(fit)
+        domain = fit.domain.scaled(1 / fit.standard.scales)
+        path = walked(fit.rounds(self.steps), fit.loss, domain, fit.w, metric, self.noise, schedule)
+        fit.w = path.w
+        fit.noise_of_steps = fit.noise_of_steps.after(
+            path, schedule, metric, fit.loss, scale, fit.tuning.sure_contraction
+        )
+
+    def schedule(self, fit: Fit) -> Schedule:
+        """Noise alone walks at most one scale of the target, or twice the lead of a label."""
+        tuning, scale = fit.tuning, fit.standard.target.scale
+        leads = max(1.0, lead(fit.constant[fit.problem.d :])) if fit.labels else 1.0
+        return Schedule.of(
+            fit.loss, scale, fit.threshold, self.steps, fit.preconditioner, self.noise,
+            fit.problem, momentum=tuning.momentum, most_walk=tuning.most_walk * scale * leads,
+            row_part=self.row_part,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MeasureResiduals:
+    """A histogram of the sizes of residuals: one of its quantiles becomes the threshold.
+
+    The part ``clipped`` of the records lies above it; less with a rare label. The threshold of
+    counts is at least the one at which the noise of the ``following`` steps is what clipping
+    misses. So is that of ``squares`` of a target that is mostly zero: a quantile would clip all
+    others. A Huber loss of no given unit gets its threshold.
+    """
+
+    noise: GaussianNoise
+    clipped: float
+    following: Descend
+    squares: bool = False
+
+    def plan(self, problem: Problem) -> Plan:
+        return ResidualHistogram.plan(self.noise, problem)
+
+    def run(self, fit: Fit) -> None:
+        residuals = ResidualHistogram.released(fit.everyone(), self.noise, fit.loss, fit.w)
+        fit.residuals = residuals
+        if not fit.labels:
+            fit.rows = residuals.part, residuals.deviation
+        if isinstance(fit.given, RelativeHuberLoss):
+            edge = min(fit.loss.lipschitz, residuals.proposed(fit.given.threshold))
+            fit.loss = HuberLoss(threshold=edge)
+        most = fit.loss.lipschitz
+        fit.threshold = min(fit.threshold, most, self._quantile(fit, residuals))
+        rare = self.squares and fit.standard.target.half_zero
+        if self.following.steps and (rare or fit.given.targets == "count"):
+            fit.widened = self.squares
+            fit.threshold = min(most, max(fit.threshold, self._balanced(fit, residuals)))
+        fit.report["clipping_threshold"] = fit.threshold
+
+    def _quantile(self, fit: Fit, residuals: ResidualHistogram) -> float:
+        loss = fit.loss
+        if kinked(loss):
+            return loss.lipschitz  # a kink: how often either side occurs says nothing
+        heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
+        return heaviest * residuals.quantile(1 - self.clipped * fit.rarity)
+
+    def _balanced(self, fit: Fit, residuals: ResidualHistogram) -> float:
+        usual, fit.threshold = fit.threshold, 1.0
+        schedule = self.following.schedule(fit)
+        fit.threshold = usual
+        scale = fit.standard.target.scale
+        noise = NoiseOfSteps.expected(schedule, fit.preconditioner, fit.loss, scale)
+        return residuals.balanced(math.sqrt(float(np.mean(noise**2))))
+
+
+@dataclass(frozen=True)
+class ShrinkSlopes:
+    """Each slope shrinks by how likely it is more than noise (`probabilities`). Releases nothing.
+
+    What a slope loses is added to its stated noise: it may have been none. Under a penalty or a
+    set that ties slopes together they stay as they are.
+    """
+
+    def plan(self, problem: Problem) -> Plan:
+        return ()
+
+    def run(self, fit: Fit) -> None:
+        d, metric, noise = fit.problem.d, fit.preconditioner, fit.noise_of_steps
+        fit.evidence = _evidence(metric.coordinates(fit.w[:d], len(fit.w)), noise.stated)
+        fit.noise = metric.deviations(noise.stated, d)
+        if may_be_zero(fit.domain):
+            slopes = fit.w[:d]
+            less = slopes * (probabilities(slopes, metric.deviations(noise.likely, d)) - 1)
+            fit.w = fit.w + metric.joint(less, len(fit.w))
+            fit.noise = fit.noise + np.abs(less).max(axis=1)
+
+
+def _evidence(coordinates: Doubles, noise: Doubles) -> float:
+    """By how many standard deviations squares (r, K) exceed those of their noise (r,).
+
+    Were there no slopes, the sum over squared noise would be a chi-square of at most r K degrees.
+    """
+    noisy = noise > 0
+    squares = (coordinates[noisy] / noise[noisy, None]) ** 2
+    return float((squares.sum() - squares.size) / math.sqrt(2 * max(1, squares.size)))

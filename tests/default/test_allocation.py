@@ -1,0 +1,52 @@
+"""The fractions of a budget add up to it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from privtail.default.allocation import Allocation
+from privtail.trusted.accountants import cost
+from privtail.trusted.events import Round
+from privtail.trusted.means import BoundedMean, ClampedMean, ClippedMean
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
+
+PROBLEM = Problem(n=500, d=4)
+MULTIPLIER = 12.0
+
+
+def one():
+    """The Gaussian-DP parameter of one mean of noise `MULTIPLIER`."""
+    event = GaussianNoise(MULTIPLIER).event(PROBLEM.means(ClippedMean(1.0)))
+    return cost((Round(events=(event,)),), "replace_one").mu
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (2.5, 0.3, 0.02)])
+def test_all_together_cost_what_one_release_does(weights):
+    """Of means, of histograms and second moments, and of means that have one sign."""
+    allocation = Allocation(MULTIPLIER, dict(zip(("means", "counts", "gain"), weights)))  # noqa: B905
+    counts = allocation.count_noise("counts", 3)
+    rounds = (
+        Round(events=(allocation.mean_noise("means", 5).event(PROBLEM.means(ClippedMean(1.0))),),
+              times=5),
+        Round(events=(counts.event(PROBLEM.histogram(1, 9)), counts.event(PROBLEM.moments(2.0)),
+                      counts.event(PROBLEM.histogram(1, 2)))),
+        Round(events=(
+            allocation.one_sided_noise("gain").event(PROBLEM.scores(1, BoundedMean(1.0))),
+        )),
+    )  # fmt: skip
+    assert cost(rounds, "replace_one").mu == pytest.approx(one(), rel=1e-9)
+    parts = [cost((r,), "replace_one").mu ** 2 / one() ** 2 for r in rounds]
+    for part, weight in zip(parts, weights, strict=True):
+        assert part == pytest.approx(weight / sum(weights), rel=1e-9)
+
+
+def test_more_releases_of_a_fraction_are_noisier():
+    allocation = Allocation(MULTIPLIER, {"a": 1.0, "b": 3.0})
+    noise = allocation.mean_noise("b").multiplier
+    assert noise == pytest.approx(MULTIPLIER * math.sqrt(4 / 3))
+    assert allocation.mean_noise("b", 4).multiplier == pytest.approx(2 * noise)
+    gain = allocation.mean_noise("b").event(PROBLEM.improvement(ClampedMean(1.0)))
+    assert gain.std > 0

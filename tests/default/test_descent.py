@@ -1,0 +1,102 @@
+"""Steps, how long they are, and what noise adds to their average."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from privtail.default.descent import NoiseOfSteps, Path, Schedule, _kept, _lasting
+from privtail.default.preconditioner import Preconditioner
+from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
+from privtail.trusted.means import MallowsMean
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
+
+MEAN = MallowsMean(1.0, 1.0)
+PROBLEM = Problem(n=1_000, d=4)
+
+
+def metric(curvature=1.0, std=0.0):
+    return Preconditioner.of_moments(
+        curvature * np.eye(4), std, np.ones(4, dtype=np.bool_), 2.0, clipped=False, outstanding=1.25
+    )
+
+
+def schedule(loss=None, *, multiplier=10.0, most_walk=1e9, row_part=1.0, threshold=1.0, scale=1.0):
+    return Schedule.of(
+        loss or SquaredLoss(), scale, threshold, 20, metric(), GaussianNoise(multiplier), PROBLEM,
+        momentum=0.5, most_walk=most_walk, row_part=row_part,
+    )  # fmt: skip
+
+
+def test_a_step_is_as_long_as_the_curvature_allows():
+    """That of squares is 1 (a Newton step), of log-odds a quarter; shrunk rows have less."""
+    assert schedule().length == pytest.approx(1.0)
+    assert schedule(LogisticLoss()).length == pytest.approx(4.0)
+    assert schedule(row_part=0.5).length == pytest.approx(2.0)
+
+
+def test_noise_alone_walks_no_farther_than_it_may():
+    free = schedule(multiplier=400.0)
+    far = np.linalg.norm(_lasting(free.momentum, free.steps)) * metric().spread * free.std
+    for most in (0.1, 1.0):
+        short = schedule(multiplier=400.0, most_walk=most)
+        assert short.length * far == pytest.approx(min(most, free.length * far))
+    assert schedule(multiplier=0.0, most_walk=1e-9).length == free.length
+
+
+def test_at_a_kink_steps_shrink_to_nothing():
+    """Steps of one length go to and fro for ever."""
+    found = schedule(AbsoluteLoss(), scale=3.0)
+    assert found.shrinking
+    assert found.momentum == 0.0
+    assert found.length == pytest.approx(3.0)
+    assert found.lengths[-1] == pytest.approx(found.length / 20)
+    assert found.skipped == 18
+    assert schedule().skipped == 6
+    assert np.ptp(schedule().lengths) == 0
+
+
+@pytest.mark.parametrize(("shrinking", "momentum"), [(False, 0.5), (True, 0.0)])
+def test_what_an_average_keeps_of_its_steps_is_that_of_the_steps_written_out(shrinking, momentum):
+    rates = np.array([0.0, 0.2, 1.0])
+    made = Schedule(MEAN, 9, 0.3, 1.0, shrinking, momentum)
+    lasting, left = _kept(rates, made)
+
+    def average(rate, start, moves):
+        w = at = start
+        path = []
+        for move in moves:
+            new = (1 - rate) * at + move
+            at, w = new + momentum * (new - w), new
+            path.append(w)
+        return np.mean(path[made.skipped :])
+
+    for rate, kept, noise in zip(rates, lasting, left, strict=True):
+        assert kept == pytest.approx(average(rate, 1.0, np.zeros(9)))
+        each = [average(rate, 0.0, move) for move in np.diag(made.lengths)]
+        assert noise == pytest.approx(np.linalg.norm(each))
+
+
+def test_noise_of_two_runs_adds_up():
+    made, whole = schedule(), metric()
+    flat = Path(np.zeros((4, 1)), 0.0)
+    once = NoiseOfSteps.none(whole).after(flat, made, whole, SquaredLoss(), 1.0, 1 / 3)
+    twice = once.after(flat, made, whole, SquaredLoss(), 1.0, 1 / 3)
+    assert once.stated == pytest.approx(once.likely)
+    assert twice.stated == pytest.approx(math.sqrt(2) * once.stated)
+    curved = Path(np.zeros((4, 1)), 1.0)
+    less = once.after(curved, made, whole, SquaredLoss(), 1.0, 1 / 3)
+    assert (less.likely < less.stated).all()
+    assert (less.stated < twice.stated).all()
+
+
+def test_at_a_kink_stated_noise_counts_on_no_curvature():
+    made, whole, loss = schedule(AbsoluteLoss()), metric(), AbsoluteLoss()
+    noise = [
+        NoiseOfSteps.none(whole).after(Path(np.zeros((4, 1)), c), made, whole, loss, 1.0, 1 / 3)
+        for c in (0.0, 1.0)
+    ]
+    assert noise[0].stated == pytest.approx(noise[1].stated)

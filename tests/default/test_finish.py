@@ -1,0 +1,80 @@
+"""What a user is told: the model, its noise, and why slopes are zero."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privtail.default import ScaledDescent
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+from privtail.losses import LogisticLoss
+from tests.default.conftest import linear, released
+
+SIMULATED = {"noise": "simulated"}
+
+
+def test_a_model_without_slopes_says_why():
+    X, y, _ = linear()
+    assert released(X, y).notes == ()
+    noise = np.random.default_rng(1).normal(size=len(y))
+    for target, epsilon, note in (
+        (noise, 0.05, "is not significant, so the slopes"),
+        (np.full_like(y, 7.0), 1.0, "scale of the target was not found"),
+        (y[:300], 0.05, "does not rise above the noise"),
+    ):
+        result = released(X[: len(target)], target, epsilon=epsilon)
+        assert not result.w[:3].any()
+        assert not result.noise.any()
+        assert note in result.notes[0]
+        assert result.report["reasons"][0] == result.notes[0]
+        assert not result.report["accepted"]
+
+
+@pytest.mark.parametrize(("size", "note"), [(1e30, "divide"), (1e-30, "multiply")])
+def test_a_target_of_a_size_that_no_cell_tells_is_to_be_rescaled(size, note):
+    X, y, _ = linear()
+    notes = released(X, size * y).notes
+    assert f"{note} a target of such a size by a public number" in notes[0]
+
+
+def test_noise_of_a_feature_that_is_not_used_is_not_bounded():
+    X, y, _ = linear(n=5_000)
+    X[:, 1] = 0.0
+    result = released(X, y, epsilon=2.0)
+    assert result.w[1, 0] == 0.0
+    assert np.isinf(result.noise).tolist() == [False, True, False]
+
+
+def test_stated_noise_is_not_less_than_what_is_seen():
+    """Deviations of 30 fits of the same records, slope by slope."""
+    X, y, _ = linear(n=2_000)
+    models = [
+        DPLinearRegression(epsilon=2.0, delta=1e-6, random_state=seed, **SIMULATED).fit(X, y)
+        for seed in range(30)
+    ]
+    seen = np.std([model.coef_ for model in models], axis=0)
+    stated = np.mean([model.coef_noise_std_ for model in models], axis=0)
+    assert (seen < 1.3 * stated).all()
+    assert (stated < 5 * seen).all()
+
+
+def test_margins_of_labels_end_where_the_result_says():
+    X, y, _ = linear(n=4_000)
+    y = (y > 2).astype(int)
+    model = DPLogisticRegression(epsilon=2.0, classes=[0, 1], random_state=0, **SIMULATED)
+    low, high = model.fit(X, y).margin_range_
+    assert model.decision_function([[1e9, 0, 0], [-1e9, 0, 0]]).tolist() == [high, low]
+    assert low < model.intercept_[0] < high
+
+
+def test_labels_report_how_much_of_the_margins_was_kept():
+    X, y, _ = linear(n=4_000)
+    result = released(
+        X, (y > 2).astype(float), LogisticLoss(), 2.0, ScaledDescent(targets="binary"),
+        classes=(0, 1),
+    )  # fmt: skip
+    report = result.report
+    assert 0 < report["margins_kept"] <= 1
+    assert report["regime"] == "all features"
+    assert len(report["gain_over_noise"]) == 2
+    assert "target_scale" not in report
