@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from privtail.default.decision import Decision
 from privtail.default.descent import NoiseOfSteps
@@ -17,6 +17,7 @@ from privtail.default.residuals import ResidualHistogram
 from privtail.default.standardization import Standardization
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain
+from privtail.errors import InvalidInput
 from privtail.losses import LABELS, Loss
 from privtail.summaries.summary import Summary
 from privtail.trusted.batch import Batch
@@ -113,6 +114,21 @@ class Fit:
     def rounds(self, times: int) -> Iterator[Batch]:
         """So many rounds of all records, with standardized features."""
         return self.curator.rounds(Everyone(), times, self.standard.map)
+
+
+def begun(
+    curator: Curator, loss: Loss, domain: Domain, tuning: Tuning, start: ArrayLike | None
+) -> Fit:
+    """A fit that has released nothing yet.
+
+    Raises
+    ------
+    InvalidInput
+        If ``start`` is given: a fit begins at the intercept-only model.
+    """
+    if start is not None:
+        raise InvalidInput("This algorithm begins at the intercept-only model: give no start.")
+    return Fit(curator, loss, domain, tuning)
 
 
 class Stage(Protocol):

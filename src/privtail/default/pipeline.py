@@ -20,7 +20,7 @@ from privtail.default.columns import LeaveColumns, Standardize, SummarizeColumns
 from privtail.default.constant import MOVES, SayIntercept, StartAtConstant
 from privtail.default.counts import StartAtMeanCount
 from privtail.default.finish import finished
-from privtail.default.fit import Fit, Stage, planned, walked
+from privtail.default.fit import Stage, begun, planned, walked
 from privtail.default.intercept import FitIntercept, MatchFrequencies, MeanDerivative
 from privtail.default.label_counts import CountLabels
 from privtail.default.outliers import CheckOutliers
@@ -34,7 +34,7 @@ from privtail.default.steps import (
 )
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
-from privtail.errors import IncompatibleParts, InvalidInput
+from privtail.errors import IncompatibleParts
 from privtail.losses import LABELS, AnyLoss, Loss, PoissonLoss, Targets, require_margin
 from privtail.summaries.column_summaries import RARE, ColumnSummaries
 from privtail.trusted.curator import Curator
@@ -110,11 +110,9 @@ class ScaledDescent:
         InvalidInput
             If ``start`` is given: the fit begins at the intercept-only model.
         """
-        if start is not None:
-            raise InvalidInput("ScaledDescent begins at the intercept-only model: give no start.")
         require(domain, *self.needs, needed_by="ScaledDescent")
         problem = curator.problem
-        fit = Fit(curator, self.takes(loss, problem), domain, self.tuning)
+        fit = begun(curator, self.takes(loss, problem), domain, self.tuning, start)
         walked(self.stages(multiplier, problem), fit)
         regime = self.regime(multiplier, problem)
         steps = 0 if regime == "intercept only" else self.tuning.steps

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.algorithms.result import Result
 from privtail.default.columns import Standardize, SummarizeColumns
 from privtail.default.counts import StartAtMeanCount
-from privtail.default.fit import Fit, Stage, planned, walked
+from privtail.default.fit import Fit, Stage, begun, planned, walked
 from privtail.default.intercept import MeanDerivative
 from privtail.default.preconditioner import proximal_point, symmetric
 from privtail.default.tuning import Tuning
@@ -88,14 +88,13 @@ class AcceleratedDescent:
         InvalidInput
             For a private budget, or if ``start`` is given: the fit begins at a constant.
         """
-        if curator.budget.private or start is not None:
+        if curator.budget.private:
             raise InvalidInput(
-                "AcceleratedDescent is for epsilon=inf, and standardizes the features and starts "
-                "by itself; privately use ScaledDescent."
+                "AcceleratedDescent is for epsilon=inf; privately use ScaledDescent."
             )
         require(domain, *self.needs, needed_by="AcceleratedDescent")
         problem = curator.problem
-        fit = Fit(curator, self.takes(loss, problem), domain, Tuning())
+        fit = begun(curator, self.takes(loss, problem), domain, Tuning(), start)
         walked(self._first(multiplier, problem), fit)
         standard, scale = fit.standard, fit.standard.target.scale
         metric = self._metric(fit, multiplier)

@@ -15,14 +15,13 @@ from privtail.default.acceptance import Accept, AcceptLabels, Improvement
 from privtail.default.columns import SummarizeColumns
 from privtail.default.counts import StartAtMeanCount
 from privtail.default.finish import finished
-from privtail.default.fit import Fit, Stage, planned, walked
+from privtail.default.fit import Fit, Stage, begun, planned, walked
 from privtail.default.intercept import MeanDerivative
 from privtail.default.label_counts import CountLabels
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.standardization import Standardization
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
-from privtail.errors import InvalidInput
 from privtail.losses import LABELS, AnyLoss, Loss, Targets, require_margin
 from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.curator import Curator
@@ -104,12 +103,8 @@ class Standardized:
         InvalidInput
             If ``start`` is given: the fit begins at the intercept-only model.
         """
-        if start is not None:
-            raise InvalidInput(
-                "An algorithm by name begins at the intercept-only model: give no start."
-            )
         require(domain, *self.needs, needed_by="Standardized")
-        fit = Fit(curator, self.takes(loss, curator.problem), domain, Tuning())
+        fit = begun(curator, self.takes(loss, curator.problem), domain, Tuning(), start)
         stages = self.stages(multiplier, curator.problem)
         walked(stages, fit)
         result = finished(fit, "published algorithm", 0, multiplier, selected=False)
