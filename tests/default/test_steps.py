@@ -153,7 +153,7 @@ def test_noise_walks_as_far_as_it_takes_to_turn_a_frequent_label(level):
         [CountLabels(LITTLE), Precondition(LITTLE, 0.5), ExpectResiduals(0.2)], X, y,
         LogisticLoss(), classes=(0, 1),
     )  # fmt: skip
-    made = step.schedule(fit)
+    made = step.schedule(fit, fit.threshold)
     far = np.linalg.norm((1 - made.momentum ** np.arange(1, 6)) / (1 - made.momentum))
     walk = made.length * made.std * far * fit.preconditioner.spread
     assert walk == pytest.approx(max(1.0, abs(math.log(1 / y.mean() - 1))), rel=0.01)

@@ -31,7 +31,7 @@ SHORT = 0.5
 """A message says so where less than this part of the margins of labels is kept."""
 
 
-def finished(fit: Fit, regime: str, steps: int, multiplier: float, *, selected: bool) -> Result:
+def finished(fit: Fit, regime: str, multiplier: float) -> Result:
     """The model, or the intercept-only model where there are reasons against slopes."""
     standard, problem, decision = fit.standard, fit.problem, fit.decision
     reasons = fit.reasons or _reasons(fit)
@@ -46,12 +46,14 @@ def finished(fit: Fit, regime: str, steps: int, multiplier: float, *, selected: 
     )
     return Result(
         standard.raw(constant if reasons else fit.w, problem),
-        steps,
+        fit.steps,
         multiplier,
         unit=standard.target.scale,
         scales=standard.scales,
         margin_range=fit.margins,
-        noise=np.zeros(problem.d) if reasons else _stated(fit, noise, selected=selected),
+        noise=np.zeros(problem.d)
+        if reasons
+        else _stated(fit, noise, selected=regime == "few features"),
         notes=(*notes, *fit.remarks),
         rows=fit.rows,
         threshold=fit.loss.threshold if isinstance(fit.loss, HuberLoss) else None,

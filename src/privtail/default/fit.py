@@ -55,6 +55,7 @@ class Fit:
     clips_more : whether noise is so large that more residuals are clipped than usual.
     threshold : at which residuals are clipped.
     widened : whether it is later than usual, for squares of a target that is mostly zero.
+    steps : how many gradients led to the model.
     w : (rows, K) the model.
     noise : (d,) standard deviations of what noise adds to the slopes.
     evidence : by how many standard deviations the squares of the slopes exceed their noise.
@@ -83,6 +84,7 @@ class Fit:
     clips_more: bool = False
     threshold: float = math.inf
     widened: bool = False
+    steps: int = 0
     w: Doubles = field(init=False)
     noise: Doubles = field(init=False)
     evidence: float = 0.0

@@ -114,9 +114,7 @@ class ScaledDescent:
         problem = curator.problem
         fit = begun(curator, self.takes(loss, problem), domain, self.tuning, start)
         walked(self.stages(multiplier, problem), fit)
-        regime = self.regime(multiplier, problem)
-        steps = 0 if regime == "intercept only" else self.tuning.steps
-        return finished(fit, regime, steps, multiplier, selected=regime == "few features")
+        return finished(fit, self.regime(multiplier, problem), multiplier)
 
     # ---------------------------------------------------------------- which stages
 

@@ -1,4 +1,4 @@
-"""The stages of the descent: preconditioner, steps, clipping threshold, thresholded slopes."""
+"""The stages of the descent: preconditioner, steps, clipping threshold, shrunk slopes."""
 
 from __future__ import annotations
 
@@ -137,20 +137,25 @@ class Descend:
     def run(self, fit: Fit) -> None:
         if not self.steps:
             return
-        scale, metric, schedule = fit.standard.target.scale, fit.preconditioner, self.schedule(fit)
+        scale, metric = fit.standard.target.scale, fit.preconditioner
+        schedule = self.schedule(fit, fit.threshold)
         domain = fit.domain.scaled(1 / fit.standard.scales)
         path = walked(fit.rounds(self.steps), fit.loss, domain, fit.w, metric, self.noise, schedule)
-        fit.w = path.w
+        fit.w, fit.steps = path.w, fit.steps + self.steps
         fit.noise_of_steps = fit.noise_of_steps.after(
             path, schedule, metric, fit.loss, scale, fit.tuning.sure_contraction
         )
 
-    def schedule(self, fit: Fit) -> Schedule:
-        """Noise alone walks at most one scale of the target, or twice the lead of a label."""
+    def schedule(self, fit: Fit, threshold: float) -> Schedule:
+        """With residuals clipped at a threshold.
+
+        Noise alone walks at most `Tuning.most_walk` scales of the target; of labels as many
+        log-odds, or as many times the lead of the most frequent one if that is more.
+        """
         tuning, scale = fit.tuning, fit.standard.target.scale
         leads = max(1.0, lead(fit.constant[fit.problem.d :])) if fit.labels else 1.0
         return Schedule.of(
-            fit.loss, scale, fit.threshold, self.steps, fit.preconditioner, self.noise,
+            fit.loss, scale, threshold, self.steps, fit.preconditioner, self.noise,
             fit.problem, momentum=tuning.momentum, most_walk=tuning.most_walk * scale * leads,
             row_part=self.row_part,
         )  # fmt: skip
@@ -198,10 +203,7 @@ class MeasureResiduals:
         return heaviest * residuals.quantile(1 - self.clipped * fit.rarity)
 
     def _balanced(self, fit: Fit, residuals: ResidualHistogram) -> float:
-        usual, fit.threshold = fit.threshold, 1.0
-        schedule = self.following.schedule(fit)
-        fit.threshold = usual
-        scale = fit.standard.target.scale
+        schedule, scale = self.following.schedule(fit, 1.0), fit.standard.target.scale
         noise = NoiseOfSteps.expected(schedule, fit.preconditioner, fit.loss, scale)
         return residuals.balanced(math.sqrt(float(np.mean(noise**2))))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from numpy.typing import ArrayLike
@@ -105,12 +105,8 @@ class Standardized:
         """
         require(domain, *self.needs, needed_by="Standardized")
         fit = begun(curator, self.takes(loss, curator.problem), domain, Tuning(), start)
-        stages = self.stages(multiplier, curator.problem)
-        walked(stages, fit)
-        result = finished(fit, "published algorithm", 0, multiplier, selected=False)
-        (run,) = (stage for stage in stages if isinstance(stage, RunPublished))
-        (steps,) = run.steps
-        return replace(result, steps=steps, noise=None)
+        walked(self.stages(multiplier, curator.problem), fit)
+        return replace(finished(fit, "published algorithm", multiplier), noise=None)
 
 
 @dataclass(frozen=True)
@@ -135,7 +131,6 @@ class RunPublished:
 
     make: Maker
     multiplier: float
-    steps: list[int] = field(default_factory=list)
 
     def plan(self, problem: Problem) -> Plan:
         plan = self.make(problem, 1.0).plan(self.multiplier, problem)
@@ -148,8 +143,7 @@ class RunPublished:
             fit.curator, fit.loss, domain, self.multiplier, fit.w, fit.standard.map
         )
         fit.w, fit.preconditioner = result.w, Preconditioner.identity(fit.problem.rows)
-        fit.remarks = (*fit.remarks, *result.notes)
-        self.steps.append(result.steps)
+        fit.remarks, fit.steps = (*fit.remarks, *result.notes), result.steps
 
 
 def _cost(plan: Plan) -> float:
