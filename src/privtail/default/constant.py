@@ -67,8 +67,8 @@ class StartAtConstant:
 
     A move is multiplied by 1 / (1 + (noise / away)^2), where ``away`` is how far off the median may
     be: a scale for a median, `SKEWED` deviations for a mean if that is more; where no scale was
-    found, the target lies anywhere in the cell of its median. A median that is surely zero does not
-    move.
+    found, the target lies anywhere in the cell of its median. So the error of a mean is the root of
+    this factor times the noise. A median that is surely zero does not move.
     """
 
     mean: MeanDerivative
@@ -80,7 +80,6 @@ class StartAtConstant:
         target, loss = fit.standard.target, fit.loss
         start = np.zeros_like(fit.w)
         start[-1] = target.location
-        noise = self.mean.deviation(fit.problem)
         moved = self._quantile(fit, loss, start) if isinstance(loss, QuantileLoss) else (
             self._minimum(fit, loss, start)
         )  # fmt: skip
@@ -89,17 +88,18 @@ class StartAtConstant:
         )
         stays = not target.detected or target.only_zeros or (middle and target.median_zero)
         fit.w = fit.constant = start if stays else moved
-        fit.constant_noise = noise * threshold(loss, target, noise)
 
     def _minimum(self, fit: Fit, loss: Loss, w: Doubles) -> Doubles:
         target = fit.standard.target
         steep, noise = bend(loss, target.scale), self.mean.deviation(fit.problem)
         most = threshold(loss, target, noise)
         away = max(_expected(target), SKEWED * target.deviation)
-        length = 1 / steep / (1 + (most / steep * noise / away) ** 2)
+        error = most / steep * noise
+        kept = 1 / (1 + (error / away) ** 2)
+        fit.constant_error = error * math.sqrt(kept)
         for _ in range(self.mean.times):
             w = w.copy()
-            w[-1] -= length * self.mean.release(fit, loss, w, most)
+            w[-1] -= kept / steep * self.mean.release(fit, loss, w, most)
         return w
 
     def _quantile(self, fit: Fit, loss: QuantileLoss, w: Doubles) -> Doubles:

@@ -44,7 +44,7 @@ class Fit:
     standard : the map from raw to standardized features, and what is known of the target.
     constant : (rows, K) the intercept-only model, from which the descent begins and with which its
         result is compared.
-    constant_noise : standard deviation of the noise in that intercept; 0 where it was not released.
+    constant_error : root mean square error of that intercept; 0 where it was not released.
     rarity : frequency of the rarest label times the number of labels; 1 where all are equally
         frequent.
     even : whether labels surely occur about equally often.
@@ -52,7 +52,6 @@ class Fit:
     preconditioner : of the steps.
     noise_of_steps : what noise added to the model along the directions of the preconditioner.
     residuals : their histogram.
-    clips_more : whether noise is so large that more residuals are clipped than usual.
     threshold : at which residuals are clipped.
     widened : whether it is later than usual, for squares of a target that is mostly zero.
     steps : how many gradients led to the model.
@@ -74,14 +73,13 @@ class Fit:
     summary: Summary = field(init=False)
     standard: Standardization = field(init=False)
     constant: Doubles = field(init=False)
-    constant_noise: float = 0.0
+    constant_error: float = 0.0
     rarity: float = 1.0
     even: bool = False
     rows: tuple[float, float] = (1.0, 0.0)
     preconditioner: Preconditioner = field(init=False)
     noise_of_steps: NoiseOfSteps = field(init=False)
     residuals: ResidualHistogram = field(init=False)
-    clips_more: bool = False
     threshold: float = math.inf
     widened: bool = False
     steps: int = 0

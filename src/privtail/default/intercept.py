@@ -48,15 +48,12 @@ class MeanDerivative:
 
 @dataclass(frozen=True)
 class FitIntercept:
-    """The intercept of least squares: it moves by the mean residual of the rows that count.
+    """The intercept of least squares: the mean of two estimates, by the inverse of their variances.
 
     The descent clips residuals, so its intercept is rather a median. That of the constant model,
-    with what the second moments say of the means of the features, is a mean. From there it moves by
-    the mean of the residuals, clipped where noise would show; and no farther than twice the noise
-    of these two means explains.
-
-    Where more than the usual part of the residuals is clipped, noise hides the large ones, in which
-    most of their mean may lie. Then a move counts as far as it exceeds its noise.
+    with what the second moments say of the means of the features, estimates a mean. So does the
+    mean of the residuals there, of the rows that count. It is clipped where clipping misses as much
+    as noise adds, so that its error is sqrt 2 times its noise.
     """
 
     mean: MeanDerivative
@@ -69,22 +66,13 @@ class FitIntercept:
         d, constant = problem.d, fit.constant.copy()
         constant[d] = target.location + (constant[d] - target.location) / part
         w = constant + fit.preconditioner.joint(fit.w[:d], len(fit.w))
-        deviation = self.mean.deviation(problem) / part
-        threshold = fit.residuals.widest(deviation, target.scale)
-        move = -self.mean.release(fit, fit.loss, w, threshold)[0] / part
-        if fit.clips_more:
-            move *= surely(move, threshold * deviation)
-        of_moments = fit.preconditioner.std * float(np.linalg.norm(fit.w[:d])) / part
-        of_constant = 0.0 if fit.clips_more else fit.constant_noise / part
-        if fit.constant_noise:
-            most = AGREEING * math.hypot(of_moments, of_constant)
-            move = min(max(move, -most), most)
-        w[d] += move
+        deviation = self.mean.deviation(problem)
+        threshold = fit.residuals.widest(deviation / part, target.scale)
+        missed = -self.mean.release(fit, fit.loss, w, threshold)[0]
+        of_moments = fit.preconditioner.std / math.sqrt(2) * float(np.linalg.norm(fit.w[:d]))
+        first, second = fit.constant_error**2 + of_moments**2, 2 * (threshold * deviation) ** 2
+        w[d] += missed / part * (first / (first + second) if first > 0 else 1.0)
         fit.w, fit.constant = w, constant
-
-
-AGREEING = 2.0
-"""Standard deviations of their noise by which two released means of one thing may differ."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +107,3 @@ class MatchFrequencies:
         w = fit.w.copy()
         w[d] += move
         fit.w = w
-
-
-def surely(seen: float, noise: float) -> float:
-    """Part of a number ``seen`` that is no ``noise`` (James and Stein 1961); 0 below the noise."""
-    return 1 - (noise / seen) ** 2 if abs(seen) > noise else 0.0

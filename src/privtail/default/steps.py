@@ -106,7 +106,6 @@ class ExpectResiduals:
 
     def run(self, fit: Fit) -> None:
         loss, most = fit.loss, fit.loss.lipschitz
-        fit.clips_more = self.clipped > fit.tuning.clipped
         if fit.labels:
             fit.threshold = min(most, largest_derivative(loss, fit.constant[fit.problem.d :]))
             return
