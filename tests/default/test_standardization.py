@@ -69,14 +69,6 @@ def test_scales_grow_with_the_length_of_tails_that_are_heavier_than_usual():
     assert tail_adjusted(unknown, HEAVIER).scales.tolist() == unknown.scales.tolist()
 
 
-@pytest.mark.parametrize(("shown", "zero"), [(0.5, False), (0.6, False), (0.7, True)])
-def test_a_median_is_known_where_enough_of_the_target_shows(shown, zero):
-    """What does not show may all be positive: .4, and a quarter of the .6 that does, are .55."""
-    target = Summary.of_one(0.0, 1.0, 1.0, 1.0, -SMALLEST, SMALLEST, True, True, shown, False)
-    found = Summary.joined([Summary.declared(2), target])
-    assert Target.of(found, 2, intercept=True).median_zero is zero
-
-
 def test_a_target_that_was_not_found_has_the_scale_one():
     lost = replace(summary(), scales=np.full(3, BEYOND), deviations=np.full(3, BEYOND),
                    detected=np.zeros(3, dtype=np.bool_))  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privtail.default.curvature import bend
+from privtail.default.curvature import bend, kinked
 from privtail.default.fit import Fit
 from privtail.default.intercept import MeanDerivative
 from privtail.default.standardization import Target
@@ -21,16 +21,6 @@ Doubles = NDArray[np.float64]
 
 MOVES = 3
 """Of an intercept that is no mean: each takes it most of the way that is left."""
-
-NARROWEST, WIDEST = 1.5, 6.0
-"""The mean clips at so many deviations of the target: at least, and at most."""
-
-UNEVEN = 0.1
-"""It clips later as long as its noise is less than this part of a deviation."""
-
-SKEWED = 1 / 3
-"""Deviations between a mean and a median where tails are long: .23 of a lognormal with sigma 1.5,
-.47 of one that is zero in 70 % of the rows, never more than 1."""
 
 NO_LOCATION = (
     "The target was not found: it does not rise above the noise of its histogram. The slopes are "
@@ -66,9 +56,8 @@ class StartAtConstant:
     loss it moves three times by the mean derivative; a quantile begins where that of a Gaussian is.
 
     A move is multiplied by 1 / (1 + (noise / away)^2), where ``away`` is how far off the median may
-    be: a scale for a median, `SKEWED` deviations for a mean if that is more; where no scale was
-    found, the target lies anywhere in the cell of its median. So the error of a mean is the root of
-    this factor times the noise. A median that is surely zero does not move.
+    be: a scale for a median, a deviation for a mean, which is no farther from a median. So the
+    error of a mean is the root of this factor times the noise. A median of zero does not move.
     """
 
     mean: MeanDerivative
@@ -83,17 +72,16 @@ class StartAtConstant:
         moved = self._quantile(fit, loss, start) if isinstance(loss, QuantileLoss) else (
             self._minimum(fit, loss, start)
         )  # fmt: skip
-        middle = isinstance(loss, AbsoluteLoss) or (
-            isinstance(loss, QuantileLoss) and 0.25 <= loss.quantile <= 0.75
-        )
-        stays = not target.detected or target.only_zeros or (middle and target.median_zero)
+        zero = isinstance(loss, AbsoluteLoss) and target.median_zero
+        stays = not target.detected or target.only_zeros or zero
         fit.w = fit.constant = start if stays else moved
 
     def _minimum(self, fit: Fit, loss: Loss, w: Doubles) -> Doubles:
         target = fit.standard.target
         steep, noise = bend(loss, target.scale), self.mean.deviation(fit.problem)
-        most = threshold(loss, target, noise)
-        away = max(_expected(target), SKEWED * target.deviation)
+        most, away = loss.lipschitz, _expected(target)
+        if not kinked(loss):
+            most, away = min(most, steep * balanced(target, noise)), target.deviation
         error = most / steep * noise
         kept = 1 / (1 + (error / away) ** 2)
         fit.constant_error = error * math.sqrt(kept)
@@ -145,10 +133,13 @@ class SayIntercept:
         fit.reasons = NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts)
 
 
-def threshold(loss: Loss, target: Target, noise: float) -> float:
-    """Where derivatives of the mean for the intercept are clipped; ``noise`` is relative."""
-    widest = min(WIDEST, max(NARROWEST, UNEVEN / max(noise, 1e-300)))
-    return min(bend(loss, target.scale) * widest * target.deviation, loss.lipschitz)
+def balanced(target: Target, noise: float) -> float:
+    """Where a mean clips residuals; ``noise`` is that of a threshold of 1.
+
+    Clipping at t misses (|x| - t)+ <= x^2 / (4 t), on average at most deviation^2 / (4 t); here
+    that is as much as the noise, ``noise`` times t. Without noise nothing lies beyond the tail.
+    """
+    return target.deviation / (2 * math.sqrt(noise)) if noise > 0 else target.tail
 
 
 def _expected(target: Target) -> float:

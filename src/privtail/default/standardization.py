@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.losses import Loss, RelativeHuberLoss
-from privtail.summaries.column_summaries import HELD
 from privtail.summaries.summary import BEYOND, Summary
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.problem import Problem
@@ -30,8 +29,7 @@ class Target:
     detected : whether its histogram rose above the noise.
     scale_known : whether its quartiles lie in different cells.
     only_zeros : whether nothing but zeros was detected.
-    median_zero : whether its median is surely zero.
-    half_zero : whether the median of what was detected is zero: half of it or more is.
+    median_zero : whether the median of what was detected is zero.
     """
 
     location: float = 0.0
@@ -42,7 +40,6 @@ class Target:
     scale_known: bool = True
     only_zeros: bool = False
     median_zero: bool = False
-    half_zero: bool = False
 
     @classmethod
     def of(cls, summary: Summary, column: int, *, intercept: bool) -> Self:
@@ -51,7 +48,6 @@ class Target:
             float(size[column]) for size in (summary.scales, summary.deviations, summary.tails)
         )
         scale = scale if scale < BEYOND else 1.0
-        zeros = bool(summary.mostly_zeros[column] and summary.shown[column] >= HELD)
         return cls(
             location=float(summary.centres[column]) * intercept,
             scale=scale,
@@ -60,8 +56,7 @@ class Target:
             detected=bool(summary.detected[column]),
             scale_known=bool(summary.scale_known[column]),
             only_zeros=bool(summary.only_zeros[column]),
-            median_zero=zeros,
-            half_zero=bool(summary.detected[column] and summary.centres[column] == 0),
+            median_zero=bool(summary.detected[column] and summary.centres[column] == 0),
         )
 
     @property

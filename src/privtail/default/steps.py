@@ -188,7 +188,7 @@ class MeasureResiduals:
             fit.loss = HuberLoss(threshold=edge)
         most = fit.loss.lipschitz
         fit.threshold = min(fit.threshold, most, self._quantile(fit, residuals))
-        rare = self.squares and fit.standard.target.half_zero
+        rare = self.squares and fit.standard.target.median_zero
         if self.following.steps and (rare or fit.given.targets == "count"):
             fit.widened = self.squares
             fit.threshold = min(most, max(fit.threshold, self._balanced(fit, residuals)))
