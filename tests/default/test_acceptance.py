@@ -229,23 +229,41 @@ def test_margins_that_are_right_stay_and_those_that_are_too_long_do_not(classes)
         shorter, loss = calibrated_by(length, 10.0, classes=classes)
         assert shorter.significant
         assert loss < best + 0.05
-    assert calibrated_by(10.0, 10.0, classes=classes)[1] < best + 0.1
 
 
-def test_margins_that_are_far_too_long_are_no_worse_than_none():
-    assert calibrated_by(100.0, 10.0)[1] < 1.0
+@pytest.mark.parametrize("length", [10.0, 30.0, 100.0, 300.0])
+def test_margins_that_are_far_too_long_are_as_good_as_right_ones(length):
+    """Gains are clamped record by record: where their mean was taken for clamped it was 1.4."""
+    best = calibrated_by(1.0, 10.0)[1]
+    assert calibrated_by(length, 10.0)[1] < best + 0.03
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_a_gain_that_is_none_is_seldom_significant(classes):
+    """Of five noisy zeros .023 of 300 at most: above .06 once in 2,000 times; it was .1."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), (rng.random(400) < 0.7).astype(float)
+    loss = LogisticLoss() if classes == 2 else MultinomialLoss(classes=classes)
+    options = {"classes": tuple(range(classes)), "w": np.full((4, loss.outputs), 1e-9)}
+    significant = [
+        staged([AcceptLabels(Improvement(GaussianNoise(60.0)))], X, y, loss, random_state=seed,
+               constant=0 * options["w"], preconditioner=apart(4), **options).decision.significant
+        for seed in range(300)
+    ]  # fmt: skip
+    assert np.mean(significant) < 0.06
 
 
 def test_a_coin_keeps_nearly_nothing_and_what_noise_hides_little():
-    rng, least = np.random.default_rng(1), Tuning().kept_unsure
+    """No more than log-odds of `Tuning.near_gain`: of 16 long ones, and of 2 long ones."""
+    rng, least = np.random.default_rng(1), Tuning().near_gain
     X, y = rng.normal(size=(4_000, 3)), rng.integers(0, 2, 4_000).astype(float)
     fit = staged(
         [AcceptLabels(Improvement(GaussianNoise(10.0)))], X, y, LogisticLoss(), intercept=False,
         classes=(0, 1), w=np.full((3, 1), 9.0), even=True, preconditioner=apart(3),
     )  # fmt: skip
-    assert fit.decision.part <= least
+    assert fit.decision.part <= 1.01 * least / np.linalg.norm(fit.w / fit.decision.part)
     hidden, _ = calibrated_by(1.0, 10_000.0)
-    assert hidden.part <= least or hidden.significant
+    assert hidden.part == pytest.approx(least / 2) or hidden.significant
 
 
 def test_a_small_gain_is_seen_with_enough_records():

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, xlogy
+from scipy.special import expit, ndtr, ndtri, xlogy
 from scipy.stats import poisson
 
 from privtail.default.decision import Decision
@@ -120,18 +120,21 @@ class AcceptLabels:
     """Keeps the slopes of labels that lower the log loss, and as much of the margins as does best.
 
     Five mean gains are released, each at a part of what the margins differ from the intercept-only
-    model. The first part is so small that a typical margin moves by half of `Tuning.near_gain`,
-    where gains are clamped: a weak signal is seen there. The others are the whole, a half and a
-    quarter, and margins that end at `END` (of more than two labels: an eighth), clamped at
-    `Tuning.late_gain`. The gains of a logistic model are fitted to these (`_best_part`). The part
-    that gains most is kept, or all with ends, if these surely gain more: the model is as confident
-    as it is right, and a code such as -999 in a feature makes no prediction certain. Where no gain
-    is significant, hardly more than the signs of the margins is kept.
+    model. The first part is so small that a typical margin moves by `Tuning.near_gain`, where gains
+    are clamped: a weak signal is seen there. The others are the whole, a half and a quarter, and
+    margins that end `Tuning.margin_end` log-odds beyond the intercept-only ones (of more than two
+    labels: an eighth), clamped at `Tuning.late_gain`. The gains of a logistic model are fitted to
+    these (`_best_part`). The part that gains most is kept, or all with ends, if these surely gain
+    more: the model is as confident as it is right, and a code such as -999 in a feature makes no
+    prediction certain. Where no gain is significant, the first part is kept: hardly more than the
+    signs of the margins.
 
-    Slopes are kept if a gain is significant; if both are likely; or if slopes are surely no noise
-    (`Fit.evidence`) and neither is a significant loss. Labels that are surely about equally
-    frequent have nothing to spoil: slopes are kept unless the first gain is a significant loss, and
-    shorter margins are nearer to zero, so that predicted labels stay the same.
+    Significant is the largest of five gains, as seldom without any gain as one would be (Bonferroni
+    1936). Slopes are kept if a gain is significant; if the first and the largest other are likely;
+    or if slopes are surely no noise (`Fit.evidence`) and neither is a significant loss. Labels that
+    are surely about equally frequent have nothing to spoil: slopes are kept unless the first gain
+    is a significant loss, and shorter margins are nearer to zero, so that predicted labels stay the
+    same.
     """
 
     improvement: Improvement
@@ -146,49 +149,43 @@ class AcceptLabels:
         intercept, two = fit.constant[d:], fit.problem.outputs == 1
         base = np.zeros_like(fit.constant) if fit.even else fit.constant
         middle = float(intercept.sum()) if two else 0.0
-        low, high = fit.margins
-        ends = (max(low, middle - END), min(high, middle + END)) if two else fit.margins
+        (low, high), end = fit.margins, tuning.margin_end
+        ends = (max(low, middle - end), min(high, middle + end)) if two else fit.margins
         typical = float(np.linalg.norm(fit.preconditioner.coordinates(fit.w[:d], len(fit.w))))
-        small = min(1.0, tuning.near_gain / 2 / typical) if typical > 0 else 1.0
-        batch = fit.everyone()
-
-        def gain(part: float, clamp: float, ends: tuple[float, float]) -> float:
-            w = base + part * (fit.w - base)
-            loss = cut_to(fit.loss, ends)
-            return self.improvement.release(batch, loss, w, fit.constant, clamp)
-
-        early = gain(small, tuning.near_gain, fit.margins)
-        gains = np.array([gain(part, tuning.late_gain, fit.margins) for part in PARTS])
-        fifth = 1.0 if two else PARTS[-1] / 2
-        cut = gain(fifth, tuning.late_gain, ends)
+        small = min(1.0, tuning.near_gain / typical) if typical > 0 else 1.0
+        parts = np.array([small, *PARTS, 1.0 if two else PARTS[-1] / 2])
+        clamps = np.append(tuning.near_gain, np.full(len(parts) - 1, tuning.late_gain))
+        batch, margins = fit.everyone(), [*[fit.margins] * (len(parts) - 1), ends]
+        gains = np.array([
+            self.improvement.release(
+                batch, cut_to(fit.loss, each), base + part * (fit.w - base), fit.constant, clamp
+            )
+            for part, clamp, each in zip(parts, clamps, margins, strict=True)
+        ])  # fmt: skip
         if deviation == 0:
             return
-        gains = gains if two else np.append(gains, cut)
-        parts = np.array([small, *PARTS, fifth][: 1 + len(gains)])
-        clamps = np.array([tuning.near_gain, *[tuning.late_gain] * len(gains)])
-        nats = np.append(early, gains) * clamps
-        middle_odds = lead(intercept)
-        part, best = _best_part(parts, nats, clamps, deviation, typical, middle_odds)
-        best = max(best / tuning.late_gain, float(gains.max()))
-        if two and cut > best + deviation:
+        whole, cut = (gains[:-1], float(gains[-1])) if two else (gains, -math.inf)
+        m = len(whole)
+        part, best = _best_part(
+            parts[:m], whole * clamps[:m], clamps[:m], deviation, typical, lead(intercept)
+        )
+        best = max(best / tuning.late_gain, float(whole[1:].max()))
+        if cut > best + deviation:
             part, best, fit.margins = 1.0, cut, ends
-        early, late = early / deviation, best / deviation
-        usual, likely = tuning.usual_gain, tuning.likely_gain
-        if max(early, late) <= usual:
-            part = min(small, tuning.kept_unsure)
+        early, late = float(gains[0]) / deviation, best / deviation
+        usual = -float(ndtri(ndtr(-tuning.usual_gain) / self.releases))
         significant = max(early, late) > usual
-        kept = significant or min(early, late) > likely
-        kept |= early > -usual and late > -usual and fit.evidence > tuning.surely_slopes
-        kept |= early > -usual and fit.even and not isinstance(fit.loss, WeightedLoss)
+        no_loss = early > -tuning.usual_gain
+        kept = significant or min(early, late) > tuning.likely_gain
+        kept |= no_loss and late > -tuning.usual_gain and fit.evidence > tuning.surely_slopes
+        kept |= no_loss and fit.even and not isinstance(fit.loss, WeightedLoss)
+        part = part if significant else small
         fit.decision = Decision(bool(kept), bool(significant), (early, late), part)
         fit.w = base + part * (fit.w - base)
 
 
 PARTS = (1.0, 0.5, 0.25)
 """Parts of the margins at which the log loss is compared."""
-
-END = 2.0
-"""Log-odds beyond those of the intercept-only model, at which margins may end."""
 
 
 def _best_part(
@@ -206,10 +203,11 @@ def _best_part(
     z, weights = typical * places, weights / weights.sum()
     noise = deviation * clamps
     truths = np.append(2.0 ** (-np.arange(97) / 8), 0.0)
-    moved = parts[:, None] * z
-    flat = np.logaddexp(0, middle) - np.logaddexp(0, middle + moved)
-    expected = (flat @ weights)[:, None] + (moved * weights) @ expit(middle + truths[:, None] * z).T
-    expected = np.clip(expected, -clamps[:, None], clamps[:, None])
+    moved, most = parts[:, None] * z, clamps[:, None]
+    zero = np.logaddexp(0, middle) - np.logaddexp(0, middle + moved)
+    one, zero = (np.clip(gain, -most, most) * weights for gain in (zero + moved, zero))
+    p = expit(middle + truths[:, None] * z)
+    expected = one @ p.T + zero @ (1 - p).T
     curves, seen = expected / noise[:, None], gains / noise
     factors = np.maximum((seen @ curves + 1) / (np.sum(curves**2, axis=0) + 1), 0.0)
     misses = np.sum((factors * curves - seen[:, None]) ** 2, axis=0) + (factors - 1) ** 2

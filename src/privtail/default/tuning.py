@@ -52,7 +52,7 @@ class Tuning:
         significant, however few records it comes from.
     lenient_lead : lead of the most frequent label, in log-odds, below which a model of labels is
         kept unless it is surely worse.
-    kept_unsure : part of the margins that is kept where noise hides how long they should be.
+    margin_end : log-odds beyond those of the intercept-only model, at which margins may end.
     """
 
     column_summaries: float = 0.6
@@ -89,4 +89,4 @@ class Tuning:
     late_gain: float = 4.0
     visible_loss: float = 0.1
     lenient_lead: float = 0.3
-    kept_unsure: float = 1 / 64
+    margin_end: float = 2.0
