@@ -40,7 +40,7 @@ from privtail.domains import L1, L2Ball, Unconstrained
 from privtail.errors import BudgetExceeded, IncompatibleParts, UnsupportedAccounting
 from privtail.published import NAMES
 from privtail.published.names import OBJECTS
-from privtail.trusted import dataset
+from privtail.trusted import partitions
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import NEIGHBOURS
 from privtail.trusted.events import SMOOTH, Round, plan_to_json
@@ -326,7 +326,7 @@ def test_a_streamed_file_gives_the_bits_of_memory(
     parquet.write_table(arrow.table({**columns, "y": y}), tmp_path / "t.parquet", row_group_size=90)
     monkeypatch.setattr(formats, "WINDOW_ROWS", 64)
     monkeypatch.setattr(formats, "KEPT_BYTES", 20_000)
-    monkeypatch.setattr(dataset, "BLOCK_ROWS", 50)
+    monkeypatch.setattr(partitions, "BLOCK_ROWS", 50)
     for algorithm in STREAMED.get(name, EXAMPLES[name]):
         file, passes = open_table(tmp_path / "t.parquet"), []
         batches = file._format.batches

@@ -36,13 +36,14 @@ every_sparse_method = pytest.mark.parametrize("method", [m for m in METHODS if m
 def deals(monkeypatch):
     """The public deals into blocks of the means of this test."""
     seen = {}
-    original = Dataset.blocks
+    original = Dataset.deal
 
-    def blocks(self, count):
-        seen[count] = original(self, count)
-        return seen[count]
+    def deal(self, count):
+        dealt = original(self, count)
+        seen[count] = dealt.labels(slice(0, self.records.n))
+        return dealt
 
-    monkeypatch.setattr(Dataset, "blocks", blocks)
+    monkeypatch.setattr(Dataset, "deal", deal)
     return seen
 
 

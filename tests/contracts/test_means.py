@@ -33,11 +33,11 @@ from privtail.losses import (
     MultinomialLoss,
     SquaredLoss,
 )
-from privtail.trusted import batch as batch_module
-from privtail.trusted import callbacks, dataset, kernels, maps, means
+from privtail.trusted import callbacks, kernels, maps, means, partitions, questions
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator
 from privtail.trusted.dataset import Dataset
+from privtail.trusted.deals import Deal
 from privtail.trusted.events import Round
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import (
@@ -310,7 +310,7 @@ def test_a_clipped_row_stays_in_its_ball(
 def opposed(k: int, d: int) -> tuple[np.ndarray, np.ndarray, int]:
     """Blocks whose sums lie on both sides of one further block; the row that is that block."""
     n = k
-    deal = batch(np.zeros((n, 1)))._data.blocks(k)
+    deal = batch(np.zeros((n, 1)))._data.deal(k).labels(slice(0, n))
     row = int(np.flatnonzero(deal == k - 1)[0])
     X = np.where(deal[:, None] < (k - 1) // 2, -1.0, 1.0) * np.full((1, d), HUGE / 4)
     return X, -np.ones(n), row
@@ -567,7 +567,7 @@ def test_separations_of_derivatives_that_are_not_clamped_are_caught(
     def rounded(entries: np.ndarray, limit: int, bits: int) -> None:
         entries[:] = np.rint(np.clip(np.nan_to_num(entries), -4.0, 4.0) * 2.0**bits)
 
-    monkeypatch.setattr(batch_module, "clamp", rounded)
+    monkeypatch.setattr(questions, "clamp", rounded)
     with pytest.raises(AssertionError, match="l1"):
         check_separations(1, ClampedMean(0.5), "float64", "plain")
 
@@ -589,12 +589,12 @@ def test_a_score_does_not_see_the_other_candidates(blocks: int, storage: str) ->
         (SquaredLoss(), rng.normal(size=N)),
         (MultinomialLoss(classes=3), np.arange(N) % 3.0),
     ):
-        points = list(rng.normal(size=(2 * batch_module.TILE + 3, D, loss.outputs)))
+        points = list(rng.normal(size=(2 * questions.TILE + 3, D, loss.outputs)))
         b = batch(stored(X, storage), y, outputs=loss.outputs)
         together = integers(b.scores(loss, points, mean))
         alone = [integers(b.scores(loss, [w], mean))[0] for w in points]
         assert list(together) == alone
-        assert len(set(alone)) > batch_module.TILE
+        assert len(set(alone)) > questions.TILE
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -838,7 +838,7 @@ def test_sums_do_not_know_blocks_or_threads(
     X, y = (X[:90], y[:90]) if rows == 1 else (X, y)
     data = sp.csr_matrix(X) if sparse else X
     expected = everything(batch(data, y, intercept=True))
-    monkeypatch.setattr(dataset, "BLOCK_ROWS", rows)
+    monkeypatch.setattr(partitions, "BLOCK_ROWS", rows)
     monkeypatch.setenv("PRIVTAIL_THREADS", workers)
     assert everything(batch(data, y, intercept=True)) == expected
 
@@ -1042,7 +1042,7 @@ def test_derivatives_that_are_not_forced_onto_their_range_are_caught(
         entries = np.nan_to_num(residuals / range_.radius)[valid]
         np.add.at(sums[:, 0], labels[valid], np.rint(np.clip(entries, -4.0, 4.0) * 2.0**bits))
 
-    monkeypatch.setattr(batch_module, "contribute", believed)
+    monkeypatch.setattr(questions, "contribute", believed)
     for mean in ONE_EACH:
         with pytest.raises(AssertionError, match=r"l1|l2|l-inf"):
             test_no_adversarial_record_moves_mean_derivatives_further_than_said(mean)
@@ -1052,13 +1052,13 @@ def test_derivatives_that_are_clipped_by_another_record_are_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By the longest of the block, as if it were one vector."""
-    honest = batch_module.contribute
+    honest = questions.contribute
 
     def together(rows: Any, squares: Any, valid: Any, residuals: Any, *others: Any) -> None:
         longest = np.abs(np.nan_to_num(residuals[valid])).max(initial=1.0)
         honest(rows, squares, valid, residuals / longest, *others)
 
-    monkeypatch.setattr(batch_module, "contribute", together)
+    monkeypatch.setattr(questions, "contribute", together)
     with pytest.raises(AssertionError, match=r"l1|l2|l-inf"):
         test_no_adversarial_record_moves_mean_derivatives_further_than_said(ClampedMean(1e-3))
 
@@ -1263,11 +1263,11 @@ def test_blocks_cut_from_the_realised_records_are_caught(monkeypatch: pytest.Mon
 
     check()
 
-    def by_position(self: Dataset, count: int) -> np.ndarray:
+    def by_position(self: Dataset, count: int) -> Deal:
         present = np.isfinite(self.targets._y)  # type: ignore[union-attr]
-        return np.asarray(np.maximum(np.cumsum(present) - 1, 0) // size)
+        return Deal(count, np.maximum(np.cumsum(present) - 1, 0) // size)
 
-    monkeypatch.setattr(Dataset, "blocks", by_position)
+    monkeypatch.setattr(Dataset, "deal", by_position)
     with pytest.raises(AssertionError, match=r"l1|l2|l-inf"):
         check()
 
@@ -1390,7 +1390,7 @@ def test_answers_are_what_the_mean_says(question: str, outputs: int, mean: Any) 
             G = np.where(np.abs(G) <= mean.threshold, G, 0.0)
         else:
             G = mean.scale * catoni_influence(G / mean.scale, mean.smoothing)
-        deal = b._data.blocks(blocks)
+        deal = b._data.deal(blocks).labels(slice(0, n))
         sums = np.array([G[deal == k].sum(axis=0) for k in range(blocks)])
         expected = np.median(sums, axis=0) * blocks / n
         found = np.array(integers(answer)) * answer.sensitivity.unit

@@ -17,7 +17,7 @@ from privtail.errors import InvalidInput, NotReleased
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 from privtail.losses import LogisticLoss, SquaredLoss
 from privtail.published.accelerated_descent import AcceleratedDescent
-from privtail.trusted import dataset
+from privtail.trusted import partitions
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
@@ -96,7 +96,7 @@ def table(folder: Path, kind: str, **options: Any) -> TableFile:
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "WINDOW_ROWS", 257)
     monkeypatch.setattr(formats, "_READ_BYTES", 4_000)
-    monkeypatch.setattr(dataset, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(partitions, "BLOCK_ROWS", 100)
 
 
 SAMPLINGS = [Everyone(), PoissonBatches(0.02), DisjointParts(3)]
@@ -156,8 +156,8 @@ def test_a_file_gives_the_bits_of_memory(
 def test_a_window_that_is_one_row_off_is_caught(
     folder: Path, in_memory: Any, small_windows: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = dataset.moved
-    monkeypatch.setattr(dataset, "moved", lambda ids, start: honest(ids, max(start - 1, 0)))
+    honest = partitions.moved
+    monkeypatch.setattr(partitions, "moved", lambda ids, start: honest(ids, max(start - 1, 0)))
     file = table(folder, "parquet-groups", drop=["late"])
     with pytest.raises((AssertionError, InvalidInput, IndexError)):
         require_equal(answers(file, "cost"), in_memory)
@@ -210,7 +210,7 @@ def test_labels_of_every_type(
     memory.declare(tuple(classes))
     curator = Curator(file, "y", budget=Budget(1.0, 1e-6), classes=classes)
     codes = []
-    for window in curator._data.windows(curator._data.targets):
+    for window in curator._data.windows(True):
         targets = window.open()[1]
         assert targets is not None
         codes.append(targets.rows(slice(0, window.stop - window.start)))
@@ -228,7 +228,7 @@ def test_a_dictionary_entry_without_a_row_is_no_label(tmp_path: Path) -> None:
     curator = Curator(
         privtail.open_table(tmp_path / "t.arrow"), "y", budget=Budget(1.0, 1e-6), classes=()
     )
-    (window,) = curator._data.windows(curator._data.targets)
+    (window,) = curator._data.windows(True)
     assert window.open()[1].counts() == {"seen": 500}
 
 
@@ -279,7 +279,7 @@ def test_labels_of_a_csv(tmp_path: Path) -> None:
     file = privtail.open_table(tmp_path / "t.csv", categories={"zip": ["007"]})
     for classes, declared in (((), {"0": 100, "1": 100}), ([0, 1], {0: 100, 1: 100})):
         curator = Curator(file, "y", budget=Budget(1.0, 1e-6), classes=classes)
-        (window,) = curator._data.windows(curator._data.targets)
+        (window,) = curator._data.windows(True)
         records, targets = window.open()
         assert targets.counts() == declared
         assert records.rows(slice(0, 3)).X.tolist() == [[1, 1], [2, 0], [3, 0]]
@@ -358,8 +358,8 @@ def test_a_file_that_changes_is_refused(tmp_path: Path) -> None:
     curator = fit(file, "cost")
     path.write_bytes(path.read_bytes() + b" ")
     os.utime(path, ns=(1, 1))
-    assert "Open it again" in refused(lambda: list(curator._data.windows(None)))
-    assert "Open it again" in refused(lambda: list(curator._data.windows(None)))
+    assert "Open it again" in refused(lambda: list(curator._data.windows(False)))
+    assert "Open it again" in refused(lambda: list(curator._data.windows(False)))
 
 
 def test_a_row_more_than_counted_is_refused(
@@ -370,7 +370,7 @@ def test_a_row_more_than_counted_is_refused(
     for count in (1_999, 2_001):
         monkeypatch.setitem(file._format.__dict__, "n", count)
         curator = fit(file, "cost")
-        assert "Open it again" in refused(lambda c=curator: list(c._data.windows(None)))
+        assert "Open it again" in refused(lambda c=curator: list(c._data.windows(False)))
 
 
 TEXT = "a,b,job,when,y\n1,secret,secret,2020-01-01,secret\n"

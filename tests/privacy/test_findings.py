@@ -40,7 +40,7 @@ from privtail.losses import (
 )
 from privtail.mean import private_mean
 from privtail.statement import state
-from privtail.trusted import callbacks, dataset
+from privtail.trusted import callbacks, dataset, partitions
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -123,7 +123,7 @@ def test_one_deal_asked_for_in_pieces_is_one_deal() -> None:
     seen = np.zeros(n, dtype=int)
     for _ in range(10):
         for batch in curator.rounds(parts, 1):
-            seen[batch._ids] += 1
+            seen[batch._seen.within(0, n)] += 1
             batch.means(MEAN).release(NOISE)
     assert (seen == 1).all()
 
@@ -1008,7 +1008,7 @@ def test_every_answer_is_a_sum_of_bounded_records(
             assert sum(v * v for v in change) <= bound.radius.l2**2 * (1 + 1e-15), name
             assert max(map(abs, change)) <= bound.radius.linf, name
         assert (nobody + sum(alone)).tolist() == whole, name
-        monkeypatch.setattr(dataset, "BLOCK_ROWS", 3)
+        monkeypatch.setattr(partitions, "BLOCK_ROWS", 3)
         for threads in ("1", "3"):
             monkeypatch.setenv("PRIVTAIL_THREADS", threads)
             assert ask(np.arange(n), question)[0] == whole, name

@@ -16,7 +16,7 @@ from scipy import sparse
 from privtail.errors import IncompatibleParts, InvalidInput, NotPlanned
 from privtail.losses import GeneralLoss, LogisticLoss, SquaredLoss
 from privtail.statement import Statement, state, verify
-from privtail.trusted import dataset
+from privtail.trusted import partitions
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -99,7 +99,7 @@ def test_trimmed_gradients(storage: str, intercept: bool, monkeypatch: pytest.Mo
     }.get(storage, np.asarray)(X)  # fmt: skip
     for small in (False, True):
         if small:
-            monkeypatch.setattr(dataset, "BLOCK_ROWS", 7)
+            monkeypatch.setattr(partitions, "BLOCK_ROWS", 7)
             monkeypatch.setattr(formats, "KEPT_BYTES", 1)
         batch = opened(mechanism, stored, y, size=len(w), intercept=intercept)
         found = trimmed_gradient(batch, SquaredLoss(), w, mechanism)
@@ -199,7 +199,7 @@ def test_parts_are_a_deal_of_the_valid_rows(
     storage: str, small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if small:
-        monkeypatch.setattr(dataset, "BLOCK_ROWS", 7)
+        monkeypatch.setattr(partitions, "BLOCK_ROWS", 7)
         monkeypatch.setattr(formats, "KEPT_BYTES", 100)
     X, y = records(50)
     X[3, 1], y[9] = math.nan, math.inf

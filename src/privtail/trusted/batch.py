@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import math
 import operator
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.errors import IncompatibleParts, InvalidInput, NotReleased
 from privtail.losses import AnyLoss, Loss
-from privtail.trusted import callbacks, kernels
+from privtail.trusted import callbacks, partitions, questions
 from privtail.trusted.callbacks import AskedLoss
-from privtail.trusted.cells import ascending, tally
-from privtail.trusted.contributions import add, clamp, contribute, lengths, median
-from privtail.trusted.dataset import Block, Dataset, Ids, moved, within
-from privtail.trusted.maps import FeatureMap, MappedRows, PredictionRanges
-from privtail.trusted.means import (
-    AskedMean,
-    Ball,
-    ClippedMean,
-    Interval,
-    RobustMean,
-    as_asked,
-)
+from privtail.trusted.cells import ascending
+from privtail.trusted.contributions import median
+from privtail.trusted.dataset import Dataset
+from privtail.trusted.deals import Seen
+from privtail.trusted.maps import FeatureMap, PredictionRanges
+from privtail.trusted.means import AskedMean, ClippedMean, Interval, RobustMean, as_asked
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
+from privtail.trusted.questions import Question
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.sensitive import Sensitive
 from privtail.trusted.sensitivity import Sensitivity
@@ -39,17 +33,21 @@ Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 CACHED = 2**17
 """Numbers of a block whose gradients are written out record by record: a cache holds them."""
-TILE = 32
-"""Candidates that are scored in one go."""
+POWERS = 2.0 ** np.arange(-200.0, 1024.0)
+"""Cells of norms of gradients, where nothing is promised."""
 
 
 class Batch:
     """Answers questions about the records of one round. The only door to the records.
 
+    Every method checks what it is asked, makes a `Question` of it, and puts the answer behind the
+    door that `Problem` has the bounds for.
+
     Parameters
     ----------
-    data : all records; ``ids`` are those of this round.
+    data : all records.
     problem : the public sizes, as this round sees them.
+    seen : which ids are those of this round.
     opening : the right to make the round's planned releases.
     map_ : the public feature map of all its questions; nobody else holds it.
     everyone : whether the round has all records that count.
@@ -61,7 +59,7 @@ class Batch:
         self,
         data: Dataset,
         problem: Problem,
-        ids: Ids,
+        seen: Seen,
         opening: Opening,
         *,
         map_: FeatureMap,
@@ -69,7 +67,7 @@ class Batch:
         private: bool,
         assume: Callable[[Sequence[str]], None],
     ) -> None:
-        self._data, self._ids, self._opening = data, ids, opening
+        self._data, self._seen, self._opening = data, seen, opening
         self._problem, self._everyone, self._private = problem, everyone, private
         self._assume, self._map = assume, map_
 
@@ -86,9 +84,9 @@ class Batch:
         """
         w, called = self._parameters(w), self._asked(loss)
         mean = as_asked(self._finite(called, w, mean))
-        rows = max(1, CACHED // w.size) if called.gradients else self._rows_at_once
-        block = self._gradient_block(called, w, mean)
-        sums = self._sweep(block, mean.blocks, w.shape, rows_at_once=rows)
+        rows = max(1, CACHED // w.size) if called.gradients else 0
+        term = questions.Gradient(called, w, mean.range)
+        sums = self._sums(term, (mean.blocks, *w.shape), rows=rows)
         return self._answer(median(sums), self.problem.gradient(mean))
 
     def derivatives(self, loss: Loss, w: ArrayLike, mean: RobustMean) -> Sensitive:
@@ -99,31 +97,15 @@ class Batch:
         label, adds 0. Sensitivity: `Problem.derivatives` (the lemma of `means`).
         """
         mean = _bounded(mean, "derivatives")
-        w, called, range_ = self._parameters(w), self._asked(loss), mean.range
-
-        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            margins, _, valid = self._margins(rows, w)
-            valid &= np.isfinite(y)
-            residuals, ones = called.derivatives(margins, y), np.ones(len(rows))
-            constant = MappedRows.as_they_are(ones[:, None])
-            contribute(constant, ones, valid, residuals, labels, False, range_, self._bits, sums)
-
-        shape = 1, self.problem.outputs
-        sums = self._sweep(block, mean.blocks, shape, rows_at_once=self._rows_at_once)
+        term = questions.Derivatives(self._asked(loss), self._parameters(w), mean.range)
+        sums = self._sums(term, (mean.blocks, 1, self.problem.outputs), rows=0)
         return self._answer(median(sums), self.problem.derivatives(mean))
 
     def means(self, mean: RobustMean) -> Sensitive:
         """Robust mean of the mapped columns, (d,). Sensitivity: `Problem.means` (the lemma)."""
         mean = _bounded(mean, "columns")
-        d, range_ = self.problem.d, mean.range
-        zero = np.zeros((d, 1))
-
-        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            _, squares, valid = rows.margins(zero, np.zeros(1))
-            ones = np.ones((len(rows), 1))
-            contribute(rows, squares, valid, ones, labels, False, range_, self._bits, sums)
-
-        sums = self._sweep(block, mean.blocks, (d, 1), targets=False)
+        shape = mean.blocks, self.problem.d, 1
+        sums = self._sums(questions.Means(mean.range), shape, targets=False)
         return self._answer(median(sums), self.problem.means(mean))
 
     def scores(
@@ -137,25 +119,9 @@ class Batch:
         """
         mean = as_asked(mean)
         answer = self.problem.scores(len(candidates), mean)
-        called = self._asked(loss)
-        points, outputs = [self._parameters(w) for w in candidates], self.problem.outputs
-        box = cast(Interval, mean.range)
-        limit = box.steps(self._bits)
-
-        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            for first in range(0, len(points), TILE):
-                tile = points[first : first + TILE]
-                margins, _, valid = self._margins(rows, np.hstack(tile), ranges)
-                margins, targets = margins.reshape(-1, outputs), np.repeat(y, len(tile))
-                with np.errstate(all="ignore"):
-                    values = called.values(margins, targets) / box.radius
-                clamp(values, limit, self._bits)
-                scores = np.maximum(values, 0.0).reshape(len(y), len(tile))
-                scores[~(valid & np.isfinite(y))] = 0.0
-                add(sums[:, first : first + TILE, 0], labels, scores)
-
-        sums = self._sweep(block, mean.blocks, (len(points), 1))
-        return self._answer(median(sums), answer)
+        called, points = self._asked(loss), tuple(self._parameters(w) for w in candidates)
+        term = questions.Scores(called, points, _interval(mean), ranges)
+        return self._answer(median(self._sums(term, (mean.blocks, len(points), 1))), answer)
 
     def improvement(
         self, loss: Loss, w: ArrayLike, base: ArrayLike, mean: RobustMean,
@@ -168,21 +134,9 @@ class Batch:
         """
         mean = as_asked(mean)
         answer = self.problem.improvement(mean)
-        called = self._asked(loss)
-        w, base = self._parameters(w), self._parameters(base)
-        box = cast(Interval, mean.range)
-
-        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            found = self._margins(rows, w, ranges), self._margins(rows, base)
-            with np.errstate(all="ignore"):
-                here, there = (called.values(margins, y) for margins, _, _ in found)
-                gains = (there - here) / box.radius
-            gains[~(found[0][2] & np.isfinite(y))] = 0.0
-            limit = box.steps(self._bits)
-            clamp(gains, limit, self._bits)
-            np.add.at(sums[:, 0, 0], labels, gains)
-
-        return self._answer(median(self._sweep(block, mean.blocks, (1, 1))), answer)
+        points = self._parameters(w), self._parameters(base)
+        term = questions.Improvement(self._asked(loss), *points, _interval(mean), ranges)
+        return self._answer(median(self._sums(term, (mean.blocks, 1, 1))), answer)
 
     def separations(self, loss: Loss, w: ArrayLike, mean: RobustMean) -> Sensitive:
         """How far the sign of each column parts the records' derivatives at w, (d K,) row-major.
@@ -192,24 +146,9 @@ class Batch:
         """
         mean = as_asked(mean)
         answer = self.problem.separations(mean)
-        w = self._parameters(w)
-        called = self._asked(loss)
-        box = cast(Interval, mean.range)
-        limit = box.steps(self._bits)
-
-        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            z = rows.transformed()
-            margins, _, _ = self._margins(rows, w)
-            counted = np.isfinite(z).all(axis=1) & np.isfinite(y)
-            with np.errstate(all="ignore"):
-                entries = called.derivatives(margins, y) / box.radius
-            clamp(entries.reshape(-1), limit, self._bits)
-            entries[~counted] = 0.0
-            sums[0] += np.sign(np.where(counted[:, None], z, 0.0)).T @ entries
-
-        shape = self.problem.d, self.problem.outputs
-        sums = self._sweep(block, 1, shape, rows_at_once=self._rows_at_once)
-        return self._answer(np.abs(sums[0]).reshape(-1), answer)
+        term = questions.Separations(self._asked(loss), self._parameters(w), _interval(mean))
+        sums = self._sums(term, (1, self.problem.d, self.problem.outputs), rows=0)
+        return self._answer(np.abs(sums).reshape(-1), answer)
 
     def moments(self, radius: float, target: bool = False) -> Sensitive:
         """Second moments of the rows (z, 1, y) clipped to l2 norm ``radius``.
@@ -217,19 +156,8 @@ class Batch:
         Upper triangle row by row, off-diagonals times sqrt 2. Sensitivity: `Problem.moments`.
         """
         answer = self.problem.moments(radius, target)
-        margin = kernels.margin_of_safety(answer.size, self._bits)
-
-        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            z = [rows.transformed()]
-            if self.problem.intercept:
-                z.append(np.ones((len(rows), 1)))
-            if target:
-                z.append(y[:, None])
-            joint = np.ascontiguousarray(np.hstack(z))
-            valid = np.isfinite(joint).all(axis=1)
-            kernels.moment_sum(joint, valid, radius, self._bits, margin, sums[0, :, 0])
-
-        return self._answer(median(self._sweep(block, 1, (answer.size, 1), target)), answer)
+        sums = self._sums(questions.Moments(radius, target), (1, answer.size, 1), targets=target)
+        return self._answer(median(sums), answer)
 
     def histogram(
         self, columns: Sequence[int], edges: ArrayLike, pooled: bool = False
@@ -242,25 +170,14 @@ class Batch:
         added, (edges + 1,). Rows with a non-finite number count nowhere. Sensitivity:
         `Problem.histogram`, whatever the edges: a record fills one cell per column.
         """
-        columns = [operator.index(column) for column in columns]
+        columns = tuple(operator.index(column) for column in columns)
         cuts = ascending(edges, len(columns))
         cells = len(columns), cuts.shape[1] + 1
         answer = self.problem.histogram(len(columns), cells[1] - 1, pooled)
-        voters = self._data.blocks(len(columns)) if pooled else None
-
-        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            z = rows.transformed()
-            valid = np.isfinite(z).all(axis=1)
-            if -1 in columns:
-                valid &= np.isfinite(y)
-            asked = [y if column == -1 else z[:, column] for column in columns]
-            for c, values in enumerate(asked):
-                counted = valid if voters is None else valid & (labels == c)
-                sums[0, c, :] += tally(values[counted], cuts[c])
-
-        counts = self._sweep(block, 1, cells, -1 in columns, voters)
-        counts = counts.sum(axis=1) if pooled else counts.reshape(1, -1)
-        return self._answer(counts[0] << self._bits, answer)
+        term, dealt = questions.Histogram(columns, cuts, pooled), len(columns) if pooled else 1
+        counts = self._sums(term, (1, *cells), targets=-1 in columns, dealt=dealt)
+        counts = counts.sum(axis=1) if pooled else counts
+        return self._answer(counts.reshape(-1) << self.problem.bits, answer)
 
     def derivative_norms(self, loss: Loss, w: ArrayLike, edges: ArrayLike) -> Sensitive:
         """Counts of the l2 norms of the records' gradients in their margins at w.
@@ -268,16 +185,10 @@ class Batch:
         Each record fills one cell between public edges. Sensitivity: `Problem.derivative_norms`.
         """
         w, cuts = self._parameters(w), ascending(edges, 1)[0]
-        called = self._asked(loss)
-
-        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            margins, _, valid = self._margins(rows, w)
-            norms = lengths(called.derivatives(margins, y))
-            sums[0, 0, :] += tally(norms[valid & np.isfinite(y)], cuts)
-
-        counts = self._sweep(block, 1, (1, len(cuts) + 1))
+        term = questions.DerivativeNorms(self._asked(loss), w, cuts)
+        counts = self._sums(term, (1, 1, len(cuts) + 1))
         answer = self.problem.derivative_norms(len(cuts))
-        return self._answer(counts.reshape(-1) << self._bits, answer)
+        return self._answer(counts.reshape(-1) << self.problem.bits, answer)
 
     def invalid_rows(self) -> Sensitive:
         """How many rows count as zero: a number that is not finite, or an undeclared label.
@@ -285,15 +196,9 @@ class Batch:
         One number; the target counts if there is one. Rows that do not count anyway (beyond
         ``max_rows``, or without an id) are left out. Sensitivity: `Problem.invalid_rows`.
         """
-        zero = np.zeros((self.problem.d, 1))
         target = self._data.targets is not None
-
-        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            _, _, valid = rows.margins(zero, np.zeros(1))
-            sums[0, 0] += np.count_nonzero(~(valid & np.isfinite(y)))
-
-        count = self._sweep(block, 1, (1,), target)
-        return self._answer(count.reshape(-1) << self._bits, self.problem.invalid_rows())
+        count = self._sums(questions.InvalidRows(), (1, 1, 1), targets=target)
+        return self._answer(count.reshape(-1) << self.problem.bits, self.problem.invalid_rows())
 
     def labels(self, mechanism: StabilityHistogram) -> list[Any]:
         """The labels that occur often enough, sorted; charged even when there is none.
@@ -309,24 +214,12 @@ class Batch:
         self._require_everyone("labels")
         counted = self.problem.labels()
         sampler = self._opening.charge(mechanism.event(counted))
-        counts: Counter[Any] = Counter()
-        for window in self._data.windows(targets):
-            part = window.open()[1]
-            if isinstance(part, Labels):
-                counts.update(part.counts(moved(within(self._ids, window), window.start)))
+        counts = self._data.counts(self._seen)
         found = targets.restored(mechanism.release(counts, counted, sampler))
         self._opening.released()
         return found
 
     # ---------------------------------------------------------------- inside
-
-    @property
-    def _rows_at_once(self) -> int:
-        return self._data.rows_at_once(self.problem.outputs)
-
-    @property
-    def _bits(self) -> int:
-        return self.problem.bits
 
     def _asked(self, loss: AnyLoss) -> AskedLoss:
         called = callbacks.asked(loss)
@@ -340,61 +233,12 @@ class Batch:
             raise InvalidInput(f"w needs shape {shape}, got {array.shape}.")
         return array
 
-    def _margins(
-        self, rows: MappedRows, w: Doubles, ranges: PredictionRanges | None = None
-    ) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
-        d = self.problem.d
-        b = w[d] if self.problem.intercept else np.zeros(w.shape[1])
-        if ranges is None:
-            return rows.margins(w[:d], b)
-        if np.isfinite(ranges.features).any():
-            rows = rows.clipped(ranges.features)
-        margins, squares, valid = rows.margins(w[:d], b)
-        return np.clip(margins, *ranges.margins), squares, valid
-
-    def _norms(
-        self, rows: MappedRows, y: Doubles, called: AskedLoss, w: Doubles
-    ) -> tuple[Doubles, NDArray[np.bool_]]:
-        """L2 norms of the records' gradients, and whether the features are finite, (rows,) each."""
-        margins, squares, valid = self._margins(rows, w)
-        residuals = called.derivatives(margins, y)
-        with np.errstate(all="ignore"):
-            return np.sqrt(squares + self.problem.intercept) * lengths(residuals), valid
-
-    def _gradient_block(self, called: AskedLoss, w: Doubles, mean: RobustMean) -> Block:
-        intercept, range_ = self.problem.intercept, mean.range
-        if called.gradients:
-            return self._general_block(called.gradients, w, range_)
-
-        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            margins, squares, valid = self._margins(rows, w)
-            valid &= np.isfinite(y)
-            residuals = called.derivatives(margins, y)
-            contribute(rows, squares, valid, residuals, labels, intercept, range_, self._bits, sums)
-
-        return block
-
-    def _general_block(
-        self, gradients: callbacks.Gradients, w: Doubles, range_: Ball | Interval
-    ) -> Block:
-        flat_w = np.zeros((w.size, 1))
-
-        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            x = rows.transformed()
-            flat = MappedRows.as_they_are(gradients(w, x, y))
-            _, squares, valid = flat.margins(flat_w, np.zeros(1))
-            valid &= np.isfinite(x).all(axis=1) & np.isfinite(y)
-            ones, view = np.ones((len(rows), 1)), sums.reshape(sums.shape[0], w.size, 1)
-            contribute(flat, squares, valid, ones, labels, False, range_, self._bits, view)
-
-        return block
-
     def _require_everyone(self, what: str) -> None:
         if not self._everyone or self.problem.most != self.problem.n:
             raise InvalidInput(f"Ask for {what} in a round of Everyone: no theorem covers others.")
 
     def _finite(self, called: AskedLoss, w: Doubles, mean: RobustMean) -> RobustMean:
-        """Without privacy an infinite clipping threshold becomes the largest gradient norm.
+        """Without privacy an infinite clipping threshold becomes a power of two above all norms.
 
         Without privacy is a plan of infinite cost; a generous budget is not enough, since a ledger
         adds what the plan costs.
@@ -405,33 +249,22 @@ class Batch:
             raise InvalidInput(
                 "An infinite threshold gives no privacy. Choose a finite one, or epsilon=inf."
             )
-        largest = [0.0]
-
-        def block(rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles) -> None:
-            if called.gradients:
-                norms = np.linalg.norm(called.gradients(w, rows.transformed(), y), axis=1)
-            else:
-                norms, _ = self._norms(rows, y, called, w)
-            largest.append(float(np.max(norms[np.isfinite(norms)], initial=0.0)))
-
-        self._sweep(block, 1, (1, 1))
-        return replace(mean, threshold=max(2 * max(largest), 1e-60))
+        counts = self._sums(questions.GradientNorms(called, w, POWERS), (1, 1, len(POWERS) + 1))
+        largest = np.flatnonzero(counts)[-1:].sum()
+        return replace(mean, threshold=float(POWERS[min(largest, len(POWERS) - 1)]))
 
     def _answer(self, value: Integers, sensitivity: Sensitivity) -> Sensitive:
         return Sensitive(value, sensitivity, self._opening)
 
-    def _sweep(
-        self,
-        block: Block,
-        blocks: int,
-        shape: tuple[int, ...],
-        targets: bool = True,
-        labels: Integers | None = None,
-        rows_at_once: int | None = None,
-    ) -> Integers:
-        return self._data.sums(
-            block, self._map, self._ids, blocks, shape, targets, labels, rows_at_once
-        )
+    def _sums(
+        self, term: questions.Term, shape: tuple[int, ...], *, targets: bool = True,
+        dealt: int = 0, rows: int | None = None,
+    ) -> Integers:  # fmt: skip
+        question = Question(
+            term, shape, self._map, self.problem, self._seen, self._data.deal(dealt or shape[0]),
+            targets, partitions.BLOCK_ROWS if rows is None else rows,
+        )  # fmt: skip
+        return self._data.sums(question)
 
     def __repr__(self) -> str:
         return f"Batch({self.problem})"
@@ -446,3 +279,10 @@ def _bounded(mean: RobustMean, of: str) -> AskedMean:
     if not math.isfinite(now.range.radius):
         raise InvalidInput(f"A mean of {of} needs a finite threshold.")
     return now
+
+
+def _interval(mean: AskedMean) -> Interval:
+    """The range of a mean that `Problem` has checked to be one."""
+    if not isinstance(mean.range, Interval):
+        raise IncompatibleParts("This question needs a mean of entries.")
+    return mean.range

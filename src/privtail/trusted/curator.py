@@ -51,7 +51,8 @@ from privtail.losses import AnyLoss
 from privtail.trusted.accountants import cost
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget, protected
-from privtail.trusted.dataset import Dataset, Ids
+from privtail.trusted.dataset import Dataset
+from privtail.trusted.deals import Ids, Listed
 from privtail.trusted.events import Plan, Round, plan_to_json
 from privtail.trusted.ledger import Allowance, Ledger
 from privtail.trusted.maps import FeatureMap
@@ -271,7 +272,7 @@ class Curator:
 
     def blocks(self, count: int) -> NDArray[np.int64]:
         """The public deal of the n ids into ``count`` blocks of equal size, (n,), read-only."""
-        return self._data.blocks(count)
+        return self._data.deal(count).labels(slice(0, self._data.records.n))
 
     def uniform(self, count: int) -> int:
         """A public uniform choice among 0 .. count - 1."""
@@ -319,7 +320,7 @@ class Curator:
             return Batch(
                 self._data,
                 self.problem.sampled(sampling),
-                ids,
+                Listed(ids),
                 self._current,
                 map_=own,
                 everyone=ids is self._kept,

@@ -1,11 +1,10 @@
-"""The records of a fit, and one exact pass over them, block by block.
+"""The records of a fit on this machine: one pass over them, on threads, block by block.
 
 Formal guarantee
 ----------------
-`Dataset.sums` adds what a question computes of each block of rows: whole numbers as doubles within
-a block, which never round, and int64 beyond it. So a sum is the same for any blocks, threads or
-windows, as long as a record's contribution is a function of that record alone. Blocks and parts are
-dealt by id, which is a record's position, and by public chance.
+`Dataset.sums` adds what `partitions.answered` says of disjoint runs of ids, all of which together
+are those that the question sees. The order in which threads take them does not matter: whole
+numbers are added.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -23,21 +23,16 @@ from numpy.typing import NDArray
 
 from privtail.compilation import steady
 from privtail.errors import InvalidInput, NotReleased, require_whole
-from privtail.trusted.maps import FeatureMap, MappedRows
-from privtail.trusted.records import Records, Room, Stream, Targets, Window
+from privtail.trusted import partitions
+from privtail.trusted.deals import Deal, Ids, Seen
+from privtail.trusted.partitions import answered, counted, pieces, rows_at_once, swept
+from privtail.trusted.questions import Question
+from privtail.trusted.records import Records, Room, Rows, Stream, Targets, Window
 from privtail.trusted.records.targets import Labels, Numbers
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Ids = slice | Integers
-Block = Callable[[MappedRows, Doubles, Integers, Doubles], None]
-"""Adds what rows, their targets and their labels bring to sums, in place."""
 _Share = tuple[Window, Ids]
-BLOCK_ROWS = 8192
-VIEWED = 4
-"""Blocks that are swept as one where they are views of the records and nothing is copied."""
-COPIED = 32
-"""Columns of which a block is copied before it is swept; of more, fewer rows: a cache holds it."""
 SPARE = 2
 """Workers for each thread that is asked for: one that has to wait does not stop the others.
 
@@ -55,7 +50,7 @@ def threads() -> int:
 
 
 class Dataset:
-    """Private records and targets, and public deals.
+    """Private records and targets in one partition, and public deals.
 
     Attributes
     ----------
@@ -70,101 +65,101 @@ class Dataset:
         self, records: Records, targets: Targets | None, chance: np.random.Generator
     ) -> None:
         self.records, self.targets, self._chance = records, targets, chance
-        self._deals: dict[int, Integers] = {}
+        self._deals: dict[int, Deal] = {}
+        self._rooms = threading.local()
 
     @property
     def sparse(self) -> bool:
         """Whether the records are CSR, which cannot be centred."""
         return self.records.sparse
 
-    def blocks(self, count: int) -> Integers:
-        """The public deal of the n ids into ``count`` blocks of equal size, (n,), read-only."""
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """One partition, which is swept window by window."""
+        return (self.records.n,)
+
+    def deal(self, count: int) -> Deal:
+        """The public deal of the n ids into ``count`` blocks of equal size."""
         require_whole("count", count, 1)
         if count not in self._deals:
             n = self.records.n
-            deal = np.zeros(n, np.int64) if count == 1 else self._chance.permutation(n)
+            places = np.zeros(n, np.int64) if count == 1 else self._chance.permutation(n)
             if count > 1:
-                deal %= count
-            deal.flags.writeable = False
-            self._deals[count] = deal
+                places %= count
+            places.flags.writeable = False
+            self._deals[count] = Deal(count, places)
         return self._deals[count]
 
-    def windows(self, targets: Targets | None) -> Iterator[Window]:
-        """One pass over the records, window by window; what is in memory is one window."""
-        records = self.records
-        if isinstance(records, Stream):
-            yield from records.windows(targets)
-        else:
-            yield Window(0, records.n, lambda: (records, targets))
-
-    def rows_at_once(self, outputs: int) -> int:
-        """Long blocks where they are views, short ones where they are copies."""
-        if self.records.viewed:
-            return max(BLOCK_ROWS, VIEWED * BLOCK_ROWS // outputs)
-        if self.sparse:
-            return BLOCK_ROWS
-        return max(1, BLOCK_ROWS * COPIED // max(COPIED // VIEWED, self.records.d))
-
-    def sums(
-        self,
-        block: Block,
-        map_: FeatureMap,
-        ids: Ids,
-        blocks: int,
-        shape: tuple[int, ...],
-        targets: bool = True,
-        labels: Integers | None = None,
-        rows_at_once: int | None = None,
-    ) -> Integers:
-        """Exact int64 sums (blocks, *shape): blocks of mapped rows on threads, then added."""
-        at_once = rows_at_once or BLOCK_ROWS
-        if targets and self.targets is None:
+    def sums(self, question: Question) -> Integers:
+        """Exact int64 sums over the records that the question sees, of its shape."""
+        if question.targets and self.targets is None:
             raise InvalidInput("This question needs a target y.")
-        deal = self.blocks(blocks) if labels is None else labels
-        rooms = threading.local()
+        at_once = rows_at_once(self.records, question)
+        return self._added(
+            lambda window, ids: answered(question, window, ids, self._room()),
+            self._shares(question.seen, question.targets, at_once),
+            question.shape,
+        )
 
-        @steady
-        def one(share: _Share) -> Integers:
-            window, ids = share
-            copied = rooms.__dict__.setdefault("room", Room())
-            records, source = window.open()
-            total = np.zeros((blocks, *shape), dtype=np.int64)
-            for part in _pieces(ids, at_once):
-                here = moved(part, window.start)
-                found = records.rows(here, copied)
-                y = source.rows(here) if source and targets else np.zeros(len(found))
-                if not len(found) == len(y) == len(deal[part]):
-                    raise InvalidInput(
-                        "The container returned another number of rows than asked for."
-                    )
-                sums = np.zeros((blocks, *shape))
-                block(map_.applied(found), y, deal[part], sums)
-                total += sums.astype(np.int64)
-            return total
+    def counts(self, seen: Seen) -> Counter[Any]:
+        """How often each label occurs among the ids that are seen; private."""
+        counts: Counter[Any] = Counter()
+        for window in self.windows(True):
+            counts.update(counted(seen, window))
+        return counts
 
-        spare = 1 if isinstance(self.records, Stream) or threads() == 1 else SPARE
-        shares = self._shares(ids, targets, at_once)
-        return _added(one, shares, (blocks, *shape), threads() * spare)
+    def visit(
+        self, work: Callable[[Ids, Rows, Doubles], None], seen: Seen, targets: bool, at_once: int
+    ) -> None:
+        """Call ``work`` with the ids, rows and targets of one block after the other."""
 
-    def _shares(self, ids: Ids, targets: bool, rows: int) -> Generator[_Share]:
+        def one(window: Window, ids: Ids) -> Integers:
+            opened = window.open()
+            for block in swept(*opened, window.start, ids, at_once, self._room()):
+                work(*block)
+            return np.zeros(1, np.int64)
+
+        self._added(one, self._shares(seen, targets, at_once), (1,))
+
+    def _room(self) -> Room:
+        """Memory of this thread."""
+        room: Room = self._rooms.__dict__.setdefault("room", Room())
+        return room
+
+    def windows(self, targets: bool) -> Iterator[Window]:
+        """One pass over the records, window by window; what is in memory is one window."""
+        records, needed = self.records, self.targets if targets else None
+        if isinstance(records, Stream):
+            yield from records.windows(needed)
+        else:
+            yield Window(0, records.n, lambda: (records, needed))
+
+    def _shares(self, seen: Seen, targets: bool, at_once: int) -> Generator[_Share]:
         """What one thread sweeps at a time: a window of a file, or a block of what is in memory."""
-        for window in self.windows(self.targets if targets else None):
-            here = within(ids, window)
+        for window in self.windows(targets):
+            ids = seen.within(window.start, window.stop)
             if isinstance(self.records, Stream):
-                yield window, here
+                yield window, ids
             else:
-                yield from ((window, part) for part in _pieces(here, rows))
+                yield from ((window, part) for part in pieces(ids, at_once))
+
+    def _added(
+        self, work: Callable[[Window, Ids], Integers], shares: Generator[_Share],
+        shape: tuple[int, ...],
+    ) -> Integers:  # fmt: skip
+        spare = 1 if isinstance(self.records, Stream) or threads() == 1 else SPARE
+        return _added(steady(lambda share: work(*share)), shares, shape, threads() * spare)
 
     def refuse_non_finite(self) -> None:
         """Raise InvalidInput if a number is not finite or a label is none: a leak, if asked for."""
         one, zero = np.ones(self.records.d), np.zeros(self.records.d)
         labels: set[Any] = set()
-        for window in self.windows(self.targets):
+        for window in self.windows(True):
             records, targets = window.open()
             if isinstance(targets, Labels):
                 labels |= targets.occurring()
-            for start in range(0, window.stop - window.start, BLOCK_ROWS):
-                ids = slice(start, min(start + BLOCK_ROWS, window.stop - window.start))
+            for start in range(0, window.stop - window.start, partitions.BLOCK_ROWS):
+                ids = slice(start, min(start + partitions.BLOCK_ROWS, window.stop - window.start))
                 z = records.rows(ids).transformed(one, zero)
                 y = targets.rows(ids) if isinstance(targets, Numbers) else np.zeros(1)
                 for name, values in (("X", z), ("y", y)):
@@ -225,27 +220,6 @@ def _added(
             finally:
                 ended.set()
     return total
-
-
-def _pieces(ids: Ids, rows: int) -> Iterator[Ids]:
-    """The same ids, in blocks of ``rows``."""
-    first, stop = (ids.start, ids.stop) if isinstance(ids, slice) else (0, len(ids))
-    for start in range(first, stop, rows):
-        part = slice(start, min(start + rows, stop))
-        yield part if isinstance(ids, slice) else ids[part]
-
-
-def within(ids: Ids, window: Window) -> Ids:
-    """Those of the (ascending) ids that a window holds."""
-    if isinstance(ids, slice):
-        return slice(max(ids.start, window.start), min(ids.stop, window.stop))
-    first, stop = np.searchsorted(ids, [window.start, window.stop])
-    return ids[first:stop]
-
-
-def moved(ids: Ids, start: int) -> Ids:
-    """Positions in a window of ids that are positions among all records."""
-    return slice(ids.start - start, ids.stop - start) if isinstance(ids, slice) else ids - start
 
 
 def in_parts(size: int, parts: int) -> Iterator[slice]:

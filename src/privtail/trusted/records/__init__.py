@@ -17,12 +17,13 @@ from privtail.trusted.records.streams import Stream, Targets, Window
 from privtail.trusted.records.tables import Table, require_categories
 from privtail.trusted.records.targets import Labels, Numbers
 
-Records = Dense | Sparse | Table | Stream
+InMemory = Dense | Sparse | Table
+Records = InMemory | Stream
 Rows = DenseRows | SparseRows
 
 __all__ = [
-    "Dense", "DenseRows", "Records", "Room", "Rows", "Sparse", "SparseRows", "Stream", "Table",
-    "Targets", "Window", "as_records", "opened",
+    "Dense", "DenseRows", "InMemory", "Records", "Room", "Rows", "Sparse", "SparseRows", "Stream",
+    "Table", "Targets", "Window", "as_records", "opened",
 ]  # fmt: skip
 
 

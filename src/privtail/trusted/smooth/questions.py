@@ -16,11 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail.errors import IncompatibleParts, InvalidInput
 from privtail.losses import AnyLoss
-from privtail.trusted import dataset
+from privtail.trusted import partitions
 from privtail.trusted.batch import Batch
 from privtail.trusted.callbacks import PURE_PART, PartFunction, on_part
 from privtail.trusted.dataset import in_parts
+from privtail.trusted.deals import Ids
 from privtail.trusted.maps import MappedRows
+from privtail.trusted.questions import margins_of
+from privtail.trusted.records import Rows
 from privtail.trusted.records.formats import sweeps
 from privtail.trusted.smooth.aggregate import SampleAndAggregate
 from privtail.trusted.smooth.trimmed import TrimmedMean
@@ -44,7 +47,7 @@ def trimmed_gradient(batch: Batch, loss: AnyLoss, w: ArrayLike, mechanism: Trimm
     def values(rows: MappedRows, y: Doubles) -> Doubles:
         if called.gradients:
             return called.gradients(w, rows.transformed(), y)
-        margins, _, valid = batch._margins(rows, w)
+        margins, _, valid = margins_of(batch.problem, rows, w)
         residuals = called.derivatives(margins, y)
         z = rows.transformed()
         if batch.problem.intercept:
@@ -105,22 +108,19 @@ def _trimmed(
     batch._require_everyone("trimmed means")
     sampler = batch._opening.charge(mechanism.event(batch.problem, size))
     n = batch.problem.n
-    ids = np.arange(n)
-    nothing = mechanism.on_grid(np.zeros((1, 1)), batch._bits)[0, 0]
+    nothing = mechanism.on_grid(np.zeros((1, 1)), batch.problem.bits)[0, 0]
     released = []
     for part in in_parts(size, sweeps(n, size)):
         columns = np.full((part.stop - part.start, n), nothing)
 
         def block(
-            rows: MappedRows, y: Doubles, places: Integers, sums: Doubles,
-            columns: Integers = columns, part: slice = part,
-        ) -> None:  # fmt: skip
-            run = len(places) == places[-1] + 1 - places[0]
-            there = slice(places[0], places[-1] + 1) if run else places
-            columns[:, there] = mechanism.on_grid(values(rows, y)[:, part], batch._bits)
+            ids: Ids, rows: Rows, y: Doubles, columns: Integers = columns, part: slice = part
+        ) -> None:
+            found = values(batch._map.applied(rows), y)[:, part]
+            columns[:, ids] = mechanism.on_grid(found, batch.problem.bits)
 
-        rows_at_once = max(dataset.BLOCK_ROWS, NARROW // batch.problem.d)
-        batch._sweep(block, 1, (1,), targets, ids, rows_at_once)
+        at_once = max(partitions.BLOCK_ROWS, NARROW // batch.problem.d)
+        batch._data.visit(block, batch._seen, targets, at_once)
         released.append(mechanism.release(columns, batch.problem, sampler))
     batch._opening.released()
     return np.concatenate(released)
@@ -129,25 +129,23 @@ def _trimmed(
 def _parts(batch: Batch, blocks: int) -> Iterator[tuple[Doubles, Doubles | None]]:
     """Valid rows and targets of one block after the other; a sweep for every `KEPT_BYTES`."""
     data, n, d = batch._data, batch.problem.n, batch.problem.d
-    deal, target = data.blocks(blocks), data.targets is not None
+    deal, target = data.deal(blocks).labels(slice(0, n)), data.targets is not None
     places = np.empty(n, np.int64)
     places[np.argsort(deal, kind="stable")] = np.arange(n)
     ends = np.concatenate([[0], np.cumsum(np.bincount(deal, minlength=blocks))])
-    ids = np.arange(n)
     for group in in_parts(blocks, sweeps(n, d + 1)):
         begin, end = int(ends[group.start]), int(ends[group.stop])
         kept = np.full((end - begin, d + 1), np.nan)
 
         def block(
-            rows: MappedRows, y: Doubles, seen: Integers, sums: Doubles,
+            ids: Ids, rows: Rows, y: Doubles,
             kept: Doubles = kept, begin: int = begin, end: int = end,
         ) -> None:  # fmt: skip
-            z = rows.transformed()
-            at = places[seen]
+            z, at = batch._map.applied(rows).transformed(), places[ids]
             wanted = (at >= begin) & (at < end)
             kept[at[wanted] - begin] = np.column_stack([z, y])[wanted]
 
-        batch._sweep(block, 1, (1,), target, ids)
+        data.visit(block, batch._seen, target, partitions.BLOCK_ROWS)
         for b in range(group.start, group.stop):
             part = kept[ends[b] - begin : ends[b + 1] - begin]
             part = part[np.isfinite(part).all(axis=1)]

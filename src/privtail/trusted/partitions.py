@@ -1,0 +1,113 @@
+"""Records in partitions, and how one of them answers a question.
+
+Formal guarantee
+----------------
+`answered` adds what a question's term makes of each block of rows: whole numbers as doubles within
+a block, which never round, and int64 beyond it. It is a pure function of the question and of the
+rows of the ids that the question sees. So the sum over all partitions is the same for any blocks,
+threads, windows or workers, and for a task that is run again, as long as a record's contribution is
+a function of that record and its id alone. Lengths of partitions are public, like n.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.errors import InvalidInput
+from privtail.trusted.deals import Ids, Seen
+from privtail.trusted.questions import Question
+from privtail.trusted.records import InMemory, Records, Room, Rows, Targets, Window
+from privtail.trusted.records.targets import Labels
+
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
+BLOCK_ROWS = 8192
+VIEWED = 4
+"""Blocks that are swept as one where they are views of the records and nothing is copied."""
+COPIED = 32
+"""Columns of which a block is copied before it is swept; of more, fewer rows: a cache holds it."""
+
+
+class Partitions(Protocol):
+    """Records that answer questions, wherever they are; ids count through all partitions."""
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """How many rows each partition has; public."""
+        ...
+
+    def sums(self, question: Question) -> Integers:
+        """Exact sums over the records that the question sees, of its shape."""
+        ...
+
+    def counts(self, seen: Seen) -> Counter[Any]:
+        """How often each label occurs among the ids that are seen; private."""
+        ...
+
+
+def answered(
+    question: Question, window: Window, ids: Ids | None = None, room: Room | None = None
+) -> Integers:
+    """The sums of a question over the rows of a window, or over those of ``ids``."""
+    if ids is None:
+        ids = question.seen.within(window.start, window.stop)
+    total = np.zeros(question.shape, dtype=np.int64)
+    records, targets = window.open()
+    at_once = rows_at_once(records, question)
+    targets = targets if question.targets else None
+    blocks = swept(records, targets, window.start, ids, at_once, room or Room())
+    for part, rows, y in blocks:
+        sums, labels = np.zeros(question.shape), question.deal.labels(part)
+        question.term.add(question.problem, question.map.applied(rows), y, labels, sums)
+        total += sums.astype(np.int64)
+    return total
+
+
+def counted(seen: Seen, window: Window) -> Counter[Any]:
+    """How often each label occurs among the ids of a window that are seen."""
+    part = window.open()[1]
+    ids = seen.within(window.start, window.stop)
+    return part.counts(moved(ids, window.start)) if isinstance(part, Labels) else Counter()
+
+
+def swept(
+    records: InMemory, targets: Targets | None, start: int, ids: Ids, at_once: int, room: Room
+) -> Iterator[tuple[Ids, Rows, Doubles]]:
+    """Ids, rows and targets (else 0) of one block after the other; ``start`` is the first id."""
+    for part in pieces(ids, at_once):
+        here = moved(part, start)
+        found = records.rows(here, room)
+        count = part.stop - part.start if isinstance(part, slice) else len(part)
+        y = targets.rows(here) if targets else np.zeros(len(found))
+        if not len(found) == len(y) == count:
+            raise InvalidInput("The container returned another number of rows than asked for.")
+        yield part, found, y
+
+
+def rows_at_once(records: Records, question: Question) -> int:
+    """Long blocks where they are views, short ones where they are copies."""
+    if question.rows:
+        return question.rows
+    if records.viewed:
+        return max(BLOCK_ROWS, VIEWED * BLOCK_ROWS // question.problem.outputs)
+    if records.sparse:
+        return BLOCK_ROWS
+    return max(1, BLOCK_ROWS * COPIED // max(COPIED // VIEWED, records.d))
+
+
+def pieces(ids: Ids, rows: int) -> Iterator[Ids]:
+    """The same ids, in blocks of ``rows``."""
+    first, stop = (ids.start, ids.stop) if isinstance(ids, slice) else (0, len(ids))
+    for start in range(first, stop, rows):
+        part = slice(start, min(start + rows, stop))
+        yield part if isinstance(ids, slice) else ids[part]
+
+
+def moved(ids: Ids, start: int) -> Ids:
+    """Positions in a window of ids that are positions among all records."""
+    return slice(ids.start - start, ids.stop - start) if isinstance(ids, slice) else ids - start
