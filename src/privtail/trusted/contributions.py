@@ -10,6 +10,7 @@ bit, whatever rows are beside it.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +28,21 @@ def contribute(
     labels: Integers, intercept: bool, range_: Ball | Interval, bits: int, sums: Doubles,
 ) -> None:  # fmt: skip
     """Add residuals times rows, each in its range, to ``sums`` (blocks, d + intercept, K)."""
+    turned = np.zeros((sums.shape[0], sums.shape[2], sums.shape[1]))
     if isinstance(range_, Ball):
-        residuals = shrunk(squares, residuals, intercept, range_)
-        rows.ball_sum(squares, valid, residuals, labels, intercept, range_.radius, bits, sums)
+        ball: Any = kernels.ball_sparse if rows.sparse else kernels.ball_dense
+        ball(
+            *rows.seen, squares, valid, shrunk(squares, residuals, intercept, range_), labels,
+            intercept, range_.radius, bits,
+            kernels.margin_of_safety(sums.shape[1] * sums.shape[2], bits), turned,
+        )  # fmt: skip
     else:
-        rows.box_sum(valid, residuals, labels, intercept, range_, bits, sums)
+        box: Any = kernels.box_sparse if rows.sparse else kernels.box_dense
+        box(
+            *rows.seen, valid, residuals, labels, intercept, range_.radius, range_.kind,
+            np.array(range_.coefficients), range_.steps(bits), bits, turned,
+        )  # fmt: skip
+    sums += turned.transpose(0, 2, 1)
 
 
 def clamp(entries: Doubles, limit: int, bits: int) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.errors import InvalidInput
-from privtail.trusted.means import Interval
+from privtail.trusted import kernels
 from privtail.trusted.records import DenseRows, Rows
 
 Doubles = NDArray[np.float64]
@@ -85,26 +85,21 @@ class MappedRows:
 
     def margins(self, w: Doubles, b: Doubles) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
         """Margins z.w + b (rows, K), squared norms of z (rows,) and finiteness (rows,)."""
-        return self._rows.margins(self._scales, self._offsets, w, b)
+        margins = np.empty((len(self), w.shape[1]))
+        squares, valid = np.empty(len(self)), np.empty(len(self), dtype=np.bool_)
+        kernel: Any = kernels.margins_sparse if self.sparse else kernels.margins_dense
+        kernel(*self.seen, w, b, margins, squares, valid)
+        return margins, squares, valid
 
-    def ball_sum(
-        self, squares: Doubles, valid: NDArray[np.bool_], residuals: Doubles,
-        labels: NDArray[np.int64], intercept: bool, radius: float, bits: int, sums: Doubles,
-    ) -> None:  # fmt: skip
-        """Add l2-clipped contributions to ``sums`` (blocks, d + intercept, K)."""
-        self._rows.ball_sum(
-            self._scales, self._offsets, squares, valid, residuals, labels, intercept, radius, bits,
-            sums,
-        )  # fmt: skip
+    @property
+    def sparse(self) -> bool:
+        """Which kernels sweep them."""
+        return self._rows.sparse
 
-    def box_sum(
-        self, valid: NDArray[np.bool_], residuals: Doubles, labels: NDArray[np.int64],
-        intercept: bool, box: Interval, bits: int, sums: Doubles,
-    ) -> None:  # fmt: skip
-        """Add entrywise influences to ``sums`` (blocks, d + intercept, K)."""
-        self._rows.box_sum(
-            self._scales, self._offsets, valid, residuals, labels, intercept, box, bits, sums
-        )
+    @property
+    def seen(self) -> tuple[NDArray[Any], ...]:
+        """What these kernels take."""
+        return self._rows.seen(self._scales, self._offsets)
 
     def transformed(self) -> Doubles:
         """Dense z, (rows, d)."""

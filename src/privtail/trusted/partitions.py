@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
 from privtail.trusted.deals import Ids, Seen
-from privtail.trusted.questions import Question
+from privtail.trusted.questions import Block, Question
 from privtail.trusted.records import InMemory, Records, Room, Rows, Targets, Window
 from privtail.trusted.records.targets import Labels
 
@@ -63,7 +63,8 @@ def answered(
     blocks = swept(records, targets, window.start, ids, at_once, room or Room())
     for part, rows, y in blocks:
         sums, labels = np.zeros(question.shape), question.deal.labels(part)
-        question.term.add(question.problem, question.map.applied(rows), y, labels, sums)
+        block = Block(question.problem, question.map.applied(rows), y, labels)
+        question.term.add(block, sums)
         total += sums.astype(np.int64)
     return total
 

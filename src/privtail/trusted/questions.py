@@ -34,13 +34,42 @@ TILE = 32
 """Candidates that are scored in one go."""
 
 
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Mapped rows, their targets, and the labels that they were dealt."""
+
+    problem: Problem
+    rows: MappedRows
+    y: Doubles
+    labels: Integers
+
+    def margins(
+        self, w: Doubles, ranges: PredictionRanges | None = None
+    ) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
+        """Margins, clipped to the ranges of a prediction; squared norms; which rows are finite."""
+        d, rows = self.problem.d, self.rows
+        b = w[d] if self.problem.intercept else np.zeros(w.shape[1])
+        if ranges is not None and np.isfinite(ranges.features).any():
+            rows = rows.clipped(ranges.features)
+        margins, squares, valid = rows.margins(w[:d], b)
+        margins = margins if ranges is None else np.clip(margins, *ranges.margins)
+        return margins, squares, valid & np.isfinite(self.y)
+
+    def add_rows(
+        self, rows: MappedRows, counted: bool | NDArray[np.bool_], box: Ball | Interval,
+        sums: Doubles,
+    ) -> None:  # fmt: skip
+        """Add the counted rows, each in its range, to ``sums`` (blocks, d, 1)."""
+        _, squares, valid = rows.margins(np.zeros((sums.shape[1], 1)), np.zeros(1))
+        ones, bits = np.ones((len(rows), 1)), self.problem.bits
+        contribute(rows, squares, valid & counted, ones, self.labels, False, box, bits, sums)
+
+
 class Term(Protocol):
     """What rows add to a sum."""
 
-    def add(
-        self, problem: Problem, rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles
-    ) -> None:
-        """Add what mapped rows, their targets and their labels bring to ``sums``, in place."""
+    def add(self, block: Block, sums: Doubles) -> None:
+        """Add what the rows of a block bring to ``sums``, in place."""
         ...
 
 
@@ -78,23 +107,19 @@ class Gradient:
     w: Doubles
     range: Ball | Interval
 
-    def add(
-        self, problem: Problem, rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles
-    ) -> None:
-        counted = np.isfinite(y)
+    def add(self, block: Block, sums: Doubles) -> None:
+        problem, rows = block.problem, block.rows
         if self.loss.gradients:
             x = rows.transformed()
-            counted &= np.isfinite(x).all(axis=1)
-            flat = MappedRows.as_they_are(self.loss.gradients(self.w, x, y))
-            sums = sums.reshape(len(sums), self.w.size, 1)
-            return _add_rows(flat, counted, labels, self.range, problem.bits, sums)
-        margins, squares, valid = margins_of(problem, rows, self.w)
-        residuals, counted = self.loss.derivatives(margins, y), valid & counted
+            counted = np.isfinite(x).all(axis=1) & np.isfinite(block.y)
+            flat = MappedRows.as_they_are(self.loss.gradients(self.w, x, block.y))
+            block.add_rows(flat, counted, self.range, sums.reshape(len(sums), self.w.size, 1))
+            return
+        margins, squares, counted = block.margins(self.w)
         contribute(
-            rows, squares, counted, residuals, labels, problem.intercept, self.range, problem.bits,
-            sums,
+            rows, squares, counted, self.loss.derivatives(margins, block.y), block.labels,
+            problem.intercept, self.range, problem.bits, sums,
         )  # fmt: skip
-        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,16 +130,14 @@ class GradientNorms:
     w: Doubles
     edges: Doubles
 
-    def add(
-        self, problem: Problem, rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles
-    ) -> None:
+    def add(self, block: Block, sums: Doubles) -> None:
         if self.loss.gradients:
-            norms = lengths(self.loss.gradients(self.w, rows.transformed(), y))
+            norms = lengths(self.loss.gradients(self.w, block.rows.transformed(), block.y))
         else:
-            margins, squares, _ = margins_of(problem, rows, self.w)
+            margins, squares, _ = block.margins(self.w)
             with np.errstate(all="ignore"):
-                norms = np.sqrt(squares + problem.intercept)
-                norms *= lengths(self.loss.derivatives(margins, y))
+                norms = np.sqrt(squares + block.problem.intercept)
+                norms *= lengths(self.loss.derivatives(margins, block.y))
         sums[0, 0, :] += tally(norms[np.isfinite(norms)], self.edges)
 
 
@@ -126,15 +149,13 @@ class Derivatives:
     w: Doubles
     range: Ball | Interval
 
-    def add(
-        self, problem: Problem, rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles
-    ) -> None:
-        margins, _, valid = margins_of(problem, rows, self.w)
-        valid &= np.isfinite(y)
-        residuals, ones = self.loss.derivatives(margins, y), np.ones(len(rows))
-        constant = MappedRows.as_they_are(ones[:, None])
+    def add(self, block: Block, sums: Doubles) -> None:
+        margins, _, counted = block.margins(self.w)
+        ones = np.ones((len(block.y), 1))
         contribute(
-            constant, ones, valid, residuals, labels, False, self.range, problem.bits, sums
+            MappedRows.as_they_are(ones), ones[:, 0], counted,
+            self.loss.derivatives(margins, block.y), block.labels, False, self.range,
+            block.problem.bits, sums,
         )  # fmt: skip
 
 
@@ -144,10 +165,8 @@ class Means:
 
     range: Ball | Interval
 
-    def add(
-        self, problem: Problem, rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles
-    ) -> None:
-        _add_rows(rows, np.isfinite(y), labels, self.range, problem.bits, sums)
+    def add(self, block: Block, sums: Doubles) -> None:
+        block.add_rows(block.rows, True, self.range, sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,20 +178,18 @@ class Scores:
     range: Interval
     ranges: PredictionRanges | None
 
-    def add(
-        self, problem: Problem, rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles
-    ) -> None:
-        limit = self.range.steps(problem.bits)
+    def add(self, block: Block, sums: Doubles) -> None:
+        bits, outputs = block.problem.bits, block.problem.outputs
         for first in range(0, len(self.points), TILE):
             tile = self.points[first : first + TILE]
-            margins, _, valid = margins_of(problem, rows, np.hstack(tile), self.ranges)
-            margins, targets = margins.reshape(-1, problem.outputs), np.repeat(y, len(tile))
+            margins, _, counted = block.margins(np.hstack(tile), self.ranges)
+            margins, targets = margins.reshape(-1, outputs), np.repeat(block.y, len(tile))
             with np.errstate(all="ignore"):
                 values = self.loss.values(margins, targets) / self.range.radius
-            clamp(values, limit, problem.bits)
-            scores = np.maximum(values, 0.0).reshape(len(y), len(tile))
-            scores[~(valid & np.isfinite(y))] = 0.0
-            add(sums[:, first : first + TILE, 0], labels, scores)
+            clamp(values, self.range.steps(bits), bits)
+            scores = np.maximum(values, 0.0).reshape(len(counted), len(tile))
+            scores[~counted] = 0.0
+            add(sums[:, first : first + TILE, 0], block.labels, scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,16 +202,16 @@ class Improvement:
     range: Interval
     ranges: PredictionRanges | None
 
-    def add(
-        self, problem: Problem, rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles
-    ) -> None:
-        found = margins_of(problem, rows, self.w, self.ranges), margins_of(problem, rows, self.base)
+    def add(self, block: Block, sums: Doubles) -> None:
+        bits = block.problem.bits
+        margins, _, counted = block.margins(self.w, self.ranges)
         with np.errstate(all="ignore"):
-            here, there = (self.loss.values(margins, y) for margins, _, _ in found)
+            here = self.loss.values(margins, block.y)
+            there = self.loss.values(block.margins(self.base)[0], block.y)
             gains = (there - here) / self.range.radius
-        gains[~(found[0][2] & np.isfinite(y))] = 0.0
-        clamp(gains, self.range.steps(problem.bits), problem.bits)
-        np.add.at(sums[:, 0, 0], labels, gains)
+        gains[~counted] = 0.0
+        clamp(gains, self.range.steps(bits), bits)
+        np.add.at(sums[:, 0, 0], block.labels, gains)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,15 +222,13 @@ class Separations:
     w: Doubles
     range: Interval
 
-    def add(
-        self, problem: Problem, rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles
-    ) -> None:
-        z = rows.transformed()
-        margins, _, _ = margins_of(problem, rows, self.w)
-        counted = np.isfinite(z).all(axis=1) & np.isfinite(y)
+    def add(self, block: Block, sums: Doubles) -> None:
+        bits, z = block.problem.bits, block.rows.transformed()
+        margins, _, _ = block.margins(self.w)
+        counted = np.isfinite(z).all(axis=1) & np.isfinite(block.y)
         with np.errstate(all="ignore"):
-            entries = self.loss.derivatives(margins, y) / self.range.radius
-        clamp(entries.reshape(-1), self.range.steps(problem.bits), problem.bits)
+            entries = self.loss.derivatives(margins, block.y) / self.range.radius
+        clamp(entries.reshape(-1), self.range.steps(bits), bits)
         entries[~counted] = 0.0
         sums[0] += np.sign(np.where(counted[:, None], z, 0.0)).T @ entries
 
@@ -225,18 +240,16 @@ class Moments:
     radius: float
     target: bool
 
-    def add(
-        self, problem: Problem, rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles
-    ) -> None:
-        z = [rows.transformed()]
-        if problem.intercept:
-            z.append(np.ones((len(rows), 1)))
+    def add(self, block: Block, sums: Doubles) -> None:
+        z, bits = [block.rows.transformed()], block.problem.bits
+        if block.problem.intercept:
+            z.append(np.ones((len(block.y), 1)))
         if self.target:
-            z.append(y[:, None])
+            z.append(block.y[:, None])
         joint = np.ascontiguousarray(np.hstack(z))
         valid = np.isfinite(joint).all(axis=1)
-        margin = kernels.margin_of_safety(sums.shape[1], problem.bits)
-        kernels.moment_sum(joint, valid, self.radius, problem.bits, margin, sums[0, :, 0])
+        margin = kernels.margin_of_safety(sums.shape[1], bits)
+        kernels.moment_sum(joint, valid, self.radius, bits, margin, sums[0, :, 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,16 +263,14 @@ class Histogram:
     edges: Doubles
     pooled: bool
 
-    def add(
-        self, problem: Problem, rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles
-    ) -> None:
-        z = rows.transformed()
+    def add(self, block: Block, sums: Doubles) -> None:
+        z = block.rows.transformed()
         valid = np.isfinite(z).all(axis=1)
         if -1 in self.columns:
-            valid &= np.isfinite(y)
+            valid &= np.isfinite(block.y)
         for c, column in enumerate(self.columns):
-            values = y if column == -1 else z[:, column]
-            counted = valid & (labels == c) if self.pooled else valid
+            values = block.y if column == -1 else z[:, column]
+            counted = valid & (block.labels == c) if self.pooled else valid
             sums[0, c, :] += tally(values[counted], self.edges[c])
 
 
@@ -271,44 +282,16 @@ class DerivativeNorms:
     w: Doubles
     edges: Doubles
 
-    def add(
-        self, problem: Problem, rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles
-    ) -> None:
-        margins, _, valid = margins_of(problem, rows, self.w)
-        norms = lengths(self.loss.derivatives(margins, y))
-        sums[0, 0, :] += tally(norms[valid & np.isfinite(y)], self.edges)
+    def add(self, block: Block, sums: Doubles) -> None:
+        margins, _, counted = block.margins(self.w)
+        norms = lengths(self.loss.derivatives(margins, block.y))
+        sums[0, 0, :] += tally(norms[counted], self.edges)
 
 
 @dataclass(frozen=True, eq=False)
 class InvalidRows:
     """How many rows have a number that is not finite."""
 
-    def add(
-        self, problem: Problem, rows: MappedRows, y: Doubles, labels: Integers, sums: Doubles
-    ) -> None:
-        _, _, valid = rows.margins(np.zeros((problem.d, 1)), np.zeros(1))
-        sums[0, 0, 0] += np.count_nonzero(~(valid & np.isfinite(y)))
-
-
-def margins_of(
-    problem: Problem, rows: MappedRows, w: Doubles, ranges: PredictionRanges | None = None
-) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
-    """Margins of rows, clipped to the ranges of a prediction; squared norms; finiteness."""
-    d = problem.d
-    b = w[d] if problem.intercept else np.zeros(w.shape[1])
-    if ranges is None:
-        return rows.margins(w[:d], b)
-    if np.isfinite(ranges.features).any():
-        rows = rows.clipped(ranges.features)
-    margins, squares, valid = rows.margins(w[:d], b)
-    return np.clip(margins, *ranges.margins), squares, valid
-
-
-def _add_rows(
-    rows: MappedRows, counted: NDArray[np.bool_], labels: Integers, range_: Ball | Interval,
-    bits: int, sums: Doubles,
-) -> None:  # fmt: skip
-    """Add the counted rows, each in its range, to ``sums`` (blocks, d, 1)."""
-    _, squares, valid = rows.margins(np.zeros((sums.shape[1], 1)), np.zeros(1))
-    ones = np.ones((len(rows), 1))
-    contribute(rows, squares, valid & counted, ones, labels, False, range_, bits, sums)
+    def add(self, block: Block, sums: Doubles) -> None:
+        _, _, counted = block.margins(np.zeros((block.problem.rows, 1)))
+        sums[0, 0, 0] += np.count_nonzero(~counted)

@@ -29,9 +29,10 @@ from privtail.losses import (
     TruncatedLoss,
 )
 from privtail.trusted import callbacks, kernels
+from privtail.trusted.contributions import contribute
 from privtail.trusted.events import SMOOTH, Plan
 from privtail.trusted.maps import FeatureMap, MappedRows
-from privtail.trusted.means import ClampedMean
+from privtail.trusted.means import Ball, Interval
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import Dense, Records, Sparse, SparseRows
@@ -90,12 +91,14 @@ def _sweep(rows: MappedRows, problem: Problem, *, sums: bool) -> None:
     if not sums:
         return
     total = np.zeros((1, d + problem.intercept, outputs))
-    residuals, box = np.zeros((0, outputs)), ClampedMean(1.0).range
+    residuals, bits = np.zeros((0, outputs)), problem.bits
     for whole in (True, False):  # the deal of all records is read-only, a part of it is a copy
         labels = np.zeros(0, np.int64)
         labels.flags.writeable = not whole
-        rows.ball_sum(squares, valid, residuals, labels, problem.intercept, 1.0, _BITS, total)
-        rows.box_sum(valid, residuals, labels, problem.intercept, box, _BITS, total)
+        for range_ in (Ball(1.0), Interval(1.0)):
+            contribute(
+                rows, squares, valid, residuals, labels, problem.intercept, range_, bits, total
+            )
 
 
 def _steps(asked: set[str], problem: Problem) -> None:

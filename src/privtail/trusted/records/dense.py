@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
 from privtail.trusted import kernels
-from privtail.trusted.means import Interval
 from privtail.trusted.records.arrays import as_numbers
 from privtail.trusted.records.kinds import conversion, of_objects
 
@@ -95,7 +94,9 @@ class Dense:
 
 
 class DenseRows:
-    """One block of rows and the kernels that sweep it."""
+    """One block of rows."""
+
+    sparse = False
 
     def __init__(self, X: Doubles) -> None:
         self.X = X
@@ -103,41 +104,9 @@ class DenseRows:
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
-    def margins(
-        self, scales: Doubles, offsets: Doubles, w: Doubles, b: Doubles
-    ) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
-        """Margins (rows, K), squared norms (rows,) and finiteness (rows,)."""
-        rows = len(self)
-        margins = np.empty((rows, w.shape[1]))
-        squares, valid = np.empty(rows), np.empty(rows, dtype=np.bool_)
-        kernels.margins_dense(self.X, scales, offsets, w, b, margins, squares, valid)
-        return margins, squares, valid
-
-    def ball_sum(
-        self, scales: Doubles, offsets: Doubles, squares: Doubles, valid: NDArray[np.bool_],
-        residuals: Doubles, labels: NDArray[np.int64], intercept: bool, radius: float, bits: int,
-        sums: Doubles,
-    ) -> None:  # fmt: skip
-        """Add l2-clipped contributions to ``sums`` (blocks, d + intercept, K)."""
-        margin = kernels.margin_of_safety(sums.shape[1] * sums.shape[2], bits)
-        turned = np.zeros((sums.shape[0], sums.shape[2], sums.shape[1]))
-        kernels.ball_dense(
-            self.X, scales, offsets, squares, valid, residuals, labels, intercept, radius, bits,
-            margin, turned,
-        )  # fmt: skip
-        sums += turned.transpose(0, 2, 1)
-
-    def box_sum(
-        self, scales: Doubles, offsets: Doubles, valid: NDArray[np.bool_], residuals: Doubles,
-        labels: NDArray[np.int64], intercept: bool, box: Interval, bits: int, sums: Doubles,
-    ) -> None:  # fmt: skip
-        """Add entrywise influences to ``sums`` (blocks, d + intercept, K)."""
-        turned = np.zeros((sums.shape[0], sums.shape[2], sums.shape[1]))
-        kernels.box_dense(
-            self.X, scales, offsets, valid, residuals, labels, intercept, box.radius, box.kind,
-            np.array(box.coefficients), box.steps(bits), bits, turned,
-        )  # fmt: skip
-        sums += turned.transpose(0, 2, 1)
+    def seen(self, scales: Doubles, offsets: Doubles) -> tuple[Doubles, ...]:
+        """What kernels take for these rows, mapped."""
+        return self.X, scales, offsets
 
     def dense(self) -> Doubles:
         """The rows themselves, (rows, d), contiguous."""

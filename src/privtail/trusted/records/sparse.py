@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
 from privtail.trusted import kernels
-from privtail.trusted.means import Interval
 from privtail.trusted.records.dense import Room
 
 Doubles = NDArray[np.float64]
@@ -86,7 +85,9 @@ def _canonical(block: Any) -> Any:
 
 
 class SparseRows:
-    """One canonical block and the kernels that sweep it. Offsets must be zero."""
+    """One canonical block. Offsets must be zero."""
+
+    sparse = True
 
     def __init__(self, block: Any) -> None:
         self.block = block
@@ -95,41 +96,9 @@ class SparseRows:
     def __len__(self) -> int:
         return int(self.block.shape[0])
 
-    def margins(
-        self, scales: Doubles, offsets: Doubles, w: Doubles, b: Doubles
-    ) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
-        """Margins (rows, K), squared norms (rows,) and finiteness (rows,)."""
-        rows = len(self)
-        margins = np.empty((rows, w.shape[1]))
-        squares, valid = np.empty(rows), np.empty(rows, dtype=np.bool_)
-        kernels.margins_sparse(*self.parts, scales, w, b, margins, squares, valid)
-        return margins, squares, valid
-
-    def ball_sum(
-        self, scales: Doubles, offsets: Doubles, squares: Doubles, valid: NDArray[np.bool_],
-        residuals: Doubles, labels: NDArray[np.int64], intercept: bool, radius: float, bits: int,
-        sums: Doubles,
-    ) -> None:  # fmt: skip
-        """Add l2-clipped contributions to ``sums`` (blocks, d + intercept, K)."""
-        margin = kernels.margin_of_safety(sums.shape[1] * sums.shape[2], bits)
-        turned = np.zeros((sums.shape[0], sums.shape[2], sums.shape[1]))
-        kernels.ball_sparse(
-            *self.parts, scales, squares, valid, residuals, labels, intercept, radius, bits,
-            margin, turned,
-        )  # fmt: skip
-        sums += turned.transpose(0, 2, 1)
-
-    def box_sum(
-        self, scales: Doubles, offsets: Doubles, valid: NDArray[np.bool_], residuals: Doubles,
-        labels: NDArray[np.int64], intercept: bool, box: Interval, bits: int, sums: Doubles,
-    ) -> None:  # fmt: skip
-        """Add entrywise influences to ``sums`` (blocks, d + intercept, K)."""
-        turned = np.zeros((sums.shape[0], sums.shape[2], sums.shape[1]))
-        kernels.box_sparse(
-            *self.parts, scales, valid, residuals, labels, intercept, box.radius, box.kind,
-            np.array(box.coefficients), box.steps(bits), bits, turned,
-        )  # fmt: skip
-        sums += turned.transpose(0, 2, 1)
+    def seen(self, scales: Doubles, offsets: Doubles) -> tuple[NDArray[Any], ...]:
+        """What kernels take for these rows, mapped."""
+        return *self.parts, scales
 
     def dense(self) -> Doubles:
         """The rows with their zeros, (rows, d), contiguous."""

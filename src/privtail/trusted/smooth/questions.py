@@ -21,8 +21,7 @@ from privtail.trusted.batch import Batch
 from privtail.trusted.callbacks import PURE_PART, PartFunction, on_part
 from privtail.trusted.dataset import in_parts
 from privtail.trusted.deals import Ids
-from privtail.trusted.maps import MappedRows
-from privtail.trusted.questions import margins_of
+from privtail.trusted.questions import Block
 from privtail.trusted.records import Rows
 from privtail.trusted.records.formats import sweeps
 from privtail.trusted.smooth.aggregate import SampleAndAggregate
@@ -42,20 +41,20 @@ def trimmed_gradient(batch: Batch, loss: AnyLoss, w: ArrayLike, mechanism: Trimm
     proof. Takes 8 n bytes of memory per coordinate, and one sweep for every `KEPT_BYTES`.
     """
     w = batch._parameters(w)
-    called, (width, outputs) = batch._asked(loss), w.shape
+    called = batch._asked(loss)
 
-    def values(rows: MappedRows, y: Doubles) -> Doubles:
+    def values(block: Block) -> Doubles:
+        z = block.rows.transformed()
         if called.gradients:
-            return called.gradients(w, rows.transformed(), y)
-        margins, _, valid = margins_of(batch.problem, rows, w)
-        residuals = called.derivatives(margins, y)
-        z = rows.transformed()
+            return called.gradients(w, z, block.y)
+        margins, _, counted = block.margins(w)
+        residuals = called.derivatives(margins, block.y)
         if batch.problem.intercept:
-            z = np.hstack([z, np.ones((len(rows), 1))])
+            z = np.hstack([z, np.ones((len(z), 1))])
         with np.errstate(all="ignore"):
             gradients = z[:, :, None] * residuals[:, None, :]
-        gradients[~(valid & np.isfinite(y))] = 0.0
-        return gradients.reshape(len(rows), width * outputs)
+        gradients[~counted] = 0.0
+        return gradients.reshape(len(z), w.size)
 
     return _trimmed(batch, mechanism, w.size, values, targets=True)
 
@@ -63,8 +62,8 @@ def trimmed_gradient(batch: Batch, loss: AnyLoss, w: ArrayLike, mechanism: Trimm
 def trimmed_means(batch: Batch, mechanism: TrimmedMean) -> Doubles:
     """Released trimmed means of the mapped columns, (d,); like `trimmed_gradient`."""
 
-    def values(rows: MappedRows, y: Doubles) -> Doubles:
-        z = rows.transformed()
+    def values(block: Block) -> Doubles:
+        z = block.rows.transformed()
         z[~np.isfinite(z).all(axis=1)] = 0.0
         return z
 
@@ -100,14 +99,14 @@ def _trimmed(
     batch: Batch,
     mechanism: TrimmedMean,
     size: int,
-    values: Callable[[MappedRows, Doubles], Doubles],
+    values: Callable[[Block], Doubles],
     targets: bool,
 ) -> Doubles:
     if type(mechanism) is not TrimmedMean:
         raise IncompatibleParts("A trimmed mean is released by TrimmedMean only.")
     batch._require_everyone("trimmed means")
     sampler = batch._opening.charge(mechanism.event(batch.problem, size))
-    n = batch.problem.n
+    n, no_labels = batch.problem.n, np.zeros(0, np.int64)
     nothing = mechanism.on_grid(np.zeros((1, 1)), batch.problem.bits)[0, 0]
     released = []
     for part in in_parts(size, sweeps(n, size)):
@@ -116,8 +115,8 @@ def _trimmed(
         def block(
             ids: Ids, rows: Rows, y: Doubles, columns: Integers = columns, part: slice = part
         ) -> None:
-            found = values(batch._map.applied(rows), y)[:, part]
-            columns[:, ids] = mechanism.on_grid(found, batch.problem.bits)
+            seen = Block(batch.problem, batch._map.applied(rows), y, no_labels)
+            columns[:, ids] = mechanism.on_grid(values(seen)[:, part], batch.problem.bits)
 
         at_once = max(partitions.BLOCK_ROWS, NARROW // batch.problem.d)
         batch._data.visit(block, batch._seen, targets, at_once)
