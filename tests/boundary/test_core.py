@@ -98,7 +98,7 @@ COMMON = {"errors", "compilation", "gaps", "privtail", "data", "progress", "spel
 NO_NOUN = {"utils", "util", "base", "common", "helpers", "helper", "misc", "tools"}
 GUARANTEED = (
     "kernels", "means", "sensitive", "sensitivity", "curator", "dataset", "contributions", "cells",
-    "opening", "ledger", "mechanisms", "smooth",
+    "opening", "ledger", "mechanisms", "smooth", "questions", "partitions", "deals",
 )  # fmt: skip
 
 
@@ -262,6 +262,23 @@ def circles(sources: dict[str, str]) -> list[str]:
     return sorted(module for module, found in reached.items() if module in found)
 
 
+def imported(start: str, sources: dict[str, str]) -> set[str]:
+    """All modules that one imports, by way of others; those for types count."""
+    found, left = set(), {start}
+    while left:
+        module = left.pop()
+        found.add(module)
+        for node in ast.walk(ast.parse(sources[module])):
+            named: list[str] = []
+            if isinstance(node, ast.Import):
+                named = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                named = [f"{node.module}.{alias.name}" for alias in node.names]
+                named.append(str(node.module))
+            left |= {name for name in named if name in sources} - found
+    return found
+
+
 def undocumented(source: str) -> list[str]:
     """Public classes, functions and methods without a docstring; protocols answer for methods."""
     tree = ast.parse(source)
@@ -334,6 +351,28 @@ def test_the_core_has_no_import_circles() -> None:
         if TRUSTED in p.parents
     }
     assert circles(sources) == []
+
+
+DRIVER = {"curator", "ledger", "journal", "opening", "samplers", "sensitive", "noise", "batch"}
+"""What may release something, or draws noise: nobody who only answers questions has it."""
+
+
+def sources() -> dict[str, str]:
+    names = {p: ".".join(p.relative_to(SOURCE.parent).with_suffix("").parts) for p in FILES}
+    return {n.removesuffix(".__init__"): p.read_text(encoding="utf-8") for p, n in names.items()}
+
+
+def test_who_answers_questions_can_release_nothing() -> None:
+    found = imported("privtail.trusted.partitions", sources())
+    assert "privtail.trusted.questions" in found
+    assert {name.split(".")[-1] for name in found} & DRIVER == set()
+
+
+def test_an_answer_that_imports_the_ledger_is_caught() -> None:
+    known = sources()
+    known["privtail.trusted.maps"] += "\n\ndef f():\n    from privtail.trusted import ledger\n"
+    found = imported("privtail.trusted.partitions", known)
+    assert {name.split(".")[-1] for name in found} & DRIVER == {"ledger", "journal"}
 
 
 def test_randomness_lives_in_two_files_of_the_core() -> None:

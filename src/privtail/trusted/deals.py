@@ -1,4 +1,10 @@
-"""Which records count, and where: decided from ids alone, never from what a record holds."""
+"""Which records count, and where: decided from ids alone, never from what a record holds.
+
+Formal guarantee
+----------------
+An id is a record's position, which neighbours share. So whoever is exchanged is seen by the same
+rounds, in the same blocks, and nobody else is because of it.
+"""
 
 from __future__ import annotations
 
