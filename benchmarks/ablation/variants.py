@@ -35,17 +35,16 @@ def _number(name: str, *values: float) -> dict[str, tuple[Change, ...]]:
     return {f"{name} {value:g}": _tuned(**{name: value}) for value in values}
 
 
-def _without(stage: str, **values: float) -> tuple[Change, ...]:
-    """No such stage, and no budget for it."""
+def _without(stage: str) -> tuple[Change, ...]:
+    """No such stage."""
     return (
         Change(f"default.{stage}", "plan", lambda *_: ()),
         Change(f"default.{stage}", "run", lambda *_: None),
-        *_tuned(**values),
     )
 
 
 PARTS: dict[str, tuple[Change, ...]] = {
-    "no outlier check": _without("outliers:CheckOutliers", outliers=1e-9),
+    "no outlier check": _without("outliers:CheckOutliers"),
     "no thresholding of slopes": (
         Change("default.steps", "may_be_zero", lambda _: False),
     ),
@@ -53,11 +52,8 @@ PARTS: dict[str, tuple[Change, ...]] = {
     "no second moments": (Change("default.steps", "WIDEST", 0), *_tuned(moments=1e-9)),
     "no momentum": _tuned(momentum=0.0),
     "no adjusted tails": _tuned(heavier_tails=1e9),
-    "no evidence of slopes": _tuned(surely_slopes=1e9),
-    "no matched frequencies": (
-        Change("default.intercept:MatchFrequencies", "plan", lambda *_: ()),
-        Change("default.intercept:MatchFrequencies", "run", lambda *_: None),
-    ),
+    "no evidence of slopes": (Change("default.steps", "_evidence", lambda *_: 0.0),),
+    "no matched frequencies": _without("intercept:MatchFrequencies"),
     "no shorter margins": (Change("default.acceptance", "PARTS", (1.0, 1.0, 1.0)),),
     "no prior of scales": (Change("summaries.prior", "SHOWN", 0.0),),
     "one closer histogram": (
@@ -72,8 +68,7 @@ NUMBERS: dict[str, tuple[Change, ...]] = {
     **_number("most_walk", 0.5, 2),
     **_number("column_summaries", 0.3, 1.2),
     **_number("moments", 0.05, 0.2),
-    **_number("residual_histogram", 0.025, 0.1),
-    **_number("gain", 0.025, 0.1),
+    **_number("others", 0.025, 0.1),
     **_number("screening", 1.25, 5),
     **_number("crowded", 0.15, 0.6),
     **_number("label_row_length", 0.25, 1),

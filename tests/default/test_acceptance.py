@@ -107,7 +107,7 @@ def test_a_gain_that_is_likely_is_enough_if_it_shows_twice():
 
 def test_slopes_that_are_surely_no_noise_need_no_significant_gain():
     """But no significant loss either."""
-    rng, surely = np.random.default_rng(0), Tuning().surely_slopes
+    rng, surely = np.random.default_rng(0), Tuning().sure
     x = rng.normal(size=(400, 1))
     y = 0.1 * x[:, 0] + rng.normal(size=400)
     kept = {

@@ -112,10 +112,10 @@ def test_a_stage_costs_its_weight():
         steps = sum(s for s, r in zip(squared, plan, strict=True) if r.stage == "descent")
         parts = {r.stage: s / steps for s, r in zip(squared, plan, strict=True)}
         assert parts["preconditioner"] == pytest.approx(tuning.moments)
-        assert parts["residual histogram"] == pytest.approx(tuning.residual_histogram)
-        assert parts["acceptance test"] == pytest.approx(2 * tuning.gain)
-        assert parts["outlier check"] == pytest.approx(tuning.outliers)
-        assert parts["intercept"] == pytest.approx(0.05)
+        assert parts["residual histogram"] == pytest.approx(tuning.others)
+        assert parts["acceptance test"] == pytest.approx(2 * tuning.others)
+        assert parts["outlier check"] == pytest.approx(tuning.others)
+        assert parts["intercept"] == pytest.approx(tuning.others)
         assert parts["column summaries"] == pytest.approx(tuning.column_summaries)
 
 

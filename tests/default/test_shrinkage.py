@@ -5,12 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from privtail.default import Tuning
 from privtail.default.preconditioner import Preconditioner
-from privtail.default.shrinkage import may_be_zero, probabilities
+from privtail.default.shrinkage import may_be_zero
+from privtail.default.shrinkage import probabilities as believed
 from privtail.domains import L1, L2, ElasticNet, L1Ball, L2Ball, Slopes, Unconstrained
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
+
+
+def probabilities(slopes, deviations):
+    """With the prior of the default."""
+    return believed(slopes, deviations, Tuning().belief)
 
 
 def slopes(d, active, size, seed=0):

@@ -129,7 +129,7 @@ def test_what_a_slope_loses_is_added_to_its_noise():
     assert np.abs(fewer.w[1:100]).sum() < np.abs(whole.w[1:100]).sum()
     added = fewer.noise - whole.preconditioner.deviations(whole.noise_of_steps.stated, 100)
     assert added == pytest.approx(lost, abs=1e-9)
-    assert fewer.evidence > Tuning().surely_slopes
+    assert fewer.evidence > Tuning().sure
 
 
 def test_slopes_of_noise_are_no_evidence():
@@ -141,7 +141,7 @@ def test_slopes_of_noise_are_no_evidence():
         ShrinkSlopes(),
     ]  # fmt: skip
     evidence = [staged(stages, X, y, random_state=seed).evidence for seed in range(40)]
-    assert max(evidence) < Tuning().surely_slopes
+    assert max(evidence) < Tuning().sure
 
 
 @pytest.mark.parametrize("level", [2.0, 6.0])

@@ -8,15 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr, ndtri, xlogy
-from scipy.stats import poisson
+from scipy.special import expit, ndtr, ndtri
 
 from privtail.default.decision import Decision
 from privtail.default.fit import Fit
 from privtail.default.label_counts import lead
 from privtail.default.standardization import without_slopes
 from privtail.losses import (
-    POISSON_MARGIN,
     Loss,
     PoissonLoss,
     QuantileLoss,
@@ -30,9 +28,6 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
-
-LARGEST_MEAN = 100.0
-"""Poisson counts of a larger mean have the same half deviance, one half."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +67,7 @@ class Accept:
     (`Tuning.visible_loss`): a model that is far off where features are large shows it there.
 
     Slopes are kept if the early gain is significant and the late one no significant loss; if the
-    late gain is surely significant (1.5 times as much); if the early gain is likely and the late
+    late gain is sure; if the early gain is likely and the late
     one no loss; or if the slopes are surely no noise (`Fit.evidence`) and neither gain is a
     significant loss. Slopes of counts are compared with none beside the same intercept: the descent
     may find a better one than the mean that was released.
@@ -90,16 +85,15 @@ class Accept:
         base = without_slopes(fit.w, fit.problem) if counts else fit.constant
         early, late = (
             self.improvement.release(batch, loss, fit.w, base, clamp)
-            for clamp in self._clamps(fit, tuning.usual_gain * deviation)
+            for clamp in self._clamps(fit, tuning.significant * deviation)
         )
         if deviation == 0:
             return
         early, late = early / deviation, late / deviation
-        usual, likely = tuning.usual_gain, tuning.likely_gain
-        no_loss = early > -usual and late > -usual
-        significant = (early > usual and no_loss) or late > 1.5 * usual
-        kept = significant or (early > likely and late > 0)
-        kept = kept or (no_loss and fit.evidence > tuning.surely_slopes)
+        no_loss = min(early, late) > -tuning.significant
+        significant = (early > tuning.significant and no_loss) or late > tuning.sure
+        kept = significant or (early > tuning.likely and late > 0)
+        kept = kept or (no_loss and fit.evidence > tuning.sure)
         fit.decision = Decision(kept, significant, (early, late))
 
     @staticmethod
@@ -108,7 +102,7 @@ class Accept:
         loss, seen = fit.loss, fit.tuning.visible_loss / noticed if noticed > 0 else 0.0
         if fit.given.targets == "count":
             early = fit.tuning.late_gain / 2 * _nat(loss)
-            return early, max(early, seen * _half_deviance(fit))
+            return early, max(early, seen / 2 * _nat(loss))  # a typical half deviance is 1 / 2
         one = _loss_of_one(loss, fit.standard.target.scale)
         if fit.widened:
             one = max(one, _loss_of_one(loss, math.sqrt(fit.residuals.mean_square())))
@@ -173,11 +167,11 @@ class AcceptLabels:
         if cut > best + deviation:
             part, best, fit.margins = 1.0, cut, ends
         early, late = float(gains[0]) / deviation, best / deviation
-        usual = -float(ndtri(ndtr(-tuning.usual_gain) / self.releases))
+        usual = -float(ndtri(ndtr(-tuning.significant) / self.releases))
         significant = max(early, late) > usual
-        no_loss = early > -tuning.usual_gain
-        kept = significant or min(early, late) > tuning.likely_gain
-        kept |= no_loss and late > -tuning.usual_gain and fit.evidence > tuning.surely_slopes
+        no_loss = early > -tuning.significant
+        kept = significant or min(early, late) > tuning.likely
+        kept |= no_loss and late > -tuning.significant and fit.evidence > tuning.sure
         kept |= no_loss and fit.even and not isinstance(fit.loss, WeightedLoss)
         part = part if significant else small
         fit.decision = Decision(bool(kept), bool(significant), (early, late), part)
@@ -230,12 +224,3 @@ def _loss_of_one(loss: Loss, unit: float) -> float:
 def _nat(loss: Loss) -> float:
     """A nat of log likelihood: `PoissonLoss` is divided by the mean."""
     return 1 / loss.mean if isinstance(loss, PoissonLoss) and loss.mean else 1.0
-
-
-def _half_deviance(fit: Fit) -> float:
-    """Mean half deviance of Poisson counts at the mean that the intercept-only model predicts."""
-    intercept = float(fit.constant[fit.problem.d :].sum())
-    mean = min(math.exp(min(intercept, POISSON_MARGIN)), LARGEST_MEAN)
-    counts = np.arange(math.ceil(mean + 10 * math.sqrt(mean) + 10))
-    halves = xlogy(counts, counts / mean) - counts + mean
-    return float(poisson(mean).pmf(counts) @ halves) * _nat(fit.loss)

@@ -33,9 +33,6 @@ NONE_DETECTED = (
     "at 1. Where counts are usually larger, the model says little; raise epsilon."
 )
 
-NEGLIGIBLE = 0.003
-"""So much more deviance by noise of the mean, as part of that of the counts, is no loss."""
-
 
 @dataclass(frozen=True)
 class StartAtMeanCount:
@@ -67,8 +64,8 @@ class StartAtMeanCount:
         released = fit.curator.everyone().histogram((-1,), EDGES).release(self.histogram)
         counts = _detected(Histogram(released, CELLS, std), n)
         deviation = self.mean.deviation(problem) if self.mean else 0.0
-        clip = _clip(counts, deviation)
-        mean, top = _described(counts, std, n, clip)
+        clip = _clip(counts, deviation, fit.tuning.negligible)
+        mean, top = _described(counts, fit.tuning.sure * std / n, n, clip)
         w = np.zeros_like(fit.w)
         if self.mean:
             least = max(clip * deviation / 4, 1 / n)
@@ -99,24 +96,23 @@ def _detected(histogram: Histogram, n: int) -> Doubles:
     return shown + rest.surest_run()
 
 
-def _described(counts: Doubles, std: float, n: int, clip: float) -> tuple[float, float]:
+def _described(counts: Doubles, hidden: float, n: int, clip: float) -> tuple[float, float]:
     """Mean, and the largest expected count l that the highest cell c allows: l + 3 sqrt(l) = c.
 
-    But no more than ``clip`` allows.
+    But no more than ``clip`` allows. Noise may have hidden the part ``hidden`` of the records.
     """
     cells = np.flatnonzero(counts)
-    hidden = 3.5 * std / n
     mean = float(counts @ _MIDDLES) / max(float(counts.sum()), 1.0) or max(hidden / 2, 1 / n)
     highest = max(0.0, EDGES[min(int(cells[-1]), len(EDGES) - 1)]) if len(cells) else mean
     top = min(clip, highest) if len(cells) else mean
     return mean, max((math.sqrt(top + 9 / 4) - 3 / 2) ** 2, 2 * mean + hidden)
 
 
-def _clip(counts: Doubles, deviation: float) -> float:
+def _clip(counts: Doubles, deviation: float, negligible: float) -> float:
     """Where a mean of these counts misses as much as noise adds, which has half of ``deviation``.
 
-    Or where noise is `NEGLIGIBLE` still: what was not detected may be most of the mean. 1 where
-    nothing but zeros was detected.
+    Or where noise adds no more than a ``negligible`` part to the deviance: what was not detected
+    may be most of the mean. 1 where nothing but zeros was detected.
     """
     parts, edges = counts / max(float(counts.sum()), 1.0), EDGES[2:]
     missed = np.array([parts @ np.maximum(_MIDDLES - edge, 0.0) for edge in edges])
@@ -126,4 +122,4 @@ def _clip(counts: Doubles, deviation: float) -> float:
         return balanced
     nearest = np.clip(mean, _LOWEST, _HIGHEST)
     deviance = 2 * float(parts @ (xlogy(nearest, nearest / mean) - nearest + mean))
-    return max(balanced, math.sqrt(NEGLIGIBLE * deviance * mean) / (deviation / 2))
+    return max(balanced, math.sqrt(negligible * deviance * mean) / (deviation / 2))

@@ -73,11 +73,12 @@ class Schedule:
 
     @property
     def skipped(self) -> int:
-        """Iterates before those that are averaged: the later two thirds, at a kink the last tenth.
+        """Iterates before those that are averaged: the later half, at a kink the last one.
 
-        (Bach and Moulines 2013 on averages of iterates at a constant step.)
+        (Jain, Kakade, Kidambi, Netrapalli and Sidford 2018 on tails of iterates at a constant
+        step.)
         """
-        return self.steps - max(1, self.steps // 10) if self.shrinking else self.steps // 3
+        return self.steps - 1 if self.shrinking else self.steps // 2
 
     @property
     def lengths(self) -> Doubles:
@@ -155,20 +156,19 @@ class NoiseOfSteps:
         return _added(schedule, metric, np.zeros(len(metric.curvatures)), rates)
 
     def after(
-        self, path: Path, schedule: Schedule, metric: Preconditioner, loss: Loss, scale: float,
-        sure: float,
+        self, path: Path, schedule: Schedule, metric: Preconditioner, loss: Loss,
+        scale: float, sure: float,
     ) -> NoiseOfSteps:  # fmt: skip
         """Of the average of these steps, which began where this noise is.
 
-        Steps contract the noise of their start, and add their own. ``sure`` is the part of the
-        curvature that gradients show on which the stated noise counts: they show that of the
-        directions in which the path went, and others may be flatter. It counts less where noise may
-        be more than what the second moments show of a direction.
+        Steps contract the noise of their start, and add their own. Gradients show the curvature of
+        the directions in which the path went, and others may be flatter: stated noise counts on the
+        part ``sure`` of it, as far as second moments surely show a direction.
         """
         shown = schedule.length * min(path.curvature, bend(loss, scale))
         shown = max(0.0, shown - FLATTER * (1 - schedule.momentum) / schedule.steps)
         counted = 0.0 if schedule.shrinking else shown
-        rates = counted * np.minimum(sure * metric.rates, metric.sure_rates)
+        rates = counted * sure * metric.sure_rates
         return NoiseOfSteps(
             _added(schedule, metric, self.stated, rates),
             _added(schedule, metric, self.likely, np.full_like(self.likely, shown)),

@@ -67,7 +67,7 @@ class FitIntercept:
         constant[d] = target.location + (constant[d] - target.location) / part
         w = constant + fit.preconditioner.joint(fit.w[:d], len(fit.w))
         deviation = self.mean.deviation(problem)
-        threshold = fit.residuals.widest(deviation / part, target.scale)
+        threshold = fit.residuals.widest(deviation / part, target.scale, fit.tuning.negligible)
         missed = -self.mean.release(fit, fit.loss, w, threshold)[0]
         of_moments = fit.preconditioner.std / math.sqrt(2) * float(np.linalg.norm(fit.w[:d]))
         first, second = fit.constant_error**2 + of_moments**2, 2 * (threshold * deviation) ** 2

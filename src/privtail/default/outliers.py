@@ -11,25 +11,6 @@ from privtail.trusted.means import BoundedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
-FAR = 3.0
-"""Beyond so many scales a residual counts for what it is, not for its square.
-
-No target that was detected is farther than that from the centre: a tail that features explain is no
-harm.
-"""
-
-SPARED = 6.0
-"""A record may lose so many squared scales more than it does with the intercept-only model."""
-
-LEAST = 3.0
-"""What it loses beyond is clamped here, or later where that can be seen."""
-
-SERIOUS = 0.05
-"""A mean loss of so many squared scales must be seen, however few records it comes from."""
-
-VISIBLE = 3.5
-"""It is seen at so many deviations of the noise: of 4,300 harmless models one is refused."""
-
 HARMFUL = (
     "With slopes the model misses some records by far, and an intercept-only model does not, so "
     "the slopes are set to zero. Typical causes are a code for missing values (-999) and a feature "
@@ -44,8 +25,13 @@ class CheckOutliers:
     A linear model extrapolates: with a code for missing values (-999), or a few rows in another
     unit, what holds for most records sends the predictions of the others anywhere. They are few, so
     the gain of the others hides them from the acceptance test. Here a record counts only for what
-    it loses: its Huber loss (of residuals in scales of the target, so that one far target alone
-    loses little) above that at the intercept-only model, less what a useful model may cost it.
+    it loses: its Huber loss above that at the intercept-only model, less what a useful model may
+    cost it, the loss s of a residual at the threshold of that loss.
+
+    The threshold is `Tuning.far` scales of the target, or where its tail ends if that is farther: a
+    tail that features explain is no harm. What a record loses beyond is clamped at s, or later,
+    where a mean of `Tuning.visible_loss` scales squared would still be seen, however few records
+    it comes from.
 
     **Privacy.** One Gaussian release of a mean of values in [0, 1].
     """
@@ -56,14 +42,15 @@ class CheckOutliers:
         return (Round(stage="outlier check", events=(self._event(problem),)),)
 
     def run(self, fit: Fit) -> None:
-        problem, target, std = fit.problem, fit.standard.target, self._event(fit.problem).std
-        unit = max(target.scale, target.deviation, target.tail / FAR)
-        clamped = BoundedMean(unit**2 * (max(LEAST, SERIOUS / std) if std > 0 else LEAST))
+        problem, tuning, target = fit.problem, fit.tuning, fit.standard.target
+        threshold = max(tuning.far * max(target.scale, target.deviation), target.tail)
+        spared, noticed = threshold**2 / 2, tuning.sure * self._event(problem).std
+        visible = tuning.visible_loss * (threshold / tuning.far) ** 2
+        clamped = BoundedMean(max(spared, visible / noticed) if noticed > 0 else spared)
         margin = float(fit.constant[problem.d, 0]) if problem.intercept else 0.0
-        huber = HuberLoss(threshold=FAR * unit)
-        excess = ExcessLoss(loss=huber, margin=margin, spared=SPARED * unit**2)
+        excess = ExcessLoss(loss=HuberLoss(threshold=threshold), margin=margin, spared=spared)
         lost = float(fit.everyone().scores(excess, [fit.w], clamped).release(self.noise)[0])
-        harmful = std > 0 and lost > VISIBLE * std * clamped.bound
+        harmful = 0 < noticed * clamped.bound < lost
         fit.report["outliers_found"] = harmful
         if harmful and not fit.reasons:
             fit.reasons = (HARMFUL,)

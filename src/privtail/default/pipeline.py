@@ -36,7 +36,7 @@ from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import LABELS, AnyLoss, Loss, PoissonLoss, Targets, require_margin
-from privtail.summaries.column_summaries import RARE, ColumnSummaries
+from privtail.summaries.column_summaries import RARE, SHARP, ColumnSummaries
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
 from privtail.trusted.problem import Problem
@@ -162,12 +162,12 @@ class ScaledDescent:
                 MatchFrequencies(MeanDerivative(a.mean_noise("intercept"))) if intercept else None,
             )
         elif self.targets == "count":
-            mean = MeanDerivative(a.mean_noise("counts", 3)) if intercept else None
+            mean = MeanDerivative(a.mean_noise("counts", 2)) if intercept else None
             stages = (
                 first,
                 *selection,
                 Standardize(),
-                StartAtMeanCount(a.count_noise("counts", 3 / 2), mean),
+                StartAtMeanCount(a.count_noise("counts", 2), mean),
                 *descent,
                 Accept(Improvement(a.mean_noise("gains", 2))),
             )
@@ -189,8 +189,7 @@ class ScaledDescent:
         """From the intercept-only model to slopes."""
         tuning, noise = self.tuning, a.mean_noise("gradients", self.tuning.steps)
         relative = self._relative_noise(a, problem) * math.sqrt(problem.outputs)
-        clipped = max(tuning.clipped, tuning.clipped_by_noise * relative)
-        clipped = min(tuning.most_clipped, clipped)
+        clipped = max(tuning.clipped, relative / (relative + tuning.half_clipped))
         row_part = tuning.label_row_length if self._labels else 1.0
         first = Descend(noise, min(tuning.first_steps, tuning.steps), row_part)
         last = Descend(noise, tuning.steps - first.steps, row_part)
@@ -218,9 +217,11 @@ class ScaledDescent:
         if self._labels:
             noise = Allocation(multiplier, {"label_counts": 1.0}).count_noise("label_counts")
             return (CountLabels(noise), LeaveColumns(), Standardize(), SayIntercept())
-        a = Allocation(multiplier, {"column_summaries": 0.75, "constant": 0.25})
+        most = self.tuning.locating
+        a = Allocation(multiplier, {"column_summaries": most, "constant": 1 - most})
         summaries, noise = ColumnSummaries(target=True), a.count_noise("column_summaries")
-        unsure = noise.multiplier > self.tuning.unsure * summaries.enough_for_target(problem, 0)
+        enough = summaries.enough_for_target(problem, 0) * SHARP / self.tuning.sure
+        unsure = noise.multiplier > enough
         return (
             SummarizeTarget(summaries, noise),
             Standardize(),
@@ -232,28 +233,28 @@ class ScaledDescent:
 
     def _allocation(self, multiplier: float, problem: Problem, *, few: bool) -> Allocation:
         """Of the budget among the stages of a fit."""
-        tuning, labels = self.tuning, self._labels
+        tuning, labels, other = self.tuning, self._labels, self.tuning.others
         weights = {
             "column_summaries": tuning.column_summaries,
             "moments": tuning.moments,
-            "gradients": tuning.gradients,
-            "residual_histogram": tuning.residual_histogram,
-            "gains": tuning.gain * (AcceptLabels.releases if labels else 2),
+            "gradients": 1.0,
+            "residual_histogram": other,
+            "gains": other * (AcceptLabels.releases if labels else 2),
         }
         if labels:
             weights["label_counts"] = tuning.label_counts
         elif self.targets == "count":
             weights["counts"] = tuning.counts
         else:
-            weights["outliers"] = tuning.outliers
-            weights |= {"constant": tuning.constant} if problem.intercept else {}
+            weights["outliers"] = other
+            weights |= {"constant": other} if problem.intercept else {}
         if problem.intercept and (labels or self.squares):
-            weights["intercept"] = tuning.intercept
+            weights["intercept"] = other
         if few:
             weights["column_summaries"] /= 2
             weights["own_summaries"] = weights["column_summaries"]
             weights["screening"] = tuning.screening
-            weights |= {"median": 2 * tuning.constant} if "constant" in weights else {}
+            weights |= {"median": 2 * other} if "constant" in weights else {}
         return Allocation(multiplier, weights)
 
     def _moves(self, a: Allocation) -> MeanDerivative:

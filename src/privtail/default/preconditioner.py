@@ -123,15 +123,10 @@ class Preconditioner:
         return np.asarray(np.maximum(0.0, self.seen - noise) / self.curvatures)
 
     @property
-    def rates(self) -> Doubles:
-        """(r,) the same by what was seen beyond the spectral norm of the noise."""
-        return np.maximum(0.0, 1 - self.hidden / self.curvatures)
-
-    @property
     def likely_rates(self) -> Doubles:
         """(r,) the same, for the curvature that there is on average."""
-        if self.seen.size == 0:
-            return self.rates
+        if self.likely.size == 0:
+            return np.zeros_like(self.curvatures)
         return np.asarray(np.minimum(1.0, self.likely / self.curvatures))
 
     def coordinates(self, slopes: Doubles, rows: int) -> Doubles:

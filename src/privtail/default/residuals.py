@@ -23,9 +23,6 @@ EDGES = 2.0 ** np.arange(-64, 65, 0.5)
 
 CELLS = Cells(EDGES, zero=0)
 
-NEGLIGIBLE = 0.02
-"""Noise of an intercept, in residuals, that nobody would notice in a prediction."""
-
 _ENDS = np.append(EDGES, EDGES[-1])
 
 
@@ -86,16 +83,17 @@ class ResidualHistogram:
         missed = np.array([parts @ np.maximum(_ENDS - edge, 0.0) for edge in EDGES])
         return float(EDGES[np.argmin((deviation * EDGES) ** 2 + missed**2)])
 
-    def widest(self, deviation: float, unit: float) -> float:
-        """The threshold for an intercept: `balanced`, or where noise is negligible still.
+    def widest(self, deviation: float, unit: float, negligible: float) -> float:
+        """The threshold for an intercept: `balanced`, or later where noise is negligible still.
 
-        ``unit`` if no sizes were seen.
+        That is where it adds no more than this part to the mean square. ``unit`` if no sizes were
+        seen.
         """
         if deviation == 0:
             return float(EDGES[-1])
         if not self.counts.any():
             return unit
-        plenty = NEGLIGIBLE * math.sqrt(self.mean_square()) / deviation
+        plenty = math.sqrt(negligible * self.mean_square()) / deviation
         return max(self.balanced(deviation), plenty)
 
     def proposed(self, relative: float) -> float:

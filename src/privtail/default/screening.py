@@ -23,7 +23,7 @@ from privtail.trusted.problem import Problem
 SIGN = 2.0**-30
 """Derivatives that are clamped here are signs."""
 
-DENSITY = 0.8
+DENSITY = math.sqrt(2 / math.pi)
 """Twice the density of a Gaussian at its median, in its scales: the slope of a mean of signs."""
 
 CLEAR = 1.5

@@ -16,15 +16,6 @@ ROUNDS = 200
 CERTAIN = 1e6
 """So many deviations away there is no doubt."""
 
-BELIEF = 120.0
-"""Prior: this over the number of slopes are taken for real ones before any is seen.
-
-Few slopes say little of how many are real.
-"""
-
-MOST_BELIEVED = 12.0
-"""But no more than these."""
-
 SEPARATE = Unconstrained | L1 | L2 | ElasticNet
 """Domains where any slope may become 0, whatever the others are."""
 
@@ -34,7 +25,7 @@ def may_be_zero(domain: Domain) -> bool:
     return isinstance(of_slopes(domain), SEPARATE)
 
 
-def probabilities(slopes: Doubles, deviations: Doubles) -> Doubles:
+def probabilities(slopes: Doubles, deviations: Doubles, belief: float) -> Doubles:
     """How likely each slope is more than noise (as Johnstone and Silverman 2004).
 
     Slopes are normal around zero with the variance of their noise, or with a part of probability p
@@ -45,6 +36,8 @@ def probabilities(slopes: Doubles, deviations: Doubles) -> Doubles:
     ----------
     slopes : (d, K).
     deviations : (d,) of their noise; slopes without noise are certain.
+    belief : over the number of slopes: of so many p takes before any is seen that they are real.
+        Few slopes say little of how many are.
 
     Returns
     -------
@@ -58,7 +51,7 @@ def probabilities(slopes: Doubles, deviations: Doubles) -> Doubles:
     noise = np.clip(deviations[noisy, None] / unit, 1 / CERTAIN, CERTAIN)
     squares = np.clip(slopes[noisy] / unit, -CERTAIN * noise, CERTAIN * noise) ** 2
     noise = noise**2
-    belief = min(MOST_BELIEVED, BELIEF / squares.size)
+    belief /= squares.size
     p, added = 0.5, max(float((squares - noise).mean()), 0.1 * float(noise.mean()))
     for _ in range(ROUNDS):
         odds = 0.5 * (squares / noise - squares / (noise + added) - np.log1p(added / noise))

@@ -33,16 +33,13 @@ VISIBLE = 0.05
 LONGEST = 1024.0
 """So many times the length of a typical row is as long as any."""
 
-SHOWN = 2.0
-"""An indicator has ones if its square stands so many deviations of its noise above zero."""
-
 
 @dataclass(frozen=True)
 class Precondition:
     """Second moments of the features, clipped to twice the length to which steps shrink rows.
 
     That is ``row_part`` of the length of a typical row, or a longer one while noise stays small.
-    Declared indicators of which too few ones show are not used from now on.
+    Declared indicators whose squares are not significant are not used from now on.
     """
 
     noise: GaussianNoise
@@ -66,7 +63,7 @@ class Precondition:
             released = fit.everyone().moments(clip).release(self.noise)
             moments = symmetric(released, problem.rows)
             rare = np.isin(np.arange(problem.d), problem.indicators)
-            rare &= (np.diag(moments) <= SHOWN * std)[: problem.d]
+            rare &= (np.diag(moments) <= fit.tuning.significant * std)[: problem.d]
             if (fit.standard.used & ~rare).any() or problem.intercept:
                 fit.standard = fit.standard.only(fit.standard.used & ~rare)
             fewer = _active(fit.standard.used, problem)
@@ -224,7 +221,9 @@ class ShrinkSlopes:
         fit.noise = metric.deviations(noise.stated, d)
         if may_be_zero(fit.domain):
             slopes = fit.w[:d]
-            less = slopes * (probabilities(slopes, metric.deviations(noise.likely, d)) - 1)
+            less = slopes * (
+                probabilities(slopes, metric.deviations(noise.likely, d), fit.tuning.belief) - 1
+            )
             fit.w = fit.w + metric.joint(less, len(fit.w))
             fit.noise = fit.noise + np.abs(less).max(axis=1)
 
