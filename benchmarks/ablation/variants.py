@@ -49,7 +49,7 @@ PARTS: dict[str, tuple[Change, ...]] = {
         Change("default.steps", "may_be_zero", lambda _: False),
     ),
     "no selection": _tuned(many_features=1_000_000),
-    "no second moments": (Change("default.steps", "WIDEST", 0), *_tuned(moments=1e-9)),
+    "no second moments": _tuned(most_moments=1, moments=1e-9),
     "no momentum": _tuned(momentum=0.0),
     "no adjusted tails": _tuned(heavier_tails=1e9),
     "no evidence of slopes": (Change("default.steps", "_evidence", lambda *_: 0.0),),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privtail.default.columns import Standardize, SummarizeColumns, SummarizeTarget
+from privtail.default.columns import Standardize, SummarizeColumns
 from privtail.losses import LogisticLoss, RelativeHuberLoss
 from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -32,7 +32,7 @@ def test_features_and_target_are_located_and_scaled():
 
 
 def test_the_target_alone_leaves_features_as_they_are():
-    stage = SummarizeTarget(ColumnSummaries(target=True), NOISE)
+    stage = SummarizeColumns(ColumnSummaries(target=True), NOISE, features=False)
     fit = staged([stage, Standardize()], *table())
     assert fit.standard.scales.tolist() == [1.0, 1.0]
     assert not fit.standard.centres.any()

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from privtail.default.descent import NoiseOfSteps, Path, Schedule, _kept, _lasting
+from privtail.default.descent import NoiseOfSteps, Schedule, _kept, _lasting
 from privtail.default.preconditioner import Preconditioner
 from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
 from privtail.trusted.means import MallowsMean
@@ -82,21 +82,16 @@ def test_what_an_average_keeps_of_its_steps_is_that_of_the_steps_written_out(shr
 
 def test_noise_of_two_runs_adds_up():
     made, whole = schedule(), metric(std=0.1)
-    flat = Path(np.zeros((4, 1)), 0.0)
-    once = NoiseOfSteps.none(whole).after(flat, made, whole, SquaredLoss(), 1.0, 1 / 3)
-    twice = once.after(flat, made, whole, SquaredLoss(), 1.0, 1 / 3)
+    once = NoiseOfSteps.none(whole).after(0.0, made, whole, SquaredLoss(), 1.0, 1 / 3)
+    twice = once.after(0.0, made, whole, SquaredLoss(), 1.0, 1 / 3)
     assert once.stated == pytest.approx(once.likely)
     assert twice.stated == pytest.approx(math.sqrt(2) * once.stated)
-    curved = Path(np.zeros((4, 1)), 1.0)
-    less = once.after(curved, made, whole, SquaredLoss(), 1.0, 1 / 3)
+    less = once.after(1.0, made, whole, SquaredLoss(), 1.0, 1 / 3)
     assert (less.likely < less.stated).all()
     assert (less.stated < twice.stated).all()
 
 
 def test_at_a_kink_stated_noise_counts_on_no_curvature():
     made, whole, loss = schedule(AbsoluteLoss()), metric(), AbsoluteLoss()
-    noise = [
-        NoiseOfSteps.none(whole).after(Path(np.zeros((4, 1)), c), made, whole, loss, 1.0, 1 / 3)
-        for c in (0.0, 1.0)
-    ]
+    noise = [NoiseOfSteps.none(whole).after(c, made, whole, loss, 1.0, 1 / 3) for c in (0.0, 1.0)]
     assert noise[0].stated == pytest.approx(noise[1].stated)

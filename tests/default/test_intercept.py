@@ -11,7 +11,7 @@ import pytest
 from privtail.default import Tuning
 from privtail.default.intercept import FitIntercept, MatchFrequencies, MeanDerivative
 from privtail.default.preconditioner import Preconditioner
-from privtail.default.residuals import EDGES, ResidualHistogram
+from privtail.default.residuals import SIZE_CELLS, ResidualHistogram
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression
 from privtail.losses import LogisticLoss, MultinomialLoss, SquaredLoss
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -75,7 +75,7 @@ def test_two_means_of_equal_error_count_equally(error):
     """
     negligible = math.sqrt(Tuning().negligible)
     n, target = 10_000, np.ones(10_000)
-    counts = np.where(np.append(EDGES, math.inf) == 1.0, float(n), 0.0)
+    counts = np.where(np.append(SIZE_CELLS.edges, math.inf) == 1.0, float(n), 0.0)
     constant_error, std = (x * negligible for x in (math.sqrt(2) * error[0], 2 * error[1]))
     metric = replace(Preconditioner.identity(3), std=std)
     fit = staged(

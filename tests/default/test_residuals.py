@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import HuberRegressor
 
-from privtail.default.residuals import CELLS, EDGES, ResidualHistogram
+from privtail.default.residuals import SIZE_CELLS, ResidualHistogram
 from privtail.linear_model import DPHuberRegressor
 from privtail.losses import LogisticLoss, SquaredLoss, WeightedLoss
 from privtail.summaries.histograms import Histogram
@@ -18,7 +18,9 @@ from tests.default.conftest import curated, identity
 
 
 def counted(sizes, noise=0.0, rng=None):
-    counts = np.bincount(np.searchsorted(EDGES, sizes), minlength=len(EDGES) + 1)
+    counts = np.bincount(
+        np.searchsorted(SIZE_CELLS.edges, sizes), minlength=len(SIZE_CELLS.edges) + 1
+    )
     return counts + (rng.normal(0, noise, len(counts)) if noise else 0.0)
 
 
@@ -58,11 +60,11 @@ def test_class_weights_do_not_sort_classes_into_cells():
 
 
 def test_no_residuals_have_no_threshold():
-    empty = ResidualHistogram(np.zeros(len(EDGES) + 1))
+    empty = ResidualHistogram(np.zeros(len(SIZE_CELLS.edges) + 1))
     assert empty.quantile(0.8) == math.inf
     assert empty.proposed(1.35) == math.inf
     assert empty.widest(0.1, 7.0, 0.001) == 7.0
-    assert empty.widest(0.0, 7.0, 0.001) == EDGES[-1]
+    assert empty.widest(0.0, 7.0, 0.001) == SIZE_CELLS.edges[-1]
 
 
 def test_a_balanced_threshold_misses_as_much_as_its_noise_adds():
@@ -89,16 +91,16 @@ def test_a_heavy_tail_shows_where_rows_are_missing():
     """Half: the few large residuals were left out with the noise, and clipped at 11 of 90."""
     rng, n = np.random.default_rng(0), 100_000
     sizes = np.abs(rng.lognormal(2.0, 1.0, n // 2) - 9.0)
-    noisy = Histogram(counted(sizes, 50.0, rng), CELLS, 50.0)
-    assert EDGES[np.flatnonzero(noisy.above_noise(n))[-1]] > 60
-    assert EDGES[np.flatnonzero(noisy.surest_run(n / 4))[-1]] < 20
+    noisy = Histogram(counted(sizes, 50.0, rng), SIZE_CELLS, 50.0)
+    assert SIZE_CELLS.edges[np.flatnonzero(noisy.above_noise(n))[-1]] > 60
+    assert SIZE_CELLS.edges[np.flatnonzero(noisy.surest_run(n / 4))[-1]] < 20
 
 
 def test_a_run_of_sizes_does_not_reach_over_many_cells_of_noise():
     """Of 300 histograms two showed residuals of 2^22 and more, where the largest is near 2^5."""
     rng, largest = np.random.default_rng(0), []
     for _ in range(300):
-        noisy = Histogram(counted(rng.lognormal(0, 1, 1_000), 50.0, rng), CELLS, 50.0)
-        largest.extend(EDGES[np.flatnonzero(noisy.above_noise(1_000))[-1:]])
+        noisy = Histogram(counted(rng.lognormal(0, 1, 1_000), 50.0, rng), SIZE_CELLS, 50.0)
+        largest.extend(SIZE_CELLS.edges[np.flatnonzero(noisy.above_noise(1_000))[-1:]])
     assert len(largest) > 250
     assert max(largest) < 2**8

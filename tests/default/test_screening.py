@@ -80,11 +80,11 @@ def test_chosen_features_are_described_in_their_own_units():
 def test_as_many_features_are_selected_as_noise_allows():
     """Each of k picks has sqrt(k) times the noise of one that costs as much."""
     problem = Problem(n=1_000, d=100)
-    counts = [findable(10, m, problem) for m in (0.0, 1.0, 10.0, 15.0, 40.0, 1e6)]
+    counts = [findable(10, m, 1.5, problem) for m in (0.0, 1.0, 10.0, 15.0, 40.0, 1e6)]
     assert counts == [10, 10, 9, 6, 2, 1]
-    assert findable(10, 15.0, Problem(n=1_000, d=100, max_rows=3)) == 2
-    assert findable(10, 15.0, Problem(n=1_000, d=100_000)) == 2
-    assert findable(10, 1.0, Problem(n=1_000, d=4)) == 4
+    assert findable(10, 15.0, 1.5, Problem(n=1_000, d=100, max_rows=3)) == 2
+    assert findable(10, 15.0, 1.5, Problem(n=1_000, d=100_000)) == 2
+    assert findable(10, 1.0, 1.5, Problem(n=1_000, d=4)) == 4
 
 
 # ---------------------------------------------------------------- whole fits

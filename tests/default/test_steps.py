@@ -86,7 +86,7 @@ def test_the_first_threshold_is_that_of_gaussian_residuals_or_of_labels():
 def test_the_next_threshold_is_a_quantile_of_residuals_and_no_larger():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(8_000, 1)), rng.normal(size=8_000)
-    stage = MeasureResiduals(LITTLE, 0.2, Descend(LITTLE, 5, 1.0), squares=False)
+    stage = MeasureResiduals(LITTLE, 0.2, Descend(LITTLE, 5, 1.0))
     assert staged([stage], X, y, threshold=9.0).threshold == pytest.approx(1.28, rel=0.5)
     assert staged([stage], X, y, threshold=0.1).threshold == 0.1
     assert staged([stage], X, y, AbsoluteLoss(), threshold=1.0).threshold == 1.0

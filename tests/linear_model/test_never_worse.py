@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import xlogy
 
-from privtail.default.counts import CELLS, EDGES, _detected
+from privtail.default.counts import COUNT_CELLS, _detected
 from privtail.errors import InvalidInput
 from privtail.linear_model import (
     DPHuberRegressor,
@@ -239,11 +239,11 @@ def test_a_statement_says_where_no_counts_show():
 
 def test_a_run_of_counts_beside_zeros_that_show_is_no_noise():
     """None of eight cells of 110 is sure beside noise of 50; together they are six deviations."""
-    released = np.random.default_rng(0).normal(0, 50, len(EDGES) + 1)
+    released = np.random.default_rng(0).normal(0, 50, len(COUNT_CELLS.edges) + 1)
     released[1] += 1_000
-    first = 1 + int(np.searchsorted(EDGES, 1.0))
+    first = 1 + int(np.searchsorted(COUNT_CELLS.edges, 1.0))
     released[first : first + 8] = 110.0
-    histogram = Histogram(released, CELLS, 50.0)
+    histogram = Histogram(released, COUNT_CELLS, 50.0)
     assert not histogram.above_noise(1_880)[2:].any()
     assert _detected(histogram, 1_880)[first : first + 8].all()
 

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
-from privtail.default.decision import Decision
-from privtail.default.fit import Fit
+from privtail.default.fit import Decision, Fit
 from privtail.default.label_counts import lead
 from privtail.default.standardization import without_slopes
 from privtail.losses import (
     Loss,
     PoissonLoss,
     QuantileLoss,
+    SquaredLoss,
     WeightedLoss,
     cut_to,
 )
@@ -104,7 +104,7 @@ class Accept:
             early = fit.tuning.late_gain / 2 * _nat(loss)
             return early, max(early, seen / 2 * _nat(loss))  # a typical half deviance is 1 / 2
         one = _loss_of_one(loss, fit.standard.target.scale)
-        if fit.widened:
+        if isinstance(loss, SquaredLoss) and fit.standard.target.median_zero:
             one = max(one, _loss_of_one(loss, math.sqrt(fit.residuals.mean_square())))
         return one, one * max(1.0, seen)
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from privtail.default.fit import Fit
 from privtail.default.standardization import Standardization, tail_adjusted
-from privtail.summaries.column_summaries import ColumnSummaries
-from privtail.summaries.summary import Summary
+from privtail.summaries.column_summaries import SHARP, ColumnSummaries
 from privtail.trusted.events import Plan
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -19,44 +18,26 @@ from privtail.trusted.problem import Problem
 class SummarizeColumns:
     """Location, scale and tail of every column, and of a numeric target: noisy histograms.
 
-    ``noise`` is that of one histogram that would cost what all of them do.
+    ``noise`` is that of one histogram that would cost what all of them do. Without ``features``
+    these are left as they are, and the target alone is summarized.
     """
 
     summaries: ColumnSummaries
     noise: GaussianNoise
+    features: bool = True
 
     def plan(self, problem: Problem) -> Plan:
-        return self.summaries.plan(self.noise.multiplier, problem)
+        return self.summaries.plan(self.noise.multiplier, problem, None if self.features else 0)
 
     def run(self, fit: Fit) -> None:
-        fit.summary = self.summaries.run(fit.curator, self.noise.multiplier)
-
-
-@dataclass(frozen=True)
-class SummarizeTarget:
-    """The same of the target alone; the features are left as they are."""
-
-    summaries: ColumnSummaries
-    noise: GaussianNoise
-
-    def plan(self, problem: Problem) -> Plan:
-        return self.summaries.plan(self.noise.multiplier, problem, 0)
-
-    def run(self, fit: Fit) -> None:
-        found, d = self.summaries.run(fit.curator, self.noise.multiplier, ()), fit.problem.d
-        fit.summary = replace(found, scales=np.append(np.ones(d), found.scales[d:]))
-
-
-@dataclass(frozen=True)
-class LeaveColumns:
-    """Releases nothing of the columns: a model of labels that has no slopes."""
-
-    def plan(self, problem: Problem) -> Plan:
-        return ()
-
-    def run(self, fit: Fit) -> None:
-        d = fit.problem.d
-        fit.summary = replace(Summary.declared(d), scales=np.ones(d))
+        columns = None if self.features else ()
+        found = self.summaries.run(fit.curator, self.noise.multiplier, columns)
+        if not self.features:
+            sharp = self.summaries.enough_for_target(fit.problem, 0)
+            fit.unsure = self.noise.multiplier * fit.tuning.sure > SHARP * sharp
+            scales = np.append(fit.summary.scales, found.scales[fit.problem.d :])
+            found = replace(found, scales=scales)
+        fit.summary = found
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privtail.default.curvature import bend, kinked
+from privtail.default.descent import bend, kinked
 from privtail.default.fit import Fit
 from privtail.default.intercept import MeanDerivative
 from privtail.default.standardization import Target
@@ -19,41 +19,13 @@ from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
 
-MOVES = 3
-"""Of an intercept that is no mean: each takes it most of the way that is left."""
-
-NO_LOCATION = (
-    "The target was not found: it does not rise above the noise of its histogram. The slopes are "
-    "set to zero, and the intercept is where the fit began. Either too few rows count (of the "
-    "others a number is missing or not finite, in any column, or they are beyond max_rows, or "
-    "nobody's), or half of the target lies beyond 2^64 (1.8e19), where the histogram ends: divide "
-    "a target of such a size by a public number."
-)
-NO_SCALE = (
-    "The scale of the target was not found, so the slopes are set to zero. This happens where most "
-    "values are one and the same, or smaller than 2^-64 (5.4e-20), which is not told from zero: "
-    "multiply a target of such a size by a public number. It also happens where the target lies "
-    "far from zero beside its spread: subtract a public typical value."
-)
-NO_SLOPES = (
-    "The budget is too small for slopes: all of it went to the intercept, and the slopes are zero."
-)
-NARROWED = (
-    "The budget locates the target no better than within a range of width {width:.2g} that holds "
-    "most of it: the intercept may be off by as much."
-)
-UNSURE = "The noise is so large that the target may have been looked for in the wrong place."
-SUBTRACT = (
-    "A target far from zero takes more budget: if a typical value is public, subtract it first."
-)
-
 
 @dataclass(frozen=True)
 class StartAtConstant:
     """The best intercept-only model of a numeric target, where the descent begins.
 
     For squares it moves from the median to the mean, by one clipped mean of residuals. For another
-    loss it moves three times by the mean derivative; a quantile begins where that of a Gaussian is.
+    loss it moves a few times by the mean derivative; a quantile begins where that of a Gaussian is.
 
     A move is multiplied by 1 / (1 + (noise / away)^2), where ``away`` is how far off the median may
     be: a scale for a median, a deviation for a mean, which is no farther from a median. So the
@@ -104,33 +76,6 @@ class StartAtConstant:
             w = w.copy()
             w[-1] -= length * (ndtri(below) - ndtri(loss.quantile))
         return w
-
-
-@dataclass(frozen=True)
-class SayIntercept:
-    """What the user should know of a model without slopes. Releases nothing.
-
-    ``unsure`` says that the noise of the column summary hides most targets.
-    """
-
-    unsure: bool = False
-
-    def plan(self, problem: Problem) -> Plan:
-        return ()
-
-    def run(self, fit: Fit) -> None:
-        target, d = fit.standard.target, fit.problem.d
-        if not target.detected:
-            fit.reasons = (NO_LOCATION, SUBTRACT)
-            return
-        if target.only_zeros:
-            fit.reasons = (NO_SCALE,)
-            return
-        doubts: tuple[str, ...] = (UNSURE,) * self.unsure
-        if not target.scale_known:
-            width = 2 * float(fit.summary.window()[1][d])
-            doubts = (NARROWED.format(width=width), *doubts)
-        fit.reasons = NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts)
 
 
 def balanced(target: Target, noise: float) -> float:

@@ -20,13 +20,12 @@ from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
 
-POWERS = 2.0 ** np.arange(-63, 64)
-EDGES = np.concatenate([[-1.0], POWERS / math.sqrt(2), POWERS[-1:] * math.sqrt(2)])
-"""Public edges for counts: below zero, zero, then a cell around every power of two."""
+COUNT_CELLS = Cells(np.append(-1.0, 2.0 ** (np.arange(-63, 65) - 0.5)), zero=1)
+"""Public cells for counts: below zero, zero, then one around every power of two."""
 
-CELLS = Cells(EDGES, zero=1)
-_LOWEST, _HIGHEST = np.append([0.0, 0.0], EDGES[1:]), np.append(EDGES.clip(0), math.inf)
-_MIDDLES = np.concatenate([[0.0, 0.0], POWERS, POWERS[-1:] * math.sqrt(2)])
+_EDGES = COUNT_CELLS.edges
+_LOWEST, _HIGHEST = np.append([0.0, 0.0], _EDGES[1:]), np.append(_EDGES.clip(0), math.inf)
+_MIDDLES = np.concatenate([[0.0, 0.0], _EDGES[1:-1] * math.sqrt(2), _EDGES[-1:]])
 
 NONE_DETECTED = (
     "No counts above zero rose above the noise of their histogram: for the mean they are clipped "
@@ -61,8 +60,8 @@ class StartAtMeanCount:
     def run(self, fit: Fit) -> None:
         problem = fit.problem
         std, n = self._event(problem).std, problem.n
-        released = fit.curator.everyone().histogram((-1,), EDGES).release(self.histogram)
-        counts = _detected(Histogram(released, CELLS, std), n)
+        released = fit.curator.everyone().histogram((-1,), _EDGES).release(self.histogram)
+        counts = _detected(Histogram(released, COUNT_CELLS, std), n)
         deviation = self.mean.deviation(problem) if self.mean else 0.0
         clip = _clip(counts, deviation, fit.tuning.negligible)
         mean, top = _described(counts, fit.tuning.sure * std / n, n, clip)
@@ -83,7 +82,7 @@ class StartAtMeanCount:
         fit.remarks = (NONE_DETECTED,) * (not counts[2:].any())
 
     def _event(self, problem: Problem) -> Event:
-        return self.histogram.event(problem.histogram(1, len(EDGES)))
+        return self.histogram.event(problem.histogram(1, len(_EDGES)))
 
 
 def _detected(histogram: Histogram, n: int) -> Doubles:
@@ -103,7 +102,7 @@ def _described(counts: Doubles, hidden: float, n: int, clip: float) -> tuple[flo
     """
     cells = np.flatnonzero(counts)
     mean = float(counts @ _MIDDLES) / max(float(counts.sum()), 1.0) or max(hidden / 2, 1 / n)
-    highest = max(0.0, EDGES[min(int(cells[-1]), len(EDGES) - 1)]) if len(cells) else mean
+    highest = max(0.0, _EDGES[min(int(cells[-1]), len(_EDGES) - 1)]) if len(cells) else mean
     top = min(clip, highest) if len(cells) else mean
     return mean, max((math.sqrt(top + 9 / 4) - 3 / 2) ** 2, 2 * mean + hidden)
 
@@ -114,7 +113,7 @@ def _clip(counts: Doubles, deviation: float, negligible: float) -> float:
     Or where noise adds no more than a ``negligible`` part to the deviance: what was not detected
     may be most of the mean. 1 where nothing but zeros was detected.
     """
-    parts, edges = counts / max(float(counts.sum()), 1.0), EDGES[2:]
+    parts, edges = counts / max(float(counts.sum()), 1.0), _EDGES[2:]
     missed = np.array([parts @ np.maximum(_MIDDLES - edge, 0.0) for edge in edges])
     balanced = max(1.0, float(edges[np.argmin((deviation / 2 * edges) ** 2 + missed**2)]))
     mean = float(parts @ _MIDDLES)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.default.curvature import bend, kinked
 from privtail.default.preconditioner import Preconditioner
 from privtail.domains import Domain
 from privtail.losses import Loss
@@ -21,10 +20,22 @@ from privtail.trusted.problem import Problem
 Doubles = NDArray[np.float64]
 
 FLATTER = 2.0
-"""Gradients show a contraction that is too large by about so many parts of the steps.
+"""Where noise alone moves a path, gradients show a contraction of about this over the steps.
 
-Iterates that noise moved and their own mean are compared; a path that begins far off, less so.
+They are compared with the path less its mean, in which they have a part. Of a random walk of T
+steps of size 1 the slope is T / 2 over T^2 / 6.
 """
+
+
+def bend(loss: Loss, unit: float) -> float:
+    """Curvature of a loss; of one with a kink, over moves of the target's scale."""
+    bend = loss.curvature if loss.curvature < math.inf else loss.lipschitz / unit
+    return bend if 0 < bend < math.inf else 1.0
+
+
+def kinked(loss: Loss) -> bool:
+    """Whether derivatives jump, so that no step is short enough for its curvature."""
+    return loss.lipschitz < math.inf == loss.curvature
 
 
 @dataclass(frozen=True)
@@ -87,25 +98,14 @@ class Schedule:
         return self.length * (1 - steps / self.steps if self.shrinking else np.ones(self.steps))
 
 
-@dataclass(frozen=True)
-class Path:
-    """Where steps led.
-
-    Attributes
-    ----------
-    w : (rows, K) the average of the last iterates.
-    curvature : that of the loss, in multiples of the preconditioner's, as the gradients show it.
-    """
-
-    w: Doubles
-    curvature: float
-
-
-def walked(
+def descended(
     batches: Iterator[Batch], loss: Loss, domain: Domain, w: Doubles, metric: Preconditioner,
     noise: GaussianNoise, schedule: Schedule,
-) -> Path:  # fmt: skip
-    """Steps from ``w``, one for each batch."""
+) -> tuple[Doubles, float]:  # fmt: skip
+    """Steps from ``w``, one for each batch: the average of the later iterates, (rows, K).
+
+    And the curvature of the loss, in multiples of the preconditioner's, as the gradients show it.
+    """
     start = at = w
     total, points, gradients = np.zeros_like(w), [], []
     for step, batch in enumerate(batches):
@@ -115,7 +115,7 @@ def walked(
         new = metric.step(domain, at, g, float(schedule.lengths[step]))
         total += new if step >= schedule.skipped else 0.0
         at, w = new + schedule.momentum * (new - w), new
-    return Path(total / (schedule.steps - schedule.skipped), _curvature(points, gradients))
+    return total / (schedule.steps - schedule.skipped), _curvature(points, gradients)
 
 
 def _curvature(points: list[Doubles], gradients: list[Doubles]) -> float:
@@ -156,16 +156,16 @@ class NoiseOfSteps:
         return _added(schedule, metric, np.zeros(len(metric.curvatures)), rates)
 
     def after(
-        self, path: Path, schedule: Schedule, metric: Preconditioner, loss: Loss,
+        self, curvature: float, schedule: Schedule, metric: Preconditioner, loss: Loss,
         scale: float, sure: float,
     ) -> NoiseOfSteps:  # fmt: skip
-        """Of the average of these steps, which began where this noise is.
+        """Of the average of these steps, whose gradients show a ``curvature`` of the loss.
 
         Steps contract the noise of their start, and add their own. Gradients show the curvature of
         the directions in which the path went, and others may be flatter: stated noise counts on the
         part ``sure`` of it, as far as second moments surely show a direction.
         """
-        shown = schedule.length * min(path.curvature, bend(loss, scale))
+        shown = schedule.length * min(curvature, bend(loss, scale))
         shown = max(0.0, shown - FLATTER * (1 - schedule.momentum) / schedule.steps)
         counted = 0.0 if schedule.shrinking else shown
         rates = counted * sure * metric.sure_rates

@@ -7,12 +7,35 @@ from typing import Any
 import numpy as np
 
 from privtail.algorithms.result import Result
-from privtail.default.constant import NO_LOCATION, NO_SCALE
 from privtail.default.fit import Fit
 from privtail.default.standardization import without_slopes
 from privtail.losses import HuberLoss
 from privtail.summaries.summary import BEYOND
 
+NO_LOCATION = (
+    "The target was not found: it does not rise above the noise of its histogram. The slopes are "
+    "set to zero, and the intercept is where the fit began. Either too few rows count (of the "
+    "others a number is missing or not finite, in any column, or they are beyond max_rows, or "
+    "nobody's), or half of the target lies beyond 2^64 (1.8e19), where the histogram ends: divide "
+    "a target of such a size by a public number."
+)
+NO_SCALE = (
+    "The scale of the target was not found, so the slopes are set to zero. This happens where most "
+    "values are one and the same, or smaller than 2^-64 (5.4e-20), which is not told from zero: "
+    "multiply a target of such a size by a public number. It also happens where the target lies "
+    "far from zero beside its spread: subtract a public typical value."
+)
+NO_SLOPES = (
+    "The budget is too small for slopes: all of it went to the intercept, and the slopes are zero."
+)
+NARROWED = (
+    "The budget locates the target no better than within a range of width {width:.2g} that holds "
+    "most of it: the intercept may be off by as much."
+)
+UNSURE = "The noise is so large that the target may have been looked for in the wrong place."
+SUBTRACT = (
+    "A target far from zero takes more budget: if a typical value is public, subtract it first."
+)
 NO_GAIN = (
     "The improvement over an intercept-only model is not significant, so the slopes are set to "
     "zero. More rows or a larger epsilon would help."
@@ -22,28 +45,18 @@ UNPROVEN = (
     "it is likely, because they stand out from their noise, or because labels are about equally "
     "frequent, where an intercept-only model is no better than a coin."
 )
-SHORTER = (
-    "The model was more confident than it is accurate, or noise hides how confident it may be: its "
-    "margins are multiplied by {:.2g}."
-)
-
-SHORT = 0.5
-"""A message says so where less than this part of the margins of labels is kept."""
 
 
 def finished(fit: Fit, regime: str, multiplier: float) -> Result:
     """The model, or the intercept-only model where there are reasons against slopes."""
     standard, problem, decision = fit.standard, fit.problem, fit.decision
-    reasons = fit.reasons or _reasons(fit)
+    reasons = _reasons(fit, regime)
     constant = fit.constant
     if standard.target.detected and not standard.target.has_scale:
         constant = without_slopes(fit.w if not standard.target.only_zeros else constant, problem)
     before = np.abs(fit.w[: problem.d]).max(axis=1) / max(decision.part, 1e-12)
     noise = fit.noise + (1 - decision.part) * before
-    notes = reasons or (
-        (UNPROVEN,) * (not decision.significant)
-        + (SHORTER.format(decision.part),) * bool(decision.part < SHORT)
-    )
+    notes = reasons or (UNPROVEN,) * (not decision.significant)
     return Result(
         standard.raw(constant if reasons else fit.w, problem),
         fit.steps,
@@ -62,15 +75,21 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
     )
 
 
-def _reasons(fit: Fit) -> tuple[str, ...]:
+def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
     """Why the slopes are set to zero; where only zeros were detected, slopes have no unit."""
     target = fit.standard.target
     if not target.detected:
-        return (NO_LOCATION,)
+        return (NO_LOCATION, SUBTRACT)
     if target.only_zeros:
         return (NO_SCALE,)
-    if fit.decision.kept:
-        return ()
+    if regime == "intercept only":
+        doubts: tuple[str, ...] = (UNSURE,) * fit.unsure
+        if not target.scale_known:
+            width = 2 * float(fit.summary.window()[1][fit.problem.d])
+            doubts = (NARROWED.format(width=width), *doubts)
+        return (NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts))
+    if fit.reasons or fit.decision.kept:
+        return fit.reasons
     return (NO_GAIN if target.scale_known else NO_SCALE,)
 
 

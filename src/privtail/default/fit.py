@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.default.decision import Decision
 from privtail.default.descent import NoiseOfSteps
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.residuals import ResidualHistogram
@@ -29,12 +28,31 @@ from privtail.trusted.sampling import Everyone
 Doubles = NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Decision:
+    """What the acceptance test found.
+
+    Attributes
+    ----------
+    kept : whether the slopes are kept.
+    significant : whether the improvement over the intercept-only model is significant.
+    gains : the two mean improvements, in standard deviations of their noise.
+    part : part of the margins of labels that is kept.
+    """
+
+    kept: bool = True
+    significant: bool = True
+    gains: tuple[float, float] = (math.inf, math.inf)
+    part: float = 1.0
+
+
 @dataclass
 class Fit:
     """The state of a fit: what was released, and what follows from it.
 
     Models are in standardized units: features and a numeric target minus their location, over
-    their scale. A stage reads attributes that earlier stages have set.
+    their scale. A stage reads attributes that earlier stages have set; until one does, features
+    are as they are.
 
     Attributes
     ----------
@@ -53,22 +71,28 @@ class Fit:
     noise_of_steps : what noise added to the model along the directions of the preconditioner.
     residuals : their histogram.
     threshold : at which residuals are clipped.
-    widened : whether it is later than usual, for squares of a target that is mostly zero.
     steps : how many gradients led to the model.
     w : (rows, K) the model.
     noise : (d,) standard deviations of what noise adds to the slopes.
     evidence : by how many standard deviations the squares of the slopes exceed their noise.
     margins : between which predictions of two labels or of the logarithm of a count lie.
     decision : of the acceptance test.
+    unsure : whether the target may have been looked for in the wrong place.
     reasons : why the slopes are set to zero, whatever the decision; sentences for the user.
     remarks : what else the user should know.
     report : released numbers for `Result.report`.
+
+    Raises
+    ------
+    InvalidInput
+        If ``start`` is given: a fit begins at the intercept-only model.
     """
 
     curator: Curator
     given: Loss
     domain: Domain
     tuning: Tuning
+    start: InitVar[ArrayLike | None] = None
     loss: Loss = field(init=False)
     summary: Summary = field(init=False)
     standard: Standardization = field(init=False)
@@ -81,21 +105,25 @@ class Fit:
     noise_of_steps: NoiseOfSteps = field(init=False)
     residuals: ResidualHistogram = field(init=False)
     threshold: float = math.inf
-    widened: bool = False
     steps: int = 0
     w: Doubles = field(init=False)
     noise: Doubles = field(init=False)
     evidence: float = 0.0
     margins: tuple[float, float] = (-math.inf, math.inf)
     decision: Decision = field(default_factory=Decision)
+    unsure: bool = False
     reasons: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     report: dict[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, start: ArrayLike | None) -> None:
+        if start is not None:
+            raise InvalidInput("This algorithm begins at the intercept-only model: give no start.")
         self.loss = self.given
         self.w = np.zeros((self.problem.rows, self.problem.outputs))
         self.constant, self.noise = self.w, np.zeros(self.problem.d)
+        self.summary = replace(Summary.declared(self.problem.d), scales=np.ones(self.problem.d))
+        self.standard = Standardization.of(self.summary, self.problem, sparse=self.curator.sparse)
 
     @property
     def problem(self) -> Problem:
@@ -114,21 +142,6 @@ class Fit:
     def rounds(self, times: int) -> Iterator[Batch]:
         """So many rounds of all records, with standardized features."""
         return self.curator.rounds(Everyone(), times, self.standard.map)
-
-
-def begun(
-    curator: Curator, loss: Loss, domain: Domain, tuning: Tuning, start: ArrayLike | None
-) -> Fit:
-    """A fit that has released nothing yet.
-
-    Raises
-    ------
-    InvalidInput
-        If ``start`` is given: a fit begins at the intercept-only model.
-    """
-    if start is not None:
-        raise InvalidInput("This algorithm begins at the intercept-only model: give no start.")
-    return Fit(curator, loss, domain, tuning)
 
 
 class Stage(Protocol):

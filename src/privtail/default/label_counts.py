@@ -74,14 +74,9 @@ def lead(intercept: Doubles) -> float:
 
 def largest_derivative(loss: Loss, intercept: Doubles) -> float:
     """The largest derivative (its l2 norm) of a loss of labels at an intercept-only model."""
-    return float(np.linalg.norm(derivatives(loss, intercept), axis=1).max())
-
-
-def derivatives(loss: Loss, intercept: Doubles) -> Doubles:
-    """(labels, K): those of each label, at a model of intercept (1, K), or (0, K) for none."""
     labels = np.arange(max(2, loss.outputs), dtype=np.float64)
     margins = np.repeat(intercept.sum(axis=0, keepdims=True), len(labels), axis=0)
-    return loss.derivatives(margins, labels)
+    return float(np.linalg.norm(loss.derivatives(margins, labels), axis=1).max())
 
 
 def _labels(problem: Problem) -> int:

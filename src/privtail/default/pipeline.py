@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike
 from privtail.algorithms.result import Result
 from privtail.default.acceptance import Accept, AcceptLabels, Improvement
 from privtail.default.allocation import Allocation
-from privtail.default.columns import LeaveColumns, Standardize, SummarizeColumns, SummarizeTarget
-from privtail.default.constant import MOVES, SayIntercept, StartAtConstant
+from privtail.default.columns import Standardize, SummarizeColumns
+from privtail.default.constant import StartAtConstant
 from privtail.default.counts import StartAtMeanCount
 from privtail.default.finish import finished
-from privtail.default.fit import Stage, begun, planned, walked
+from privtail.default.fit import Fit, Stage, planned, walked
 from privtail.default.intercept import FitIntercept, MatchFrequencies, MeanDerivative
 from privtail.default.label_counts import CountLabels
 from privtail.default.outliers import CheckOutliers
@@ -36,7 +36,7 @@ from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import LABELS, AnyLoss, Loss, PoissonLoss, Targets, require_margin
-from privtail.summaries.column_summaries import RARE, SHARP, ColumnSummaries
+from privtail.summaries.column_summaries import RARE, ColumnSummaries
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
 from privtail.trusted.problem import Problem
@@ -112,7 +112,7 @@ class ScaledDescent:
         """
         require(domain, *self.needs, needed_by="ScaledDescent")
         problem = curator.problem
-        fit = begun(curator, self.takes(loss, problem), domain, self.tuning, start)
+        fit = Fit(curator, self.takes(loss, problem), domain, self.tuning, start)
         walked(self.stages(multiplier, problem), fit)
         return finished(fit, self.regime(multiplier, problem), multiplier)
 
@@ -122,21 +122,23 @@ class ScaledDescent:
         """Which stages a fit has, decided by n, d, the target's kind and the noise."""
         tuning, few = self.tuning, self.sparsity is not None and self.sparsity < problem.d
         if self.sparsity is None and self.selects and problem.d >= tuning.many_features:
-            crowded = tuning.crowded * (math.sqrt(self.labels / 2) if self._labels else 1.0)
+            crowded = tuning.crowded * (
+                math.sqrt(self.labels / 2) if self.targets in LABELS else 1.0
+            )
             every = self._allocation(multiplier, problem, few=False)
             few = self.targets != "count" and self._relative_noise(every, problem) > crowded
-        if not self._finds(multiplier, problem, few=few):
+        if not self._finds_constant(self._allocation(multiplier, problem, few=few), problem, few):
             return "intercept only"
         return "few features" if few else "all features"
 
-    def _finds(self, multiplier: float, problem: Problem, *, few: bool) -> bool:
-        """Whether the budget of its stage finds the intercept-only model."""
-        allocation = self._allocation(multiplier, problem, few=few)
+    def _finds_constant(self, a: Allocation, problem: Problem, few: bool) -> bool:
+        """Whether this allocation finds the intercept-only model."""
         if self.targets == "real" and problem.intercept:
-            enough = self._summaries(few=few).enough_for_target(problem)
-            return allocation.count_noise("column_summaries").multiplier <= enough
-        if self._labels and problem.intercept:
-            noise = allocation.count_noise("label_counts").multiplier * problem.max_rows
+            enough = ColumnSummaries.of(self.targets, RARE, selecting=few)
+            noise = a.count_noise("column_summaries").multiplier
+            return noise <= enough.enough_for_target(problem)
+        if self.targets in LABELS and problem.intercept:
+            noise = a.count_noise("label_counts").multiplier * problem.max_rows
             return noise <= problem.n / self.tuning.known_labels
         return True
 
@@ -147,16 +149,16 @@ class ScaledDescent:
             return self._intercept_only(multiplier, problem)
         few = regime == "few features"
         a = self._allocation(multiplier, problem, few=few)
-        first = SummarizeColumns(self._summaries(few=few), a.count_noise("column_summaries"))
-        selection = (self._selection(a, problem),) if few else ()
+        summaries = ColumnSummaries.of(self.targets, RARE, selecting=few)
+        first = SummarizeColumns(summaries, a.count_noise("column_summaries"))
+        standardize = (*((self._selection(a, problem),) if few else ()), Standardize())
         descent, intercept = self._descent(a, problem), problem.intercept
         stages: tuple[Stage | None, ...]
-        if self._labels:
+        if self.targets in LABELS:
             stages = (
                 first,
                 CountLabels(a.count_noise("label_counts")),
-                *selection,
-                Standardize(),
+                *standardize,
                 *descent,
                 AcceptLabels(Improvement(a.mean_noise("gains", AcceptLabels.releases))),
                 MatchFrequencies(MeanDerivative(a.mean_noise("intercept"))) if intercept else None,
@@ -165,9 +167,8 @@ class ScaledDescent:
             mean = MeanDerivative(a.mean_noise("counts", 2)) if intercept else None
             stages = (
                 first,
-                *selection,
-                Standardize(),
                 StartAtMeanCount(a.count_noise("counts", 2), mean),
+                *standardize,
                 *descent,
                 Accept(Improvement(a.mean_noise("gains", 2))),
             )
@@ -175,9 +176,8 @@ class ScaledDescent:
             fits = self.squares and intercept
             stages = (
                 first,
-                *selection,
-                Standardize(),
-                StartAtConstant(self._moves(a)) if intercept else None,
+                *standardize,
+                self._constant(a) if intercept else None,
                 *descent,
                 FitIntercept(MeanDerivative(a.mean_noise("intercept"))) if fits else None,
                 Accept(Improvement(a.mean_noise("gains", 2))),
@@ -190,50 +190,54 @@ class ScaledDescent:
         tuning, noise = self.tuning, a.mean_noise("gradients", self.tuning.steps)
         relative = self._relative_noise(a, problem) * math.sqrt(problem.outputs)
         clipped = max(tuning.clipped, relative / (relative + tuning.half_clipped))
-        row_part = tuning.label_row_length if self._labels else 1.0
+        row_part = tuning.label_row_length if self.targets in LABELS else 1.0
+        moments = a.count_noise("moments") if problem.rows <= tuning.most_moments else None
         first = Descend(noise, min(tuning.first_steps, tuning.steps), row_part)
         last = Descend(noise, tuning.steps - first.steps, row_part)
         return (
-            Precondition(a.count_noise("moments"), row_part),
+            Precondition(moments, row_part),
             ExpectResiduals(clipped),
             first,
-            MeasureResiduals(a.count_noise("residual_histogram"), clipped, last, self.squares),
+            MeasureResiduals(a.count_noise("residual_histogram"), clipped, last),
             last,
             ShrinkSlopes(),
         )
 
     def _selection(self, a: Allocation, problem: Problem) -> SelectFeatures:
         """As many features as noise allows."""
-        noise = a.mean_noise("screening").multiplier
-        picks = findable(self.sparsity or self.tuning.few_features, noise, problem)
+        tuning, noise = self.tuning, a.mean_noise("screening").multiplier
+        picks = findable(self.sparsity or tuning.few_features, noise, tuning.clear, problem)
         own, numbers = ColumnSummaries(enough=RARE), self.targets == "real" and problem.intercept
-        median = MeanDerivative(a.mean_noise("median", MOVES), MOVES) if numbers else None
+        moves = tuning.moves
+        median = MeanDerivative(a.mean_noise("median", moves), moves) if numbers else None
         return SelectFeatures(
             picks, noise * math.sqrt(picks), own, a.count_noise("own_summaries"), median
         )  # fmt: skip
 
+    def _constant(self, a: Allocation) -> StartAtConstant:
+        """To a mean one move leads; to another constant a few."""
+        moves = 1 if self.squares else self.tuning.moves
+        return StartAtConstant(MeanDerivative(a.mean_noise("constant", moves), moves))
+
     def _intercept_only(self, multiplier: float, problem: Problem) -> tuple[Stage, ...]:
         """Of numbers most of the budget finds the target, the rest is for the intercept there."""
-        if self._labels:
+        if self.targets in LABELS:
             noise = Allocation(multiplier, {"label_counts": 1.0}).count_noise("label_counts")
-            return (CountLabels(noise), LeaveColumns(), Standardize(), SayIntercept())
+            return (CountLabels(noise),)
         most = self.tuning.locating
         a = Allocation(multiplier, {"column_summaries": most, "constant": 1 - most})
         summaries, noise = ColumnSummaries(target=True), a.count_noise("column_summaries")
-        enough = summaries.enough_for_target(problem, 0) * SHARP / self.tuning.sure
-        unsure = noise.multiplier > enough
         return (
-            SummarizeTarget(summaries, noise),
+            SummarizeColumns(summaries, noise, features=False),
             Standardize(),
-            StartAtConstant(self._moves(a)),
-            SayIntercept(unsure),
+            self._constant(a),
         )
 
     # ---------------------------------------------------------------- what they cost
 
     def _allocation(self, multiplier: float, problem: Problem, *, few: bool) -> Allocation:
         """Of the budget among the stages of a fit."""
-        tuning, labels, other = self.tuning, self._labels, self.tuning.others
+        tuning, labels, other = self.tuning, self.targets in LABELS, self.tuning.others
         weights = {
             "column_summaries": tuning.column_summaries,
             "moments": tuning.moments,
@@ -257,11 +261,6 @@ class ScaledDescent:
             weights |= {"median": 2 * other} if "constant" in weights else {}
         return Allocation(multiplier, weights)
 
-    def _moves(self, a: Allocation) -> MeanDerivative:
-        """To a mean one move leads; to another constant a few."""
-        moves = 1 if self.squares else MOVES
-        return MeanDerivative(a.mean_noise("constant", moves), moves)
-
     def _relative_noise(self, allocation: Allocation, problem: Problem) -> float:
         """Noise in a coordinate of a gradient, for rows of length sqrt(d) and residuals of 1.
 
@@ -269,10 +268,3 @@ class ScaledDescent:
         """
         noise = allocation.mean_noise("gradients", self.tuning.steps).multiplier
         return noise * problem.max_rows * math.sqrt(problem.rows) / problem.n
-
-    def _summaries(self, *, few: bool) -> ColumnSummaries:
-        return ColumnSummaries.of(self.targets, RARE, selecting=few)
-
-    @property
-    def _labels(self) -> bool:
-        return self.targets in LABELS

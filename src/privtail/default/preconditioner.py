@@ -14,8 +14,8 @@ from privtail.domains import Domain
 
 Doubles = NDArray[np.float64]
 
-LEAST = 1e-5
-"""No direction counts for less than this part of the largest curvature."""
+SINGULAR = math.sqrt(np.finfo(np.float64).eps)
+"""No direction counts for less than this part of the largest curvature, which rounding hides."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class Preconditioner:
             unsure = seen < outstanding * hidden
             values[unsure] = np.minimum(values[unsure], row_length)
             top = min(top, max(row_length, float(values.max())))
-        top = max(top, LEAST)
-        values = np.clip(values, LEAST * top, top)
+        top = max(top, SINGULAR)
+        values = np.clip(values, SINGULAR * top, top)
         matrix, inverse = values.max() * np.eye(rows), np.zeros((rows, rows))
         matrix[square] = vectors * values @ vectors.T
         inverse[square] = vectors / values @ vectors.T

@@ -18,12 +18,11 @@ from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
 
-EDGES = 2.0 ** np.arange(-64, 65, 0.5)
-"""Public edges of the cells in which sizes are counted."""
+SIZE_CELLS = Cells(2.0 ** np.arange(-64, 65, 0.5), zero=0)
+"""Public cells in which sizes are counted."""
 
-CELLS = Cells(EDGES, zero=0)
-
-_ENDS = np.append(EDGES, EDGES[-1])
+_EDGES = SIZE_CELLS.edges
+_ENDS = np.append(_EDGES, _EDGES[-1])
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class ResidualHistogram:
 
     Attributes
     ----------
-    counts : (len(EDGES) + 1,), 0 where noise hides them.
+    counts : (cells,), 0 where noise hides them.
     part : of the n rows, that counts; 1 unless it is surely less.
     deviation : of the noise in ``part``; 0 where that is 1.
     """
@@ -52,10 +51,10 @@ class ResidualHistogram:
     def released(cls, batch: Batch, noise: GaussianNoise, loss: Loss, w: Doubles) -> Self:
         """At ``w``, before class weights: with them the classes would be sorted into the cells."""
         plain = loss.loss if isinstance(loss, WeightedLoss) else loss
-        counts = batch.derivative_norms(plain, w, EDGES).release(noise)
+        counts = batch.derivative_norms(plain, w, _EDGES).release(noise)
         std, n = _event(noise, batch.problem).std, batch.problem.n
         part, deviation = part_that_counts(counts, std, n)
-        return cls(Histogram(counts, CELLS, std).above_noise(n), part, deviation)
+        return cls(Histogram(counts, SIZE_CELLS, std).above_noise(n), part, deviation)
 
     @property
     def parts(self) -> Doubles:
@@ -72,7 +71,7 @@ class ResidualHistogram:
         if moving.sum() <= 0:
             return math.inf
         cell = int(np.searchsorted(np.cumsum(moving), part * moving.sum()))
-        return float(EDGES[min(cell, len(EDGES) - 1)])
+        return float(_EDGES[min(cell, len(_EDGES) - 1)])
 
     def balanced(self, deviation: float) -> float:
         """The threshold that misses as much on average as its noise adds.
@@ -80,8 +79,8 @@ class ResidualHistogram:
         ``deviation`` is that of the noise in units of the threshold.
         """
         parts = self.parts
-        missed = np.array([parts @ np.maximum(_ENDS - edge, 0.0) for edge in EDGES])
-        return float(EDGES[np.argmin((deviation * EDGES) ** 2 + missed**2)])
+        missed = np.array([parts @ np.maximum(_ENDS - edge, 0.0) for edge in _EDGES])
+        return float(_EDGES[np.argmin((deviation * _EDGES) ** 2 + missed**2)])
 
     def widest(self, deviation: float, unit: float, negligible: float) -> float:
         """The threshold for an intercept: `balanced`, or later where noise is negligible still.
@@ -90,7 +89,7 @@ class ResidualHistogram:
         seen.
         """
         if deviation == 0:
-            return float(EDGES[-1])
+            return float(_EDGES[-1])
         if not self.counts.any():
             return unit
         plenty = math.sqrt(negligible * self.mean_square()) / deviation
@@ -102,16 +101,16 @@ class ResidualHistogram:
         As scikit-learn's `HuberRegressor` finds it with the slopes (Huber 1964, proposal 2); there
         is none unless ``relative`` is above 1.
         """
-        parts, middles = self.parts, _ENDS / math.sqrt(EDGES[1] / EDGES[0])
+        parts, middles = self.parts, _ENDS / math.sqrt(_EDGES[1] / _EDGES[0])
         excess = np.array(
-            [parts @ np.minimum(middles, t) ** 2 - (t / relative) ** 2 for t in EDGES]
+            [parts @ np.minimum(middles, t) ** 2 - (t / relative) ** 2 for t in _EDGES]
         )
         if not excess[0] > 0 > excess[-1]:
             return math.inf
         end = int(np.argmax(excess <= 0))
         low, high = excess[end - 1], excess[end]
-        return float(EDGES[end - 1] + (EDGES[end] - EDGES[end - 1]) * low / (low - high))
+        return float(_EDGES[end - 1] + (_EDGES[end] - _EDGES[end - 1]) * low / (low - high))
 
 
 def _event(noise: GaussianNoise, problem: Problem) -> Event:
-    return noise.event(problem.derivative_norms(len(EDGES)))
+    return noise.event(problem.derivative_norms(len(_EDGES)))

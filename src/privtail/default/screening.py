@@ -26,9 +26,6 @@ SIGN = 2.0**-30
 DENSITY = math.sqrt(2 / math.pi)
 """Twice the density of a Gaussian at its median, in its scales: the slope of a mean of signs."""
 
-CLEAR = 1.5
-"""How far the score of a feature should stand above the largest noise of all others."""
-
 
 @dataclass(frozen=True)
 class SelectFeatures:
@@ -69,7 +66,7 @@ class SelectFeatures:
         w, loss, largest = fit.constant.copy(), fit.loss, 1.0
         if fit.labels:
             largest = largest_derivative(loss, w[d:])
-        else:
+        elif fit.given.targets == "real":
             loss = AbsoluteLoss()
             w[d:] = standard.target.location
             if self.median:
@@ -102,13 +99,13 @@ def _cut(summary: Summary, d: int) -> Summary:
     return replace(summary, centres=places, detected=np.ones_like(summary.detected))
 
 
-def findable(most: int, noise: float, problem: Problem) -> int:
+def findable(most: int, noise: float, clear: float, problem: Problem) -> int:
     """How many features a selection can find whose picks together cost ``noise``: at most ``most``.
 
     k features that carry all of a target equally have quadrant correlations of up to 2 / (pi
     sqrt k); one top-k adds Gumbel noise of scale noise sqrt(k) / n, of which d have a maximum near
-    log(d) scales.
+    log(d) scales. A score should stand ``clear`` times as far above zero as that.
     """
     largest = noise * problem.max_rows / problem.n * math.log(problem.d)
     most = min(most, problem.d)
-    return max(1, min(most, int(2 / math.pi / (CLEAR * largest)))) if largest > 0 else most
+    return max(1, min(most, int(2 / math.pi / (clear * largest)))) if largest > 0 else most

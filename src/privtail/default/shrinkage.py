@@ -13,8 +13,8 @@ Doubles = NDArray[np.float64]
 ROUNDS = 200
 """Steps of expectation and maximization; the last ones change nothing that is seen."""
 
-CERTAIN = 1e6
-"""So many deviations away there is no doubt."""
+CERTAIN = float(np.finfo(np.float64).max) ** 0.2
+"""So many deviations away there is no doubt, and fourth powers do not overflow."""
 
 SEPARATE = Unconstrained | L1 | L2 | ElasticNet
 """Domains where any slope may become 0, whatever the others are."""

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privtail.default.curvature import STEEPEST, kinked
-from privtail.default.descent import NoiseOfSteps, Schedule, walked
+from privtail.default.descent import NoiseOfSteps, Schedule, descended, kinked
 from privtail.default.fit import Fit
 from privtail.default.label_counts import largest_derivative, lead
 from privtail.default.preconditioner import Preconditioner, symmetric
 from privtail.default.residuals import ResidualHistogram
 from privtail.default.shrinkage import may_be_zero, probabilities
-from privtail.losses import HuberLoss, RelativeHuberLoss, WeightedLoss
+from privtail.losses import HuberLoss, RelativeHuberLoss, SquaredLoss, WeightedLoss
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.means import MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -24,14 +23,8 @@ from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
 
-WIDEST = 512
-"""With more coordinates second moments are too many: all directions are taken for alike."""
-
-VISIBLE = 0.05
-"""Rows are shrunk to more than a typical length while noise hides no more than this curvature."""
-
-LONGEST = 1024.0
-"""So many times the length of a typical row is as long as any."""
+LONGEST = 2.0**10
+"""Without noise rows count up to so many typical lengths: squares keep 32 of 52 digits."""
 
 
 @dataclass(frozen=True)
@@ -39,47 +32,50 @@ class Precondition:
     """Second moments of the features, clipped to twice the length to which steps shrink rows.
 
     That is ``row_part`` of the length of a typical row, or a longer one while noise stays small.
-    Declared indicators whose squares are not significant are not used from now on.
+    Declared indicators whose squares are not significant are not used from now on. Where ``noise``
+    is None nothing is released, and all directions are taken for alike.
     """
 
-    noise: GaussianNoise
+    noise: GaussianNoise | None
     row_part: float
 
     def plan(self, problem: Problem) -> Plan:
-        if problem.rows > WIDEST:
+        if self.noise is None:
             return ()
         event = self.noise.event(problem.moments(1.0))
         return (Round(stage="preconditioner", events=(event,)),)
 
     def run(self, fit: Fit) -> None:
-        problem = fit.problem
-        active = _active(fit.standard.used, problem)
-        if problem.rows > WIDEST:
+        active = _active(fit.standard.used, fit.problem)
+        if self.noise is None:
             fit.preconditioner = Preconditioner.without_moments(active)
         else:
-            typical = math.sqrt(active.sum())
-            clip = 2 * self.row_part * typical * self._longer(typical, problem)
-            std = self.noise.event(problem.moments(clip)).std
-            released = fit.everyone().moments(clip).release(self.noise)
-            moments = symmetric(released, problem.rows)
-            rare = np.isin(np.arange(problem.d), problem.indicators)
-            rare &= (np.diag(moments) <= fit.tuning.significant * std)[: problem.d]
-            if (fit.standard.used & ~rare).any() or problem.intercept:
-                fit.standard = fit.standard.only(fit.standard.used & ~rare)
-            fewer = _active(fit.standard.used, problem)
-            length = clip / 2 / self.row_part * math.sqrt(fewer.sum() / active.sum())
-            fit.preconditioner = Preconditioner.of_moments(
-                moments, std, fewer, length, clipped=self.row_part < 1,
-                outstanding=fit.tuning.outstanding / self.row_part,
-            )  # fmt: skip
+            fit.preconditioner = self._of_moments(fit, self.noise, active)
         fit.noise_of_steps = NoiseOfSteps.none(fit.preconditioner)
         fit.report["row_length"] = self.row_part * fit.preconditioner.row_length
 
-    def _longer(self, typical: float, problem: Problem) -> float:
-        """In lengths of a typical row."""
-        short = self.noise.event(problem.moments(2 * self.row_part * typical)).std
-        hidden = math.sqrt(2) * typical * short
-        return min(LONGEST, max(1.0, math.sqrt(VISIBLE / hidden))) if hidden > 0 else LONGEST
+    def _of_moments(
+        self, fit: Fit, noise: GaussianNoise, active: NDArray[np.bool_]
+    ) -> Preconditioner:
+        problem, tuning, typical = fit.problem, fit.tuning, math.sqrt(active.sum())
+        clip = 2 * self.row_part * typical
+        hidden = math.sqrt(2) * typical * noise.event(problem.moments(clip)).std
+        if hidden > 0:
+            clip *= min(LONGEST, max(1.0, math.sqrt(tuning.hidden_curvature / hidden)))
+        else:
+            clip *= LONGEST
+        std = noise.event(problem.moments(clip)).std
+        moments = symmetric(fit.everyone().moments(clip).release(noise), problem.rows)
+        rare = np.isin(np.arange(problem.d), problem.indicators)
+        rare &= (np.diag(moments) <= tuning.significant * std)[: problem.d]
+        if (fit.standard.used & ~rare).any() or problem.intercept:
+            fit.standard = fit.standard.only(fit.standard.used & ~rare)
+        fewer = _active(fit.standard.used, problem)
+        length = clip / 2 / self.row_part * math.sqrt(fewer.sum() / active.sum())
+        return Preconditioner.of_moments(
+            moments, std, fewer, length, clipped=self.row_part < 1,
+            outstanding=tuning.outstanding / self.row_part,
+        )  # fmt: skip
 
 
 def _active(used: NDArray[np.bool_], problem: Problem) -> NDArray[np.bool_]:
@@ -106,7 +102,7 @@ class ExpectResiduals:
         if fit.labels:
             fit.threshold = min(most, largest_derivative(loss, fit.constant[fit.problem.d :]))
             return
-        curved = 0 < loss.curvature < STEEPEST
+        curved = 0 < loss.curvature < math.inf
         if most < math.inf and not curved:
             fit.threshold = most
             return
@@ -136,10 +132,12 @@ class Descend:
         scale, metric = fit.standard.target.scale, fit.preconditioner
         schedule = self.schedule(fit, fit.threshold)
         domain = fit.domain.scaled(1 / fit.standard.scales)
-        path = walked(fit.rounds(self.steps), fit.loss, domain, fit.w, metric, self.noise, schedule)
-        fit.w, fit.steps = path.w, fit.steps + self.steps
+        fit.w, curvature = descended(
+            fit.rounds(self.steps), fit.loss, domain, fit.w, metric, self.noise, schedule
+        )
+        fit.steps += self.steps
         fit.noise_of_steps = fit.noise_of_steps.after(
-            path, schedule, metric, fit.loss, scale, fit.tuning.sure_contraction
+            curvature, schedule, metric, fit.loss, scale, fit.tuning.sure_contraction
         )
 
     def schedule(self, fit: Fit, threshold: float) -> Schedule:
@@ -163,14 +161,13 @@ class MeasureResiduals:
 
     The part ``clipped`` of the records lies above it; less with a rare label. The threshold of
     counts is at least the one at which the noise of the ``following`` steps is what clipping
-    misses. So is that of ``squares`` of a target that is mostly zero: a quantile would clip all
-    others. A Huber loss of no given unit gets its threshold.
+    misses. So is that of squares of a target that is mostly zero: a quantile would clip all others.
+    A Huber loss of no given unit gets its threshold.
     """
 
     noise: GaussianNoise
     clipped: float
     following: Descend
-    squares: bool = False
 
     def plan(self, problem: Problem) -> Plan:
         return ResidualHistogram.plan(self.noise, problem)
@@ -185,9 +182,8 @@ class MeasureResiduals:
             fit.loss = HuberLoss(threshold=edge)
         most = fit.loss.lipschitz
         fit.threshold = min(fit.threshold, most, self._quantile(fit, residuals))
-        rare = self.squares and fit.standard.target.median_zero
+        rare = isinstance(fit.loss, SquaredLoss) and fit.standard.target.median_zero
         if self.following.steps and (rare or fit.given.targets == "count"):
-            fit.widened = self.squares
             fit.threshold = min(most, max(fit.threshold, self._balanced(fit, residuals)))
         fit.report["clipping_threshold"] = fit.threshold
 

@@ -32,6 +32,10 @@ class Tuning:
     sure_contraction : stated noise assumes only this part of the curvature that gradients show.
     outstanding : a direction counts with its own curvature if the released one is so many times the
         spectral norm of the noise.
+    most_moments : with more coordinates second moments are too many, and are not released.
+    hidden_curvature : rows are shrunk to more than the length of a typical one while noise hides no
+        more of a curvature of 1.
+    moves : of an intercept that is no mean: each takes it most of the way that is left.
     heavier_tails : a feature has heavy tails if they reach so many times farther than is usual.
     known_labels : counts of labels are known if their noise is less than n over this. Else the
         whole budget goes to them.
@@ -39,6 +43,7 @@ class Tuning:
     few_features : how many features are selected at most where noise over all hides every slope.
     many_features : from so many features on, some may be left out.
     belief : over the number of slopes: so many are taken for real before any is seen.
+    clear : how far the score of a feature should stand above the largest noise of all others.
     crowded : relative noise of a gradient from which a selection is better; for K labels
         sqrt(K / 2) times as much.
     likely, significant, sure : standard deviations of its noise by which a released number is
@@ -70,12 +75,16 @@ class Tuning:
     most_walk: float = 1.0
     sure_contraction: float = 1 / 3
     outstanding: float = 1.25
+    most_moments: int = 512
+    hidden_curvature: float = 0.05
+    moves: int = 3
     heavier_tails: float = 1.5
     known_labels: float = 10.0
     locating: float = 0.75
     few_features: int = 10
     many_features: int = 50
     belief: float = 120.0
+    clear: float = 1.5
     crowded: float = 0.3
     likely: float = 1.0
     significant: float = 2.0

@@ -15,7 +15,7 @@ from privtail.default.acceptance import Accept, AcceptLabels, Improvement
 from privtail.default.columns import SummarizeColumns
 from privtail.default.counts import StartAtMeanCount
 from privtail.default.finish import finished
-from privtail.default.fit import Fit, Stage, begun, planned, walked
+from privtail.default.fit import Fit, Stage, planned, walked
 from privtail.default.intercept import MeanDerivative
 from privtail.default.label_counts import CountLabels
 from privtail.default.preconditioner import Preconditioner
@@ -104,7 +104,7 @@ class Standardized:
             If ``start`` is given: the fit begins at the intercept-only model.
         """
         require(domain, *self.needs, needed_by="Standardized")
-        fit = begun(curator, self.takes(loss, curator.problem), domain, Tuning(), start)
+        fit = Fit(curator, self.takes(loss, curator.problem), domain, Tuning(), start)
         walked(self.stages(multiplier, curator.problem), fit)
         return replace(finished(fit, "published algorithm", multiplier), noise=None)
 
