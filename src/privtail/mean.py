@@ -213,6 +213,10 @@ def private_mean(
     but zeros shows, or a tail may have no mean), ``reliable`` is False, the interval has no end on
     that side, and an `AccuracyWarning` says so.
 
+    So it is with a column most of whose values are one, such as -1 for "none", while noise may hide
+    1 % of the rows: counts do not tell how large the others are. A constant column is reliable from
+    about n epsilon = 10,000 on, for below it may be one of these.
+
     A count of the rows that count (every number of theirs is finite, and they are among
     ``max_rows`` of their person) is bought at 3 % of the price of the mean (under zero-out, 6 %).
     Where it is below n by more than three deviations of its noise, the mean is that of these rows,

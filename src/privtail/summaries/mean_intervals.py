@@ -43,6 +43,14 @@ LOST = 4.5
 More than `MISSED`, for it is asked of every column, and rows near the end are no reason to refuse.
 """
 
+RARE = 0.01
+"""Part of the rows that noise may hide beside a spike, a cell that may hold half of all rows.
+
+Nothing shows how large the others are. Where they are fewer than this part, they are believed to be
+no larger than the value of the spike; else nothing bounds them, and the mean is not reliable. That
+is so of constant columns as well, up to n epsilon of about 10,000: counts are the same.
+"""
+
 FEW = 0.1
 """Part of the values that differ from the centre: where no more are beyond, their tail is seen.
 
@@ -75,6 +83,10 @@ class View:
         low, high = self.cells.point(seen[0], 0.0), self.cells.point(seen[-1], 1.0)
         return self.middle + self.half * low, self.middle + self.half * high
 
+    def may_hold_half(self, n: int) -> bool:
+        """Whether one cell may hold half of the rows."""
+        return bool(np.max(self.counts + SURE * self.stds) >= n / 2)
+
     def between(self, low: float, high: float, *, whole: bool = False) -> tuple[float, float]:
         """Rows in [low, high], as if values were spread evenly in each cell; their deviation.
 
@@ -103,7 +115,8 @@ class CutRange:
     exceed the distance by.
 
     Of a needle (nearly all values are one) no tail was seen. Rows that noise hides are believed to
-    lie within its ``size``, how far it is from zero, or to fall with this power from there on.
+    lie within its ``size``, how far it is from zero, or to fall with this power from there on. Not
+    so beside a spike, where they may be more than a `RARE` part: then nothing bounds them.
 
     Attributes
     ----------
@@ -116,6 +129,7 @@ class CutRange:
     _centre: float = 0.0
     _size: float = 0.0
     _n: int = 1
+    _spike: bool = False
     _times: ClassVar[float] = 2**OCTAVES
 
     def beyond(self, end: float) -> Doubles:
@@ -159,7 +173,9 @@ class CutRange:
         return max(POWER, math.log2((sure - SURE * noise) / most) / OCTAVES)
 
     def _endless(self, side: int, end: float) -> bool:
-        """Whether a tail surely falls with a power below 1, so that it has no mean."""
+        """Whether a tail surely has no mean (a power below 1), or nothing tells of any."""
+        if self._spike and self._may_hide(max(end, self.distance)):
+            return True
         (rows, std), (before, unsure) = (
             self._count(side, end / self._times**k, end / self._times ** (k - 1)) for k in (2, 3)
         )
@@ -178,6 +194,11 @@ class CutRange:
     def _missing(self, distance: float) -> tuple[float, float]:
         """Rows that are farther from the centre on any side, or fewer; their deviation."""
         return _missing(self._looks, self._centre - distance, self._centre + distance, self._n)
+
+    def _may_hide(self, distance: float) -> bool:
+        """Whether noise may hide a `RARE` part of the rows or more, of sizes that nothing tells."""
+        missing, unsure = self._missing(distance)
+        return distance < self._size and missing + SURE * unsure >= RARE * self._n
 
     def goes_on(self) -> bool:
         """Whether rows surely lie beyond the distance."""
@@ -204,7 +225,8 @@ def reach_of(looks: Sequence[View], found: Summary, n: int) -> CutRange:
             chosen, (low, high) = k, here
             break
     size = 0.0 if found.scale_known[0] else abs(centre)
-    reach = CutRange(max(high - centre, centre - low) or tail, looks, chosen, centre, size, n)
+    distance, spike = max(high - centre, centre - low) or tail, looks[-1].may_hold_half(n)
+    reach = CutRange(distance, looks, chosen, centre, size, n, spike)
     while reach.goes_on():
         reach = replace(reach, distance=2 * reach.distance)
     return reach
