@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import fields
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -30,9 +31,16 @@ def _tuned(**values: float) -> tuple[Change, ...]:
     return (Change(_SCALED, "tuning", Tuning(**values)),)  # type: ignore[arg-type]
 
 
-def _number(name: str, *values: float) -> dict[str, tuple[Change, ...]]:
-    """Other values of one tuned number."""
-    return {f"{name} {value:g}": _tuned(**{name: value}) for value in values}
+BELOW_ONE = ("momentum", "locating")
+"""Numbers that are less than 1: in place of doubled, half as far from it."""
+
+
+def _others(name: str) -> tuple[float, float]:
+    """Half of a tuned number, and twice; of a whole one these are whole, and at least 1."""
+    value = getattr(Tuning(), name)
+    if isinstance(value, int):
+        return max(1, value // 2), 2 * value
+    return value / 2, (1 + value) / 2 if name in BELOW_ONE else 2 * value
 
 
 def _without(stage: str) -> tuple[Change, ...]:
@@ -44,7 +52,7 @@ def _without(stage: str) -> tuple[Change, ...]:
 
 
 PARTS: dict[str, tuple[Change, ...]] = {
-    "no outlier check": _without("outliers:CheckOutliers"),
+    "no outlier check": _without("acceptance:CheckOutliers"),
     "no thresholding of slopes": (
         Change("default.steps", "may_be_zero", lambda _: False),
     ),
@@ -63,17 +71,11 @@ PARTS: dict[str, tuple[Change, ...]] = {
 """Each without one part; what the part would have cost goes to the others."""
 
 NUMBERS: dict[str, tuple[Change, ...]] = {
-    **_number("steps", 12, 50),
-    **_number("clipped", 0.1, 0.4),
-    **_number("most_walk", 0.5, 2),
-    **_number("column_summaries", 0.3, 1.2),
-    **_number("moments", 0.05, 0.2),
-    **_number("others", 0.025, 0.1),
-    **_number("screening", 1.25, 5),
-    **_number("crowded", 0.15, 0.6),
-    **_number("label_row_length", 0.25, 1),
+    f"{field.name} {other:g}": _tuned(**{field.name: other})
+    for field in fields(Tuning)
+    for other in _others(field.name)
 }
-"""Halved, doubled."""
+"""Every tuned number halved, doubled."""
 
 VARIANTS = {"as is": (), OTHER_SEEDS: (), **PARTS, **NUMBERS}
 

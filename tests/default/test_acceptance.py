@@ -9,8 +9,8 @@ import pytest
 
 from privtail.default import Tuning
 from privtail.default.acceptance import Accept, AcceptLabels, Improvement, _best_part
+from privtail.default.constant import CountLabels
 from privtail.default.fit import planned
-from privtail.default.label_counts import CountLabels
 from privtail.default.preconditioner import Preconditioner
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLogisticRegression
@@ -35,9 +35,7 @@ SIMULATED = {"noise": "simulated"}
 def apart(rows):
     """The preconditioner of standardized features that do not go together."""
     active = np.ones(rows, dtype=np.bool_)
-    return Preconditioner.of_moments(
-        np.eye(rows), 0.0, active, math.sqrt(rows), clipped=False, outstanding=1.0
-    )
+    return Preconditioner.of_moments(np.eye(rows), 0.0, active, math.sqrt(rows), outstanding=1.0)
 
 
 def decided(X, y, w, multiplier, seed=0, loss=None, **before):
@@ -316,10 +314,13 @@ def test_the_best_part_is_that_with_which_labels_were_drawn(middle, right):
 
     gains = np.array([loss(0.0) - loss(part) for part in parts])
     wide, little = np.full(4, 10.0), 1e-5
-    found, gain = _best_part(parts, gains, wide, little, typical, middle)
+    found, gain, height = _best_part(parts, gains, wide, little, typical, middle)
     assert found == pytest.approx(right, abs=0.05)
     assert gain == pytest.approx(loss(0.0) - loss(right), rel=0.1)
-    assert _best_part(parts, -parts, wide, little, typical, middle)[1] <= 1e-6
+    assert height > 30
+    _, gain, height = _best_part(parts, -parts, wide, little, typical, middle)
+    assert gain <= 1e-6
+    assert height <= 0
 
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), MultinomialLoss(classes=3)])

@@ -7,28 +7,33 @@ import math
 import numpy as np
 import pytest
 
-from privtail.default.descent import NoiseOfSteps, Schedule, _kept, _lasting
+from privtail.default import Tuning
+from privtail.default.descent import NoiseOfSteps, Schedule, _kept, lasting
 from privtail.default.preconditioner import Preconditioner
+from privtail.default.steps import Descend
 from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
 from privtail.trusted.means import MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.problem import Problem
+from tests.default.conftest import identity, staged
 
 MEAN = MallowsMean(1.0, 1.0)
-PROBLEM = Problem(n=1_000, d=4)
+X, Y = np.zeros((1_000, 4)), np.zeros(1_000)
 
 
 def metric(curvature=1.0, std=0.0):
     return Preconditioner.of_moments(
-        curvature * np.eye(4), std, np.ones(4, dtype=np.bool_), 2.0, clipped=False, outstanding=1.25
+        curvature * np.eye(4), std, np.ones(4, dtype=np.bool_), 2.0, outstanding=1.25
     )
 
 
-def schedule(loss=None, *, multiplier=10.0, most_walk=1e9, row_part=1.0, threshold=1.0, scale=1.0):
-    return Schedule.of(
-        loss or SquaredLoss(), scale, threshold, 20, metric(), GaussianNoise(multiplier), PROBLEM,
-        momentum=0.5, most_walk=most_walk, row_part=row_part,
+def schedule(loss=None, *, multiplier=10.0, most_walk=1e9, row_part=1.0, scale=1.0):
+    loss = loss or SquaredLoss()
+    labels = {"classes": (0, 1)} if loss.targets == "binary" else {}
+    fit = staged(
+        [], X, Y, loss, intercept=False, preconditioner=metric(),
+        standard=identity(4, scale=scale), tuning=Tuning(most_walk=most_walk), **labels,
     )  # fmt: skip
+    return Descend(GaussianNoise(multiplier), 20, row_part).schedule(fit, 1.0)
 
 
 def test_a_step_is_as_long_as_the_curvature_allows():
@@ -40,7 +45,7 @@ def test_a_step_is_as_long_as_the_curvature_allows():
 
 def test_noise_alone_walks_no_farther_than_it_may():
     free = schedule(multiplier=400.0)
-    far = np.linalg.norm(_lasting(free.momentum, free.steps)) * metric().spread * free.std
+    far = np.linalg.norm(lasting(free.momentum, free.steps)) * metric().spread * free.std
     for most in (0.1, 1.0):
         short = schedule(multiplier=400.0, most_walk=most)
         assert short.length * far == pytest.approx(min(most, free.length * far))
@@ -82,16 +87,18 @@ def test_what_an_average_keeps_of_its_steps_is_that_of_the_steps_written_out(shr
 
 def test_noise_of_two_runs_adds_up():
     made, whole = schedule(), metric(std=0.1)
-    once = NoiseOfSteps.none(whole).after(0.0, made, whole, SquaredLoss(), 1.0, 1 / 3)
-    twice = once.after(0.0, made, whole, SquaredLoss(), 1.0, 1 / 3)
+    once = NoiseOfSteps.none(whole).after(0.0, made, whole, SquaredLoss(), 1.0, Tuning())
+    twice = once.after(0.0, made, whole, SquaredLoss(), 1.0, Tuning())
     assert once.stated == pytest.approx(once.likely)
     assert twice.stated == pytest.approx(math.sqrt(2) * once.stated)
-    less = once.after(1.0, made, whole, SquaredLoss(), 1.0, 1 / 3)
+    less = once.after(1.0, made, whole, SquaredLoss(), 1.0, Tuning())
     assert (less.likely < less.stated).all()
     assert (less.stated < twice.stated).all()
 
 
 def test_at_a_kink_stated_noise_counts_on_no_curvature():
     made, whole, loss = schedule(AbsoluteLoss()), metric(), AbsoluteLoss()
-    noise = [NoiseOfSteps.none(whole).after(c, made, whole, loss, 1.0, 1 / 3) for c in (0.0, 1.0)]
+    noise = [
+        NoiseOfSteps.none(whole).after(c, made, whole, loss, 1.0, Tuning()) for c in (0.0, 1.0)
+    ]
     assert noise[0].stated == pytest.approx(noise[1].stated)

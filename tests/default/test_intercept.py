@@ -10,13 +10,13 @@ import pytest
 
 from privtail.default import Tuning
 from privtail.default.intercept import FitIntercept, MatchFrequencies, MeanDerivative
-from privtail.default.preconditioner import Preconditioner
 from privtail.default.residuals import SIZE_CELLS, ResidualHistogram
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression
 from privtail.losses import LogisticLoss, MultinomialLoss, SquaredLoss
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from tests.default.conftest import released, staged
+from tests.default.test_acceptance import apart
 from tests.default.test_pipeline import SQUARES
 
 SIMULATED = {"noise": "simulated"}
@@ -77,7 +77,7 @@ def test_two_means_of_equal_error_count_equally(error):
     n, target = 10_000, np.ones(10_000)
     counts = np.where(np.append(SIZE_CELLS.edges, math.inf) == 1.0, float(n), 0.0)
     constant_error, std = (x * negligible for x in (math.sqrt(2) * error[0], 2 * error[1]))
-    metric = replace(Preconditioner.identity(3), std=std)
+    metric = replace(apart(3), std=std)
     fit = staged(
         [FitIntercept(MeanDerivative(GaussianNoise(20.0)))], np.zeros((n, 2)), target,
         w=np.array([[3.0], [4.0], [0.0]]), constant=np.zeros((3, 1)), preconditioner=metric,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privtail.default.columns import SummarizeColumns
-from privtail.default.label_counts import CountLabels
+from privtail.default.constant import CountLabels
 from privtail.default.screening import SelectFeatures, findable
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression, DPSparseClassifier, DPSparseRegressor

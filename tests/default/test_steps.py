@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression, QuantileRegressor
 
 from privtail.data import ADULT, adult_schema
 from privtail.default import ScaledDescent, Tuning
-from privtail.default.label_counts import CountLabels
+from privtail.default.constant import CountLabels
 from privtail.default.steps import (
     Descend,
     ExpectResiduals,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 from dataclasses import fields
 
 import numpy as np
@@ -10,12 +12,37 @@ import pytest
 from privtail.default import Tuning
 
 NAMES = [field.name for field in fields(Tuning)]
+DERIVED = {"CERTAIN", "DENSITY", "LONGEST", "SIGN", "SINGULAR"}
+"""Constants whose docstring says what they follow from."""
 
 
-def test_there_are_at_most_forty():
-    assert len(NAMES) <= 40
+def constants(root, room):
+    """Module, name and value of every constant of a room."""
+    for path in sorted((root / "src/privtail" / room).glob("*.py")):
+        module = importlib.import_module(f"privtail.{room}.{path.stem}")
+        for part in ast.parse(path.read_text(encoding="utf-8")).body:
+            for target in part.targets if isinstance(part, ast.Assign) else []:
+                for name in target.elts if isinstance(target, ast.Tuple) else [target]:
+                    if isinstance(name, ast.Name) and name.id.isupper() and name.id[0] != "_":
+                        yield path.stem, name.id, getattr(module, name.id)
+
+
+def test_there_are_at_most_forty(root):
+    """Also with the numbers that stand in modules; 1 is none."""
     said = Tuning.__doc__ or ""
     assert all(name in said for name in NAMES)
+    numbers = list(NAMES)
+    for _, name, value in constants(root, "default"):
+        values = value if isinstance(value, tuple) else (value,)
+        if name not in DERIVED and all(isinstance(x, int | float) for x in values):
+            numbers += [name for x in values if x != 1]
+    assert len(numbers) <= 40, numbers
+
+
+def test_a_name_has_one_meaning(root):
+    names = [name for _, name, _ in constants(root, "default")]
+    assert len(names) == len(set(names))
+    assert not {name for _, name, _ in constants(root, "summaries")}.intersection(names)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import xlogy
 
-from privtail.default.counts import COUNT_CELLS, _detected
+from privtail.default.constant import COUNT_CELLS, _detected
 from privtail.errors import InvalidInput
 from privtail.linear_model import (
     DPHuberRegressor,

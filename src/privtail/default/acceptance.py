@@ -1,4 +1,4 @@
-"""Whether the slopes improve on the intercept-only model; and of labels, how long margins are."""
+"""Whether slopes are kept: they gain, and spoil no record; and of labels, how long margins are."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
+from privtail.default.constant import lead
 from privtail.default.fit import Decision, Fit
-from privtail.default.label_counts import lead
 from privtail.default.standardization import without_slopes
 from privtail.losses import (
+    ExcessLoss,
+    HuberLoss,
     Loss,
     PoissonLoss,
     QuantileLoss,
@@ -23,7 +25,7 @@ from privtail.losses import (
 )
 from privtail.trusted.batch import Batch
 from privtail.trusted.events import Event, Plan, Round
-from privtail.trusted.means import ClampedMean
+from privtail.trusted.means import BoundedMean, ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
@@ -66,11 +68,11 @@ class Accept:
     records decide. The other is clamped as late as a loss that matters can still be seen
     (`Tuning.visible_loss`): a model that is far off where features are large shows it there.
 
-    Slopes are kept if the early gain is significant and the late one no significant loss; if the
-    late gain is sure; if the early gain is likely and the late
-    one no loss; or if the slopes are surely no noise (`Fit.evidence`) and neither gain is a
-    significant loss. Slopes of counts are compared with none beside the same intercept: the descent
-    may find a better one than the mean that was released.
+    Slopes are kept if the larger gain is significant as one of two (Bonferroni 1936) and neither is
+    a significant loss; if the late gain is sure; if the early gain is likely and the late one no
+    loss; or if the slopes are surely no noise (`Fit.evidence`) and neither gain is a significant
+    loss. Slopes of counts are compared with none beside the same intercept: the descent may find a
+    better one than the mean that was released.
     """
 
     improvement: Improvement
@@ -91,7 +93,8 @@ class Accept:
             return
         early, late = early / deviation, late / deviation
         no_loss = min(early, late) > -tuning.significant
-        significant = (early > tuning.significant and no_loss) or late > tuning.sure
+        significant = no_loss and max(early, late) > _of_two(tuning.significant)
+        significant = significant or late > tuning.sure
         kept = significant or (early > tuning.likely and late > 0)
         kept = kept or (no_loss and fit.evidence > tuning.sure)
         fit.decision = Decision(kept, significant, (early, late))
@@ -100,9 +103,9 @@ class Accept:
     def _clamps(fit: Fit, noticed: float) -> tuple[float, float]:
         """Where gains are clamped; ``noticed`` is what can be seen, in units of a clamp."""
         loss, seen = fit.loss, fit.tuning.visible_loss / noticed if noticed > 0 else 0.0
-        if fit.given.targets == "count":
-            early = fit.tuning.late_gain / 2 * _nat(loss)
-            return early, max(early, seen / 2 * _nat(loss))  # a typical half deviance is 1 / 2
+        if isinstance(loss, PoissonLoss) and loss.mean:
+            nats = max(fit.tuning.late_gain, seen)  # a typical half deviance is 1 / 2
+            return fit.tuning.late_gain / 2 / loss.mean, nats / 2 / loss.mean
         one = _loss_of_one(loss, fit.standard.target.scale)
         if isinstance(loss, SquaredLoss) and fit.standard.target.median_zero:
             one = max(one, _loss_of_one(loss, math.sqrt(fit.residuals.mean_square())))
@@ -114,17 +117,18 @@ class AcceptLabels:
     """Keeps the slopes of labels that lower the log loss, and as much of the margins as does best.
 
     Five mean gains are released, each at a part of what the margins differ from the intercept-only
-    model. The first part is so small that a typical margin moves by `Tuning.near_gain`, where gains
-    are clamped: a weak signal is seen there. The others are the whole, a half and a quarter, and
-    margins that end `Tuning.margin_end` log-odds beyond the intercept-only ones (of more than two
-    labels: an eighth), clamped at `Tuning.late_gain`. The gains of a logistic model are fitted to
-    these (`_best_part`). The part that gains most is kept, or all with ends, if these surely gain
-    more: the model is as confident as it is right, and a code such as -999 in a feature makes no
-    prediction certain. Where no gain is significant, the first part is kept: hardly more than the
-    signs of the margins.
+    model (or from zero, where labels are about equally frequent). The first part is so small that a
+    typical margin moves by `Tuning.near_gain`, where gains are clamped: a weak signal is seen. The
+    others, clamped at `Tuning.late_gain`, are the whole, a half and a quarter, and margins that end
+    `Tuning.margin_end` log-odds beyond the intercept-only ones (of more than two labels an eighth).
+    The gains of a logistic model are fitted to these (`_best_part`). The part that gains most is
+    kept, or all with ends, if these surely gain more: the model is as confident as it is right, and
+    a code such as -999 in a feature makes no prediction certain. Where no gain is significant, the
+    first part is kept: hardly more than the signs of the margins.
 
-    Significant is the largest of five gains, as seldom without any gain as one would be (Bonferroni
-    1936). Slopes are kept if a gain is significant; if the first and the largest other are likely;
+    Gains are significant together: in a sum with the weights that the law gives them, which is
+    either the first gain or the others in the main; so twice as seldom by chance as one gain is
+    (Bonferroni 1936). Slopes are kept if so; if the first and the largest other gain are likely;
     or if slopes are surely no noise (`Fit.evidence`) and neither is a significant loss. Labels that
     are surely about equally frequent have nothing to spoil: slopes are kept unless the first gain
     is a significant loss, and shorter margins are nearer to zero, so that predicted labels stay the
@@ -140,9 +144,8 @@ class AcceptLabels:
 
     def run(self, fit: Fit) -> None:
         deviation, tuning, d = self.improvement.deviation(fit.problem), fit.tuning, fit.problem.d
-        intercept, two = fit.constant[d:], fit.problem.outputs == 1
+        two, middle = fit.problem.outputs == 1, float(fit.constant[d:].sum())
         base = np.zeros_like(fit.constant) if fit.even else fit.constant
-        middle = float(intercept.sum()) if two else 0.0
         (low, high), end = fit.margins, tuning.margin_end
         ends = (max(low, middle - end), min(high, middle + end)) if two else fit.margins
         typical = float(np.linalg.norm(fit.preconditioner.coordinates(fit.w[:d], len(fit.w))))
@@ -152,7 +155,7 @@ class AcceptLabels:
         batch, margins = fit.everyone(), [*[fit.margins] * (len(parts) - 1), ends]
         gains = np.array([
             self.improvement.release(
-                batch, cut_to(fit.loss, each), base + part * (fit.w - base), fit.constant, clamp
+                batch, cut_to(fit.loss, each), base + part * (fit.w - base), base, clamp
             )
             for part, clamp, each in zip(parts, clamps, margins, strict=True)
         ])  # fmt: skip
@@ -160,15 +163,14 @@ class AcceptLabels:
             return
         whole, cut = (gains[:-1], float(gains[-1])) if two else (gains, -math.inf)
         m = len(whole)
-        part, best = _best_part(
-            parts[:m], whole * clamps[:m], clamps[:m], deviation, typical, lead(intercept)
+        part, best, height = _best_part(
+            parts[:m], whole * clamps[:m], clamps[:m], deviation, typical, lead(base[d:])
         )
         best = max(best / tuning.late_gain, float(whole[1:].max()))
         if cut > best + deviation:
-            part, best, fit.margins = 1.0, cut, ends
+            part, best, fit.margins, height = 1.0, cut, ends, cut / deviation
         early, late = float(gains[0]) / deviation, best / deviation
-        usual = -float(ndtri(ndtr(-tuning.significant) / self.releases))
-        significant = max(early, late) > usual
+        significant = height > _of_two(tuning.significant)
         no_loss = early > -tuning.significant
         kept = significant or min(early, late) > tuning.likely
         kept |= no_loss and late > -tuning.significant and fit.evidence > tuning.sure
@@ -182,11 +184,53 @@ PARTS = (1.0, 0.5, 0.25)
 """Parts of the margins at which the log loss is compared."""
 
 
+@dataclass(frozen=True)
+class CheckOutliers:
+    """Sets the slopes to zero where the model of a number does harm.
+
+    A linear model extrapolates: with a code for missing values (-999), or a few rows in another
+    unit, what holds for most records sends the predictions of the others anywhere. They are few, so
+    the gain of the others hides them from the acceptance test. Here a record counts only for what
+    it loses: its Huber loss above that at the intercept-only model, less what a useful model may
+    cost it, the loss s of a residual at the threshold of that loss.
+
+    The threshold is `Tuning.far` scales of the target, or where its tail ends if that is farther: a
+    tail that features explain is no harm. What a record loses beyond is clamped at s, or later,
+    where a mean of `Tuning.visible_loss` scales squared would still be seen, however few records
+    it comes from.
+
+    **Privacy.** One Gaussian release of a mean of values in [0, 1].
+    """
+
+    noise: GaussianNoise
+
+    def plan(self, problem: Problem) -> Plan:
+        return (Round(stage="outlier check", events=(self._event(problem),)),)
+
+    def run(self, fit: Fit) -> None:
+        problem, tuning, target = fit.problem, fit.tuning, fit.standard.target
+        threshold = max(tuning.far * max(target.scale, target.deviation), target.tail)
+        spared, noticed = threshold**2 / 2, tuning.sure * self._event(problem).std
+        visible = tuning.visible_loss * (threshold / tuning.far) ** 2
+        clamped = BoundedMean(max(spared, visible / noticed) if noticed > 0 else spared)
+        margin = float(fit.constant[problem.d, 0]) if problem.intercept else 0.0
+        excess = ExcessLoss(loss=HuberLoss(threshold=threshold), margin=margin, spared=spared)
+        lost = float(fit.everyone().scores(excess, [fit.w], clamped).release(self.noise)[0])
+        harmful = 0 < noticed * clamped.bound < lost
+        fit.harmful = fit.report["outliers_found"] = harmful
+
+    def _event(self, problem: Problem) -> Event:
+        return self.noise.event(problem.scores(1, BoundedMean(1.0)))
+
+
 def _best_part(
     parts: Doubles, gains: Doubles, clamps: Doubles, deviation: float, typical: float,
     middle: float,
-) -> tuple[float, float]:  # fmt: skip
+) -> tuple[float, float, float]:  # fmt: skip
     """The part of the margins of the largest gain, and that gain, from noisy gains at some parts.
+
+    And how many deviations of its noise the sum of gains is above zero, with the weights that best
+    show a gain: what the law says of each, if it is a gain (a matched filter).
 
     ``deviation`` is that of the noise in units of the clamp.
 
@@ -209,7 +253,14 @@ def _best_part(
     part = float(truths[best])
     own = np.logaddexp(0, middle) - np.logaddexp(0, middle + part * z)
     gain = float((own + part * z * expit(middle + part * z)) @ weights)
-    return part, float(factors[best]) * gain
+    weights = np.maximum(curves, 0.0)
+    lengths = np.maximum(np.linalg.norm(weights, axis=0), np.finfo(np.float64).tiny)
+    return part, float(factors[best]) * gain, float((seen @ weights / lengths).max())
+
+
+def _of_two(deviations: float) -> float:
+    """What the larger of two exceeds as seldom by chance as one does ``deviations``."""
+    return -float(ndtri(ndtr(-deviations) / 2))
 
 
 def _loss_of_one(loss: Loss, unit: float) -> float:
@@ -219,8 +270,3 @@ def _loss_of_one(loss: Loss, unit: float) -> float:
     missed, hit = loss.values(np.array([[unit], [0.0]]), np.zeros(2))
     bound = float(missed - hit)
     return bound if 0 < bound < math.inf else 1.0
-
-
-def _nat(loss: Loss) -> float:
-    """A nat of log likelihood: `PoissonLoss` is divided by the mean."""
-    return 1 / loss.mean if isinstance(loss, PoissonLoss) and loss.mean else 1.0

@@ -44,18 +44,15 @@ class SummarizeColumns:
 class Standardize:
     """Centres and scales the features by what was released of them. Releases nothing.
 
-    Beside a numeric target, features of heavier tails get larger scales (`tail_adjusted`), but not
-    without privacy, where steps go on until nothing changes.
+    Beside a numeric target, features of heavier tails get larger scales (`tail_adjusted`).
     """
-
-    adjust_tails: bool = True
 
     def plan(self, problem: Problem) -> Plan:
         return ()
 
     def run(self, fit: Fit) -> None:
         summary = fit.summary
-        if fit.given.targets == "real" and self.adjust_tails:
+        if fit.given.targets == "real":
             summary = tail_adjusted(summary, fit.tuning.heavier_tails)
         fit.standard = Standardization.of(summary, fit.problem, sparse=fit.curator.sparse)
         fit.loss = fit.standard.loss(fit.given)

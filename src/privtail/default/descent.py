@@ -10,21 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.default.preconditioner import Preconditioner
+from privtail.default.tuning import Tuning
 from privtail.domains import Domain
 from privtail.losses import Loss
 from privtail.trusted.batch import Batch
 from privtail.trusted.means import MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
-
-FLATTER = 2.0
-"""Where noise alone moves a path, gradients show a contraction of about this over the steps.
-
-They are compared with the path less its mean, in which they have a part. Of a random walk of T
-steps of size 1 the slope is T / 2 over T^2 / 6.
-"""
 
 
 def bend(loss: Loss, unit: float) -> float:
@@ -58,29 +51,6 @@ class Schedule:
     std: float
     shrinking: bool
     momentum: float
-
-    @classmethod
-    def of(
-        cls, loss: Loss, scale: float, threshold: float, steps: int, metric: Preconditioner,
-        noise: GaussianNoise, problem: Problem, *, momentum: float, most_walk: float,
-        row_part: float,
-    ) -> Schedule:  # fmt: skip
-        """As long steps as curvature allows, and as noise does.
-
-        Noise alone moves the prediction of a typical row by at most ``most_walk``. Where typical
-        rows are shrunk, so is the curvature. ``scale`` is that of the target, ``row_part`` the part
-        of the length of rows to which they are shrunk.
-        """
-        length = row_part * metric.row_length
-        mean = MallowsMean(threshold, length)
-        std = noise.event(problem.gradient(mean)).std
-        shrinking = kinked(loss)
-        momentum = 0.0 if shrinking else momentum
-        typical = math.sqrt(min(float(metric.active.sum()), float(metric.curvatures.sum())))
-        first = 1 / min(1.0, length / typical) / bend(loss, scale)
-        walk = std * float(np.linalg.norm(_lasting(momentum, steps))) * metric.spread
-        first = min(first, most_walk / walk) if walk > 0 else first
-        return cls(mean, steps, first, std, shrinking, momentum)
 
     @property
     def skipped(self) -> int:
@@ -157,18 +127,18 @@ class NoiseOfSteps:
 
     def after(
         self, curvature: float, schedule: Schedule, metric: Preconditioner, loss: Loss,
-        scale: float, sure: float,
+        scale: float, tuning: Tuning,
     ) -> NoiseOfSteps:  # fmt: skip
         """Of the average of these steps, whose gradients show a ``curvature`` of the loss.
 
         Steps contract the noise of their start, and add their own. Gradients show the curvature of
-        the directions in which the path went, and others may be flatter: stated noise counts on the
-        part ``sure`` of it, as far as second moments surely show a direction.
+        the directions in which the path went, and others may be flatter: stated noise counts on a
+        part of it, as far as second moments surely show a direction.
         """
         shown = schedule.length * min(curvature, bend(loss, scale))
-        shown = max(0.0, shown - FLATTER * (1 - schedule.momentum) / schedule.steps)
+        shown = max(0.0, shown - tuning.seeming * (1 - schedule.momentum) / schedule.steps)
         counted = 0.0 if schedule.shrinking else shown
-        rates = counted * sure * metric.sure_rates
+        rates = counted * tuning.sure_contraction * metric.sure_rates
         return NoiseOfSteps(
             _added(schedule, metric, self.stated, rates),
             _added(schedule, metric, self.likely, np.full_like(self.likely, shown)),
@@ -180,12 +150,12 @@ def _added(
 ) -> Doubles:
     """Deviations (r,) of an average of iterates, given those of the start."""
     rates, each = np.unique(np.minimum(1.0, contraction), return_inverse=True)
-    lasting, left = (x[each] for x in _kept(rates, schedule))
+    of_start, left = (x[each] for x in _kept(rates, schedule))
     added = schedule.std * left / np.sqrt(metric.curvatures)
-    return np.asarray(np.hypot(lasting * start, added))
+    return np.asarray(np.hypot(of_start * start, added))
 
 
-def _lasting(momentum: float, steps: int) -> Doubles:
+def lasting(momentum: float, steps: int) -> Doubles:
     """(steps,) how far each of so many moves has led in the end where nothing contracts it."""
     ages = np.arange(steps, 0, -1)
     return np.asarray((1 - momentum**ages) / (1 - momentum))
@@ -205,8 +175,8 @@ def _kept(rates: Doubles, schedule: Schedule) -> tuple[Doubles, Doubles]:
             h.append((1 - rates) * ((1 + momentum) * h[-1] - momentum * h[-2]))
         return np.array(h[1:])
 
-    lasting = lived(1.0)[1 + skipped :].mean(axis=0)
+    of_start = lived(1.0)[1 + skipped :].mean(axis=0)
     sums = np.vstack([np.zeros_like(rates), np.cumsum(lived(0.0), axis=0)])
     ages = np.arange(steps, 0, -1)
     each = (sums[ages] - sums[np.maximum(ages - (steps - skipped), 0)]) / (steps - skipped)
-    return lasting, np.linalg.norm(schedule.lengths[:, None] * each, axis=0)
+    return of_start, np.linalg.norm(schedule.lengths[:, None] * each, axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,12 @@ UNPROVEN = (
     "frequent, where an intercept-only model is no better than a coin."
 )
 
+HARMFUL = (
+    "With slopes the model misses some records by far, and an intercept-only model does not, so "
+    "the slopes are set to zero. Typical causes are a code for missing values (-999) and a feature "
+    "with few huge values: remove the code, or take logarithms."
+)
+
 
 def finished(fit: Fit, regime: str, multiplier: float) -> Result:
     """The model, or the intercept-only model where there are reasons against slopes."""
@@ -55,7 +62,9 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
     if standard.target.detected and not standard.target.has_scale:
         constant = without_slopes(fit.w if not standard.target.only_zeros else constant, problem)
     before = np.abs(fit.w[: problem.d]).max(axis=1) / max(decision.part, 1e-12)
-    noise = fit.noise + (1 - decision.part) * before
+    noise = (fit.noise + (1 - decision.part) * before) / standard.target.scale
+    # nothing bounds the slope of a feature that is not used; of one not selected no theory tells
+    unknown = math.nan if regime == "few features" else math.inf
     notes = reasons or (UNPROVEN,) * (not decision.significant)
     return Result(
         standard.raw(constant if reasons else fit.w, problem),
@@ -64,9 +73,7 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
         unit=standard.target.scale,
         scales=standard.scales,
         margin_range=fit.margins,
-        noise=np.zeros(problem.d)
-        if reasons
-        else _stated(fit, noise, selected=regime == "few features"),
+        noise=np.zeros(problem.d) if reasons else np.where(standard.used, noise, unknown),
         notes=(*notes, *fit.remarks),
         rows=fit.rows,
         threshold=fit.loss.threshold if isinstance(fit.loss, HuberLoss) else None,
@@ -88,18 +95,11 @@ def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
             width = 2 * float(fit.summary.window()[1][fit.problem.d])
             doubts = (NARROWED.format(width=width), *doubts)
         return (NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts))
-    if fit.reasons or fit.decision.kept:
-        return fit.reasons
+    if fit.harmful:
+        return (HARMFUL,)
+    if fit.decision.kept:
+        return ()
     return (NO_GAIN if target.scale_known else NO_SCALE,)
-
-
-def _stated(fit: Fit, noise: Any, *, selected: bool) -> Any:
-    """(d,) in scales of the target; inf of a feature that is not used: nothing bounds its slope.
-
-    NaN where some were ``selected``, after which no theory gives the noise of the others.
-    """
-    unused = np.nan if selected else np.inf
-    return np.where(fit.standard.used, noise / fit.standard.target.scale, unused)
 
 
 def _report(fit: Fit, regime: str, reasons: tuple[str, ...]) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class Fit:
     margins : between which predictions of two labels or of the logarithm of a count lie.
     decision : of the acceptance test.
     unsure : whether the target may have been looked for in the wrong place.
-    reasons : why the slopes are set to zero, whatever the decision; sentences for the user.
+    harmful : whether slopes miss some records by far, whatever the decision.
     remarks : what else the user should know.
     report : released numbers for `Result.report`.
 
@@ -112,7 +112,7 @@ class Fit:
     margins: tuple[float, float] = (-math.inf, math.inf)
     decision: Decision = field(default_factory=Decision)
     unsure: bool = False
-    reasons: tuple[str, ...] = ()
+    harmful: bool = False
     remarks: tuple[str, ...] = ()
     report: dict[str, Any] = field(default_factory=dict)
 

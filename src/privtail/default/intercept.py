@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
 
 from privtail.default.fit import Fit
 from privtail.losses import Loss, WeightedLoss, cut_to
@@ -93,17 +92,14 @@ class MatchFrequencies:
         d, loss = fit.problem.d, cut_to(fit.loss, fit.margins)
         seen = self.mean.release(fit, loss, fit.w, fit.loss.lipschitz)
         noise = self.mean.deviation(fit.problem) * fit.loss.lipschitz
-        intercept = fit.constant[d]
         if isinstance(fit.loss, WeightedLoss) or fit.even or np.all(np.abs(seen) <= noise):
             return
-        if len(seen) > 1:
-            share = np.exp(intercept - np.logaddexp.reduce(intercept))
-            mean = np.maximum(share + seen, np.minimum(noise, share / 2))
-            move = np.log(share) - np.log(mean)
-        else:
-            share = expit(intercept)
-            least = np.minimum(max(noise, 1e-12), np.minimum(share, 1 - share) / 2)
-            move = logit(share) - logit(np.clip(share + seen, least, 1 - least))
+        margins = fit.constant[d]
+        if len(seen) == 1:  # that of the second label over the first
+            margins, seen = np.append(0.0, margins), np.append(-seen, seen)
+        frequencies = np.exp(margins - np.logaddexp.reduce(margins))
+        least = np.minimum(max(noise, 1e-12), frequencies / 2)
+        move = np.log(frequencies) - np.log(np.maximum(frequencies + seen, least))
         w = fit.w.copy()
-        w[d] += move
+        w[d] += move if len(w[d]) > 1 else move[1] - move[0]
         fit.w = w

@@ -14,16 +14,13 @@ from typing import ClassVar, Literal
 from numpy.typing import ArrayLike
 
 from privtail.algorithms.result import Result
-from privtail.default.acceptance import Accept, AcceptLabels, Improvement
+from privtail.default.acceptance import Accept, AcceptLabels, CheckOutliers, Improvement
 from privtail.default.allocation import Allocation
 from privtail.default.columns import Standardize, SummarizeColumns
-from privtail.default.constant import StartAtConstant
-from privtail.default.counts import StartAtMeanCount
+from privtail.default.constant import CountLabels, StartAtConstant, StartAtMeanCount
 from privtail.default.finish import finished
 from privtail.default.fit import Fit, Stage, planned, walked
 from privtail.default.intercept import FitIntercept, MatchFrequencies, MeanDerivative
-from privtail.default.label_counts import CountLabels
-from privtail.default.outliers import CheckOutliers
 from privtail.default.screening import SelectFeatures, findable
 from privtail.default.steps import (
     Descend,

@@ -57,23 +57,16 @@ class Preconditioner:
         return cls(curvatures, each / length, curvatures, each, math.inf, length, 1.0)
 
     @classmethod
-    def identity(cls, rows: int) -> Self:
-        """All coordinates alike and of curvature 1, which nobody has to release."""
-        ones = np.ones(rows)
-        return cls(ones, ones, ones, ones, math.inf, math.sqrt(rows), math.sqrt(rows))
-
-    @classmethod
     def of_moments(
         cls, moments: Doubles, std: float, active: NDArray[np.bool_], row_length: float,
-        *, clipped: bool, outstanding: float,
+        *, outstanding: float,
     ) -> Self:  # fmt: skip
         """From released second moments; coordinates that are not active count as the largest.
 
-        A direction counts for what was seen and the spectral norm of the noise, but for no more
-        than the trace, which bounds all. Where typical rows are ``clipped``, it counts for what is
-        likely there. Where noise hides the curvature of a typical direction, 1, it is enough that
-        no step leads too far (gradients are bounded by the length of rows), but in directions that
-        are ``outstanding``.
+        A direction counts for what is likely there and the spectral norm of the noise, but for no
+        more than the trace, which bounds all. Where noise hides the curvature of a typical
+        direction, 1, it is enough that no step leads too far (gradients are bounded by the length
+        of rows), but in directions that are ``outstanding``.
         """
         rows, square = len(active), np.ix_(active, active)
         seen, vectors = np.linalg.eigh(moments[square])
@@ -82,7 +75,7 @@ class Preconditioner:
         trace = max(float(seen.sum()), 0.0)
         top = min(trace + math.sqrt(2) * hidden, 4 * row_length**2)
         likely = np.maximum(likely_curvatures(seen, std), 0.0)
-        values = (likely if clipped else np.maximum(seen, 0.0)) + hidden
+        values = likely + hidden
         if hidden > 1:
             unsure = seen < outstanding * hidden
             values[unsure] = np.minimum(values[unsure], row_length)

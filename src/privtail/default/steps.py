@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privtail.default.descent import NoiseOfSteps, Schedule, descended, kinked
+from privtail.default.constant import largest_derivative, lead
+from privtail.default.descent import NoiseOfSteps, Schedule, bend, descended, kinked, lasting
 from privtail.default.fit import Fit
-from privtail.default.label_counts import largest_derivative, lead
 from privtail.default.preconditioner import Preconditioner, symmetric
 from privtail.default.residuals import ResidualHistogram
 from privtail.default.shrinkage import may_be_zero, probabilities
@@ -73,8 +73,7 @@ class Precondition:
         fewer = _active(fit.standard.used, problem)
         length = clip / 2 / self.row_part * math.sqrt(fewer.sum() / active.sum())
         return Preconditioner.of_moments(
-            moments, std, fewer, length, clipped=self.row_part < 1,
-            outstanding=tuning.outstanding / self.row_part,
+            moments, std, fewer, length, outstanding=tuning.outstanding / self.row_part
         )  # fmt: skip
 
 
@@ -98,16 +97,13 @@ class ExpectResiduals:
         return ()
 
     def run(self, fit: Fit) -> None:
-        loss, most = fit.loss, fit.loss.lipschitz
+        loss, threshold = fit.loss, fit.loss.lipschitz
         if fit.labels:
-            fit.threshold = min(most, largest_derivative(loss, fit.constant[fit.problem.d :]))
-            return
-        curved = 0 < loss.curvature < math.inf
-        if most < math.inf and not curved:
-            fit.threshold = most
-            return
-        usual = fit.standard.target.scale * float(ndtri(1 - self.clipped / 2))
-        fit.threshold = min(most, usual * (loss.curvature if curved else 1.0))
+            threshold = min(threshold, largest_derivative(loss, fit.constant[fit.problem.d :]))
+        elif not kinked(loss):
+            usual = fit.standard.target.scale * float(ndtri(1 - self.clipped / 2))
+            threshold = min(threshold, usual * bend(loss, fit.standard.target.scale))
+        fit.threshold = threshold
 
 
 @dataclass(frozen=True)
@@ -137,22 +133,27 @@ class Descend:
         )
         fit.steps += self.steps
         fit.noise_of_steps = fit.noise_of_steps.after(
-            curvature, schedule, metric, fit.loss, scale, fit.tuning.sure_contraction
+            curvature, schedule, metric, fit.loss, scale, fit.tuning
         )
 
     def schedule(self, fit: Fit, threshold: float) -> Schedule:
-        """With residuals clipped at a threshold.
+        """Steps as long as curvature allows, and as noise does; residuals clip at a threshold.
 
-        Noise alone walks at most `Tuning.most_walk` scales of the target; of labels as many
+        Where typical rows are shrunk, so is the curvature. Noise alone moves the prediction of a
+        typical row by at most `Tuning.most_walk` scales of the target; of labels by as many
         log-odds, or as many times the lead of the most frequent one if that is more.
         """
-        tuning, scale = fit.tuning, fit.standard.target.scale
-        leads = max(1.0, lead(fit.constant[fit.problem.d :])) if fit.labels else 1.0
-        return Schedule.of(
-            fit.loss, scale, threshold, self.steps, fit.preconditioner, self.noise,
-            fit.problem, momentum=tuning.momentum, most_walk=tuning.most_walk * scale * leads,
-            row_part=self.row_part,
-        )  # fmt: skip
+        loss, scale, metric = fit.loss, fit.standard.target.scale, fit.preconditioner
+        mean = MallowsMean(threshold, self.row_part * metric.row_length)
+        std = self.noise.event(fit.problem.gradient(mean)).std
+        momentum = 0.0 if kinked(loss) else fit.tuning.momentum
+        typical = math.sqrt(min(float(metric.active.sum()), float(metric.curvatures.sum())))
+        length = 1 / min(1.0, mean.reach / typical) / bend(loss, scale)
+        walk = std * float(np.linalg.norm(lasting(momentum, self.steps))) * metric.spread
+        if walk > 0:
+            leads = max(1.0, lead(fit.constant[fit.problem.d :])) if fit.labels else 1.0
+            length = min(length, fit.tuning.most_walk * scale * leads / walk)
+        return Schedule(mean, self.steps, length, std, kinked(loss), momentum)
 
 
 @dataclass(frozen=True)

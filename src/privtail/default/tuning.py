@@ -1,4 +1,4 @@
-"""The numbers of the default that no theorem gives."""
+"""The numbers of the default that no theorem gives, but those of column summaries."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """Tuned numbers of the default, with their units; those of one stage stand in its module.
+    """The tuned numbers of the default, with their units.
 
-    They were chosen on the problems of ``benchmarks/comparison``; ``docs/ablation.md`` says what
-    each is worth there and on tables that they were not chosen on.
+    Not among them are those of column summaries, which stand in ``privtail/summaries``, the parts
+    of the margins at which labels are compared (`privtail.default.acceptance.PARTS`), and constants
+    of modules whose docstring derives them. Most were chosen on the problems of
+    ``benchmarks/comparison``; ``docs/ablation.md`` says what was measured of parts and numbers,
+    also on tables that they were not chosen on. The numbers of ``benchmarks/ablation/variants.py``
+    are those that were measured: halved or doubled.
 
     Parameters
     ----------
@@ -29,6 +33,9 @@ class Tuning:
     label_row_length : rows of labels are shrunk to this part of the length of a typical row.
     most_walk : how far noise alone may move a prediction of a typical row in one run of steps, in
         scales of the target, or log-odds.
+    seeming : gradients show a contraction that is too large by so many parts of the steps, as they
+        have a part in the mean of the path. Noise alone makes it 3 (T / 2 over T^2 / 6 of a random
+        walk of T steps); a path that begins far off, less.
     sure_contraction : stated noise assumes only this part of the curvature that gradients show.
     outstanding : a direction counts with its own curvature if the released one is so many times the
         spectral norm of the noise.
@@ -55,8 +62,8 @@ class Tuning:
     visible_loss : clamps of gains and of the outlier check are so wide that a mean loss of this
         part of a typical one is seen, however few records it comes from.
     far : scales of the target at which the outlier check stops to count squares of residuals.
-    lenient_lead : lead of the most frequent label, in log-odds, below which a model of labels is
-        kept unless it is surely worse.
+    lenient_lead : lead of the most frequent label over the rarest, in log-odds, below which a model
+        of labels is kept unless it is surely worse.
     margin_end : log-odds beyond those of the intercept-only model, at which margins may end.
     """
 
@@ -73,6 +80,7 @@ class Tuning:
     half_clipped: float = 0.15
     label_row_length: float = 0.5
     most_walk: float = 1.0
+    seeming: float = 2.0
     sure_contraction: float = 1 / 3
     outstanding: float = 1.25
     most_moments: int = 512

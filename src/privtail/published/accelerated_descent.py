@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.result import Result
 from privtail.default.columns import Standardize, SummarizeColumns
-from privtail.default.counts import StartAtMeanCount
+from privtail.default.constant import StartAtMeanCount
 from privtail.default.fit import Fit, Stage, planned, walked
 from privtail.default.intercept import MeanDerivative
 from privtail.default.preconditioner import proximal_point, symmetric
@@ -120,7 +120,7 @@ class AcceleratedDescent:
         summaries = SummarizeColumns(ColumnSummaries.of(self.targets), noise)
         mean = MeanDerivative(noise) if problem.intercept else None
         counts = (StartAtMeanCount(noise, mean),) if self.targets == "count" else ()
-        return (summaries, Standardize(adjust_tails=False), *counts)
+        return (summaries, Standardize(), *counts)
 
     @staticmethod
     def _metric(fit: Fit, multiplier: float) -> Doubles:

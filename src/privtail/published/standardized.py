@@ -7,17 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from privtail.algorithms.protocol import MappedAlgorithm, require_loss
 from privtail.algorithms.result import Result
 from privtail.default.acceptance import Accept, AcceptLabels, Improvement
 from privtail.default.columns import SummarizeColumns
-from privtail.default.counts import StartAtMeanCount
+from privtail.default.constant import CountLabels, StartAtMeanCount
 from privtail.default.finish import finished
 from privtail.default.fit import Fit, Stage, planned, walked
 from privtail.default.intercept import MeanDerivative
-from privtail.default.label_counts import CountLabels
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.standardization import Standardization
 from privtail.default.tuning import Tuning
@@ -142,7 +142,13 @@ class RunPublished:
         result = algorithm.run(
             fit.curator, fit.loss, domain, self.multiplier, fit.w, fit.standard.map
         )
-        fit.w, fit.preconditioner = result.w, Preconditioner.identity(fit.problem.rows)
+        rows = fit.problem.rows
+        fit.w, fit.preconditioner = (
+            result.w,
+            Preconditioner.of_moments(
+                np.eye(rows), 0.0, np.ones(rows, dtype=np.bool_), math.sqrt(rows), outstanding=1.0
+            ),
+        )
         fit.remarks, fit.steps = (*fit.remarks, *result.notes), result.steps
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privtail.default import ScaledDescent
-from privtail.default.counts import NONE_DETECTED, StartAtMeanCount
+from privtail.default.constant import NONE_DETECTED, StartAtMeanCount
 from privtail.default.intercept import MeanDerivative
 from privtail.linear_model import DPLinearRegression, DPPoissonRegressor
 from privtail.losses import PoissonLoss

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from privtail.default.label_counts import (
+from privtail.default.constant import (
     CountLabels,
     largest_derivative,
     lead,
