@@ -60,6 +60,7 @@ from privtail.trusted import curator as curator_module
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import NEIGHBOURS, Budget, Neighbours
 from privtail.trusted.curator import Curator
+from privtail.trusted.deals import Coins
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.means import (
     ClampedMean,
@@ -145,6 +146,20 @@ def audit(draws: Draws, bill: Cost) -> Verdict:
 # --- what a fit released, and how likely it was ----------------------------------------------
 
 
+@dataclass(frozen=True)
+class Held:
+    """Coins of which that of the record is set."""
+
+    coins: Coins
+    held: bool
+
+    def within(self, start: int, stop: int) -> np.ndarray:
+        ids = np.arange(stop)[self.coins.within(start, stop)]
+        others = ids[ids != RECORD]
+        held = [RECORD] if self.held and start <= RECORD < stop else []
+        return np.sort(np.append(others, held).astype(np.int64))
+
+
 class Wiretap:
     """A simulated sampler that keeps what it releases, and can release it again on other records.
 
@@ -174,12 +189,10 @@ class Wiretap:
         self.rounds[-1] = rate, log + likelihood(out)
         return out
 
-    def coins(self, count: int, rate: float) -> Any:
+    def coins(self, rate: float) -> Any:
         self.rounds.append((rate, 0.0))
-        coins = self._say(lambda: self._noise.coins(count, rate), lambda out: 0.0)
-        if self._held is None:
-            return coins
-        return np.where(np.arange(count) == RECORD, self._held, coins)
+        coins = self._say(lambda: self._noise.coins(rate), lambda out: 0.0)
+        return coins if self._held is None else Held(coins, self._held)
 
     def gaussian(self, values: Any, scale: float) -> Any:
         return self._say(

@@ -23,6 +23,7 @@ from privtail.trusted import kernels
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
+from privtail.trusted.deals import Coins
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.means import Ball, ClampedMean, Interval
@@ -165,6 +166,13 @@ def test_noisy_max_with_half_the_noise_is_caught() -> None:
 # Poisson batches, with exact noise
 
 
+def heads(coins: Coins, count: int) -> np.ndarray:
+    """Which of the ids are in."""
+    found = np.zeros(count, dtype=bool)
+    found[coins.within(0, count)] = True
+    return found
+
+
 def batch_releases(rate: float, multiplier: float, once: bool, sampler: Any) -> Draws:
     """Two releases that both hold the record, of one batch (``once``) or of a batch each.
 
@@ -173,7 +181,7 @@ def batch_releases(rate: float, multiplier: float, once: bool, sampler: Any) -> 
     noise, one = GaussianNoise(multiplier), copies("l2", 1 / RADIUS)
     seen: list[np.ndarray] = []
     for present in (True, False):
-        coins = [sampler.coins(COPIES, rate) for _ in range(2)]
+        coins = [heads(sampler.coins(rate), COPIES) for _ in range(2)]
         if once:
             coins[1] = coins[0]
         x, y = (noise.release((c & present) * int(RADIUS), one, sampler) for c in coins)

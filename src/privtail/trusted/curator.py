@@ -52,7 +52,7 @@ from privtail.trusted.accountants import cost
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget, protected
 from privtail.trusted.dataset import Dataset
-from privtail.trusted.deals import Ids, Listed
+from privtail.trusted.deals import Ids, Listed, Seen
 from privtail.trusted.events import Plan, Round, plan_to_json
 from privtail.trusted.ledger import Allowance, Ledger
 from privtail.trusted.maps import FeatureMap
@@ -64,7 +64,7 @@ from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.persons import Persons, Seats
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.rehearsal import rehearse
-from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
+from privtail.trusted.sampling import Everyone, PoissonBatches, Sampling
 
 PERSONS = (
     "An id stands for one person: nobody has two, and no two share one.",
@@ -316,14 +316,13 @@ class Curator:
                 self._cursor[0] = (planned, used + 1)
             finished = functools.partial(self._finished, planned.stage)
             self._current = Opening(planned.events, self._sampler, finished)
-            ids = self._seen(sampling, used)
             return Batch(
                 self._data,
                 self.problem.sampled(sampling),
-                Listed(ids),
+                self._seen(sampling, used),
                 self._current,
                 map_=own,
-                everyone=ids is self._kept,
+                everyone=isinstance(sampling, Everyone),
                 private=math.isfinite(self._epsilon),
                 assume=self.assume,
             )
@@ -340,25 +339,26 @@ class Curator:
             raise InvalidInput("Sparse records cannot be centred; use offsets=None.")
         return own
 
-    def _seen(self, sampling: Sampling, used: int) -> Ids:
-        """Ids of a round's next batch. One planned Round of parts is one deal."""
+    def _seen(self, sampling: Sampling, used: int) -> Seen:
+        """Who a round's next batch is of. One planned Round of parts is one deal."""
         n = self._data.records.n
         if self._persons is not None:
             order = self._public.permutation(n)
             self._kept, self._leaders = self._persons.seats(order, self.problem.max_rows)
             self._persons = None
+        if isinstance(sampling, Everyone):
+            return Listed(self._kept)
         if isinstance(sampling, PoissonBatches):
-            return self._led(self._sampler.coins(n, sampling.rate))
-        if isinstance(sampling, DisjointParts):
+            chosen: Seen = self._sampler.coins(sampling.rate)
+        else:
             if used == 0:
                 self._parts = self._public.permutation(n) % sampling.parts
-            return self._led(self._parts == used % sampling.parts)
-        return self._kept
-
-    def _led(self, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The rows that count of every person whose first position is chosen."""
-        seats = np.flatnonzero(chosen[self._leaders])
-        return seats if isinstance(self._kept, slice) else self._kept[seats]
+            chosen = Listed(np.flatnonzero(self._parts == used % sampling.parts))
+        if isinstance(self._kept, slice):
+            return chosen
+        heads = np.zeros(n, dtype=np.bool_)
+        heads[chosen.within(0, n)] = True
+        return Listed(self._kept[heads[self._leaders]])
 
     def _close(self) -> None:
         if self._current is not None:

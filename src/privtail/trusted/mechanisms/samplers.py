@@ -25,6 +25,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.trusted.deals import Coins
+
 Integers = NDArray[np.int64]
 Doubles = NDArray[np.float64]
 LARGEST = 2**62
@@ -65,13 +67,9 @@ class Sampler(Protocol):
         """A uniform whole number in 0 .. count - 1, as secret as the noise."""
         ...
 
-    def coins(self, count: int, rate: float) -> NDArray[np.bool_]:
-        """Independent coins that are True with probability ``rate``, rounded down to 2^-64."""
+    def coins(self, rate: float) -> Coins:
+        """Fresh independent coins, one for every id, as secret as the noise."""
         ...
-
-
-def _threshold(rate: float) -> np.uint64:
-    return np.uint64(min(int(rate * 2**64), 2**64 - 1))
 
 
 @cache
@@ -180,11 +178,8 @@ class ExactSampler:
     def below(self, count: int) -> int:
         return secrets.randbelow(count)
 
-    def coins(self, count: int, rate: float) -> NDArray[np.bool_]:
-        if rate == 1:
-            return np.ones(count, dtype=np.bool_)
-        words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
-        return words < _threshold(rate)
+    def coins(self, rate: float) -> Coins:
+        return Coins(rate, os.urandom(32))
 
 
 class SimulatedSampler:
@@ -221,8 +216,8 @@ class SimulatedSampler:
     def below(self, count: int) -> int:
         return int(self._rng.integers(count))
 
-    def coins(self, count: int, rate: float) -> NDArray[np.bool_]:
-        return self._rng.random(count) < rate
+    def coins(self, rate: float) -> Coins:
+        return Coins(rate, self._rng.bytes(32))
 
 
 def _whole(x: Doubles) -> Integers:
