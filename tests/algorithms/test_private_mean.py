@@ -40,7 +40,7 @@ def deals(monkeypatch):
 
     def deal(self, count):
         dealt = original(self, count)
-        seen[count] = dealt.labels(slice(0, self.records.n))
+        seen[count] = dealt.labels(0, self.records.n)
         return dealt
 
     monkeypatch.setattr(Dataset, "deal", deal)

@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -120,7 +120,7 @@ class Batch:
         mean = as_asked(mean)
         answer = self.problem.scores(len(candidates), mean)
         called, points = self._asked(loss), tuple(self._parameters(w) for w in candidates)
-        term = questions.Scores(called, points, _interval(mean), ranges)
+        term = questions.Scores(called, points, cast(Interval, mean.range), ranges)
         return self._answer(median(self._sums(term, (mean.blocks, len(points), 1))), answer)
 
     def improvement(
@@ -135,7 +135,7 @@ class Batch:
         mean = as_asked(mean)
         answer = self.problem.improvement(mean)
         points = self._parameters(w), self._parameters(base)
-        term = questions.Improvement(self._asked(loss), *points, _interval(mean), ranges)
+        term = questions.Improvement(self._asked(loss), *points, cast(Interval, mean.range), ranges)
         return self._answer(median(self._sums(term, (mean.blocks, 1, 1))), answer)
 
     def separations(self, loss: Loss, w: ArrayLike, mean: RobustMean) -> Sensitive:
@@ -146,7 +146,9 @@ class Batch:
         """
         mean = as_asked(mean)
         answer = self.problem.separations(mean)
-        term = questions.Separations(self._asked(loss), self._parameters(w), _interval(mean))
+        term = questions.Separations(
+            self._asked(loss), self._parameters(w), cast(Interval, mean.range)
+        )
         sums = self._sums(term, (1, self.problem.d, self.problem.outputs), rows=0)
         return self._answer(np.abs(sums).reshape(-1), answer)
 
@@ -155,6 +157,7 @@ class Batch:
 
         Upper triangle row by row, off-diagonals times sqrt 2. Sensitivity: `Problem.moments`.
         """
+        radius, target = float(radius), bool(target)  # read once
         answer = self.problem.moments(radius, target)
         sums = self._sums(questions.Moments(radius, target), (1, answer.size, 1), targets=target)
         return self._answer(median(sums), answer)
@@ -279,10 +282,3 @@ def _bounded(mean: RobustMean, of: str) -> AskedMean:
     if not math.isfinite(now.range.radius):
         raise InvalidInput(f"A mean of {of} needs a finite threshold.")
     return now
-
-
-def _interval(mean: AskedMean) -> Interval:
-    """The range of a mean that `Problem` has checked to be one."""
-    if not isinstance(mean.range, Interval):
-        raise IncompatibleParts("This question needs a mean of entries.")
-    return mean.range

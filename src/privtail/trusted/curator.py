@@ -52,7 +52,7 @@ from privtail.trusted.accountants import cost
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget, protected
 from privtail.trusted.dataset import Dataset
-from privtail.trusted.deals import Ids, Listed, Seen
+from privtail.trusted.deals import Deal, Ids, Listed, Part, Seen
 from privtail.trusted.events import Plan, Round, plan_to_json
 from privtail.trusted.ledger import Allowance, Ledger
 from privtail.trusted.maps import FeatureMap
@@ -144,12 +144,13 @@ class Curator:
         self._max_rows = max_rows
         if max_rows is not None:
             self.assume(PERSONS)
-        public, simulated = np.random.SeedSequence(random_state).spawn(2)
+        public, simulated, dealt = np.random.SeedSequence(random_state).spawn(3)
         self._sampler: Sampler = ExactSampler() if noise == "exact" else SimulatedSampler(simulated)
         self.seeded = random_state is not None
         self._public = np.random.default_rng(public)
-        self._data = Dataset(records, targets, self._public)
-        self._parts: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._keys = np.random.default_rng(dealt)
+        self._data = Dataset(records, targets, self._keys.bytes(32))
+        self._parts = self._data.deal(1)
         self._kept: Ids = slice(0, n) if seats is None else seats.positions
         self._leaders: Ids = slice(0, n) if seats is None else seats.leaders
         self._lock = threading.Lock()
@@ -272,7 +273,7 @@ class Curator:
 
     def blocks(self, count: int) -> NDArray[np.int64]:
         """The public deal of the n ids into ``count`` blocks of equal size, (n,), read-only."""
-        return self._data.deal(count).labels(slice(0, self._data.records.n))
+        return self._data.deal(count).labels(0, self._data.records.n)
 
     def uniform(self, count: int) -> int:
         """A public uniform choice among 0 .. count - 1."""
@@ -343,7 +344,7 @@ class Curator:
         """Who a round's next batch is of. One planned Round of parts is one deal."""
         n = self._data.records.n
         if self._persons is not None:
-            order = self._public.permutation(n)
+            order = self._fresh(n).labels(0, n)
             self._kept, self._leaders = self._persons.seats(order, self.problem.max_rows)
             self._persons = None
         if isinstance(sampling, Everyone):
@@ -352,13 +353,17 @@ class Curator:
             chosen: Seen = self._sampler.coins(sampling.rate)
         else:
             if used == 0:
-                self._parts = self._public.permutation(n) % sampling.parts
-            chosen = Listed(np.flatnonzero(self._parts == used % sampling.parts))
+                self._parts = self._fresh(sampling.parts)
+            chosen = Part(self._parts, used % sampling.parts)
         if isinstance(self._kept, slice):
             return chosen
         heads = np.zeros(n, dtype=np.bool_)
         heads[chosen.within(0, n)] = True
         return Listed(self._kept[heads[self._leaders]])
+
+    def _fresh(self, blocks: int) -> Deal:
+        """A new public deal of all ids; into n blocks it is a shuffle."""
+        return Deal(self._data.records.n, blocks, self._keys.bytes(32))
 
     def _close(self) -> None:
         if self._current is not None:

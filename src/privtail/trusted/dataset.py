@@ -58,13 +58,11 @@ class Dataset:
 
     Parameters
     ----------
-    chance : public randomness, for the deals.
+    key : public chance, for the deals.
     """
 
-    def __init__(
-        self, records: Records, targets: Targets | None, chance: np.random.Generator
-    ) -> None:
-        self.records, self.targets, self._chance = records, targets, chance
+    def __init__(self, records: Records, targets: Targets | None, key: bytes) -> None:
+        self.records, self.targets, self._key = records, targets, key
         self._deals: dict[int, Deal] = {}
         self._rooms = threading.local()
 
@@ -81,14 +79,7 @@ class Dataset:
     def deal(self, count: int) -> Deal:
         """The public deal of the n ids into ``count`` blocks of equal size."""
         require_whole("count", count, 1)
-        if count not in self._deals:
-            n = self.records.n
-            places = np.zeros(n, np.int64) if count == 1 else self._chance.permutation(n)
-            if count > 1:
-                places %= count
-            places.flags.writeable = False
-            self._deals[count] = Deal(count, places)
-        return self._deals[count]
+        return self._deals.setdefault(count, Deal(self.records.n, count, self._key))
 
     def sums(self, question: Question) -> Integers:
         """Exact int64 sums over the records that the question sees, of its shape."""

@@ -60,9 +60,11 @@ def answered(
     records, targets = window.open()
     at_once = rows_at_once(records, question)
     targets = targets if question.targets else None
+    dealt = question.deal.labels(window.start, window.stop)
     blocks = swept(records, targets, window.start, ids, at_once, room or Room())
     for part, rows, y in blocks:
-        sums, labels = np.zeros(question.shape), question.deal.labels(part)
+        sums = np.zeros(question.shape)
+        labels = np.array(dealt[moved(part, window.start)])
         block = Block(question.problem, question.map.applied(rows), y, labels)
         question.term.add(block, sums)
         total += sums.astype(np.int64)

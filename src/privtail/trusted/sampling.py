@@ -21,7 +21,8 @@ class PoissonBatches:
     """Every round includes each record independently with probability ``rate``.
 
     A batch opens once: all releases of one round are one event, and later releases from it are
-    refused. Coins come from the operating system (or from the simulation seed).
+    refused. A record's coin follows from its id and a secret key of the round, which comes from the
+    operating system (or from the simulation seed): `Coins` has the argument.
     """
 
     rate: float

@@ -197,10 +197,10 @@ class TrialSearch:
         require_whole("held_out", held_out, 1)
         if held_out >= n:
             raise InvalidInput(f"Of {n} records, {held_out} cannot be held out.")
-        order = curator._public.permutation(n)
+        last = curator._fresh(n).labels(0, n) < held_out
         self._curator, self._options, self._count = curator, options, held_out
         self._X, self._y = X, y
-        self._last, self._first = np.sort(order[:held_out]), np.sort(order[held_out:])
+        self._last, self._first = np.flatnonzero(last), np.flatnonzero(~last)
 
     @property
     def problem(self) -> Problem:

@@ -128,7 +128,7 @@ def _trimmed(
 def _parts(batch: Batch, blocks: int) -> Iterator[tuple[Doubles, Doubles | None]]:
     """Valid rows and targets of one block after the other; a sweep for every `KEPT_BYTES`."""
     data, n, d = batch._data, batch.problem.n, batch.problem.d
-    deal, target = data.deal(blocks).labels(slice(0, n)), data.targets is not None
+    deal, target = data.deal(blocks).labels(0, n), data.targets is not None
     places = np.empty(n, np.int64)
     places[np.argsort(deal, kind="stable")] = np.arange(n)
     ends = np.concatenate([[0], np.cumsum(np.bincount(deal, minlength=blocks))])
