@@ -35,14 +35,18 @@ def test_the_stream_is_the_standard_s() -> None:
     """The value that NIST publishes for the empty message, and the coins as FIPS 202 gives them."""
     published = "46b9dd2b0ba88d13233b3feb743eeb243fcd52ea62b81b82b50c27646ed5762f"
     assert hashlib.shake_256(b"").hexdigest(32) == published
-    found = []
-    for i in range(N):
-        stream = hashlib.shake_256(KEY + (i // RUN).to_bytes(8, "little"))
-        if i % RUN == 0:
-            words = stream.digest(8 * RUN)
-        word = int.from_bytes(words[8 * (i % RUN) :][:8], "little")
-        found += [i] if word < int(RATE * 2**64) else []
-    assert heads(Coins(RATE, KEY)) == found
+
+    def stream(number: int, mark: bytes = b"") -> Any:
+        return hashlib.shake_256(KEY + number.to_bytes(8, "little") + mark)
+
+    runs = [stream(run).digest(2 * RUN) for run in range(N // RUN + 1)]
+    for rate in (RATE, 0.001, 2.0**-10, 2.0**-17):
+        found = []
+        for i in range(N):
+            word = int.from_bytes(runs[i // RUN][2 * (i % RUN) :][:2], "little") << 48
+            word += int.from_bytes(stream(i, b"low").digest(6), "little")
+            found += [i] if word < int(rate * 2**64) else []
+        assert heads(Coins(rate, KEY)) == found
 
 
 @pytest.mark.parametrize("ends", [[0, N], [0, 0, 1, RUN - 1, RUN, RUN + 1, N - 1, N]])
@@ -56,6 +60,14 @@ def test_ends_of_the_rate() -> None:
     assert Coins(1.0, KEY).within(2, 9) == slice(2, 9)
     assert heads(Coins(2.0**-63, KEY)) == []
     assert len(heads(Coins(1 - 2.0**-53, KEY))) == N
+
+
+def test_small_rates_are_not_rounded() -> None:
+    """Binomial test at 1e-9; 16 bits alone, which are caught, round this rate up to 2^-16."""
+    rate, n = 2.0**-19, 2**23
+    few = len(heads(Coins(rate, KEY), n))
+    assert stats.binomtest(few, n, rate).pvalue > 1e-9
+    assert stats.binomtest(len(heads(Coins(2.0**-16, KEY), n)), n, rate).pvalue < 1e-9
 
 
 def test_neighbours_in_the_stream_are_independent() -> None:

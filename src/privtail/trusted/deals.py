@@ -19,7 +19,7 @@ from privtail.compilation import compiled
 
 Integers = NDArray[np.int64]
 ROUNDS = 6
-RUN = 4096
+RUN = 2**14
 """Ids whose coins are drawn at once."""
 Ids = slice | Integers
 """Ascending positions among all records."""
@@ -54,11 +54,12 @@ class Coins:
 
     Formal guarantee
     ----------------
-    An id's coin compares 64 bits of the stream SHAKE-256(key, number of the run of ids) with the
-    rate (FIPS 202). Without the key that stream cannot be told from fair bits in any time that
-    somebody has, which is what the operating system's own generator promises; so the theorem for
-    independent coins holds as it did of coins from there, if every round has a key of its own that
-    nobody knows. `ExactSampler` takes it from the operating system, whatever ``random_state``.
+    An id's coin compares 64 bits with the rate: 16 of the stream SHAKE-256(key, number of the run
+    of ids), and, where these leave it open, 48 of SHAKE-256(key, id, mark) (FIPS 202). Without
+    the key such streams cannot be told from fair bits in any time that somebody has, which is what
+    the operating system's own generator promises. So the theorem for independent coins holds as it
+    does of coins from there, if every round has a key of its own that nobody knows: `ExactSampler`
+    takes it from the operating system, whatever ``random_state``.
 
     A coin is a function of the key and the id. So all releases of a batch see the same records, and
     a task that is run again does too: were coins drawn again, two batches would be opened for the
@@ -71,13 +72,18 @@ class Coins:
     def within(self, start: int, stop: int) -> Ids:
         if self.rate == 1:
             return slice(start, stop)
-        threshold = np.uint64(min(int(self.rate * 2**64), 2**64 - 1))
+        high, low = divmod(int(self.rate * 2**64), 2**48)
         heads = [np.zeros(0, np.int64)]
         for run in range(start // RUN, -(-stop // RUN)):
-            stream = hashlib.shake_256(self.key + run.to_bytes(8, "little")).digest(8 * RUN)
-            words = np.frombuffer(stream, dtype="<u8")
-            heads.append(run * RUN + np.flatnonzero(words < threshold))
+            words = np.frombuffer(self._stream(run, b"", 2 * RUN), dtype="<u2")
+            found = words < high
+            for i in np.flatnonzero(words == high).tolist():
+                found[i] = int.from_bytes(self._stream(run * RUN + i, b"low", 6), "little") < low
+            heads.append(run * RUN + np.flatnonzero(found))
         return Listed(np.concatenate(heads)).within(start, stop)
+
+    def _stream(self, number: int, mark: bytes, size: int) -> bytes:
+        return hashlib.shake_256(self.key + number.to_bytes(8, "little") + mark).digest(size)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
