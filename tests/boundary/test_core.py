@@ -23,7 +23,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 TRUSTED = SOURCE / "trusted"
 
 PRIVATE = {
-    "_value", "_sensitivity", "_opening", "_data", "_chance", "_targets", "_sampler", "_ledger",
+    "_value", "_sensitivity", "_opening", "_data", "_last", "_targets", "_sampler", "_ledger",
     "_plan", "_cursor", "_current", "_public", "_deals", "_X", "_y", "_codes", "_parts", "_curator",
     "_seen", "_sums", "_batch", "_with", "_events", "_next", "_groups", "_persons", "_kept",
     "_leaders", "_shares", "_keys", "_key", "_opened", "_format", "_copies", "_found",

@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from privtail.errors import InvalidInput
+from privtail.linear_model import DPLinearRegression
 from privtail.losses import (
     LOSSES,
     CustomLoss,
@@ -31,16 +33,17 @@ from privtail.losses import (
     WeightedLoss,
     WrongLabel,
 )
-from privtail.trusted import partitions, questions
+from privtail.trusted import questions
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.dataset import Dataset
+from privtail.trusted.deals import Deal, Seen
 from privtail.trusted.events import Round
 from privtail.trusted.maps import FeatureMap, PredictionRanges
 from privtail.trusted.means import BoundedMean, ClampedMean, ClippedMean, MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
-from privtail.trusted.partitions import answered, counted
+from privtail.trusted.partitions import Partitions, answered, counted
 from privtail.trusted.questions import Question
 from privtail.trusted.records import Window, as_records
 from privtail.trusted.records.targets import Labels, Numbers
@@ -258,6 +261,43 @@ def test_lengths_are_public_and_add_up() -> None:
     assert sum(curator._data.lengths) == N
 
 
+@dataclass(frozen=True)
+class Divided:
+    """Another implementation of `Partitions`: every question is pickled for every part."""
+
+    windows: tuple[Window, ...]
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return tuple(window.stop - window.start for window in self.windows)
+
+    def sums(self, question: Question) -> Any:
+        return away(question, list(self.windows))
+
+    def counts(self, seen: Seen) -> Counter[Any]:
+        return sum((counted(seen, window) for window in self.windows), Counter())
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+@pytest.mark.parametrize("ends", CUTS.values(), ids=CUTS)
+def test_a_whole_fit_in_any_partitions(
+    ends: list[int], epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = data()
+    X[:, 0] += y.clip(0, 3)
+
+    def fitted() -> list[float]:
+        model = DPLinearRegression(epsilon=epsilon, noise="simulated", random_state=0)
+        model.fit(X, y)
+        return [*model.coef_, float(model.intercept_)]
+
+    here = fitted()
+    held: Partitions = Divided(tuple(divided(ends, X=X)))
+    assert sum(held.lengths) == N
+    monkeypatch.setattr(Dataset, "sums", lambda self, question: held.sums(question))
+    assert fitted() == here
+
+
 WORKER = """
 import pickle, sys
 import numpy as np
@@ -315,12 +355,16 @@ def test_a_row_that_depends_on_the_rows_beside_it_is_caught(
 
 
 def test_ids_that_begin_anew_in_every_partition_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = partitions.swept
-
-    def local(records: Any, targets: Any, start: int, ids: Any, *others: Any) -> Any:
-        for part, rows, y in honest(records, targets, start, ids, *others):
-            yield partitions.moved(part, start), rows, y
-
-    monkeypatch.setattr(partitions, "swept", local)
+    honest = Deal.labels
+    monkeypatch.setattr(Deal, "labels", lambda self, start, stop: honest(self, 0, stop - start))
     with pytest.raises(AssertionError):
         check(SquaredLoss(), with_losses)
+
+
+def test_rows_outside_a_window_are_refused() -> None:
+    """Not read: kernels trust the length of labels."""
+    (question, _), *_ = asked(SquaredLoss(), with_losses)
+    window = divided([0, N])[0]
+    short = Window(0, 10, window.open)
+    with pytest.raises(InvalidInput, match="does not hold"):
+        answered(question, short, slice(5, 15))

@@ -23,6 +23,7 @@ from privtail.trusted.maps import FeatureMap, PredictionRanges
 from privtail.trusted.means import AskedMean, ClippedMean, Interval, RobustMean, as_asked
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.opening import Opening
+from privtail.trusted.partitions import Partitions
 from privtail.trusted.problem import Problem
 from privtail.trusted.questions import Question
 from privtail.trusted.records.targets import Labels
@@ -267,7 +268,8 @@ class Batch:
             term, shape, self._map, self.problem, self._seen, self._data.deal(dealt or shape[0]),
             targets, partitions.BLOCK_ROWS if rows is None else rows,
         )  # fmt: skip
-        return self._data.sums(question)
+        held: Partitions = self._data
+        return held.sums(question)
 
     def __repr__(self) -> str:
         return f"Batch({self.problem})"

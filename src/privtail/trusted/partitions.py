@@ -65,6 +65,8 @@ def answered(
     for part, rows, y in blocks:
         sums = np.zeros(question.shape)
         labels = np.array(dealt[moved(part, window.start)])
+        if len(labels) != len(rows):
+            raise InvalidInput("A window was asked for rows that it does not hold.")
         block = Block(question.problem, question.map.applied(rows), y, labels)
         question.term.add(block, sums)
         total += sums.astype(np.int64)
