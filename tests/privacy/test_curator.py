@@ -714,8 +714,8 @@ class Tape:
                 answer = honest(sampler, *arguments)
             else:
                 answer = self.played[len(self.drawn)]
-            self.drawn.append(answer.copy())
-            return answer.copy()
+            self.drawn.append(copy.copy(answer))
+            return copy.copy(answer)
 
         return draw
 
