@@ -270,7 +270,7 @@ def test_a_number_of_trials_that_is_no_secret_is_caught() -> None:
 # A search that protects persons: five of twelve rows are one person's
 
 ROWS = 5
-HELD_OUT, TRAINING = 1, 0
+HELD_OUT, TRAINING = 0, 1
 """Public seeds that deal this person to the one part, or to the other."""
 
 
