@@ -337,6 +337,15 @@ def test_a_question_holds_no_record() -> None:
             assert not isinstance(part, Batch | Curator | Dataset)
 
 
+def test_a_map_arrives_checked_and_read_only() -> None:
+    """So kernels that were compiled for the one are those for the other."""
+    sent = FeatureMap.of(2, [1.0, 2.0], [0.5, 0.0])
+    found = pickle.loads(pickle.dumps(sent))  # noqa: S301
+    for one, other in ((sent.scales, found.scales), (sent.offsets, found.offsets)):
+        assert one.tolist() == other.tolist()
+        assert not other.flags.writeable
+
+
 # Sabotage
 
 

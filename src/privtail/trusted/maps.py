@@ -32,6 +32,9 @@ class FeatureMap:
             raise InvalidInput("scales must be positive and finite, offsets finite.")
         return cls(s, o)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FeatureMap.of, (len(self.scales), self.scales, self.offsets)
+
     def applied(self, rows: Rows) -> MappedRows:
         """Rows as every question about them sees them."""
         return MappedRows(rows, self.scales, self.offsets)
