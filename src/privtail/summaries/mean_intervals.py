@@ -85,7 +85,8 @@ class View:
 
     def may_hold_half(self, n: int) -> bool:
         """Whether one cell may hold half of the rows."""
-        return bool(np.max(self.counts + SURE * self.stds) >= n / 2)
+        rows, std = self._sum(np.arange(len(self.counts)) == np.argmax(self.counts))
+        return rows + SURE * std >= n / 2
 
     def between(self, low: float, high: float, *, whole: bool = False) -> tuple[float, float]:
         """Rows in [low, high], as if values were spread evenly in each cell; their deviation.
