@@ -215,7 +215,11 @@ def private_mean(
 
     So it is with a column most of whose values are one, such as -1 for "none", while noise may hide
     1 % of the rows: counts do not tell how large the others are. A constant column is reliable from
-    about n epsilon = 10,000 on, for below it may be one of these.
+    about n epsilon = 10,000 on, for below it may be one of these. Measured at n epsilon of 100 to
+    2,000 with 0, -1 or 1e6 in 50 to 99 % of the rows, and exponential, lognormal, Pareto(1.5) or
+    uniform others: 95 % or more of the means were in their intervals or not reliable, whatever the
+    law. A spike in the midst of a heavy tail is told less well: of 40 in half of the
+    rows, 50 Pareto(1.5) in the others, intervals held 80 % of the means.
 
     A count of the rows that count (every number of theirs is finite, and they are among
     ``max_rows`` of their person) is bought at 3 % of the price of the mean (under zero-out, 6 %).
