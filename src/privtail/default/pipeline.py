@@ -161,10 +161,10 @@ class ScaledDescent:
                 MatchFrequencies(MeanDerivative(a.mean_noise("intercept"))) if intercept else None,
             )
         elif self.targets == "count":
-            mean = MeanDerivative(a.mean_noise("counts", 2)) if intercept else None
+            mean = MeanDerivative(a.mean_noise("mean_count")) if intercept else None
             stages = (
                 first,
-                StartAtMeanCount(a.count_noise("counts", 2), mean),
+                StartAtMeanCount(a.count_noise("count_histogram"), mean),
                 *standardize,
                 *descent,
                 Accept(Improvement(a.mean_noise("gains", 2))),
@@ -245,7 +245,8 @@ class ScaledDescent:
         if labels:
             weights["label_counts"] = tuning.label_counts
         elif self.targets == "count":
-            weights["counts"] = tuning.counts
+            weights["count_histogram"] = tuning.column_summaries
+            weights["mean_count"] = tuning.column_summaries / 2
         else:
             weights["outliers"] = other
             weights |= {"constant": other} if problem.intercept else {}

@@ -13,16 +13,17 @@ class Tuning:
     of the margins at which labels are compared (`privtail.default.acceptance.PARTS`), and constants
     of modules whose docstring derives them. Most were chosen on the problems of
     ``benchmarks/comparison``; ``docs/ablation.md`` says what was measured of parts and numbers,
-    also on tables that they were not chosen on. The numbers of ``benchmarks/ablation/variants.py``
-    are those that were measured: halved or doubled.
+    also on tables that they were not chosen on. ``benchmarks/ablation`` halves and doubles any of
+    them; most were not measured in this way yet.
 
     Parameters
     ----------
-    column_summaries, label_counts, counts, moments, screening, others : weights of the budget, in
+    column_summaries, label_counts, moments, screening, others : weights of the budget, in
         those of all gradients together: a stage gets its weight over the sum of the weights of all
         stages of the fit. All rounds of a stage share its weight. The weight of column summaries is
         halved under a selection of features, which releases them twice; that of screening counts
-        there alone. ``others`` is that of the intercept-only model of a number, of the residual
+        there alone. A histogram of counts weighs as much as column summaries, and their mean half
+        as much. ``others`` is the weight of the intercept-only model of a number, of the residual
         histogram, of the intercept, of each gain and of the outlier check.
     steps : gradients of the descent.
     first_steps : those of them that come before the residual histogram.
@@ -69,7 +70,6 @@ class Tuning:
 
     column_summaries: float = 0.6
     label_counts: float = 0.2
-    counts: float = 0.8
     moments: float = 0.1
     screening: float = 2.5
     others: float = 0.05
