@@ -68,11 +68,11 @@ class Accept:
     records decide. The other is clamped as late as a loss that matters can still be seen
     (`Tuning.visible_loss`): a model that is far off where features are large shows it there.
 
-    Slopes are kept if the larger gain is significant as one of two (Bonferroni 1936) and neither is
-    a significant loss; if the late gain is sure; if the early gain is likely and the late one no
-    loss; or if the slopes are surely no noise (`Fit.evidence`) and neither gain is a significant
-    loss. Slopes of counts are compared with none beside the same intercept: the descent may find a
-    better one than the mean that was released.
+    Slopes are kept if the early gain is significant, as one of two (Bonferroni 1936), and the late
+    one no significant loss; if the late gain is and the early one no loss, or it is sure; if the
+    early gain is likely and the late one no loss; or if slopes are surely no noise (`Fit.evidence`)
+    and neither gain is a significant loss. Slopes of counts are compared with none beside the same
+    intercept: the descent may find a better one than the mean that was released.
     """
 
     improvement: Improvement
@@ -93,8 +93,8 @@ class Accept:
             return
         early, late = early / deviation, late / deviation
         no_loss = min(early, late) > -tuning.significant
-        significant = no_loss and max(early, late) > _of_two(tuning.significant)
-        significant = significant or late > tuning.sure
+        two = _of_two(tuning.significant)
+        significant = (early > two and no_loss) or (late > two and early > 0) or late > tuning.sure
         kept = significant or (early > tuning.likely and late > 0)
         kept = kept or (no_loss and fit.evidence > tuning.sure)
         fit.decision = Decision(kept, significant, (early, late))
