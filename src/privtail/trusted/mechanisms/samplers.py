@@ -81,6 +81,11 @@ def _integer_vectors() -> Any:
     return vector_domain(atom_domain(T="i64"))
 
 
+def _vector(values: Integers) -> Integers:
+    """As OpenDP takes it at once; a list would be converted number by number."""
+    return np.ascontiguousarray(values, dtype=np.int64)
+
+
 @cache
 def _gaussian(scale: float) -> Any:
     from opendp.measurements import make_gaussian
@@ -144,13 +149,13 @@ class ExactSampler:
     exact = True
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
-        return np.array(_gaussian(scale)(values.tolist()), dtype=np.int64)
+        return np.array(_gaussian(scale)(_vector(values)), dtype=np.int64)
 
     def laplace(self, values: Integers, scale: float) -> Integers:
-        return np.array(_laplace(scale)(values.tolist()), dtype=np.int64)
+        return np.array(_laplace(scale)(_vector(values)), dtype=np.int64)
 
     def top(self, values: Integers, scale: float, count: int) -> Integers:
-        return np.array(_top(scale, count)(values.tolist()), dtype=np.int64)
+        return np.array(_top(scale, count)(_vector(values)), dtype=np.int64)
 
     def scaled_laplace_lognormal(
         self, values: Integers, sizes: Doubles, scale: float, spread: float
