@@ -156,6 +156,7 @@ def test_the_check_sees_a_kernel_that_nobody_tried(monkeypatch):
     assert {kernel[0] for kernel in late(monkeypatch, "numbers", "C")} == {
         "influence",
         "moment_sum",
+        "tally",
     }
 
 

@@ -268,10 +268,12 @@ class Histogram:
         valid = np.isfinite(z).all(axis=1)
         if -1 in self.columns:
             valid &= np.isfinite(block.y)
-        for c, column in enumerate(self.columns):
-            values = block.y if column == -1 else z[:, column]
-            counted = valid & (block.labels == c) if self.pooled else valid
-            sums[0, c, :] += tally(values[counted], self.edges[c])
+        values = np.ascontiguousarray(z)
+        if self.columns != tuple(range(z.shape[1])):
+            values = np.column_stack([block.y if c == -1 else z[:, c] for c in self.columns])
+        own = np.where(valid, block.labels if self.pooled else kernels.EVERY, kernels.NONE)
+        edges = np.array(self.edges, order="C")
+        kernels.tally(values, values.view(np.int64), own, edges, edges.view(np.int64), sums[0])
 
 
 @dataclass(frozen=True, eq=False)

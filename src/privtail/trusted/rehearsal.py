@@ -107,6 +107,12 @@ def _steps(asked: set[str], problem: Problem) -> None:
         kernels.influence(
             np.empty(0), kernels.CLAMP, np.zeros(2 * kernels.FRACTION_DEGREE), 1, _BITS
         )
+    if "histogram" in asked:
+        nothing, edges = np.empty((0, 1)), np.zeros((1, 1))
+        kernels.tally(
+            nothing, nothing.view(np.int64), np.empty(0, np.int64), edges, edges.view(np.int64),
+            np.zeros((1, 2)),
+        )  # fmt: skip
     if "moments" in asked:
         margin = kernels.margin_of_safety(1, _BITS)
         rows, valid = np.empty((0, 1)), np.empty(0, np.bool_)

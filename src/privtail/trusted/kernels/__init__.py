@@ -7,6 +7,7 @@ and on public arguments alone (summation orders are fixed in the source, no fast
 
 * `ball_sum` and `moment_sum`: the integer vector of a row has l2 norm at most 2^b;
 * `box_sum`: every integer of a row lies in [-limit, limit], limit <= 2^b;
+* `tally`: a value adds one to one cell of its column;
 
 for every input, NaN, infinities and subnormals included. A row that holds a non-finite number, or
 whose target is not finite, contributes 0. Integers are accumulated as doubles inside one block of
@@ -31,9 +32,10 @@ from privtail.trusted.kernels.rows import (
     merge_row,
     rows_of,
 )
+from privtail.trusted.kernels.tallies import EVERY, NONE, tally
 
 __all__ = [
-    "CATONI", "CLAMP", "FRACTION_DEGREE", "LANES", "TRUNCATE", "ball_dense", "ball_sparse",
-    "box_dense", "box_sparse", "influence", "margin_of_safety", "margins_dense", "margins_sparse",
-    "merge_row", "moment_sum", "rows_of",
+    "CATONI", "CLAMP", "EVERY", "FRACTION_DEGREE", "LANES", "NONE", "TRUNCATE", "ball_dense",
+    "ball_sparse", "box_dense", "box_sparse", "influence", "margin_of_safety", "margins_dense",
+    "margins_sparse", "merge_row", "moment_sum", "rows_of", "tally",
 ]  # fmt: skip
