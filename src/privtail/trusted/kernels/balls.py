@@ -184,6 +184,7 @@ def moment_sum(rows, valid, radius, bits, margin, sums):
     """
     n, p = rows.shape
     u = np.empty((p, 1))
+    z = u.reshape(p)
     one = np.ones(1)
     root = math.sqrt(2.0)
     magic = 1.5 * 2.0**52
@@ -195,9 +196,8 @@ def moment_sum(rows, valid, radius, bits, margin, sums):
             continue
         t = 0
         for j in range(p):
-            for k in range(j, p):
-                v = u[j, 0] * u[k, 0] * grid
-                if k > j:
-                    v *= root
-                sums[t] += (v + magic) - magic
-                t += 1
+            x, others, beside = z[j], z[j + 1 :], sums[t + 1 : t + p - j]
+            sums[t] += (x * x * grid + magic) - magic
+            for k in range(len(others)):
+                beside[k] += (x * others[k] * grid * root + magic) - magic
+            t += p - j
