@@ -48,6 +48,47 @@ def test_the_same_model_from_every_format(shell, table):
         assert (a.intercept == b.intercept).all()
 
 
+def test_every_verb_takes_a_folder_or_a_pattern(shell, table):
+    Path("parts").mkdir()
+    for i, start in enumerate(range(0, table.num_rows, 800)):
+        pq.write_table(table.slice(start, 800), f"parts/{i}.parquet")
+    Path("parts/_SUCCESS").touch()
+    a = shell(
+        "mean",
+        "claims.parquet",
+        "--column",
+        "days",
+        "--epsilon",
+        1,
+        "--seed",
+        0,
+        "--noise",
+        "simulated",
+    )
+    shell("fit", "claims.parquet", *LOGISTIC, "--out", "a.json")
+    shell("predict", "a.json", "claims.parquet", "--out", "a.csv")
+    for data in ("parts", "parts/*.parquet"):
+        plan = shell("plan", data, *LOGISTIC[:-4])
+        assert f"{data}: 3,000 rows" in plan.output
+        b = shell(
+            "mean", data, "--column", "days", "--epsilon", 1, "--seed", 0, "--noise", "simulated"
+        )
+        assert a.stdout.splitlines()[0] == b.stdout.splitlines()[0]
+        shell("fit", data, *LOGISTIC, "--out", "b.json", "--force")
+        assert (privtail.load("a.json").coef == privtail.load("b.json").coef).all()
+        shell("predict", "a.json", data, "--out", "b.csv", "--force")
+        assert Path("a.csv").read_text() == Path("b.csv").read_text()
+    said = shell.refused("predict", "a.json", "parts", "--out", "parts/p.csv")
+    assert "reads all files in parts" in said
+    said = shell.refused("predict", "a.json", "parts/*", "--out", "parts/1.parquet", "--force")
+    assert "uses parts/1.parquet already" in said
+    odd = table.slice(0, 9).set_column(1, "days", pa.array(["many"] * 9))
+    pq.write_table(odd, "parts/odd.parquet")
+    assert "'days' of parts/odd.parquet" in shell.refused("fit", "parts", *LOGISTIC)
+    assert "--drop days" in shell.refused("mean", "parts", "--column", "days", "--epsilon", 1)
+    shell("mean", "parts", "--column", "cost", "--epsilon", 1, "--seed", 0, "--noise", "simulated")
+
+
 @pytest.mark.parametrize("frame", ["pandas", "polars", "arrow"])
 def test_the_same_model_from_every_frame(shell, table, frame):
     pytest.importorskip(frame if frame != "arrow" else "pyarrow")

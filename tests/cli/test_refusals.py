@@ -19,7 +19,7 @@ NUMBERS = ("--model", "linear", "--target", "cost", "--epsilon", "1", "--categor
     ("words", "says"),
     [
         (("nothing.csv", *FIT), ["There is no file nothing.csv"]),
-        ((".", *FIT), ["is a folder"]),
+        ((".", *FIT), ["reads all files in .", "another folder"]),
         (("claims.csv", *FIT[:2], *FIT[4:]), ["--target COLUMN"]),
         (("claims.csv", *FIT, "--target", "Late"), ["no column 'Late'", "Is 'late' meant?"]),
         (("claims.csv", *FIT, "--target", "zzz"), ["no column 'zzz'", "age, days, job"]),

@@ -395,7 +395,7 @@ REFUSED: dict[str, tuple[Any, list[str]]] = {
     "categories of one string": (lambda f: f("t.csv", categories={"b": "q"}), ["list"]),
     "drop as one string": (lambda f: f("t.csv", drop="when"), ["drop", "list"]),
     "a name for a frame": (lambda f: fit(frame(100)[["x", "cost"]], "cost"), ["open_table"]),
-    "a folder": (lambda f: f("."), ["is a folder"]),
+    "a folder of files of many kinds": (lambda f: f("."), ["bad.arrow is no CSV file", "**/*.csv"]),
     "nothing": (lambda f: f("no.csv"), ["There is no file"]),
     "damaged": (lambda f: f("bad.arrow"), ["damaged Arrow file"]),
     "no room": (

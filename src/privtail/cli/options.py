@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import glob
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
@@ -24,7 +25,8 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         show_default=False,
-        help="A Parquet or Arrow file, or CSV with a header; it may be larger than memory.",
+        help="A Parquet or Arrow file, or CSV with a header; or a folder of these, or a pattern in "
+        "quotes, 'claims/*.parquet'. They may be larger than memory.",
     ),
 ]
 
@@ -197,14 +199,23 @@ class Output:
     def require_free(self, file: Path | None, *others: Path | None) -> None:
         """Refuse a file that cannot be written, or exists; one that the command uses, by force too.
 
-        None is no file.
+        None is no file. A folder is used with what is in it.
         """
         from privtail.model import require_writable
 
         if file is None:
             return
-        if file.resolve() in [other.resolve() for other in others if other is not None]:
-            raise InvalidInput(f"This command uses {file} already. Write to another name.")
+        for other in others:
+            if other is None:
+                continue
+            matches = glob.glob(str(other), recursive=True)  # noqa: PTH207  as privtail.open_table
+            if file.resolve() in [path.resolve() for path in (other, *map(Path, matches))]:
+                raise InvalidInput(f"This command uses {file} already. Write to another name.")
+            if other.is_dir() and file.resolve().is_relative_to(other.resolve()):
+                raise InvalidInput(
+                    f"This command reads all files in {other}, and {file} would become one of "
+                    "them. Write to another folder."
+                )
         require_writable(file, overwrite=self.force)
 
 

@@ -25,6 +25,20 @@ from privtail.schema.types import is_label, is_number, is_text
 from privtail.spelling import meant
 
 
+def refuse_repeated(path: Path, names: Sequence[str]) -> None:
+    """Refuse two columns of one name in one file."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice and any(is_numeral(name) for name in names):
+        raise InvalidInput(
+            f"Names in the first line of {path} repeat, and some are numbers. Is it a row of data? "
+            "Add a first line with the names of the columns."
+        )
+    if twice:
+        raise InvalidInput(
+            f"{path} has more than one column {twice[0]!r}. Give every column its own name."
+        )
+
+
 @dataclass(frozen=True)
 class Columns:
     """What is public of the columns of a file.
@@ -36,25 +50,11 @@ class Columns:
     numeric : the columns that hold numbers by declaration.
     """
 
-    path: Path
+    path: Path | str
     names: tuple[str, ...]
     types: Mapping[str, Any]
     untyped: bool
     numeric: Collection[str]
-
-    def refuse_repeated(self) -> None:
-        """Refuse two columns of one name."""
-        twice = [name for name, count in Counter(self.names).items() if count > 1]
-        if twice and any(is_numeral(name) for name in self.names):
-            raise InvalidInput(
-                f"Names in the first line of {self.path} repeat, and some are numbers. Is it a row "
-                "of data? Add a first line with the names of the columns."
-            )
-        if twice:
-            raise InvalidInput(
-                f"{self.path} has more than one column {twice[0]!r}. Give every column its own "
-                "name."
-            )
 
     def require(self, names: Iterable[str], what: str) -> None:
         """Refuse, by name, what the file has no column for.

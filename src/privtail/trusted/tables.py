@@ -44,7 +44,7 @@ _BLOCK_ROWS = 8192
 
 
 def open_table(
-    path: str | Path,
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     categories: Mapping[str, Sequence[Label]] | None = None,
     numeric: Collection[str] = (),
@@ -56,11 +56,23 @@ def open_table(
     encoding: str = "utf-8",
     comment: str | None = None,
 ) -> TableFile:
-    """A Parquet, CSV or Arrow file to fit on, read in blocks and never whole in memory.
+    """Parquet, CSV or Arrow files to fit on, read in blocks and never whole in memory.
+
+    Many files are one table: their rows follow each other in the sorted order of the paths, so a
+    fit gives the same bits as on one file or on a data frame of these rows. All files are of one
+    format and have the same columns of the same types, as their footers or headers say; this is
+    checked here, and no record decides it. Columns may stand in another order, and dictionaries
+    may differ, since categories are declared. Files that are added to a folder later do not count.
+
+    Names of folders, such as ``year=2024/`` of Hive, are not read: they tell who exists. They
+    cannot be declared as columns yet.
 
     Parameters
     ----------
-    path : the file; nobody may write to it during a fit. A CSV has a header.
+    path : a file; a folder, with the folders in it; a pattern such as ``claims/*.parquet`` (``**``
+        for folders of any depth); or a list of these. In folders and patterns, names that begin
+        with ``.`` or ``_`` do not count. Nobody may write to a file during a fit: that stops the
+        fit, which stays charged. A CSV has a header.
     categories : column -> its declared categories, one-hot encoded.
     numeric : columns of numbers by declaration; what is none in them drops its row.
     drop : columns to leave out. An index of pandas is left out unless it is declared.
@@ -80,7 +92,8 @@ def open_table(
     Raises
     ------
     InvalidInput
-        If this is no table, or a declared column is missing.
+        If this is no table, a declared column is missing, or the files differ; the error names
+        the file and the column.
 
     Examples
     --------
@@ -88,7 +101,19 @@ def open_table(
     >>> from privtail.data import ADULT
     >>> table = privtail.open_table(ADULT)
     >>> len(table.names)
-    15
+    16
+
+    A folder of files is opened in the same way:
+
+    >>> import pyarrow.parquet as pq
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> rows = pq.read_table(ADULT)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(rows[:20_000], Path(folder, "part-0.parquet"))
+    ...     pq.write_table(rows[20_000:], Path(folder, "part-1.parquet"))
+    ...     privtail.open_table(folder).n == privtail.open_table(ADULT).n
+    True
     """
     dialect = Dialect(
         decimal=decimal,
@@ -97,7 +122,7 @@ def open_table(
         encoding=encoding,
         comment=comment,
     )
-    return TableFile(
+    table = TableFile(
         path,
         categories=categories,
         numeric=numeric,
@@ -105,6 +130,8 @@ def open_table(
         scratch=scratch,
         dialect=dialect,
     )
+    table.require_alike()
+    return table
 
 
 def person_ids(table: TableFile, column: str) -> NDArray[Any]:
@@ -116,7 +143,7 @@ def person_ids(table: TableFile, column: str) -> NDArray[Any]:
         If there is no such column.
     """
     table.require([column], "of persons")
-    return TableFile(table.path, dialect=table.dialect).ids(column)
+    return table.ids(column)
 
 
 def feature_blocks(

@@ -8,7 +8,7 @@ Bytes that are no UTF-8 become U+FFFD, record by record; nothing here raises bec
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -68,6 +68,17 @@ def decoded(column: Any) -> Any:
         text = [None if cell is None else cell.decode(errors="replace") for cell in cells]
         return pa.chunked_array([pa.array(text, pa.large_string())])
     return column
+
+
+def joined(pieces: Sequence[Any]) -> Any:
+    """Pieces of one column as a chunked array, whichever type of text or dictionary each has."""
+    import pyarrow as pa
+    import pyarrow.types as kind
+
+    if len({str(piece.type) for piece in pieces}) > 1:
+        plain = (p.dictionary_decode() if kind.is_dictionary(p.type) else p for p in pieces)
+        pieces = [p.cast(pa.large_string()) if is_text(p.type) else p for p in plain]
+    return pa.chunked_array(pieces)
 
 
 def arrow_doubles(column: Any) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Parquet, CSV and Arrow files: names and types are public, cells go to the core.
+"""Tables of Parquet, CSV and Arrow files: names and types are public, cells go to the core.
 
 Formal guarantee
 ----------------
@@ -25,13 +25,7 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
 from privtail.schema.columns import Columns
-from privtail.schema.declared import (
-    Declarations,
-    Declared,
-    Label,
-    are_numbers,
-    are_truths,
-)
+from privtail.schema.declared import Declarations, Declared, Label, are_numbers, are_truths
 from privtail.schema.dialect import PLAIN, Dialect
 from privtail.schema.types import is_number, is_plain, is_text
 from privtail.trusted.events import Event, Plan
@@ -41,12 +35,14 @@ from privtail.trusted.records.arrow import (
     arrow_ids,
     decoded,
     distinct,
+    joined,
     numbers,
     odd_share,
     text_numbers,
 )
-from privtail.trusted.records.formats import format_of, sweeps
-from privtail.trusted.records.source import Source
+from privtail.trusted.records.folders import Files, Listing, Paths
+from privtail.trusted.records.formats import sweeps
+from privtail.trusted.records.source import changed
 from privtail.trusted.records.tables import require_categories
 
 _ODD, _ODD_IF_NUMERIC = 0.1, 0.5
@@ -54,14 +50,14 @@ _ODD, _ODD_IF_NUMERIC = 0.1, 0.5
 
 
 class TableFile:
-    """A Parquet, CSV or Arrow file, read in blocks and never whole.
+    """A table of one or many Parquet, CSV or Arrow files, read in blocks and never whole.
 
     A curator, an estimator or `private_mean` takes it in place of a data frame, with the name of
     the target column as ``y``. Every question about the records is one pass over the file.
 
     Parameters
     ----------
-    path : a Parquet or Arrow file, or CSV with a header (``,``, ``;`` or tab, UTF-8).
+    path : a file, a folder, a pattern or a list, as `privtail.open_table` takes them.
     categories : column -> its declared categories; one-hot encoded. Those of a CSV, which has no
         types, are compared as numbers if all are, else as text; those of other files are of the
         type of their column, or are refused.
@@ -76,6 +72,7 @@ class TableFile:
 
     Attributes
     ----------
+    path, paths : what errors call the table, and its files, sorted by path.
     names : the column names, in order.
     index : the columns that were an index of pandas, as the file says. They are no features unless
         they are declared numeric, or their categories are.
@@ -85,11 +82,12 @@ class TableFile:
     ------
     InvalidInput
         If this is no table, its names are missing or not distinct, or a declared one is missing.
+        A column that is not of one type in all files is refused when its type is first asked for.
     """
 
     def __init__(
         self,
-        path: str | Path,
+        path: Paths | Listing,
         *,
         categories: Declarations | None = None,
         numeric: Collection[str] = (),
@@ -97,21 +95,20 @@ class TableFile:
         scratch: str | Path | None = None,
         dialect: Dialect = PLAIN,
     ) -> None:
-        self.path = Path(path)
+        self._listing = Listing.of(path)
+        self.path, self.paths = self._listing.name, self._listing.paths
         self.dialect = dialect
-        self._source = Source(self.path, dialect)
         require_categories(categories)
         for option, given in (("numeric", numeric), ("drop", drop)):
             if isinstance(given, str):
                 raise InvalidInput(f"{option} must be a list of columns: {option}=[{given!r}].")
         declared = dict(categories or {})
         self._numeric, self._drop = frozenset(numeric), frozenset(drop)
-        self._format = format_of(self._source, self._drop)
+        self._format = Files(self._listing, dialect, self._drop)
         self.names, self.index = self._format.names, self._format.index
         self._columns = Columns(
-            self.path, self.names, self._format.types, self._source.untyped, self._numeric
+            self.path, self.names, self._format.types, self._format.untyped, self._numeric
         )
-        self._columns.refuse_repeated()
         self.require(declared, "declared as categories")
         self.require(numeric, "declared as numeric")
         self.require(drop, "to be dropped")
@@ -135,14 +132,14 @@ class TableFile:
     def part(self, ids: NDArray[np.int64]) -> TableFile:
         """The rows of these (distinct) positions, in their order, as a file of their own."""
         some = self._with(self.categories, self._drop)
-        some._format, some._source = self._format, self._source
+        some._format = self._format
         some._part = np.zeros(self.n, np.bool_)
         some._part[ids] = True
         return some
 
     def _with(self, categories: Declarations, drop: Collection[str]) -> TableFile:
         other = TableFile(
-            self.path,
+            self._listing,
             categories=categories,
             numeric=self._numeric,
             drop=drop,
@@ -154,7 +151,7 @@ class TableFile:
 
     def copy(self, key: Any, make: Callable[[Path], Any]) -> Any:
         """The scratch copy of this use of the file, made once."""
-        self._source.require_unchanged()
+        self._format.require_unchanged()
         if key not in self._copies and self.scratch is not None:
             self._copies[key] = make(self.scratch)
         return self._copies[key]
@@ -187,16 +184,15 @@ class TableFile:
         InvalidInput
             If a column has a type that its role cannot use.
         """
-        import pyarrow as pa
-
         labels = labels or {}
         wanted = [name for name in self.names if name in labels or name in set(numbers)]
-        with self._source.refusing():
-            batches = list(self._format.batches(wanted, ()))
+        for name in wanted:
+            self._columns.type(name)
+        batches = list(self._format.batches(wanted, ()))
         if not batches:
             raise InvalidInput(f"{self.path} has no rows.")
-        table = pa.Table.from_batches(batches)
-        if self._source.untyped:
+        table = {name: joined([batch[name] for batch in batches]) for name in wanted}
+        if self._format.untyped:
             text = self._texts([name for name in numbers if name not in labels], parsed)
             if text:
                 raise self._columns.text_refusal(text)
@@ -215,15 +211,16 @@ class TableFile:
         InvalidInput
             If the column holds neither numbers, nor text, nor Booleans.
         """
-        import pyarrow as pa
-
-        if self._source.untyped:
+        if self._format.untyped:
             return self.columns([], {name: None})[name]
         if not is_plain(self._columns.type(name)):
             raise self._unusable(name, self._columns.type(name))
         self.require_rows()
-        with self._source.refusing():
-            return arrow_ids(pa.Table.from_batches(self._format.batches([name], ()))[name])
+        pieces = [batch[name] for batch in self._format.batches([name], ())]
+        if not pieces:
+            raise changed(self.path)
+        with self._format.refusing():
+            return arrow_ids(joined(pieces))
 
     # ---------------------------------------------------------------- sizes
 
@@ -241,10 +238,19 @@ class TableFile:
 
     def require_rows(self) -> None:
         """Refuse a file that is damaged or has no rows."""
-        with self._source.refusing():
-            count = self._format.n
-        if count == 0:
+        if self._format.n == 0:
             raise InvalidInput(f"{self.path} has no rows.")
+
+    def _kept(self) -> tuple[str, ...]:
+        """The columns that were not dropped; an index of pandas is kept if it is declared."""
+        declared = {*self.categories, *self._numeric}
+        left_out = {*self._drop, *(name for name in self.index if name not in declared)}
+        return tuple(name for name in self.names if name not in left_out)
+
+    def require_alike(self) -> None:
+        """Refuse, by file and name, a column that is kept and differs between the files."""
+        for name in self._kept():
+            self._columns.type(name)
 
     def features(self, target: str | None = None) -> tuple[str, ...]:
         """The columns to learn from, in the order of the file.
@@ -261,9 +267,7 @@ class TableFile:
                 f"Column {target!r} is the target: declare its labels as classes, not categories.",
                 cli=f"Type --classes a,b instead of --categories {shlex.quote(str(target))}=a,b",
             )
-        kept = {*self.categories, *self._numeric}
-        left_out = {target, *self._drop, *(name for name in self.index if name not in kept)}
-        left = tuple(name for name in self.names if name not in left_out)
+        left = tuple(name for name in self._kept() if name != target)
         undeclared = [name for name in left if name not in self.categories]
         text = self._texts(undeclared, self._numeric)
         if text:
@@ -311,18 +315,19 @@ class TableFile:
         import pyarrow as pa
 
         seen = 0
-        self._source.require_unchanged()
+        self._format.require_unchanged()
         self.require_rows()
-        with self._source.refusing():
-            for batch in self._format.batches(names, labels):
-                start, seen = seen, seen + batch.num_rows
-                if seen > self._format.n:
-                    self._source.require_unchanged(changed=True)
-                if self._part is None:
-                    yield batch
-                elif self._part[start:seen].any():
-                    yield batch.filter(pa.array(self._part[start:seen]))
-        self._source.require_unchanged(changed=seen != self._format.n)
+        for batch in self._format.batches(names, labels):
+            start, seen = seen, seen + batch.num_rows
+            if seen > self._format.n:
+                break
+            if self._part is None:
+                yield batch
+            elif self._part[start:seen].any():
+                yield batch.filter(pa.array(self._part[start:seen]))
+        self._format.require_unchanged()
+        if seen != self._format.n:
+            raise changed(self.path)
 
     def numbers(self, name: str, column: Any) -> NDArray[np.float64]:
         """Cells of a batch as doubles; NaN for what is not a number."""
@@ -336,13 +341,13 @@ class TableFile:
         if not self._columns.is_text(name):
             return found
         values: list[Any] = found.values
-        if self._source.untyped:
+        if self._format.untyped:
             values = [None if value is None else _one_line_end(value) for value in values]
-        if self._source.untyped and declared and are_numbers(declared):
+        if self._format.untyped and declared and are_numbers(declared):
             values = text_numbers(pa.array(values, pa.large_string()), self.dialect).tolist()
         elif declared and are_truths(declared):
             values = [None if value is None else value.lower() for value in values]
-        elif self._source.untyped and not declared:
+        elif self._format.untyped and not declared:
             values = [value or None for value in values]
         return Distinct(values, found.positions)
 
@@ -355,7 +360,7 @@ class TableFile:
             If no row could match them, for the column is of another type, or two labels become the
             same.
         """
-        if self._source.untyped:
+        if self._format.untyped:
             declared = [_one_line_end(v) if isinstance(v, str) else v for v in declared]
         return self._columns.typed(name, declared)
 
@@ -407,7 +412,7 @@ class TableFile:
     @property
     def from_text(self) -> bool:
         """Whether some numbers are read from text, by the format and what is declared."""
-        return self._source.untyped or any(map(self._columns.is_text, self._numeric))
+        return self._format.untyped or any(map(self._columns.is_text, self._numeric))
 
     # ---------------------------------------------------------------- types
 
@@ -421,7 +426,7 @@ class TableFile:
         """
         text = [name for name in names if self._columns.is_text(name)]
         undeclared = [name for name in text if name not in numeric]
-        if undeclared and not self._source.untyped:
+        if undeclared and not self._format.untyped:
             return undeclared
         self.require_readable([name for name in text if name in numeric])
         shares = self._odd_shares(undeclared)
@@ -431,12 +436,12 @@ class TableFile:
         """Of columns of text, the share of the cells in the first rows that are no numbers."""
         new = [name for name in names if name not in self._shares]
         if new:
-            with self._source.refusing():
-                first = next(iter(self._format.batches(new, ())), None)
-                for name in new:
-                    share = 0.0 if first is None else odd_share(first[name], self.dialect)
-                    self._shares[name] = share
-        return self._shares
+            first = self._format.beginnings(new)
+            with self._format.refusing():
+                for name in new if first else ():
+                    cells = joined([batch[name] for batch in first])
+                    self._shares[name] = odd_share(cells, self.dialect)
+        return {name: self._shares.get(name, 0.0) for name in names}
 
     # ---------------------------------------------------------------- columns
 
@@ -445,16 +450,14 @@ class TableFile:
 
         column = decoded(column)
         if is_text(column.type):
-            if not (parsed or self._source.untyped):
+            if not (parsed or self._format.untyped):
                 raise self._columns.text_refusal([name])
             return text_numbers(column, self.dialect)
         if not (is_number(column.type) or kind.is_boolean(column.type)):
             raise self._unusable(name, column.type)
         return arrow_doubles(column)
 
-    def _labels(
-        self, name: str, column: Any, declared: Sequence[Label] | None
-    ) -> NDArray[Any]:  # fmt: skip
+    def _labels(self, name: str, column: Any, declared: Sequence[Label] | None) -> NDArray[Any]:
         import pyarrow as pa
         import pyarrow.compute as pc
         import pyarrow.types as kind
@@ -466,13 +469,13 @@ class TableFile:
             return self._numbers(name, column, parsed=True)
         if not is_text(column.type):
             raise self._unusable(name, column.type)
-        if self._source.untyped and declared is not None and are_numbers(declared):
+        if self._format.untyped and declared is not None and are_numbers(declared):
             return text_numbers(column, self.dialect)
         if declared is not None and are_truths(declared):
             column = pc.utf8_lower(column)
-        if self._source.untyped and declared is None:
+        if self._format.untyped and declared is None:
             column = pc.if_else(pc.equal(column, ""), None, column)
-        if self._source.untyped:
+        if self._format.untyped:
             column = pc.replace_substring_regex(column, "\r\n?", "\n")
         return np.asarray(column.to_numpy(), dtype=object)
 

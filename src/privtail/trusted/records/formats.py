@@ -212,12 +212,12 @@ def format_of(source: Source, drop: Collection[str]) -> Format:
     """
     import pyarrow as pa
 
-    start, path = source.beginning, source.path
+    path = source.path
     try:
-        if start[:4] == b"PAR1":
+        if source.kind == "Parquet":
             _refuse_dialect(source)
             return Parquet(path)
-        if start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff":
+        if source.kind == "Arrow":
             _refuse_dialect(source)
             return Arrow(path)
     except (pa.ArrowException, OSError):

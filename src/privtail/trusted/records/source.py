@@ -17,6 +17,14 @@ from privtail.schema import headers
 from privtail.schema.dialect import Dialect
 
 
+def changed(path: Path | str) -> InvalidInput:
+    """The refusal of what was written to after it was opened."""
+    return InvalidInput(
+        f"{path} was written to after it was opened. Open it again, and do not write to it during "
+        "a fit."
+    )
+
+
 class Source:
     """A file, as it was when it was opened.
 
@@ -48,13 +56,18 @@ class Source:
         except OSError as error:
             raise InvalidInput(f"{self.path} cannot be read: {error.strerror}.") from None
 
-    def require_unchanged(self, changed: bool = False) -> None:
-        """Refuse a file that was written to, by its size, its time, or what else shows it."""
-        if changed or self._stat() != self._written:
-            raise InvalidInput(
-                f"{self.path} was written to after it was opened. Open it again, and do not write "
-                "to it during a fit."
-            )
+    @property
+    def kind(self) -> str:
+        """Its format, by how it begins; what is neither Parquet nor Arrow is read as CSV."""
+        if self.beginning[:4] == b"PAR1":
+            return "Parquet"
+        is_arrow = self.beginning[:6] == b"ARROW1" or self.beginning[:4] == b"\xff\xff\xff\xff"
+        return "Arrow" if is_arrow else "CSV"
+
+    def require_unchanged(self) -> None:
+        """Refuse a file that was written to, by its size or its time."""
+        if self._stat() != self._written:
+            raise changed(self.path)
 
     def _stat(self) -> tuple[int, int]:
         try:

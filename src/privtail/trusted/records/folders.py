@@ -1,0 +1,272 @@
+"""Data sets of one or many files: which files they are, and one pass over all of them.
+
+Formal guarantee
+----------------
+The order of the rows is that of the paths, and of the rows in each file, so ids count through all
+files. Names of files, their sizes, the types in their footers and their numbers of rows are public,
+and decide every refusal here; no cell does. No file is read twice: a file that is found under two
+names is refused, for its records would count twice.
+"""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import os
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, NoReturn
+
+from privtail.errors import InvalidInput
+from privtail.schema.columns import refuse_repeated
+from privtail.schema.dialect import Dialect
+from privtail.schema.types import is_text
+from privtail.trusted.records import formats
+from privtail.trusted.records.formats import format_of
+from privtail.trusted.records.source import Source
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files of a data set.
+
+    Attributes
+    ----------
+    name : what errors call it.
+    paths : its files, sorted by path.
+    """
+
+    name: Path | str
+    paths: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, data: Paths | Listing) -> Listing:
+        """The files that a path, a folder, a pattern, or a list of these names.
+
+        Left out of folders, and of what a pattern matches: names that begin with ``.`` or ``_``.
+
+        Raises
+        ------
+        InvalidInput
+            If there is none, or one is found twice.
+        """
+        if isinstance(data, Listing):
+            return data
+        if isinstance(data, str | PathLike):
+            paths = sorted(_found(Path(data)), key=str)
+            _refuse_twice(paths)
+            return cls(Path(data), tuple(paths))
+        listed: Any = data
+        if not isinstance(listed, list | tuple) or not all(
+            isinstance(p, str | PathLike) for p in listed
+        ):
+            raise InvalidInput(
+                "A table on disk is a path, a folder, a pattern such as 'claims/*.parquet', or a "
+                f"list of paths; got {type(data).__name__}."
+            )
+        if not data:
+            raise InvalidInput("The list of files is empty: name at least one.")
+        paths = sorted((file for one in data for file in _found(Path(one))), key=str)
+        _refuse_twice(paths)
+        more = len(paths) - 1
+        return cls(f"{paths[0]} and {more} more" if more else paths[0], tuple(paths))
+
+
+def _refuse_twice(paths: Sequence[Path]) -> None:
+    known: dict[tuple[int, int], Path] = {}
+    for path in paths if len(paths) > 1 else ():
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+        other = known.setdefault((found.st_dev, found.st_ino), path)
+        if other is not path:
+            what = (
+                f"{path} is named twice" if other == path else f"{path} is the file {other} again"
+            )
+            raise InvalidInput(f"{what}: its records would count twice. Name it once.")
+
+
+def _found(path: Path) -> Collection[Path]:
+    if path.is_dir():
+        within = _within(path)
+        if not within:
+            raise InvalidInput(
+                f"The folder {path} holds no file. Names that begin with '.' or '_' do not count."
+            )
+        return within
+    if path.exists() or not glob.has_magic(str(path)):
+        return [path]
+    first = next(i for i, part in enumerate(path.parts) if glob.has_magic(part))
+    named = any(map(_is_hidden, path.parts[first:]))
+    found = set()
+    matches = glob.iglob(str(path), recursive=True)  # noqa: PTH207  Path.glob skips linked folders
+    for match in map(Path, matches):
+        if named or not any(map(_is_hidden, match.parts[first:])):
+            found.update(_within(match) if match.is_dir() else [match])
+    if not found:
+        raise InvalidInput(
+            f"No file matches {path}. Names that begin with '.' or '_' do not count."
+        )
+    return found
+
+
+def _within(folder: Path) -> list[Path]:
+    """The files of a folder and of those within it."""
+    found = []
+    for place, folders, names in os.walk(folder, onerror=_unread, followlinks=True):
+        if "_delta_log" in folders:
+            raise InvalidInput(
+                f"{place} is a Delta table: rows that were deleted are still in its files. Write "
+                "its present rows to Parquet files first, and name their folder."
+            )
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        found += [Path(place, name) for name in names if not _is_hidden(name)]
+    return found
+
+
+def _unread(error: OSError) -> NoReturn:
+    raise InvalidInput(f"The folder {error.filename} cannot be read: {error.strerror}.") from None
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
+
+
+class _Types(dict[str, Any]):
+    """Types by column. To ask for that of a column which is not alike in all files is refused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refusals: dict[str, str] = {}
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise InvalidInput(
+            self.refusals[name], f'drop=["{name}"].', cli=f"--drop {shlex.quote(name)}"
+        )
+
+
+class Files:
+    """The files of a table, opened, in the order of their rows.
+
+    Parameters
+    ----------
+    listing : which files.
+    dialect : how a CSV is written.
+    drop : columns that nobody will ask for.
+
+    Attributes
+    ----------
+    untyped : whether they are CSV.
+    names, index : the columns of any of them, and those that were an index of pandas.
+    types : their types. To ask for one that is not alike in all files raises InvalidInput.
+
+    Raises
+    ------
+    InvalidInput
+        If one is no table, or of another format than the others.
+    """
+
+    def __init__(self, listing: Listing, dialect: Dialect, drop: Collection[str]) -> None:
+        self._sources = [Source(path, dialect) for path in listing.paths]
+        self._refuse_mixed(listing.name)
+        self._formats = [format_of(source, drop) for source in self._sources]
+        for source, one in zip(self._sources, self._formats, strict=True):
+            refuse_repeated(source.path, one.names)
+        self.untyped = self._sources[0].untyped
+        self.names = tuple(dict.fromkeys(name for one in self._formats for name in one.names))
+        self.index = tuple(dict.fromkeys(name for one in self._formats for name in one.index))
+        self.types = _Types()
+        for name in self.names:
+            self._compare(name)
+
+    @cached_property
+    def n(self) -> int:
+        """Number of rows; of CSV files, from one pass over them."""
+        total = 0
+        for source, one in zip(self._sources, self._formats, strict=True):
+            with source.refusing():
+                total += one.n
+        return total
+
+    def batches(self, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
+        """Record batches of the columns ``names``, file by file; none is empty."""
+        for source, one in zip(self._sources, self._formats, strict=True):
+            with source.refusing():
+                for batch in one.batches(names, labels):
+                    if batch.num_rows:
+                        yield batch
+
+    def beginnings(self, names: Sequence[str]) -> list[Any]:
+        """The first batch of each file, until these are as many rows as one window."""
+        found: list[Any] = []
+        for source, one in zip(self._sources, self._formats, strict=True):
+            if sum(batch.num_rows for batch in found) >= formats.WINDOW_ROWS:
+                break
+            with source.refusing():
+                found += itertools.islice(one.batches(names, ()), 1)
+        return found
+
+    def refusing(self) -> AbstractContextManager[None]:
+        """What PyArrow says of cells that were read, as an error that quotes none."""
+        return self._sources[0].refusing()
+
+    def require_unchanged(self) -> None:
+        """Refuse the first file that was written to since it was opened."""
+        for source in self._sources:
+            source.require_unchanged()
+
+    def _refuse_mixed(self, name: Path | str) -> None:
+        kinds = [source.kind for source in self._sources]
+        usual = Counter(kinds).most_common(1)[0][0]
+        odd = next((i for i, kind in enumerate(kinds) if kind != usual), None)
+        if odd is None:
+            return
+        path, other = self._sources[odd].path, self._sources[kinds.index(usual)].path
+        what = "is no" if self._sources[odd].beginning else "is empty, and so no"
+        mend = "Name files of one format."
+        if isinstance(name, Path) and name.is_dir() and other.suffix:
+            mend = f"Move it, or name the others by a pattern: '{name / '**' / '*'}{other.suffix}'."
+        raise InvalidInput(f"{path} {what} {usual} file, as {other} is. {mend}")
+
+    def _compare(self, name: str) -> None:
+        """Find the type of a column in all files, or the sentence that refuses it."""
+        types = [one.types.get(name) for one in self._formats]
+        kinds = [_alike(found) for found in types]
+        usual = Counter(kinds).most_common(1)[0][0]
+        place = kinds.index(usual)
+        odd = next((i for i, kind in enumerate(kinds) if kind != usual), None)
+        if odd is None:
+            self.types[name] = types[0]
+            return
+        path, other = self._sources[odd].path, self._sources[place].path
+        if types[odd] is None:
+            what = f"{path} has no column {name!r}, and {other} has one."
+        elif types[place] is None:
+            what = f"{path} has a column {name!r}, and {other} has none."
+        else:
+            what = (
+                f"Column {name!r} of {path} holds {_words(types[odd])}, and that of {other} holds "
+                f"{_words(types[place])}. A column needs one type in all files."
+            )
+        self.types.refusals[name] = f"{what} Write that file again, or leave the column out:"
+
+
+def _alike(found: Any) -> str:
+    """What types of one column have in common, whatever wrote the files."""
+    if found is None:
+        return ""
+    found = getattr(found, "value_type", found) if str(found).startswith("dictionary") else found
+    return "text" if is_text(found) else str(found)
+
+
+def _words(found: Any) -> str:
+    return "no values (type null)" if str(found) == "null" else f"values of type {_alike(found)}"
