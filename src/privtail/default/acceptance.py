@@ -121,18 +121,18 @@ class AcceptLabels:
     typical margin moves by `Tuning.near_gain`, where gains are clamped: a weak signal is seen. The
     others, clamped at `Tuning.late_gain`, are the whole, a half and a quarter, and margins that end
     `Tuning.margin_end` log-odds beyond the intercept-only ones (of more than two labels an eighth).
-    The gains of a logistic model are fitted to these (`_best_part`). The part that gains most is
-    kept, or all with ends, if these surely gain more: the model is as confident as it is right, and
-    a code such as -999 in a feature makes no prediction certain. Where no gain is significant, the
-    first part is kept: hardly more than the signs of the margins.
+    The gains of a logistic model are fitted to these (`_best_part`). The part that gains most under
+    that fit is kept, or all with ends, if these likely gain more: the model is as confident as it
+    is right, and a code such as -999 in a feature makes no prediction certain. Where no gain is
+    significant, the first part is kept: hardly more than the signs of the margins.
 
-    Gains are significant together: in a sum with the weights that the law gives them, which is
-    either the first gain or the others in the main; so twice as seldom by chance as one gain is
-    (Bonferroni 1936). Slopes are kept if so; if the first and the largest other gain are likely;
-    or if slopes are surely no noise (`Fit.evidence`) and neither is a significant loss. Labels that
-    are surely about equally frequent have nothing to spoil: slopes are kept unless the first gain
-    is a significant loss, and shorter margins are nearer to zero, so that predicted labels stay the
-    same.
+    Gains are significant together. They are summed with the weights that the fitted law gives them.
+    The sum is mainly the first gain or mainly the others, so there are two chances to be wrong, and
+    it must be as significant as each of two tests (Bonferroni 1936). Slopes are kept if so; if the
+    first and the largest other gain are likely; or if slopes are surely no noise (`Fit.evidence`)
+    and neither is a significant loss. Labels that are likely about equally frequent have nothing to
+    spoil: slopes are kept unless the first gain is a significant loss, and shorter margins are
+    nearer to zero, so that predicted labels stay the same.
     """
 
     improvement: Improvement
@@ -186,7 +186,7 @@ PARTS = (1.0, 0.5, 0.25)
 
 @dataclass(frozen=True)
 class CheckOutliers:
-    """Sets the slopes to zero where the model of a number does harm.
+    """Finds whether the slopes of a number do harm; if they do, `finished` sets them to zero.
 
     A linear model extrapolates: with a code for missing values (-999), or a few rows in another
     unit, what holds for most records sends the predictions of the others anywhere. They are few, so
@@ -194,10 +194,10 @@ class CheckOutliers:
     it loses: its Huber loss above that at the intercept-only model, less what a useful model may
     cost it, the loss s of a residual at the threshold of that loss.
 
-    The threshold is `Tuning.far` scales of the target, or where its tail ends if that is farther: a
-    tail that features explain is no harm. What a record loses beyond is clamped at s, or later,
-    where a mean of `Tuning.visible_loss` scales squared would still be seen, however few records
-    it comes from.
+    The threshold is `Tuning.far` scales or deviations of the target, whichever is larger, or where
+    its tail ends if that is farther: a tail that features explain is no harm. What a record loses
+    beyond is clamped at s, or later, where a mean of `Tuning.visible_loss` scales squared would
+    still be seen, however few records it comes from.
 
     **Privacy.** One Gaussian release of a mean of values in [0, 1].
     """

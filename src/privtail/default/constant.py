@@ -120,9 +120,9 @@ class StartAtMeanCount:
     """A histogram of the counts, and their mean: the constant model, where the descent begins.
 
     The curvature of exp(margin) is unbounded; near the mean it is the mean. So the objective is
-    divided by the mean. The mean clips where that misses as much as noise adds. Margins count up to
-    the logarithm of the highest count that was detected: a record far out would else be expected to
-    hold any number of them.
+    divided by the mean. The mean clips where that misses as much as noise adds. Margins end where
+    the highest count that was detected is three deviations above the expected one: a record far out
+    would else be expected to hold any number of them.
 
     Parameters
     ----------

@@ -60,12 +60,12 @@ class Fit:
     loss : the loss in the units of the target.
     summary : of the columns.
     standard : the map from raw to standardized features, and what is known of the target.
-    constant : (rows, K) the intercept-only model, from which the descent begins and with which its
-        result is compared.
-    constant_error : root mean square error of that intercept; 0 where it was not released.
+    constant : (rows, K) the intercept-only model, from which the descent begins, and with which its
+        result is compared (even labels: with zeros; counts: with their fitted mean).
+    constant_error : root mean square error of that intercept; 0 where it is no mean.
     rarity : frequency of the rarest label times the number of labels; 1 where all are equally
         frequent.
-    even : whether labels surely occur about equally often.
+    even : whether labels likely occur about equally often; also without an intercept.
     rows : part of the n rows that counts, and the standard deviation of its noise.
     preconditioner : of the steps.
     noise_of_steps : what noise added to the model along the directions of the preconditioner.

@@ -52,7 +52,7 @@ class FitIntercept:
     The descent clips residuals, so its intercept is rather a median. That of the constant model,
     with what the second moments say of the means of the features, estimates a mean. So does the
     mean of the residuals there, of the rows that count. It is clipped where clipping misses as much
-    as noise adds, so that its error is sqrt 2 times its noise.
+    as noise adds (its error is sqrt 2 times its noise), or later if noise is negligible.
     """
 
     mean: MeanDerivative

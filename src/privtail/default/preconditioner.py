@@ -20,7 +20,7 @@ SINGULAR = math.sqrt(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Preconditioner:
-    """A positive matrix that bounds the Hessian of a loss of curvature 1.
+    """A positive matrix that bounds the Hessian of a loss of curvature 1, as far as noise shows.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ class SelectFeatures:
     median : mean signs, by which a numeric target is centred at its median first: scores need both
         signs alike.
 
-    **Privacy.** One selection under Gumbel noise, `ColumnSummaries` of ``picks`` columns.
+    **Privacy.** Gaussian mean signs for a number, a Gumbel selection, `ColumnSummaries` of ``picks``.
     """
 
     picks: int

@@ -61,7 +61,7 @@ class Target:
 
     @property
     def has_scale(self) -> bool:
-        """Whether slopes have a unit: it was detected, and not only its zeros."""
+        """Whether slopes have a unit: it was detected, its scale is known, and not only zeros."""
         return self.detected and self.scale_known and not self.only_zeros
 
 

@@ -110,8 +110,9 @@ class ExpectResiduals:
 class Descend:
     """Proximal steps from the present model; then the average of the later ones.
 
-    A step is a Newton step for a bound of the Hessian (Boehning and Lindsay 1988), with residuals
-    clipped at the threshold, and rows shrunk to ``row_part`` of a typical length (Mallows 1975).
+    A step is a Newton step for an estimated bound of the Hessian (Boehning and Lindsay 1988), with
+    residuals clipped at the threshold, and rows shrunk to ``row_part`` of
+    `Preconditioner.row_length` (Mallows 1975).
     """
 
     noise: GaussianNoise
@@ -158,7 +159,7 @@ class Descend:
 
 @dataclass(frozen=True)
 class MeasureResiduals:
-    """A histogram of the sizes of residuals: one of its quantiles becomes the threshold.
+    """A histogram of the sizes of residuals: one of its quantiles lowers the threshold.
 
     The part ``clipped`` of the records lies above it; less with a rare label. The threshold of
     counts is at least the one at which the noise of the ``following`` steps is what clipping
@@ -205,8 +206,8 @@ class MeasureResiduals:
 class ShrinkSlopes:
     """Each slope shrinks by how likely it is more than noise (`probabilities`). Releases nothing.
 
-    What a slope loses is added to its stated noise: it may have been none. Under a penalty or a
-    set that ties slopes together they stay as they are.
+    What a slope loses is added to its stated noise: it may have been none. Slopes of counts, and
+    slopes under a penalty or a set that ties them together, stay as they are.
     """
 
     def plan(self, problem: Problem) -> Plan:

@@ -28,26 +28,25 @@ class Tuning:
     steps : gradients of the descent.
     first_steps : those of them that come before the residual histogram.
     momentum : part of its last move that a step goes on before the next gradient.
-    clipped : part of the records whose residuals are clipped, in (0, 1), where noise is small.
+    clipped : part of the records whose residuals are clipped at least, in (0, 1).
     half_clipped : relative noise of a gradient at which half of the records are clipped; at r it
         is r / (r + half_clipped) of them, if that is more than ``clipped``.
-    label_row_length : rows of labels are shrunk to this part of the length of a typical row.
+    label_row_length : rows of labels are shrunk to this part of `Preconditioner.row_length`.
     most_walk : how far noise alone may move a prediction of a typical row in one run of steps, in
         scales of the target, or log-odds.
-    seeming : gradients show a contraction that is too large by so many parts of the steps, as they
-        have a part in the mean of the path. Noise alone makes it 3 (T / 2 over T^2 / 6 of a random
-        walk of T steps); a path that begins far off, less.
+    seeming : gradients show a contraction that is too large by so many parts of the steps: noise
+        alone makes it 3 (T / 2 over T^2 / 6 of a random walk of T steps), a far begin less.
     sure_contraction : stated noise assumes only this part of the curvature that gradients show.
-    outstanding : a direction counts with its own curvature if the released one is so many times the
-        spectral norm of the noise.
+    outstanding : where noise hides curvatures, a direction has its own from so many times the
+        spectral norm of the noise on; of labels from twice as many.
     most_moments : with more coordinates second moments are too many, and are not released.
-    hidden_curvature : rows are shrunk to more than the length of a typical one while noise hides no
-        more of a curvature of 1.
+    hidden_curvature : rows are shrunk less, to more than the length of a typical one, as long as
+        noise hides less than this of a curvature of 1.
     moves : of an intercept that is no mean: each takes it most of the way that is left.
     heavier_tails : a feature has heavy tails if they reach so many times farther than is usual.
     known_labels : counts of labels are known if their noise is less than n over this. Else the
         whole budget goes to them.
-    locating : part of the budget that finds a numeric target where there is no more than that.
+    locating : part of the budget of an intercept-only model that finds the scale of a number.
     few_features : how many features are selected at most where noise over all hides every slope.
     many_features : from so many features on, some may be left out.
     belief : over the number of slopes: so many are taken for real before any is seen.
@@ -56,15 +55,15 @@ class Tuning:
         sqrt(K / 2) times as much.
     likely, significant, sure : standard deviations of its noise by which a released number is
         likely above zero, significantly and surely: by chance once in 6, 44 and 30,000 times.
-    negligible : what noise may add to a mean loss in parts of it, by a mean that clips later.
+    negligible : a mean clips later as long as its noise adds no more than this part to a mean loss.
     near_gain : nats at which small gains of labels are clamped.
     late_gain : nats at which the other gains of labels are clamped; those of counts at half of it,
         or later.
-    visible_loss : clamps of gains and of the outlier check are so wide that a mean loss of this
-        part of a typical one is seen, however few records it comes from.
-    far : scales of the target at which the outlier check stops to count squares of residuals.
+    visible_loss : clamps of the outlier check, and of the second gain of numbers and counts, let a
+        mean loss of this part of a typical one be seen, however few records it comes from.
+    far : squares of residuals end in the outlier check at this times the scale of the target.
     lenient_lead : lead of the most frequent label over the rarest, in log-odds, below which a model
-        of labels is kept unless it is surely worse.
+        of labels is kept unless it is significantly worse.
     margin_end : log-odds beyond those of the intercept-only model, at which margins may end.
     """
 
