@@ -43,7 +43,7 @@ class SelectFeatures:
     median : mean signs, by which a numeric target is centred at its median first: scores need both
         signs alike.
 
-    **Privacy.** Gaussian mean signs of a number, a Gumbel selection, `ColumnSummaries` of the picks.
+    **Privacy.** Gaussian mean signs of a number, a Gumbel choice, `ColumnSummaries` of the picks.
     """
 
     picks: int
