@@ -188,7 +188,7 @@ def _answer(
         with np.errstate(all="ignore"):
             result = np.asarray(function(_copy(w), _copy(x), _copy(y) if np.ndim(y) else float(y)))
         if result.shape == shape and np.can_cast(result.dtype, np.float64, "same_kind"):
-            return result.astype(np.float64)
+            return np.array(result, dtype=np.float64, order="C")
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and by_hand():
             raise

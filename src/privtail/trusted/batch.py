@@ -121,7 +121,7 @@ class Batch:
         mean = as_asked(mean)
         answer = self.problem.scores(len(candidates), mean)
         called, points = self._asked(loss), tuple(self._parameters(w) for w in candidates)
-        term = questions.Scores(called, points, cast(Interval, mean.range), ranges)
+        term = questions.Scores(called, points, cast(Interval, mean.range), _own(ranges))
         return self._answer(median(self._sums(term, (mean.blocks, len(points), 1))), answer)
 
     def improvement(
@@ -136,7 +136,8 @@ class Batch:
         mean = as_asked(mean)
         answer = self.problem.improvement(mean)
         points = self._parameters(w), self._parameters(base)
-        term = questions.Improvement(self._asked(loss), *points, cast(Interval, mean.range), ranges)
+        box = cast(Interval, mean.range)
+        term = questions.Improvement(self._asked(loss), *points, box, _own(ranges))
         return self._answer(median(self._sums(term, (mean.blocks, 1, 1))), answer)
 
     def separations(self, loss: Loss, w: ArrayLike, mean: RobustMean) -> Sensitive:
@@ -231,7 +232,7 @@ class Batch:
         return called
 
     def _parameters(self, w: ArrayLike) -> Doubles:
-        array = np.array(w, dtype=np.float64, order="C")  # no callback holds what is multiplied
+        array = np.array(w, dtype=np.float64).copy()  # no callback holds what is multiplied
         shape = (self.problem.rows, self.problem.outputs)
         if array.shape != shape:
             raise InvalidInput(f"w needs shape {shape}, got {array.shape}.")
@@ -284,3 +285,8 @@ def _bounded(mean: RobustMean, of: str) -> AskedMean:
     if not math.isfinite(now.range.radius):
         raise InvalidInput(f"A mean of {of} needs a finite threshold.")
     return now
+
+
+def _own(ranges: PredictionRanges | None) -> PredictionRanges | None:
+    """A checked copy that nobody else holds."""
+    return ranges and PredictionRanges.of(ranges.features, ranges.margins)

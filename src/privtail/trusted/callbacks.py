@@ -93,6 +93,18 @@ def built_in(loss: object) -> bool:
     )
 
 
+def _own(value: Any) -> Any:
+    """A copy of one of our losses, and of ours that it holds; anything else itself."""
+    if type(value) is tuple:
+        return tuple(map(_own, value))
+    if type(value) not in _BUILT_IN:
+        return value
+    own = object.__new__(type(value))
+    for name, held in vars(value).items():
+        object.__setattr__(own, name, _own(held))
+    return own
+
+
 def _plain(value: object) -> bool:
     if type(value) is tuple:
         return all(_plain(entry) for entry in value)
@@ -119,7 +131,11 @@ class AskedLoss:
 
 
 def asked(loss: AnyLoss) -> AskedLoss:
-    """The loss as it is now, and whether it may see more than one record at once."""
+    """The loss as it is now, and whether it may see more than one record at once.
+
+    Of our losses a copy: nobody can change it after this check.
+    """
+    loss = _own(loss)
     if isinstance(loss, TruncatedLoss):
         inner = asked(loss.loss)
         truncated = partial(_truncated, inner, float(loss.bound), loss.loss.targets)
@@ -127,7 +143,10 @@ def asked(loss: AnyLoss) -> AskedLoss:
     pure = f"The functions of the loss {loss.name!r} are pure: they keep no state between records."
     if isinstance(loss, GeneralLoss):
         rowwise = bool(loss.trusted_rowwise)
-        promise = f"The loss {loss.name!r} is row-wise: row i depends on record i alone."
+        promise = (
+            f"The loss {loss.name!r} is row-wise: row i depends on record i alone, and it raises "
+            "for no finite record."
+        )
         gradients = partial(_general, loss.gradient, rowwise)
         said = (pure, promise) if rowwise else (pure,)
         return AskedLoss(_no_margins, _no_margins, gradients, said)
@@ -183,6 +202,9 @@ def _each(function: Callable[..., Any], axes: int, margins: Doubles, y: Doubles)
 def _general(
     gradient: Callable[..., Any], rowwise: bool, w: Doubles, x: Doubles, y: Doubles
 ) -> Doubles:
+    finite = np.isfinite(x).all(axis=1) & np.isfinite(y)
+    x, y = np.where(finite[:, None], x, 0.0), np.where(finite, y, 0.0)  # others count for nothing
+
     def answers() -> Doubles:
         with np.errstate(all="ignore"), QUIET:
             return by_record(gradient, rowwise, w, x, y, w.shape).reshape(len(y), -1)

@@ -272,8 +272,8 @@ class Curator:
         self._problem = replace(self.problem, outputs=outputs)
 
     def blocks(self, count: int) -> NDArray[np.int64]:
-        """The public deal of the n ids into ``count`` blocks of equal size, (n,), read-only."""
-        return self._data.deal(count).labels(0, self._data.records.n)
+        """The public deal of the n ids into ``count`` blocks of equal size, (n,), a copy."""
+        return self._data.deal(count).labels(0, self._data.records.n).copy()
 
     def uniform(self, count: int) -> int:
         """A public uniform choice among 0 .. count - 1."""
@@ -311,6 +311,7 @@ class Curator:
             planned, used = self._cursor[0]
             if planned.sampling != sampling:
                 raise NotPlanned(f"The plan announces {planned.sampling}, not {sampling}.")
+            sampling = planned.sampling
             if used + 1 == planned.times:
                 self._cursor.pop(0)
             else:

@@ -15,6 +15,7 @@ range, so a new mean needs no proof.
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -112,7 +113,7 @@ def as_asked(mean: RobustMean) -> AskedMean:
     """
     box = mean.range
     if type(box) is Ball:
-        return AskedMean(Ball(float(box.radius), float(box.reach)), mean.blocks)
+        return AskedMean(Ball(float(box.radius), float(box.reach)), operator.index(mean.blocks))
     if type(box) is not Interval:
         raise IncompatibleParts(
             "The range of a mean must be a Ball or an Interval: their sensitivities are proved."
@@ -121,7 +122,7 @@ def as_asked(mean: RobustMean) -> AskedMean:
     plain = Interval(
         float(box.radius), int(box.kind), coefficients, float(box.limit), bool(box.one_signed)
     )
-    return AskedMean(plain, mean.blocks)
+    return AskedMean(plain, operator.index(mean.blocks))
 
 
 def _positive(**arguments: float) -> None:

@@ -6,6 +6,7 @@ read "person" for "record" below.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 from privtail.errors import InvalidInput, require_whole
@@ -30,6 +31,7 @@ class PoissonBatches:
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
             raise InvalidInput(f"rate must lie in (0, 1], got {self.rate!r}.")
+        object.__setattr__(self, "rate", float(self.rate))  # what is billed is what is drawn
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class DisjointParts:
 
     def __post_init__(self) -> None:
         require_whole("parts", self.parts, 1)
+        object.__setattr__(self, "parts", operator.index(self.parts))
 
 
 Sampling = Everyone | PoissonBatches | DisjointParts

@@ -91,5 +91,6 @@ class Seats:
 
 
 def _identity(cell: Any) -> Any:
-    """A canonical label, but bytes as they are."""
-    return cell if isinstance(cell, bytes) else canonical_label(cell)
+    """A canonical label, but bytes as they are, of no class of their own."""
+    plain = isinstance(cell, bytes)
+    return bytes.__getitem__(cell, slice(None)) if plain else canonical_label(cell)
