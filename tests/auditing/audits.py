@@ -628,7 +628,7 @@ FITS: dict[str, Fit] = {
     ),
     "T22 2, strongly convex": Fit(
         algorithm=MedianOfMeansDescent(
-            **STEPS, threshold=1.0, blocks=1, sampling=DisjointParts(3)
+            **STEPS, threshold=1.0, blocks=1, sampling=DisjointParts(2)
         ),
         loss=AbsoluteLoss(),
     ),
