@@ -209,7 +209,9 @@ def _general(
         with np.errstate(all="ignore"), QUIET:
             return by_record(gradient, rowwise, w, x, y, w.shape).reshape(len(y), -1)
 
-    return apart(answers)
+    gradients = apart(answers)
+    gradients[~finite] = np.nan
+    return gradients
 
 
 def _truncated(
