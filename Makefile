@@ -102,14 +102,14 @@ peers: $(READY)
 	done
 
 # uv resolves for every platform and every Python from 3.11 on; pip does all the installing.
-LOCK = "$(PY)" -m uv pip compile pyproject.toml --extra all --quiet --upgrade \
+LOCK = "$(PY)" -m uv pip compile pyproject.toml --quiet --upgrade \
   --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
   --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 
 lock: $(READY)
 	@"$(PY)" -m uv --version >/dev/null 2>&1 || "$(PY)" -m pip install --quiet uv
-	$(LOCK) --group build --output-file requirements/demo.txt
-	$(LOCK) --group dev --constraint requirements/demo.txt --output-file requirements/dev.txt
+	$(LOCK) --extra cli --extra plot --group build --output-file requirements/demo.txt
+	$(LOCK) --extra all --group dev --constraint requirements/demo.txt --output-file requirements/dev.txt
 	@! grep -nE '://|--(extra-)?index|--find-links' requirements/*.txt
 
 clean:
