@@ -59,13 +59,14 @@ RANDOM_NAMES = {"urandom", "getrandom", "default_rng", "RandomState", "SystemRan
 
 ROOMS = {
     "cli": {
-        "linear_model", "model", "mean", "lost", "default", "published", "algorithms",
+        "evaluation", "linear_model", "model", "mean", "lost", "default", "published", "algorithms",
         "statement", "calibration", "trusted", "losses", "domains", "ledger_texts", "schema",
     },
     "linear_model": {
         "lost", "model", "mean", "published", "default", "summaries", "algorithms", "statement",
         "calibration", "trusted", "losses", "domains",
     },
+    "evaluation": {"linear_model", "mean", "model", "statement", "calibration", "trusted"},
     "model": {"statement", "trusted", "schema"},
     "mean": {
         "lost", "summaries", "algorithms", "statement", "calibration", "trusted", "losses",

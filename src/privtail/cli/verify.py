@@ -15,7 +15,9 @@ def verify(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", show_default=False, help="A model, a mean or a statement, as JSON."
+            metavar="FILE",
+            show_default=False,
+            help="A model, a mean, an evaluation or a statement, as JSON.",
         ),
     ],
 ) -> None:
@@ -29,9 +31,9 @@ def verify(
     """
     from privtail import load, statement
 
-    answer = statement.verify(file)
+    answers = statement.verify_all(file)
     if json.loads(file.read_bytes()).get("format") == "privtail-model":
         load(file)
-    show(str(answer))
-    if not answer.ok:
+    show("\n\n".join(map(str, answers)))
+    if not all(answers):
         raise typer.Exit(1)

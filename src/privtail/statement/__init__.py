@@ -10,7 +10,7 @@ from __future__ import annotations
 from privtail.statement.page import hanging
 from privtail.statement.promise import OUTSIDE, Noise, Statement, installed_versions, state
 from privtail.statement.sense import nonsense
-from privtail.statement.verification import Verification, underived, verify
+from privtail.statement.verification import Verification, underived, verify, verify_all
 
 __all__ = [
     "OUTSIDE",
@@ -23,4 +23,5 @@ __all__ = [
     "state",
     "underived",
     "verify",
+    "verify_all",
 ]

@@ -122,6 +122,23 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Ve
     )
 
 
+def verify_all(path: str | os.PathLike[str]) -> tuple[Verification, ...]:
+    """`verify` of every statement of a file: an evaluation may hold several.
+
+    Raises
+    ------
+    InvalidInput
+        As `verify`.
+    """
+    written = _load(Path(path))
+    several = written.get("statements")
+    if not isinstance(several, list):
+        return (verify(written),)
+    if not several or not all(isinstance(one, Mapping) for one in several):
+        raise wrong_field("'statements'", "a list of statements", several)
+    return tuple(map(verify, several))
+
+
 def _broken(statement: Statement, recomputed: float) -> list[str]:
     """Why the promise of a statement does not hold."""
     problems = []

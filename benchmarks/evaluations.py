@@ -1,0 +1,97 @@
+"""Coverage and width of the intervals of `privtail.evaluate`.
+
+    python -m benchmarks.evaluations [SEEDS]
+
+Models without privacy, fitted to rows of their own, are evaluated on others; the truth is what
+scikit-learn says of these same rows, and of labels what it says of ten times as many. Printed are
+the part of the intervals of 95 % that hold it, and the median width over the value. Noise is
+simulated.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+from sklearn import metrics
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from privtail import evaluate
+from privtail.errors import AccuracyWarning
+
+LAWS = ("normal", "t(3)", "lognormal")
+ROWS, BUDGETS = (2_000, 20_000), (0.5, 2.0)
+OF_NUMBERS = ("mae", "rmse", "r2", "constant_rmse")
+OF_LABELS = ("accuracy", "log_loss", "auc", "precision", "recall")
+
+
+def of_numbers(law: str, n: int, epsilon: float, seed: int) -> tuple[Any, dict[str, float]]:
+    """An evaluation of least squares, and the truth."""
+    chance = np.random.default_rng(seed)
+    X = chance.normal(size=(n, 3))
+    noise = {
+        "normal": chance.normal(size=n),
+        "t(3)": chance.standard_t(3, n),
+        "lognormal": chance.lognormal(0, 1, n),
+    }[law]
+    y = 10 + X @ [1.0, -2.0, 0.5] + noise
+    model = LinearRegression().fit(X[:500], y[:500])
+    found = evaluate(
+        model, X, y, epsilon=epsilon, trusted_rowwise=True, noise="simulated", random_state=seed
+    )
+    said = model.predict(X)
+    truth = {
+        "mae": metrics.mean_absolute_error(y, said),
+        "rmse": metrics.root_mean_squared_error(y, said),
+        "r2": metrics.r2_score(y, said),
+        "constant_rmse": float(y.std()),
+    }
+    return found, truth
+
+
+def of_labels(share: str, n: int, epsilon: float, seed: int) -> tuple[Any, dict[str, float]]:
+    """An evaluation of logistic regression, and the truth."""
+    chance = np.random.default_rng(seed)
+    X = chance.normal(size=(11 * n, 3))
+    odds = X @ [1.0, -2.0, 0.5] - {"even": 0.0, "rare": 4.0}[share]
+    y = (chance.random(len(X)) < 1 / (1 + np.exp(-odds))).astype(int)
+    model = LogisticRegression().fit(X[:1000], y[:1000])
+    found = evaluate(
+        model, X[-n:], y[-n:], epsilon=epsilon, trusted_rowwise=True, noise="simulated",
+        random_state=seed,
+    )  # fmt: skip
+    chances, said = model.predict_proba(X)[:, 1], model.predict(X)
+    truth = {
+        "accuracy": metrics.accuracy_score(y, said),
+        "log_loss": metrics.log_loss(y, np.clip(chances, 1e-3, 1 - 1e-3)),
+        "auc": metrics.roc_auc_score(y, chances),
+        "precision": metrics.precision_score(y, said),
+        "recall": metrics.recall_score(y, said),
+    }
+    return found, truth
+
+
+def main(seeds: int) -> None:
+    """Print the table."""
+    warnings.simplefilter("ignore", AccuracyWarning)
+    cells = [(of_numbers, law, OF_NUMBERS) for law in LAWS]
+    cells += [(of_labels, share, OF_LABELS) for share in ("even", "rare")]
+    for make, law, names in cells:
+        for n in ROWS:
+            for epsilon in BUDGETS:
+                held, wide = defaultdict(list), defaultdict(list)
+                for seed in range(seeds):
+                    found, truth = make(law, n, epsilon, seed)
+                    for name in names:
+                        one = found[name]
+                        held[name].append(one.low <= truth[name] <= one.high)
+                        wide[name].append((one.high - one.low) / abs(truth[name]))
+                row = [f"{x} {np.mean(held[x]):.2f} {np.median(wide[x]):.2f}" for x in names]
+                print(f"{law:<10}{n:>7,}{epsilon:>5g}   {'   '.join(row)}", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)

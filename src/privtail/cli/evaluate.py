@@ -1,0 +1,136 @@
+"""``privtail evaluate``: how well a model predicts private rows."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from privtail.cli.console import counting, say, show_bought, working
+from privtail.cli.options import (
+    Chance,
+    Data,
+    Output,
+    Persons,
+    Promise,
+    Written,
+    advice,
+    counted,
+    promised,
+)
+from privtail.errors import AccuracyWarning, InvalidInput
+
+
+def evaluate(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", show_default=False, help="A file of privtail fit.")
+    ],
+    data: Data,
+    written: Written,
+    promise: Promise,
+    persons: Persons,
+    chance: Chance,
+    output: Output,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            show_default="the column that the model was fitted to",
+            help="The true values.",
+        ),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Write the numbers, curves and statements, as JSON.",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Draw the curves of a model of two labels: a .png, .svg or .pdf.",
+        ),
+    ] = None,
+) -> None:
+    r"""Measure how well a model predicts rows that it was not fitted to.
+
+    Of numbers: the mean absolute error, RMSE and R2, against the constant that predicts the mean.
+    Of labels: accuracy and log loss against their shares; of two labels the area under the ROC
+    curve, precision and recall. Every number has an interval, for privacy noise and sampling.
+    Columns are found by name; more of them do no harm.
+
+    For example:
+      privtail evaluate model.json held-out.parquet --epsilon 0.5
+      privtail evaluate late.json loans.csv --epsilon 1 --out quality.json \
+        --plot quality.png
+    """
+    from privtail import evaluation, load
+    from privtail.trusted.tables import TableFile
+
+    budget, account = promise.budget, promise.account
+    for file, others in ((out, (plot,)), (plot, (out,))):
+        output.require_free(file, model, data, promise.ledger, *others)
+    fitted = load(model)
+    if plot is not None:
+        _require_drawable(plot, 0 if fitted.classes is None else len(fitted.classes))
+    with working(f"opening {data}"):
+        column = fitted.target if target is None else target
+        dialect = written.dialect()
+        numeric = [*fitted.numeric, *([column] if fitted.classes is None else [])]
+        needed = [*(one.name for one in fitted.columns), column]
+        TableFile(data, dialect=dialect).require(needed, f"needed by {model}")
+        table = TableFile(data, numeric=numeric, categories=fitted.categories, dialect=dialect)
+        rows = table.n
+    say(f"{data}: {counted(rows, 'row')}; {model}: {promised(budget, chance.noise)}")
+    warning = advice(budget, rows)
+    if warning:
+        say(warning)
+    with counting(f"evaluating, ε = {budget.epsilon:g}"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)  # the intervals say it
+        found = evaluation.evaluate(
+            fitted, table, column, level=level, ledger=account, **promise.arguments,
+            **chance.arguments, **persons.of(table),
+        )  # fmt: skip
+    texts = [str(found), *(str(statement) for statement in found.statements)]
+    show_bought("\n\n".join(texts), "evaluation")
+    if out is not None:
+        _save(found.to_dict(), out, overwrite=output.force)
+        say(f"\nwrote {out}")
+    if plot is not None:
+        _draw(found.plot(), plot, overwrite=output.force)
+        say(f"\nwrote {plot}")
+
+
+def _require_drawable(plot: Path, labels: int) -> None:
+    """Refuse, before anything is spent, a picture that could not be drawn."""
+    import importlib.util
+
+    if labels != 2:
+        raise InvalidInput("Curves are drawn of a model of two labels. Leave --plot out.")
+    if plot.suffix not in (".png", ".svg", ".pdf"):
+        raise InvalidInput(f"{plot} needs a name that ends with .png, .svg or .pdf.")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise InvalidInput("Pictures need Matplotlib: pip install 'privtail[plot]'.")
+
+
+def _save(content: dict[str, Any], out: Path, *, overwrite: bool) -> None:
+    from privtail.model import written_whole
+
+    content = {"format": "privtail-evaluation", "version": 1, **content}
+    with written_whole(out, overwrite=overwrite) as file:
+        file.write(json.dumps(content, indent=1, ensure_ascii=False, default=str).encode() + b"\n")
+
+
+def _draw(figure: Any, out: Path, *, overwrite: bool) -> None:
+    from privtail.model import written_whole
+
+    with written_whole(out, overwrite=overwrite) as file:
+        figure.savefig(file, format=out.suffix.lstrip("."), dpi=150)

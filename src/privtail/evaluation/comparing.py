@@ -1,0 +1,172 @@
+"""`compare`: whether one model predicts private rows better than another."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from privtail.calibration import calibrated
+from privtail.compilation import steady
+from privtail.errors import InvalidInput
+from privtail.evaluation.budgets import Promised, as_model
+from privtail.evaluation.numbers import PERSONS, ends_of
+from privtail.evaluation.result import Estimate
+from privtail.mean import mean_of
+from privtail.statement import Statement, state
+from privtail.trusted import judged
+from privtail.trusted.budget import Neighbours
+from privtail.trusted.events import Round
+from privtail.trusted.judged import LARGEST_LOSS, AnyModel
+from privtail.trusted.ledger import Ledger
+from privtail.trusted.means import ClampedMean
+from privtail.trusted.mechanisms.noise import GaussianNoise
+
+HALF = ClampedMean(0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Which of two models predicts better, and how sure that is.
+
+    Attributes
+    ----------
+    difference : by how much the mean loss of the first is larger than that of the second: of
+        numbers absolute errors, of labels log losses. Below zero the first is better.
+    better : ``"first"`` or ``"second"``, by the sign of the difference.
+    chance_of_error : the chance of a difference this far from zero, or farther on its side, if both
+        models were as good as each other: a one-sided p value with noise and sampling error in it;
+        .5 where nothing bounds the difference.
+    statement : what was promised. notes : what a reader should know.
+    """
+
+    difference: Estimate
+    better: Literal["first", "second"]
+    chance_of_error: float
+    statement: Statement
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"The {self.better} model is better (chance of error {self.chance_of_error:.2g}); "
+            f"difference of the mean losses {self.difference}"
+        )
+
+
+@steady
+def compare(
+    first: Any,
+    second: Any,
+    X: Any,
+    y: Any,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    level: float = 0.95,
+    trusted_rowwise: bool = False,
+    neighbours: Neighbours = "replace_one",
+    noise: Literal["exact", "simulated"] = "exact",
+    random_state: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    groups: Any = None,
+    max_rows: int | None = None,
+) -> Comparison:
+    """Whether one fitted model predicts private rows better than another.
+
+    The losses of both on the same row are subtracted before they are averaged, so the difference is
+    known better than either mean loss. The loss is the absolute error of numbers, and the log loss
+    of labels, where a probability below .001 counts as .001.
+
+    Parameters
+    ----------
+    first, second : models as `evaluate` takes them; of labels, with the same classes.
+    X, y, epsilon, delta, level, trusted_rowwise, neighbours, noise, random_state, ledger, groups,
+    max_rows : as in `evaluate`.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privtail
+    >>> from sklearn.linear_model import LinearRegression
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 2))
+    >>> y = X @ [1.0, -2.0] + np.random.default_rng(1).normal(size=2_000)
+    >>> both = LinearRegression().fit(X[:100], y[:100])
+    >>> worse = LinearRegression(fit_intercept=False).fit(X[:100] + 1, y[:100])
+    >>> privtail.compare(
+    ...     both, worse, X[100:], y[100:], epsilon=1, trusted_rowwise=True, noise="simulated",
+    ...     random_state=0,
+    ... ).better
+    'first'
+    """
+    if not 0 < level < 1:
+        raise InvalidInput(f"level must lie in (0, 1), for example 0.95; got {level!r}.")
+    models = [as_model(model, y, trusted_rowwise) for model in (first, second)]
+    (one, classes), (other, others) = models
+    if classes != others:
+        raise InvalidInput("Both models need the same classes, in the same order, or none.")
+    promised = Promised(
+        epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
+        random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
+    )  # fmt: skip
+    if classes is None:
+        difference, std, statement = _of_numbers(one, other, X, y, promised, level)
+    else:
+        difference, std, statement = _of_labels(one, other, X, y, classes, promised, level)
+    better: Literal["first", "second"] = "first" if difference.value < 0 else "second"
+    chance = float(ndtr(-abs(difference.value) / std)) if 0 < std < math.inf else 0.5
+    notes = () if promised.groups is None else (PERSONS,)
+    return Comparison(difference, better, chance, statement, notes)
+
+
+def _of_numbers(
+    one: AnyModel, other: AnyModel, X: Any, y: Any, promised: Promised, level: float
+) -> tuple[Estimate, float, Statement]:
+    rows = judged.differences(X, y, one, other)
+    found = mean_of(promised.curator(rows, "compare: numbers"))
+    low, high = ends_of(found, level)[0]
+    spread = math.hypot(float(found.noise_std[0]), np.nan_to_num(float(found.sampling_std[0])))
+    value = float(found.value[0])
+    # What clipping may have cost on the side of zero counts as no evidence.
+    clipped = float((found.clipped_below if value > 0 else found.clipped_above)[0])
+    left = max(abs(value) - clipped, 0.0)
+    std = spread * abs(value) / left if left > 0 else math.inf
+    return Estimate(value, float(low), float(high)), std, found.privacy_
+
+
+def _of_labels(
+    one: AnyModel, other: AnyModel, X: Any, y: Any, classes: tuple[Any, ...], promised: Promised,
+    level: float,
+) -> tuple[Estimate, float, Statement]:  # fmt: skip
+    rows = judged.excess_losses(X, y, one, other, classes)
+    curator = promised.curator(rows, "compare: labels")
+    n, answer = curator.problem.n, curator.problem.means(HALF)
+    multiplier = calibrated(
+        curator,
+        lambda m: (Round(stage="log losses", events=(GaussianNoise(m).event(answer),)),),
+    )
+    noise = GaussianNoise(multiplier)
+    std = noise.event(answer).std
+    whole, half, square = curator.everyone().means(HALF).release(noise)
+    part = max(2 * whole, 2 * std, 1 / n)
+    value, second = 2 * half / part, square / part + 0.5
+    spread = max(second - value**2, 0.0) if promised.groups is None else 0.0
+    deviation = math.sqrt((2 * std / part) ** 2 + (2 * std * value / part) ** 2)
+    deviation = LARGEST_LOSS * math.hypot(deviation, math.sqrt(spread / (part * n)))
+    value, reach = LARGEST_LOSS * value, float(ndtri((1 + level) / 2)) * deviation
+    difference = Estimate(
+        float(value), float(max(value - reach, -LARGEST_LOSS)),
+        float(min(value + reach, LARGEST_LOSS)),
+    )  # fmt: skip
+    return difference, deviation, state(curator)

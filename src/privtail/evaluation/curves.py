@@ -1,0 +1,143 @@
+"""Curves of a classifier of two labels, and numbers that are made of noisy counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, xlogy
+
+from privtail.evaluation.result import Curves, Estimate
+
+Doubles = NDArray[np.float64]
+
+SHOWN = 4.0
+"""The share of a label in a bin is told if its rows are so many deviations of their noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Bins of log-odds between ``edges``, and the probability that is typical of each."""
+
+    edges: Doubles
+    predicted: Doubles
+
+    def halves(self, table: Doubles) -> tuple[Doubles, Doubles]:
+        """Columns of a table where the first label is likelier, and where the second is."""
+        cut = int(np.searchsorted(self.edges, 0.0)) + 1
+        return table[:, :cut], table[:, cut:]
+
+
+def chosen(counts: Doubles, grid: Doubles, bins: int) -> Bins:
+    """Bins about as full as each other, from noisy counts in the cells of a grid; one ends at 0."""
+    held = np.maximum(counts, 0.0) + 1e-9
+    below = np.cumsum(held)[:-1] / held.sum()
+    wanted = np.arange(1, bins - 1) / (bins - 1)
+    taken = {int(np.argmin(np.abs(grid)))}
+    for share in wanted:
+        free = [i for i in range(len(grid)) if i not in taken]
+        taken.add(min(free, key=lambda i: (abs(below[i] - share), i)))
+    at = sorted(taken)
+    steps = np.concatenate([[grid[0]], (grid[1:] + grid[:-1]) / 2, [grid[-1]]])
+    parts = np.split(np.arange(len(held)), np.array(at) + 1)
+    typical = [np.average(expit(steps[cells]), weights=held[cells]) for cells in parts]
+    return Bins(grid[at], np.array(typical))
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Errors of what is made of counts: their noise, and the sampling of the rows.
+
+    A function f of the counts c deviates by sqrt(sum (df/dc)^2 (std^2 + c)): the delta method, with
+    counts of rows that come independently. Counts below zero stay as they are: without them what is
+    left would be too large.
+    """
+
+    std: float
+    sampled: bool
+    z: float
+
+    def estimate(
+        self, of: Callable[[Doubles], float], table: Doubles, most: float = 1.0
+    ) -> Estimate:
+        """A number in [0, ``most``] of a table of counts, with its interval."""
+        value, step, variance = of(table), max(self.std, 1.0), 0.0
+        for place in np.ndindex(table.shape):
+            up, down = table.copy(), table.copy()
+            up[place] += step
+            down[place] -= step
+            slope = (of(up) - of(down)) / (2 * step)
+            spread = self.std**2 + (max(float(table[place]), 0.0) if self.sampled else 0.0)
+            variance += slope**2 * spread
+        reach = self.z * math.sqrt(variance)
+        if not math.isfinite(value + reach):
+            return Estimate(math.nan, 0.0, most)
+        value = min(max(value, 0.0), most)
+        return Estimate(value, max(value - reach, 0.0), min(value + reach, most))
+
+
+def largest(counts: Doubles) -> float:
+    """The share of the most frequent label."""
+    return float(counts.max() / counts.sum()) if counts.sum() > 0 else math.nan
+
+
+def entropy(counts: Doubles) -> float:
+    """Log loss of the shares of the labels."""
+    counts = np.maximum(counts, 0.0)
+    if not counts.sum() > 0:
+        return math.nan
+    shares = counts / counts.sum()
+    return float(-xlogy(shares, shares).sum())
+
+
+def area(table: Doubles) -> float:
+    """The chance that a row of the second label stands above one of the first; ties count half."""
+    first, second = table
+    if not (first.sum() > 0 and second.sum() > 0):
+        return math.nan
+    above = first.cumsum() - first / 2
+    return float(second @ above / (first.sum() * second.sum()))
+
+
+def curves_of(table: Doubles, bins: Bins, noisy: Noisy) -> tuple[Curves, dict[str, Estimate]]:
+    """ROC, precision and recall, calibration; the area, and both rates at probability 1/2."""
+
+    def precision(t: Doubles) -> float:
+        second = bins.halves(t)[1].sum(axis=1)
+        return float(second[1] / second.sum()) if second.sum() > 0 else math.nan
+
+    def recall(t: Doubles) -> float:
+        return float(bins.halves(t)[1][1].sum() / t[1].sum()) if t[1].sum() > 0 else math.nan
+
+    numbers = {
+        "auc": noisy.estimate(area, table),
+        "precision": noisy.estimate(precision, table),
+        "recall": noisy.estimate(recall, table),
+    }
+    counts = np.maximum(table, 0.0)
+    above = np.cumsum(counts[:, ::-1], axis=1)  # rows of both labels at or above a bin
+    with np.errstate(all="ignore"):
+        rates = np.column_stack([np.zeros(2), above / above[:, -1:]])
+        positive = above.sum(axis=0)
+        precisions = (above[1] / positive)[::-1]
+        recalls = (above[1] / above[1, -1])[::-1]
+    observed, low, high = _observed(table, noisy)
+    return (
+        Curves(
+            expit(bins.edges), bins.predicted, observed, low, high, rates[0], rates[1], precisions,
+            recalls,
+        ),
+        numbers,
+    )  # fmt: skip
+
+
+def _observed(table: Doubles, noisy: Noisy) -> tuple[Doubles, Doubles, Doubles]:
+    """The share of the second label in every bin, and its interval; NaN where noise hides it."""
+    found = np.full((3, table.shape[1]), np.nan)
+    for place in np.flatnonzero(table.sum(axis=0) > SHOWN * math.sqrt(2) * noisy.std):
+        one = noisy.estimate(lambda t: float(t[1] / t.sum()), table[:, place])
+        found[:, place] = one.value, one.low, one.high
+    return found[0], found[1], found[2]

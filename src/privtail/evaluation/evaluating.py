@@ -1,0 +1,126 @@
+"""`evaluate`: how well a model predicts private rows."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, Literal
+
+from privtail.compilation import steady
+from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.evaluation.budgets import Promised, as_model
+from privtail.evaluation.labels import of_labels
+from privtail.evaluation.numbers import of_numbers
+from privtail.evaluation.result import Evaluation
+from privtail.model import Model
+from privtail.trusted.budget import Neighbours
+from privtail.trusted.ledger import Ledger
+
+OPEN = (
+    "Nothing that was released bounds {names}: noise may hide large errors. More rows or a larger "
+    "epsilon would help."
+)
+
+
+@steady
+def evaluate(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    level: float = 0.95,
+    trusted_rowwise: bool = False,
+    neighbours: Neighbours = "replace_one",
+    noise: Literal["exact", "simulated"] = "exact",
+    random_state: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    groups: Any = None,
+    max_rows: int | None = None,
+) -> Evaluation:
+    """How well a fitted model predicts private rows, with intervals for noise and sampling.
+
+    Pass rows that the model was not fitted to: on its own rows a model looks better than it is.
+    Nobody has to know a bound on the errors.
+
+    **Numbers.** 20 % of epsilon and of delta buy the mean and the scale of the target. The rest
+    buys private means of absolute and squared errors, of the model and of the constant that
+    predicts this mean (`privtail.private_mean`, whose intervals hold what was clipped). R2 is 1
+    less the ratio of the squared errors. Noise moves the constant away from the true mean, so R2
+    is larger than scikit-learn's, on average by the square of that noise over the variance.
+
+    Squared errors have heavy tails where errors are skewed. A few rows may then make most of the
+    RMSE, and noise hides them from its interval: of 2,000 rows
+    with lognormal errors, intervals of 95 % held 5 % of the RMSEs at epsilon .5, 85 % at 2, and
+    all MAEs; of 20,000 rows all of both (`benchmarks/evaluations.py`).
+
+    **Labels.** One plan: accuracy and log loss as noisy means, where a probability below .001
+    counts as .001; and noisy counts of the rows in bins of predicted probability, for each true
+    label. The curves are made of these counts. The bins are about as full as each other: a first
+    histogram, for a tenth of the price, finds them.
+
+    Parameters
+    ----------
+    model : a fitted estimator of privtail, a loaded `Model`, or any object with ``predict`` (of
+        labels with ``predict_proba`` and ``classes_``), such as a fitted scikit-learn estimator.
+    X, y : held-out rows and their targets, in any container that ``fit`` takes. For a model of
+        privtail y may name a column of X; None is the target of a loaded `Model`. A row counts for
+        nothing if a number of it is missing, or its label is not one of the model's.
+    epsilon, delta, neighbours, ledger : the budget of the whole evaluation.
+    level : of the intervals, in (0, 1).
+    trusted_rowwise : a promise that a model which is not privtail's predicts each row from that
+        row alone, and raises for no row. It is then called with many rows at once; otherwise with
+        one at a time, which may take long. The statement prints the promise.
+    noise, random_state : as in the estimators.
+    groups, max_rows : whose a row is, and how many rows of one person count; then persons are
+        protected, and the intervals hold no sampling error, for their rows are not independent.
+
+    Returns
+    -------
+    Evaluation
+        ``result["rmse"].value``; ``print(result)`` shows all numbers.
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded
+
+    Warns
+    -----
+    AccuracyWarning
+        If nothing that was released bounds a number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privtail
+    >>> from privtail.linear_model import DPLinearRegression
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
+    >>> y = X @ [1.0, -2.0, 0.5] + np.random.default_rng(1).standard_t(3, 20_000)
+    >>> model = DPLinearRegression(epsilon=1, noise="simulated", random_state=0)
+    >>> model = model.fit(X[:10_000], y[:10_000])
+    >>> result = privtail.evaluate(
+    ...     model, X[10_000:], y[10_000:], epsilon=1, noise="simulated", random_state=0
+    ... )
+    >>> result["mae"].low < 1.1 < result["mae"].high
+    True
+    """
+    if not 0 < level < 1:
+        raise InvalidInput(f"level must lie in (0, 1), for example 0.95; got {level!r}.")
+    if y is None:
+        if not isinstance(model, Model):
+            raise InvalidInput("Pass the true targets: evaluate(model, X, y, epsilon=1).")
+        y = model.target
+    asked, classes = as_model(model, y, trusted_rowwise)
+    promised = Promised(
+        epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
+        random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
+    )  # fmt: skip
+    if classes is None:
+        found = of_numbers(asked, X, y, promised, level)
+    else:
+        found = of_labels(asked, X, y, classes, promised, level)
+    unbounded = [name for name, estimate in found.items() if not estimate.reliable]
+    if unbounded:
+        warnings.warn(OPEN.format(names=", ".join(unbounded)), AccuracyWarning, stacklevel=3)
+    return found

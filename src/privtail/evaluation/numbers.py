@@ -1,0 +1,83 @@
+"""Errors of a model of numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.errors import InvalidInput
+from privtail.evaluation.budgets import Promised
+from privtail.evaluation.result import Estimate, Evaluation
+from privtail.mean import MeanEstimate, mean_of
+from privtail.trusted import judged
+from privtail.trusted.judged import AnyModel
+
+Doubles = NDArray[np.float64]
+
+CENTRE = 0.2
+"""Part of the budget that buys mean and scale of the target."""
+
+PERSONS = (
+    "The intervals hold the noise and what was clipped, and no sampling error: the rows of a "
+    "person are not independent."
+)
+NO_CENTRE = (
+    "The mean of the target is not reliable, so the errors of the constant are those of a poor "
+    "constant, and R2 has no lower end."
+)
+
+
+def of_numbers(model: AnyModel, X: Any, y: Any, promised: Promised, level: float) -> Evaluation:
+    """Errors of the model, and of the constant that predicts the released mean."""
+    promised.require_left()
+    target = promised.curator(judged.target_of_numbers(X, y), "evaluate: target", CENTRE)
+    n = target.problem.n
+    mean = mean_of(target)
+    centre, spread = float(mean.value[0]), float(mean.sampling_std[0]) * math.sqrt(n)
+    scale = spread if 0 < spread < math.inf else 1.0
+    rows = judged.errors(X, y, model, centre, scale)
+    found = mean_of(promised.curator(rows, "evaluate: errors", 1 - CENTRE), method="clamped")
+    # R2 is made of two means: both are in their intervals with this chance, or more.
+    ends, both = (ends_of(found, one) for one in (level, (1 + level) / 2))
+    numbers = {
+        "mae": Estimate(*(scale * _made(found.value[0], ends[0], abs))),
+        "rmse": Estimate(*(scale * _made(found.value[1], ends[1], _root))),
+        "r2": _explained(found.value, both, bool(mean.reliable[0])),
+        "constant": Estimate(centre, *ends_of(mean, level)[0]),
+        "constant_rmse": Estimate(*(scale * _made(found.value[2], ends[2], _root))),
+    }
+    notes = (
+        *(() if mean.reliable[0] else (NO_CENTRE,)),
+        *(() if promised.groups is None else (PERSONS,)),
+        *found.privacy_.notes,
+    )
+    statements = (mean.privacy_, found.privacy_)
+    return Evaluation(numbers, None, None, None, level, n, statements, notes)
+
+
+def ends_of(means: MeanEstimate, level: float) -> Doubles:
+    """Ends of intervals for the means, (columns, 2); without sampling error for persons."""
+    try:
+        return means.conf_int(level)
+    except InvalidInput:
+        return means.conf_int(level, sampling=False)
+
+
+def _root(x: Any) -> Any:
+    return np.sqrt(np.maximum(x, 0.0))
+
+
+def _made(value: float, ends: Doubles, of: Any) -> Doubles:
+    """A value that is not negative, and its ends, after a function that is ascending there."""
+    return np.asarray(of(np.maximum([value, *ends], 0.0)))
+
+
+def _explained(value: Doubles, ends: Doubles, reliable: bool) -> Estimate:
+    """R2: by which part the model's squared errors are smaller than those of the constant."""
+    best = 1 - max(ends[1, 0], 0.0) / ends[2, 1] if 0 < ends[2, 1] < math.inf else 1.0
+    worst = 1 - ends[1, 1] / ends[2, 0] if reliable and ends[2, 0] > 0 else -math.inf
+    part = 1 - max(value[1], 0.0) / value[2] if value[2] > 0 else math.nan
+    return Estimate(float(part), float(worst), float(best))

@@ -1,0 +1,197 @@
+"""What an evaluation says: numbers with intervals, and curves."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.errors import InvalidInput
+from privtail.statement import Statement
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One number of an evaluation.
+
+    Attributes
+    ----------
+    value : the estimate.
+    low, high : ends of its interval; infinite where nothing that was released bounds it.
+    reliable : whether both ends are finite.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def reliable(self) -> bool:
+        """Whether both ends are finite."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Curves of a classifier of two labels, made of noisy counts in bins of probability.
+
+    Attributes
+    ----------
+    thresholds : (bins - 1,) probabilities between the bins, ascending.
+    predicted : (bins,) typical predicted probability of each bin.
+    observed : (bins,) share of the second label in each bin; NaN where noise hides it.
+    observed_low, observed_high : (bins,) ends of the intervals of ``observed``.
+    false_positive_rate, true_positive_rate : (bins + 1,) of the ROC curve, ascending.
+    precision, recall : (bins,) at each threshold, the lowest first; everything is positive at the
+        first.
+    """
+
+    thresholds: Doubles
+    predicted: Doubles
+    observed: Doubles
+    observed_low: Doubles
+    observed_high: Doubles
+    false_positive_rate: Doubles
+    true_positive_rate: Doubles
+    precision: Doubles
+    recall: Doubles
+
+    def to_dict(self) -> dict[str, list[float | None]]:
+        """Lists of numbers; None where a number is not known."""
+        return {name: [_plain(x) for x in values] for name, values in asdict(self).items()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Mapping[str, Estimate]):
+    """How well a model predicts rows that it was not fitted to; a mapping of its numbers.
+
+    Attributes
+    ----------
+    numbers : the numbers by name. Of a model of numbers ``mae``, ``rmse``, ``r2``, ``constant``
+        (the released mean of the target) and ``constant_rmse`` (of predicting it). Of labels
+        ``accuracy``, ``log_loss``, ``constant_accuracy`` and ``constant_log_loss``, where the
+        constant predicts the shares of the labels; of two labels ``auc``, and ``precision`` and
+        ``recall`` of the second at probability 1/2.
+    curves : of two labels; None of others.
+    confusion : (K, K) noisy counts of up to 20 labels, true ones in rows, predicted ones in
+        columns; None of numbers.
+    classes : the labels in order; None of numbers.
+    level : of the intervals.
+    n : number of rows.
+    statements : what was promised, one `Statement` for every plan.
+    notes : what a reader should know of the numbers.
+    """
+
+    numbers: dict[str, Estimate]
+    curves: Curves | None
+    confusion: Doubles | None
+    classes: tuple[Any, ...] | None
+    level: float
+    n: int
+    statements: tuple[Statement, ...]
+    notes: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> Estimate:
+        return self.numbers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.numbers)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, texts and lists, for JSON; None where a number is not known."""
+        return {
+            "n": self.n,
+            "level": self.level,
+            "numbers": {
+                name: {"value": _plain(e.value), "low": _plain(e.low), "high": _plain(e.high)}
+                for name, e in self.numbers.items()
+            },
+            "curves": None if self.curves is None else self.curves.to_dict(),
+            "confusion": None if self.confusion is None else self.confusion.tolist(),
+            "classes": None if self.classes is None else list(self.classes),
+            "notes": list(self.notes),
+            "statements": [statement.to_json() for statement in self.statements],
+        }
+
+    def __str__(self) -> str:
+        width = max(map(len, self.numbers))
+        lines = [f"{_words(name):<{width}}  {e}" for name, e in self.numbers.items()]
+        head = f"{self.n:,} rows; [...] holds the value with {100 * self.level:g} %"
+        return "\n".join([head, *lines, *(f"Note. {text}" for text in self.notes)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        cells = (
+            f"<tr><th scope='row'>{html.escape(_words(name))}</th><td>{e.value:.4g}</td>"
+            f"<td>{e.low:.4g}</td><td>{e.high:.4g}</td></tr>"
+            for name, e in self.numbers.items()
+        )
+        notes = "".join(f"<p>{html.escape(text)}</p>" for text in self.notes)
+        return (
+            f"<table><caption>{self.n:,} rows, intervals of {100 * self.level:g} %</caption>"
+            "<tr><th></th><th scope='col'>value</th><th scope='col'>from</th>"
+            f"<th scope='col'>to</th></tr>{''.join(cells)}</table>{notes}"
+        )
+
+    def plot(self) -> Figure:
+        """ROC, precision and recall, and calibration of two labels, side by side.
+
+        Raises
+        ------
+        InvalidInput
+            If there are no curves, or Matplotlib is not installed.
+        """
+        if self.curves is None:
+            raise InvalidInput("There are curves of two labels only. print(evaluation) has all.")
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise InvalidInput("Pictures need Matplotlib: pip install 'privtail[plot]'.") from None
+        figure = Figure(figsize=(12, 4), layout="constrained")
+        roc, precision, calibration = figure.subplots(1, 3)
+        curves = self.curves
+        roc.plot([0, 1], [0, 1], color="0.7", linestyle="--")
+        roc.plot(curves.false_positive_rate, curves.true_positive_rate, marker=".")
+        roc.set(xlabel="false positive rate", ylabel="true positive rate")
+        roc.set_title(f"ROC curve, area {self['auc']}")
+        precision.plot(curves.recall, curves.precision, marker=".")
+        precision.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02))
+        precision.set_title("Precision and recall")
+        known = np.isfinite(curves.observed)
+        at, seen = curves.predicted[known], curves.observed[known]
+        ends = np.vstack([seen - curves.observed_low[known], curves.observed_high[known] - seen])
+        calibration.plot([0, 1], [0, 1], color="0.7", linestyle="--")
+        calibration.errorbar(at, seen, yerr=np.maximum(ends, 0.0), fmt="o", capsize=3)
+        calibration.set(xlabel="predicted probability", ylabel=f"share of {self.classes[1]!r}")  # type: ignore[index]
+        calibration.set_title(f"Calibration, intervals of {100 * self.level:g} %")
+        return figure
+
+
+def _words(name: str) -> str:
+    return {"r2": "R2", "mae": "MAE", "rmse": "RMSE", "auc": "AUC"}.get(
+        name, name.replace("_", " ").replace("mae", "MAE").replace("rmse", "RMSE")
+    )
+
+
+def _plain(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None

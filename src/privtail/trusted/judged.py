@@ -1,0 +1,322 @@
+"""What a model says of private records, and how far that is from what is true of them.
+
+Formal guarantee
+----------------
+Row i of a `Judged` is a function of row i of X and y alone, and of public numbers: the model, a
+centre and a scale. So what a `Curator` releases of these rows has the sensitivity of its questions,
+and neighbouring records give neighbouring rows.
+
+- A `LinearModel` is public numbers. Its scores are computed here, row by row.
+- Any other model is code that is not ours. It is called with one row at a time, on a copy, unless
+  somebody promises ``trusted_rowwise``; the privacy statement prints that promise, and that the
+  model keeps no state between rows. A row of which it says nothing, for it raises, or answers in
+  another shape, or with what is no number, counts for nothing. Its warnings are not shown.
+
+No row of a `Judged` is handed out: `Judged.curator` is its only door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from privtail.compilation import QUIET, apart, by_hand
+from privtail.errors import InvalidInput, NotReleased
+from privtail.schema.declared import Label
+from privtail.trusted.curator import Curator
+from privtail.trusted.maps import MappedRows
+from privtail.trusted.records import InMemory, Room, as_records
+from privtail.trusted.records.arrays import taken
+from privtail.trusted.records.files import TableFile
+from privtail.trusted.records.targets import Labels, Numbers
+from privtail.trusted.tables import column_blocks, table_blocks
+
+Doubles = NDArray[np.float64]
+_BLOCK_ROWS = 8192
+_FARTHEST = 1e150
+"""Errors, in units of the scale, count as this much at most: their squares are numbers."""
+
+LARGEST_LOSS = float(-np.log(1e-3))
+"""Log loss of one row at most: a probability below .001 counts as .001."""
+_LARGEST_LOG = 30.0
+
+PURE_MODEL = "The evaluated model keeps no state between rows."
+ROWWISE_MODEL = (
+    "Row i of the evaluated model's predictions depends on row i of X alone, and it raises for no "
+    "row."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """A released linear model.
+
+    Attributes
+    ----------
+    coef : (K, d). intercept : (K,).
+    feature_range : (d, 2), to which features are clipped.
+    margin_range, target_range : (2,), to which a single margin, and a number, are clipped.
+    link : ``"identity"``, ``"log"`` or ``"logit"``.
+    names, categories : columns that X is read by, where it has names; None: X is an array.
+    """
+
+    coef: Doubles
+    intercept: Doubles
+    feature_range: Doubles
+    margin_range: Doubles
+    target_range: Doubles
+    link: Literal["identity", "log", "logit"]
+    names: Sequence[str] | None
+    categories: Mapping[str, Sequence[Label]]
+
+    assumptions = ()
+
+    def said(self, X: Any, labels: int | None) -> Doubles:
+        """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where X has gaps."""
+        parts = [self._of(z) for z in self._blocks(X)]
+        width = () if labels is None else (labels,)
+        return np.concatenate([np.empty((0, *width)), *parts])
+
+    def _blocks(self, X: Any) -> Iterator[Doubles]:
+        if self.names is not None:
+            yield from table_blocks(X, self.names, self.categories)
+            return
+        records: Any = as_records(X)
+        if not isinstance(records, InMemory) or records.d != self.coef.shape[1]:
+            raise InvalidInput(
+                f"The model takes {self.coef.shape[1]} features, but X has {records.d}."
+            )
+        one, zero = np.ones(records.d), np.zeros(records.d)
+        for start in range(0, records.n, _BLOCK_ROWS):
+            ids = slice(start, min(start + _BLOCK_ROWS, records.n))
+            yield records.rows(ids, Room()).transformed(one, zero)
+
+    def _of(self, z: Doubles) -> Doubles:
+        rows = MappedRows.as_they_are(np.ascontiguousarray(z)).clipped(self.feature_range)
+        margins, _, counted = rows.margins(np.ascontiguousarray(self.coef.T), self.intercept)
+        margins[~counted] = np.nan
+        if self.link == "logit":
+            if len(self.coef) == 1:
+                score = np.clip(margins, *self.margin_range)
+                margins = np.hstack([np.zeros_like(score), score])
+            return np.asarray(log_softmax(margins, axis=1))
+        numbers = margins[:, 0]
+        if self.link == "log":
+            numbers = np.exp(np.clip(numbers, -_LARGEST_LOG, _LARGEST_LOG))
+        return np.asarray(np.clip(numbers, *self.target_range))
+
+
+@dataclass(frozen=True, eq=False)
+class OutsideModel:
+    """Code that is not ours: ``predict`` of rows gives (rows,) numbers or (rows, K) chances."""
+
+    predict: Callable[[Any], Any]
+    trusted_rowwise: bool = False
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """On what a promise about its predictions rests."""
+        return (PURE_MODEL, ROWWISE_MODEL) if self.trusted_rowwise else (PURE_MODEL,)
+
+    def said(self, X: Any, labels: int | None) -> Doubles:
+        """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where there is none."""
+        if isinstance(X, TableFile):
+            raise InvalidInput(
+                "A model that is not privtail's is evaluated on rows in memory: pass an array or a "
+                "data frame in place of a file."
+            )
+        n = as_records(X, {}).n if not _named(X) else _length(X)
+        width = () if labels is None else (labels,)
+        found = np.full((n, *width), np.nan)
+        step = _BLOCK_ROWS if self.trusted_rowwise else 1
+        for start in range(0, n, step):
+            ids = np.arange(start, min(start + step, n))
+            found[ids] = apart(partial(self._asked, X, ids, (len(ids), *width)))
+        if labels is None:
+            return found
+        valid = np.isfinite(found).all(axis=1) & (found >= 0).all(axis=1)
+        with np.errstate(all="ignore"):
+            found = np.log(found / found.sum(axis=1, keepdims=True))
+        found[~valid] = np.nan
+        return np.asarray(found)
+
+    def _asked(self, X: Any, ids: NDArray[np.int64], shape: tuple[int, ...]) -> Doubles:
+        with np.errstate(all="ignore"), QUIET:
+            try:
+                answer = np.asarray(self.predict(taken(X, ids)))
+                if answer.size == np.prod(shape) and np.can_cast(
+                    answer.dtype, np.float64, "same_kind"
+                ):
+                    return np.array(answer, dtype=np.float64).reshape(shape)
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt) and by_hand():
+                    raise
+        return np.full(shape, np.nan)
+
+
+AnyModel = LinearModel | OutsideModel
+
+
+class Judged:
+    """Rows of numbers that say how well a model predicts each record; see the module.
+
+    Parameters
+    ----------
+    columns : (n, p) of each row. places : (n,) a number that a histogram tells apart, or None.
+    """
+
+    def __init__(
+        self, columns: Doubles, places: Doubles | None, assumptions: Sequence[str]
+    ) -> None:
+        self._columns, self._places = columns, places
+        self._assumptions = tuple(assumptions)
+
+    def curator(self, **options: Any) -> Curator:
+        """What answers questions about these rows; ``places`` are the target."""
+        assumptions = self._assumptions
+        return Curator(self._columns, self._places, assumptions=assumptions, **options)
+
+    def __reduce__(self) -> NoReturn:
+        raise NotReleased("Private records cannot be pickled or copied.")
+
+
+def target_of_numbers(X: Any, y: Any) -> Judged:
+    """The target alone, (n, 1)."""
+    return Judged(_numbers(X, y)[:, None], None, ())
+
+
+def errors(X: Any, y: Any, model: AnyModel, centre: float, scale: float) -> Judged:
+    """Of residuals r over ``scale``: |r| and r^2 of the model, r^2 of the constant ``centre``."""
+    y = _numbers(X, y)
+    said = _same_length(model.said(X, None), y)
+    with np.errstate(all="ignore"):
+        away = np.abs(np.column_stack([y - said, y - centre])) / scale
+    away = np.minimum(away, _FARTHEST)  # NaN stays: the row counts for nothing
+    away[~np.isfinite(y)] = np.nan
+    first, second = away.T
+    columns = np.column_stack([first, first**2, second**2])
+    return Judged(columns, None, model.assumptions)
+
+
+def differences(X: Any, y: Any, first: AnyModel, second: AnyModel) -> Judged:
+    """By how much the first model's absolute error is larger than the second's, (n, 1)."""
+    y = _numbers(X, y)
+    said = [_same_length(model.said(X, None), y) for model in (first, second)]
+    with np.errstate(all="ignore"):
+        larger = np.abs(y - said[0]) - np.abs(y - said[1])
+    assumptions = dict.fromkeys((*first.assumptions, *second.assumptions))
+    return Judged(larger[:, None], None, tuple(assumptions))
+
+
+def likelihoods(X: Any, y: Any, model: AnyModel, classes: Sequence[Label]) -> Judged:
+    """Of labels: 1, wrong, log loss and its square, each less 1/2; (n, 4), in [-1/2, 1/2].
+
+    Log losses are in units of `LARGEST_LOSS`, and at most 1. ``places`` tell apart, of two classes,
+    the log-odds of the second, `APART` higher where the label is the second; of more, K times the
+    label plus the label that the model predicts.
+    """
+    codes = _codes(X, y, classes)
+    logs = _same_length(model.said(X, len(classes)), codes)
+    valid = np.isfinite(codes) & ~np.isnan(logs).any(axis=1)
+    label = np.where(valid, codes, 0).astype(np.int64)
+    loss = _losses(logs, label)
+    predicted = np.where(valid[:, None], logs, 0.0).argmax(axis=1)
+    columns = np.column_stack([np.ones(len(loss)), predicted != label, loss, loss**2]) - 0.5
+    columns[~valid] = np.nan
+    if len(classes) == 2:
+        with np.errstate(all="ignore"):
+            odds = np.clip(logs[:, 1] - logs[:, 0], -FARTHEST_ODDS, FARTHEST_ODDS)
+        places = odds + APART * label
+    else:
+        places = (len(classes) * label + predicted).astype(np.float64)
+    places[~valid] = np.nan
+    return Judged(columns, places, model.assumptions)
+
+
+def excess_losses(
+    X: Any, y: Any, first: AnyModel, second: AnyModel, classes: Sequence[Label]
+) -> Judged:
+    """1 less 1/2; half the difference of two models' log losses, and 2 its square less 1/2; (n, 3).
+
+    In units of `LARGEST_LOSS`; the entries lie in [-1/2, 1/2].
+    """
+    codes = _codes(X, y, classes)
+    logs = [_same_length(model.said(X, len(classes)), codes) for model in (first, second)]
+    valid = np.isfinite(codes) & ~np.isnan(np.hstack(logs)).any(axis=1)
+    label = np.where(valid, codes, 0).astype(np.int64)
+    half = (_losses(logs[0], label) - _losses(logs[1], label)) / 2
+    columns = np.column_stack([np.full(len(half), 0.5), half, 4 * half**2 - 0.5])
+    columns[~valid] = np.nan
+    assumptions = dict.fromkeys((*first.assumptions, *second.assumptions))
+    return Judged(columns, None, tuple(assumptions))
+
+
+FARTHEST_ODDS = 40.0
+APART = 128.0
+"""Log-odds are within `FARTHEST_ODDS`; those of the second label are so much higher."""
+
+
+def _losses(logs: Doubles, label: NDArray[np.int64]) -> Doubles:
+    """Log losses in [0, 1], in units of `LARGEST_LOSS`; NaN where there is no prediction."""
+    own = np.take_along_axis(logs, label[:, None], axis=1)[:, 0]
+    return np.asarray(np.minimum(-own / LARGEST_LOSS, 1.0))
+
+
+def _same_length(said: Doubles, y: Doubles) -> Doubles:
+    if len(said) != len(y):
+        raise InvalidInput(f"X has {len(said)} rows and y has {len(y)}: they need as many.")
+    return said
+
+
+def _named(X: Any) -> bool:
+    names = getattr(X, "column_names", None) or getattr(X, "columns", None)
+    return isinstance(X, Mapping) or (names is not None and not isinstance(X, np.ndarray))
+
+
+def _length(X: Any) -> int:
+    if isinstance(X, Mapping):
+        return len(next(iter(X.values()), ()))
+    return len(X)
+
+
+def _numbers(X: Any, y: Any) -> Doubles:
+    """The target as doubles; what is none is NaN."""
+    if not isinstance(y, str):
+        return Numbers(y, len(y)).rows(slice(0, len(y)))
+    if not isinstance(X, TableFile):
+        return _numbers(X, _column(X, y))
+    X.require([y], "to compare predictions with")
+    X.require_numeric(y)
+    return np.concatenate([np.empty(0), *(block[y] for block in column_blocks(X, [y], {}))])
+
+
+def _codes(X: Any, y: Any, classes: Sequence[Label]) -> Doubles:
+    """The target as positions among ``classes``; NaN where it is none of them."""
+    if not isinstance(y, str):
+        labels = Labels(y, len(y))
+        labels.declare(tuple(classes))
+        return labels.rows(slice(0, len(y)))
+    if not isinstance(X, TableFile):
+        return _codes(X, _column(X, y), classes)
+    X.require([y], "to compare predictions with")
+    classes = X.typed(y, classes)
+    blocks = (block[y] for block in column_blocks(X, [], {y: classes}))
+    parts = []
+    for block in blocks:
+        labels = Labels(block, len(block.positions), column=y)
+        labels.declare(tuple(classes))
+        parts.append(labels.rows(slice(0, len(block.positions))))
+    return np.concatenate([np.empty(0), *parts])
+
+
+def _column(X: Any, name: str) -> Any:
+    names = X if isinstance(X, Mapping) else getattr(X, "columns", getattr(X, "column_names", ()))
+    if not _named(X) or name not in list(names):
+        raise InvalidInput(f"X has no column {name!r}: pass the target y as an array or a column.")
+    return X[name]

@@ -1,0 +1,81 @@
+"""``privtail evaluate``: numbers, files and refusals."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluate")
+    chance = np.random.default_rng(0)
+    frame = pd.DataFrame(chance.normal(size=(4000, 2)), columns=["age", "income"])
+    frame["cost"] = 3 + frame["age"] - frame["income"] + chance.normal(size=4000)
+    frame["late"] = np.where(frame["age"] + chance.logistic(size=4000) > 0, "yes", "no")
+    frame.to_csv(folder / "rows.csv", index=False)
+    frame.to_parquet(folder / "rows.parquet")
+    return folder
+
+
+SIMULATED = ("--noise", "simulated", "--seed", 0)
+
+
+def fitted(shell, folder, target, *more):
+    model = folder / f"{target}.json"
+    words = ("--target", target, "--epsilon", 2, "--out", model, *SIMULATED, *more)
+    drop = "late" if target == "cost" else "cost"
+    shell("fit", folder / "rows.parquet", *words, "--drop", drop, "--force")
+    return model
+
+
+def test_numbers_are_printed_and_written(shell, folder):
+    model = fitted(shell, folder, "cost")
+    out = folder / "cost-quality.json"
+    said = shell(
+        "evaluate", model, folder / "rows.csv", "--epsilon", 2, "--out", out, "--force", *SIMULATED
+    )
+    assert "RMSE" in said.stdout
+    assert "R2" in said.stdout
+    content = json.loads(out.read_bytes())
+    assert content["format"] == "privtail-evaluation"
+    assert content["numbers"]["mae"]["low"] < 0.8 < content["numbers"]["mae"]["high"]
+    assert len(content["statements"]) == 2
+
+
+def test_labels_are_drawn_and_verified(shell, folder):
+    pytest.importorskip("matplotlib")
+    model = fitted(shell, folder, "late", "--model", "logistic", "--classes", "no,yes")
+    out, plot = folder / "late-quality.json", folder / "late.png"
+    said = shell(
+        "evaluate", model, folder / "rows.parquet", "--epsilon", 1, "--out", out, "--plot", plot,
+        "--force",
+    )  # fmt: skip
+    assert "AUC" in said.stdout
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert "recomputed" in shell("verify", out).stdout
+    content = json.loads(out.read_bytes())
+    content["statements"][0]["epsilon"] = 0.5
+    out.write_text(json.dumps(content))
+    shell("verify", out, code=1)
+
+
+def test_what_cannot_be_done_is_refused_before_it_is_charged(shell, folder):
+    cost = fitted(shell, folder, "cost")
+    rows = folder / "rows.csv"
+    ledger = folder / "ledger.json"
+    shell("budget", ledger, "--epsilon", 1, "--delta", "1e-5")
+    before = shell("budget", ledger).stdout
+    charged = ("--epsilon", 0.5, "--ledger", ledger)
+    said = shell.refused("evaluate", cost, rows, *charged, "--plot", folder / "cost.png")
+    assert "two labels" in said
+    said = shell.refused("evaluate", cost, rows, *charged, "--target", "price")
+    assert "price" in said
+    said = shell.refused("evaluate", cost, rows, *charged, "--target", "late")
+    assert "late" in said
+    said = shell.refused("evaluate", rows, rows, *charged)
+    assert "no model" in said
+    assert shell("budget", ledger).stdout == before

@@ -1,0 +1,253 @@
+"""Evaluations: what they say, of which containers, and what they cost."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn import metrics
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+import privtail
+from privtail import Ledger, compare, evaluate, verify
+from privtail.errors import AccuracyWarning, BudgetExceeded, InvalidInput
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
+from privtail.model import Column, Model
+
+QUIET: dict[str, Any] = {"noise": "simulated", "random_state": 0}
+N = 20_000
+
+
+@pytest.fixture(scope="module")
+def numbers() -> tuple[np.ndarray, np.ndarray]:
+    chance = np.random.default_rng(0)
+    X = chance.normal(size=(N, 3))
+    return X, 50 + X @ [1.0, -2.0, 0.5] + chance.normal(size=N)
+
+
+@pytest.fixture(scope="module")
+def labels() -> tuple[np.ndarray, np.ndarray]:
+    chance = np.random.default_rng(1)
+    X = chance.normal(size=(N, 3))
+    odds = X @ [1.0, -2.0, 0.5] - 1
+    return X, (chance.random(N) < 1 / (1 + np.exp(-odds))).astype(int)
+
+
+def near(estimate: Any, truth: float, wide: float) -> None:
+    """The interval holds the truth and is no wider than ``wide``; simulated noise, fixed seeds."""
+    assert estimate.low <= truth <= estimate.high
+    assert estimate.high - estimate.low <= wide
+
+
+def test_numbers_agree_with_scikit_learn(numbers):
+    X, y = numbers
+    model = DPLinearRegression(epsilon=1, **QUIET).fit(X[:5000], y[:5000])
+    found = evaluate(model, X, y, epsilon=2, **QUIET)
+    said = model.predict(X)
+    near(found["mae"], metrics.mean_absolute_error(y, said), 0.15)
+    near(found["rmse"], metrics.root_mean_squared_error(y, said), 0.25)
+    near(found["r2"], metrics.r2_score(y, said), 0.15)
+    near(found["constant_rmse"], y.std(), 0.6)
+    near(found["constant"], y.mean(), 0.8)
+
+
+def test_labels_agree_with_scikit_learn(labels):
+    X, y = labels
+    model = DPLogisticRegression(epsilon=1, classes=[0, 1], **QUIET).fit(X[:5000], y[:5000])
+    found = evaluate(model, X, y, epsilon=1, **QUIET)
+    chance, said = model.predict_proba(X)[:, 1], model.predict(X)
+    near(found["accuracy"], metrics.accuracy_score(y, said), 0.03)
+    near(found["log_loss"], metrics.log_loss(y, chance), 0.1)
+    near(found["auc"], metrics.roc_auc_score(y, chance), 0.03)
+    near(found["precision"], metrics.precision_score(y, said), 0.08)
+    near(found["recall"], metrics.recall_score(y, said), 0.08)
+    near(found["constant_accuracy"], 1 - y.mean(), 0.03)
+    curves = found.curves
+    assert np.all(np.diff(curves.false_positive_rate) >= 0)
+    assert np.all(np.diff(curves.thresholds) > 0)
+    assert 0.5 in curves.thresholds
+    seen = np.isfinite(curves.observed)
+    assert seen.sum() >= 10
+    assert np.abs(curves.observed - curves.predicted)[seen].max() < 0.15
+    assert found.confusion.shape == (2, 2)
+    assert found.plot().axes[0].get_title().startswith("ROC")
+
+
+def test_three_labels_have_a_table_and_no_curves(labels):
+    X, y = labels
+    y = y + (X[:, 2] > 1)
+    model = LogisticRegression().fit(X, y)
+    found = evaluate(model, X, y, epsilon=1, trusted_rowwise=True, **QUIET)
+    truth = metrics.confusion_matrix(y, model.predict(X))
+    assert np.abs(found.confusion - truth).max() < 60
+    near(found["accuracy"], metrics.accuracy_score(y, model.predict(X)), 0.03)
+    near(found["log_loss"], metrics.log_loss(y, model.predict_proba(X)), 0.1)
+    assert found.curves is None
+    with pytest.raises(InvalidInput, match="two labels only"):
+        found.plot()
+
+
+def test_without_privacy_the_numbers_are_exact(labels):
+    X, y = labels
+    model = LogisticRegression().fit(X, y)
+    found = evaluate(model, X, y, epsilon=math.inf, trusted_rowwise=True)
+    assert found["accuracy"].value == pytest.approx(model.score(X, y), abs=1e-6)
+    chance = np.clip(model.predict_proba(X), 1e-3, 1)
+    assert found["log_loss"].value == pytest.approx(
+        -np.log(chance[np.arange(N), y]).mean(), abs=1e-5
+    )
+
+
+def test_counts(numbers):
+    X = numbers[0]
+    y = np.random.default_rng(2).poisson(np.exp(0.3 * X[:, 0] + 1))
+    model = DPPoissonRegressor(epsilon=1, **QUIET).fit(X[:5000], y[:5000])
+    found = evaluate(model, X, y, epsilon=1, **QUIET)
+    near(found["mae"], metrics.mean_absolute_error(y, model.predict(X)), 0.4)
+
+
+def test_every_container_gives_the_same(numbers, tmp_path):
+    X, y = numbers
+    model = DPLinearRegression(epsilon=1, **QUIET).fit(pd.DataFrame(X, columns=list("abc")), y)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(cost=y)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    loaded = Model.of(model, target="cost", columns=[Column(name) for name in "abc"])
+    expected = evaluate(model, frame[list("abc")], y, epsilon=1, **QUIET).to_dict()
+    for X_, y_ in (
+        (frame, "cost"),
+        (frame, None),
+        (pl.from_pandas(frame), "cost"),
+        ({name: frame[name].to_numpy() for name in frame}, "cost"),
+        (privtail.open_table(tmp_path / "rows.parquet"), "cost"),
+        (privtail.open_table(tmp_path / "rows.csv"), "cost"),
+    ):
+        found = evaluate(loaded, X_, y_, epsilon=1, **QUIET).to_dict()
+        assert found["numbers"] == expected["numbers"], type(X_)
+
+
+def test_text_labels_and_categories_of_a_file(tmp_path):
+    chance = np.random.default_rng(3)
+    city = chance.choice(["Oslo", "Rome"], N)
+    late = np.where(chance.random(N) < np.where(city == "Oslo", 0.2, 0.7), "yes", "no")
+    frame = pd.DataFrame({"city": city, "late": late})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    declared = {"city": ["Oslo", "Rome"]}
+    model = DPLogisticRegression(epsilon=2, classes=["no", "yes"], categories=declared, **QUIET)
+    model.fit(frame[["city"]], frame["late"])
+    table = privtail.open_table(tmp_path / "rows.parquet", categories=declared)
+    by_file = evaluate(model, table, "late", epsilon=1, **QUIET)
+    by_frame = evaluate(model, frame[["city"]], frame["late"], epsilon=1, **QUIET)
+    assert by_file.to_dict()["numbers"] == by_frame.to_dict()["numbers"]
+    near(by_file["accuracy"], (model.predict(frame[["city"]]) == late).mean(), 0.05)
+
+
+def test_models_of_others_are_asked_row_by_row(labels):
+    X, y = labels[0][:400], labels[1][:400]
+    model = RandomForestClassifier(5, random_state=0).fit(X, y)
+    one = evaluate(model, X, y, epsilon=1, **QUIET)
+    many = evaluate(model, X, y, epsilon=1, trusted_rowwise=True, **QUIET)
+    assert one.to_dict()["numbers"] == many.to_dict()["numbers"]
+    promised = [s for s in many.statements[0].assumptions if "row i" in s]
+    assert promised
+    assert not [s for s in one.statements[0].assumptions if "row i" in s]
+
+
+@pytest.mark.parametrize("composition", ["basic", "gdp"])
+def test_the_ledger_is_charged_for_the_whole_and_no_more(numbers, composition):
+    X, y = numbers
+    model = LinearRegression().fit(X[:500], y[:500])
+    ledger = Ledger(epsilon=1.0, delta=1e-6, composition=composition)
+    evaluate(model, X, y, epsilon=0.9, trusted_rowwise=True, ledger=ledger)
+    assert [entry.label for entry in ledger.entries()] == ["evaluate: target", "evaluate: errors"]
+    with pytest.raises(BudgetExceeded, match="Nothing was charged"):
+        evaluate(model, X, y, epsilon=0.9, trusted_rowwise=True, ledger=ledger)
+    assert len(ledger.entries()) == 2
+
+
+def test_every_statement_is_verified(numbers, labels):
+    X, y = numbers
+    model = DPLinearRegression(epsilon=1, **QUIET).fit(X[:5000], y[:5000])
+    classifier = LogisticRegression().fit(*labels)
+    found = evaluate(model, X, y, epsilon=0.5)
+    other = evaluate(classifier, *labels, epsilon=0.5, trusted_rowwise=True)
+    third = compare(classifier, classifier, *labels, epsilon=0.5, trusted_rowwise=True)
+    for statement in (*found.statements, *other.statements, third.statement):
+        assert verify(statement).ok
+    assert sum(statement.epsilon for statement in found.statements) == pytest.approx(0.5)
+
+
+def test_persons(numbers):
+    X, y = numbers
+    model = LinearRegression().fit(X[:500], y[:500])
+    found = evaluate(
+        model, X, y, epsilon=2, trusted_rowwise=True, groups=np.arange(N) // 2, max_rows=2, **QUIET
+    )
+    assert "person" in found.statements[0].unit
+    assert any("no sampling error" in text for text in found.notes)
+    near(found["mae"], metrics.mean_absolute_error(y, model.predict(X)), 0.3)
+
+
+def test_too_few_rows_say_so():
+    X, y = np.ones((50, 1)), np.arange(50.0)
+    model = LinearRegression().fit(X, y)
+    with pytest.warns(AccuracyWarning, match="bounds"):
+        found = evaluate(model, X, y, epsilon=0.1, trusted_rowwise=True, **QUIET)
+    assert not found["r2"].reliable
+
+
+def test_a_missing_cell_is_not_told(numbers):
+    """Prediction of a file warns of missing cells; an evaluation must not."""
+    X, y = numbers
+    model = DPLinearRegression(epsilon=1, **QUIET).fit(pd.DataFrame(X, columns=list("abc")), y)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    frame.iloc[0, 0] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate(model, frame, y, epsilon=1, **QUIET)
+
+
+def test_bad_input_is_refused_with_what_to_do(numbers):
+    X, y = numbers
+    model = LinearRegression().fit(X[:500], y[:500])
+    frame = pd.DataFrame(X, columns=list("abc")).assign(cost=y)
+    for arguments, options, said in (
+        ((model, X), {}, "Pass the true targets"),
+        ((model, X, y[:10]), {"trusted_rowwise": True}, "as many"),
+        ((model, frame, "cost"), {}, "without that column"),
+        ((LinearRegression(), X, y), {"level": 2}, "level"),
+        ((object(), X, y), {}, "has no predict"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            evaluate(*arguments, epsilon=1, **options, **QUIET)
+    fitted = DPLinearRegression(epsilon=1, **QUIET).fit(X, y)
+    with pytest.raises(InvalidInput, match="3 features"):
+        evaluate(fitted, X[:, :2], y, epsilon=1, **QUIET)
+
+
+def test_the_better_of_two_models(numbers, labels):
+    X, y = numbers
+    good, bad = LinearRegression().fit(X, y), LinearRegression().fit(X[:, :1], y)
+
+    class FirstColumn:
+        def predict(self, X: Any) -> Any:
+            return bad.predict(X[:, :1])
+
+    found = compare(good, FirstColumn(), X, y, epsilon=1, trusted_rowwise=True, **QUIET)
+    assert found.better == "first"
+    assert found.chance_of_error < 1e-6
+    truth = np.abs(y - good.predict(X)).mean() - np.abs(y - bad.predict(X[:, :1])).mean()
+    near(found.difference, truth, 0.3)
+    X, y = labels
+    good, bad = LogisticRegression().fit(X, y), LogisticRegression(C=1e-4).fit(X, y)
+    found = compare(bad, good, X, y, epsilon=1, trusted_rowwise=True, **QUIET)
+    assert (found.better, found.chance_of_error < 1e-3) == ("second", True)
+    assert (
+        compare(good, good, X, y, epsilon=1, trusted_rowwise=True, **QUIET).chance_of_error > 0.01
+    )

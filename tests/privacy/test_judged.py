@@ -1,0 +1,141 @@
+"""Rows that say how well a model predicts: each is a function of its record alone."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privtail.errors import NotReleased
+from privtail.trusted import judged
+from privtail.trusted.judged import LinearModel, OutsideModel
+
+ODD = [1e308, -1e308, 5e-324, -5e-324, 0.0, np.nan, np.inf, -np.inf, 1e200, 3.0]
+N, D = 40, 3
+
+
+def linear(link: str, outputs: int = 1) -> LinearModel:
+    chance = np.random.default_rng(5)
+    endless = np.array([-np.inf, np.inf])
+    return LinearModel(
+        chance.normal(size=(outputs, D)), chance.normal(size=outputs),
+        np.tile([-4.0, 1e300], (D, 1)), endless, endless, link, None, {},
+    )  # fmt: skip
+
+
+class Careless:
+    """A model that raises, warns, and answers nonsense for some rows."""
+
+    def predict(self, X: Any) -> Any:
+        total = float(X.sum())
+        if total > 1e100:
+            raise ValueError(f"cell {total}")
+        return np.array(["text"]) if total < -3 else X.sum(axis=1)
+
+    def predict_proba(self, X: Any) -> Any:
+        p = 1 / (1 + np.exp(-self.predict(X)))
+        return np.column_stack([1 - p, p])
+
+
+class Standardizing:
+    """A model that looks at all rows that it is given: not row-wise."""
+
+    def predict(self, X: Any) -> Any:
+        return (X - X.mean(axis=0)).sum(axis=1)
+
+
+def asked(X: Any, y: Any, model: Any) -> dict[str, judged.Judged]:
+    """Every kind of row that can be asked for."""
+    found = {}
+    if isinstance(model, OutsideModel) or model.link != "logit":
+        found["target"] = judged.target_of_numbers(X, y)
+        found["errors"] = judged.errors(X, y, model, 0.5, 2.0)
+        found["differences"] = judged.differences(X, y, model, linear("identity"))
+        return found
+    classes = tuple(range(max(2, len(model.coef))))
+    found["likelihoods"] = judged.likelihoods(X, y, model, classes)
+    found["excess"] = judged.excess_losses(X, y, model, model, classes)
+    return found
+
+
+def rows(found: judged.Judged) -> np.ndarray:
+    places = found._places
+    columns = found._columns
+    return columns if places is None else np.column_stack([columns, places])
+
+
+MODELS = {
+    "identity": linear("identity"),
+    "log": linear("log"),
+    "two labels": linear("logit"),
+    "three labels": linear("logit", 3),
+    "of others": OutsideModel(Careless().predict),
+}
+
+
+def moved(model: Any, X: np.ndarray, y: np.ndarray) -> set[int]:
+    """Rows that differ for some neighbour whose record 7 is another."""
+    found, before = set(), asked(X, y, model)
+    for cell, target in itertools.product(ODD, [*ODD, 1.0, 2.0]):
+        other, others = X.copy(), y.copy()
+        other[7, 1], others[7] = cell, target
+        for name, after in asked(other, others, model).items():
+            same = (rows(before[name]) == rows(after)) | (
+                np.isnan(rows(before[name])) & np.isnan(rows(after))
+            )
+            found |= set(np.flatnonzero(~same.all(axis=1)).tolist())
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_record_moves_its_own_row_alone(name):
+    chance = np.random.default_rng(0)
+    X, y = chance.normal(size=(N, D)), chance.integers(0, 3, N).astype(float)
+    with np.errstate(all="ignore"):
+        assert moved(MODELS[name], X, y) == {7}
+
+
+def test_a_model_that_looks_at_other_rows_is_caught_when_it_is_promised_not_to():
+    """The sabotaged twin: called with many rows at once it moves rows of others."""
+    chance = np.random.default_rng(0)
+    X, y = chance.normal(size=(N, D)), chance.normal(size=N)
+    with np.errstate(all="ignore"):
+        assert len(moved(OutsideModel(Standardizing().predict, trusted_rowwise=True), X, y)) > 1
+        assert moved(OutsideModel(Standardizing().predict), X, y) == {7}
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_rows_of_labels_lie_in_their_range(outputs):
+    """Means of labels clamp at 1/2; what is outside would be biased, not less private."""
+    X = np.array(list(itertools.product(ODD, ODD, ODD)))
+    y = np.arange(len(X)) % 4
+    model = linear("logit", outputs)
+    with np.errstate(all="ignore"):
+        for found in asked(X, y, model).values():
+            columns = found._columns
+            seen = columns[np.isfinite(columns).all(axis=1)]
+            assert len(seen)
+            assert np.abs(seen).max() <= 0.5
+
+
+def test_places_of_two_labels_cannot_be_mistaken():
+    X = np.random.default_rng(0).normal(size=(200, D)) * 1e3
+    y = np.arange(200) % 2
+    found = judged.likelihoods(X, y, linear("logit"), (0, 1))
+    places = found._places
+    assert ((places > judged.APART / 2) == (y == 1)).all()
+
+
+def test_nothing_is_shown_of_a_row(capsys, recwarn):
+    chance = np.random.default_rng(0)
+    X, y = chance.normal(size=(N, D)), chance.normal(size=N)
+    X[3] = 1e150
+    found = judged.errors(X, y, OutsideModel(Careless().predict), 0.0, 1.0)
+    assert "1e+" not in repr(found)
+    with pytest.raises(NotReleased):
+        pickle.dumps(found)
+    assert capsys.readouterr() == ("", "")
+    assert not recwarn.list
