@@ -9,8 +9,18 @@ from privtail.default import Tuning
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.shrinkage import may_be_zero
 from privtail.default.shrinkage import probabilities as believed
-from privtail.domains import L1, L2, ElasticNet, L1Ball, L2Ball, Slopes, Unconstrained
-from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+from privtail.domains import (
+    L1,
+    L2,
+    ElasticNet,
+    L1Ball,
+    L2Ball,
+    Multiple,
+    Slopes,
+    Unconstrained,
+    of_slopes,
+)
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
 
@@ -83,8 +93,11 @@ def test_a_domain_that_ties_slopes_keeps_all():
     for domain in free:
         assert may_be_zero(domain)
         assert may_be_zero(Slopes(domain=domain))
+        assert may_be_zero(Multiple(domain=Slopes(domain=domain), factor=3.0))
+        assert of_slopes(Slopes(domain=Multiple(domain=domain, factor=3.0))) is domain
     for domain in (L1Ball(radius=1.0), L2Ball(radius=1.0)):
         assert not may_be_zero(Slopes(domain=domain))
+        assert not may_be_zero(Multiple(domain=Slopes(domain=domain), factor=3.0))
 
 
 # ---------------------------------------------------------------- whole fits
@@ -105,6 +118,16 @@ def test_slopes_shrink_where_most_say_nothing_and_intervals_say_by_how_much():
     assert (ends[:, 1] > ends[:, 0]).all()
     true = np.array([1, -2, 1] + [0] * 77)
     assert np.mean((ends[:, 0] <= true) & (true <= ends[:, 1])) > 0.9
+
+
+def test_slopes_of_counts_shrink_as_those_of_numbers_do():
+    """The median of the others is .019 where the domain of counts hides that of the slopes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6_000, 60))
+    y = rng.poisson(np.exp(0.5 * X[:, 0] - 0.5 * X[:, 1]))
+    model = DPPoissonRegressor(epsilon=1.0, delta=1e-6, **SIMULATED).fit(X, y)
+    assert model.coef_[:2] == pytest.approx([0.5, -0.5], abs=0.2)
+    assert np.median(np.abs(model.coef_[2:])) < 0.002
 
 
 def test_no_slope_is_lost_where_all_say_something():

@@ -206,8 +206,8 @@ class MeasureResiduals:
 class ShrinkSlopes:
     """Each slope shrinks by how likely it is more than noise (`probabilities`). Releases nothing.
 
-    What a slope loses is added to its stated noise: it may have been none. Slopes of counts, and
-    slopes under a penalty or a set that ties them together, stay as they are.
+    What a slope loses is added to its stated noise: it may have been none. Slopes that a penalty or
+    a set ties together stay as they are.
     """
 
     def plan(self, problem: Problem) -> Plan:

@@ -104,11 +104,6 @@ class Slopes:
         return Slopes(domain=self.domain.scaled(scales))
 
 
-def of_slopes(domain: Domain) -> Domain:
-    """What a domain asks of the slopes, whether or not it leaves the intercept free."""
-    return domain.domain if isinstance(domain, Slopes) else domain
-
-
 @dataclass(frozen=True, kw_only=True)
 class Multiple:
     """A domain times a positive factor, as when an objective is divided by a number."""
@@ -124,6 +119,13 @@ class Multiple:
 
     def scaled(self, scales: ArrayLike) -> Multiple:
         return Multiple(domain=self.domain.scaled(scales), factor=self.factor)
+
+
+def of_slopes(domain: Domain) -> Domain:
+    """What a domain asks of the slopes, but for a factor, whether or not the intercept is free."""
+    while isinstance(domain, Slopes | Multiple):
+        domain = domain.domain
+    return domain
 
 
 def name_of(domain: object) -> str:
