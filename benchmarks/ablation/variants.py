@@ -60,9 +60,7 @@ PARTS: dict[str, tuple[Change, ...]] = {
     "no second moments": _tuned(most_moments=1, moments=1e-9),
     "no momentum": _tuned(momentum=0.0),
     "no adjusted tails": _tuned(heavier_tails=1e9),
-    "no evidence of slopes": (Change("default.steps", "_evidence", lambda *_: 0.0),),
     "no matched frequencies": _without("intercept:MatchFrequencies"),
-    "no shorter margins": (Change("default.acceptance", "PARTS", (1.0, 1.0, 1.0)),),
     "no prior of scales": (Change("summaries.prior", "SHOWN", 0.0),),
     "one closer histogram": (
         Change("summaries.column_summaries:ColumnSummaries", "zooms", 1),

@@ -65,7 +65,6 @@ def test_many_small_gains_do_not_make_up_for_a_few_enormous_losses():
     x = np.where(np.arange(10_000) % 10 == 0, 100.0, 1.0)
     y = np.where(x == 1.0, 1.0, 0.0)
     assert not decided(x[:, None], y, [1.0], 1.0).kept
-    assert not decided(x[:, None], y, [1.0], 1.0, evidence=1e9).kept
     assert decided(x[x == 1, None], y[x == 1], [1.0], 1.0).kept
 
 
@@ -101,21 +100,6 @@ def test_a_gain_that_is_likely_is_enough_if_it_shows_twice():
     assert np.mean([d.kept for d in some]) > 0.5
     assert np.mean([d.kept for d in none]) < 0.2
     assert any(d.kept and not d.significant for d in some)
-
-
-def test_slopes_that_are_surely_no_noise_need_no_significant_gain():
-    """But no significant loss either."""
-    rng, surely = np.random.default_rng(0), Tuning().sure
-    x = rng.normal(size=(400, 1))
-    y = 0.1 * x[:, 0] + rng.normal(size=400)
-    kept = {
-        evidence: np.mean([decided(x, y, [0.1], 40.0, s, evidence=evidence).kept
-                           for s in range(60)])
-        for evidence in (0.9 * surely, 1.1 * surely)
-    }  # fmt: skip
-    assert kept[0.9 * surely] < 0.4
-    assert kept[1.1 * surely] > 0.85
-    assert not decided(x, -10 * x[:, 0], [10.0], 1.0, evidence=1e9).kept
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
@@ -238,7 +222,7 @@ def test_margins_that_are_far_too_long_are_as_good_as_right_ones(length):
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_a_gain_that_is_none_is_seldom_significant(classes):
-    """Of five noisy zeros .023 of 300 at most: above .06 once in 2,000 times; it was .1."""
+    """Of three noisy zeros .023 of 300 at most: above .06 once in 2,000 times; it was .1."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(400, 3)), (rng.random(400) < 0.7).astype(float)
     loss = LogisticLoss() if classes == 2 else MultinomialLoss(classes=classes)
@@ -324,10 +308,10 @@ def test_the_best_part_is_that_with_which_labels_were_drawn(middle, right):
 
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), MultinomialLoss(classes=3)])
-def test_it_releases_five_gains_of_labels_and_two_of_others(loss):
+def test_it_releases_three_gains_of_labels_and_two_of_others(loss):
     problem = Problem(n=1_000, d=2, outputs=loss.outputs, intercept=True)
     gain = Improvement(GaussianNoise(5.0))
-    for stage, times in ((AcceptLabels(gain), 5), (Accept(gain), 2)):
+    for stage, times in ((AcceptLabels(gain), 3), (Accept(gain), 2)):
         (round_,) = planned([stage], problem)
         assert [event.question for event in round_.events] == times * ["improvement"]
 

@@ -70,9 +70,8 @@ class Accept:
 
     Slopes are kept if the early gain is significant, as one of two (Bonferroni 1936), and the late
     one no significant loss; if the late gain is and the early one no loss, or it is sure; if the
-    early gain is likely and the late one no loss; or if slopes are surely no noise (`Fit.evidence`)
-    and neither gain is a significant loss. Slopes of counts are compared with none beside the same
-    intercept: the descent may find a better one than the mean that was released.
+    early gain is likely and the late one no loss. Slopes of counts are compared with none beside
+    the same intercept: the descent may find a better one than the mean that was released.
     """
 
     improvement: Improvement
@@ -96,7 +95,6 @@ class Accept:
         two = _of_two(tuning.significant)
         significant = (early > two and no_loss) or (late > two and early > 0) or late > tuning.sure
         kept = significant or (early > tuning.likely and late > 0)
-        kept = kept or (no_loss and fit.evidence > tuning.sure)
         fit.decision = Decision(kept, significant, (early, late))
 
     @staticmethod
@@ -116,28 +114,27 @@ class Accept:
 class AcceptLabels:
     """Keeps the slopes of labels that lower the log loss, and as much of the margins as does best.
 
-    Five mean gains are released, each at a part of what the margins differ from the intercept-only
+    Three mean gains are released, each at a part of what the margins differ from the intercept-only
     model (or from zero, where labels are about equally frequent). The first part is so small that a
     typical margin moves by `Tuning.near_gain`, where gains are clamped: a weak signal is seen. The
-    others, clamped at `Tuning.late_gain`, are the whole, a half and a quarter, and margins that end
-    `Tuning.margin_end` log-odds beyond the intercept-only ones (of more than two labels an eighth).
-    The gains of a logistic model are fitted to these (`_best_part`). The part that gains most under
-    that fit is kept, or all with ends, if these likely gain more: the model is as confident as it
-    is right, and a code such as -999 in a feature makes no prediction certain. Where no gain is
-    significant, the first part is kept: hardly more than the signs of the margins.
+    others, clamped at `Tuning.late_gain`, are the whole, and margins that end `Tuning.margin_end`
+    log-odds beyond the intercept-only ones (of more than two labels a quarter). The gains of a
+    logistic model are fitted to these (`_best_part`). The part that gains most under that fit is
+    kept, or all with ends, if these likely gain more: the model is as confident as it is right, and
+    a code such as -999 in a feature makes no prediction certain. Where no gain is significant, the
+    first part is kept: hardly more than the signs of the margins.
 
     Gains are significant together. They are summed with the weights that the fitted law gives them.
     The sum is mainly the first gain or mainly the others, so there are two chances to be wrong, and
-    it must be as significant as each of two tests (Bonferroni 1936). Slopes are kept if so; if the
-    first and the largest other gain are likely; or if slopes are surely no noise (`Fit.evidence`)
-    and neither is a significant loss. Labels that are likely about equally frequent have nothing to
-    spoil: slopes are kept unless the first gain is a significant loss, and shorter margins are
-    nearer to zero, so that predicted labels stay the same.
+    it must be as significant as each of two tests (Bonferroni 1936). Slopes are kept if so, or if
+    the first and the largest other gain are likely. Labels that are likely about equally frequent
+    have nothing to spoil: slopes are kept unless the first gain is a significant loss, and shorter
+    margins are nearer to zero, so that predicted labels stay the same.
     """
 
     improvement: Improvement
 
-    releases: ClassVar[int] = 5
+    releases: ClassVar[int] = 3
 
     def plan(self, problem: Problem) -> Plan:
         return self.improvement.plan(problem, self.releases)
@@ -150,9 +147,9 @@ class AcceptLabels:
         ends = (max(low, middle - end), min(high, middle + end)) if two else fit.margins
         typical = float(np.linalg.norm(fit.preconditioner.coordinates(fit.w[:d], len(fit.w))))
         small = min(1.0, tuning.near_gain / typical) if typical > 0 else 1.0
-        parts = np.array([small, *PARTS, 1.0 if two else PARTS[-1] / 2])
-        clamps = np.append(tuning.near_gain, np.full(len(parts) - 1, tuning.late_gain))
-        batch, margins = fit.everyone(), [*[fit.margins] * (len(parts) - 1), ends]
+        parts = np.array([small, 1.0, 1.0 if two else 0.25])
+        clamps = np.array([tuning.near_gain, tuning.late_gain, tuning.late_gain])
+        batch, margins = fit.everyone(), (fit.margins, fit.margins, ends)
         gains = np.array([
             self.improvement.release(
                 batch, cut_to(fit.loss, each), base + part * (fit.w - base), base, clamp
@@ -171,17 +168,12 @@ class AcceptLabels:
             part, best, fit.margins, height = 1.0, cut, ends, cut / deviation
         early, late = float(gains[0]) / deviation, best / deviation
         significant = height > _of_two(tuning.significant)
-        no_loss = early > -tuning.significant
         kept = significant or min(early, late) > tuning.likely
-        kept |= no_loss and late > -tuning.significant and fit.evidence > tuning.sure
-        kept |= no_loss and fit.even and not isinstance(fit.loss, WeightedLoss)
+        coin = fit.even and not isinstance(fit.loss, WeightedLoss)
+        kept |= coin and early > -tuning.significant
         part = part if significant else small
         fit.decision = Decision(bool(kept), bool(significant), (early, late), part)
         fit.w = base + part * (fit.w - base)
-
-
-PARTS = (1.0, 0.5, 0.25)
-"""Parts of the margins at which the log loss is compared."""
 
 
 @dataclass(frozen=True)

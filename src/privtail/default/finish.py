@@ -43,8 +43,8 @@ NO_GAIN = (
 )
 UNPROVEN = (
     "The improvement over an intercept-only model is not significant. The slopes are kept because "
-    "it is likely, because they stand out from their noise, or because labels are about equally "
-    "frequent, where an intercept-only model is no better than a coin."
+    "it is likely, or because labels are about equally frequent, where an intercept-only model is "
+    "no better than a coin."
 )
 
 HARMFUL = (

@@ -74,7 +74,6 @@ class Fit:
     steps : how many gradients led to the model.
     w : (rows, K) the model.
     noise : (d,) standard deviations of what noise adds to the slopes.
-    evidence : by how many standard deviations the squares of the slopes exceed their noise.
     margins : between which predictions of two labels or of the logarithm of a count lie.
     decision : of the acceptance test.
     unsure : whether the target may have been looked for in the wrong place.
@@ -108,7 +107,6 @@ class Fit:
     steps: int = 0
     w: Doubles = field(init=False)
     noise: Doubles = field(init=False)
-    evidence: float = 0.0
     margins: tuple[float, float] = (-math.inf, math.inf)
     decision: Decision = field(default_factory=Decision)
     unsure: bool = False

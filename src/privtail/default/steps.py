@@ -215,7 +215,6 @@ class ShrinkSlopes:
 
     def run(self, fit: Fit) -> None:
         d, metric, noise = fit.problem.d, fit.preconditioner, fit.noise_of_steps
-        fit.evidence = _evidence(metric.coordinates(fit.w[:d], len(fit.w)), noise.stated)
         fit.noise = metric.deviations(noise.stated, d)
         if may_be_zero(fit.domain):
             slopes = fit.w[:d]
@@ -224,13 +223,3 @@ class ShrinkSlopes:
             )
             fit.w = fit.w + metric.joint(less, len(fit.w))
             fit.noise = fit.noise + np.abs(less).max(axis=1)
-
-
-def _evidence(coordinates: Doubles, noise: Doubles) -> float:
-    """By how many standard deviations squares (r, K) exceed those of their noise (r,).
-
-    Were there no slopes, the sum over squared noise would be a chi-square of at most r K degrees.
-    """
-    noisy = noise > 0
-    squares = (coordinates[noisy] / noise[noisy, None]) ** 2
-    return float((squares.sum() - squares.size) / math.sqrt(2 * max(1, squares.size)))

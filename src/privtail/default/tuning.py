@@ -9,9 +9,8 @@ from dataclasses import dataclass
 class Tuning:
     """The tuned numbers of the default, with their units.
 
-    Not among them are those of column summaries, which stand in ``privtail/summaries``, the parts
-    of the margins at which labels are compared (`privtail.default.acceptance.PARTS`), and constants
-    of modules whose docstring derives them. Most were chosen on the problems of
+    Not among them are those of column summaries, which stand in ``privtail/summaries``, and
+    constants of modules whose docstring derives them. Most were chosen on the problems of
     ``benchmarks/comparison``; ``docs/ablation.md`` says what was measured of parts and numbers,
     also on tables that they were not chosen on. ``benchmarks/ablation`` halves and doubles any of
     them; most were not measured in this way yet.
