@@ -80,7 +80,7 @@ DESIGNS: dict[str, Any] = {
 
 
 def slopes(runs: int, kind: Any, design: str, epsilon: float) -> tuple[float, float]:
-    """Coverage of `conf_int` for the noiseless slopes, and stated over actual deviation.
+    """Coverage of ``conf_int(kind="noise")``, and stated over actual deviation.
 
     A feature that is zero in nearly all rows is not used in every run.
     """
@@ -96,7 +96,7 @@ def slopes(runs: int, kind: Any, design: str, epsilon: float) -> tuple[float, fl
         for seed in range(runs)
     ]
     found = np.array([model.coef_.ravel() for model in models])
-    ends = np.array([model.conf_int(LEVEL).reshape(-1, 2) for model in models])
+    ends = np.array([model.conf_int(LEVEL, kind="noise").reshape(-1, 2) for model in models])
     stated = np.array([model.coef_noise_std_ for model in models])
     used = np.isfinite(stated)
     found, stated = (np.where(used, x, np.nan) for x in (found, stated))

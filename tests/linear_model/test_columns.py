@@ -196,10 +196,10 @@ def test_intervals_for_slopes_hold_what_noise_did(kind):
         for seed in range(40)
     ]
     centre = np.mean([model.coef_ for model in models], axis=0)
-    ends = np.array([model.conf_int(0.95) for model in models])
+    ends = np.array([model.conf_int(0.95, kind="noise") for model in models])
     assert ends.shape == (40, *centre.shape, 2)
     assert np.mean((ends[..., 0] <= centre) & (centre <= ends[..., 1])) > 0.9
-    thin = np.array([model.conf_int(0.01) for model in models])
+    thin = np.array([model.conf_int(0.01, kind="noise") for model in models])
     assert np.mean((thin[..., 0] <= centre) & (centre <= thin[..., 1])) < 0.9
 
 
@@ -216,11 +216,11 @@ def test_where_no_theory_gives_intervals_for_slopes():
         constant.conf_int()
     free = DPRidge(epsilon=math.inf, **SIMULATED).fit(X, y)
     assert not free.coef_noise_std_.any()
-    assert np.array_equal(free.conf_int()[:, 0], free.coef_)
+    assert np.array_equal(free.conf_int(kind="noise")[:, 0], free.coef_)
     model = DPRidge(epsilon=5.0, **SIMULATED).fit(X, y)
-    wide, narrow = (np.diff(model.conf_int(level)) for level in (0.99, 0.5))
+    wide, narrow = (np.diff(model.conf_int(level, kind="noise")) for level in (0.99, 0.5))
     assert (wide > narrow).all()
-    assert model.conf_int(0.95)[:, 1] - model.coef_ == pytest.approx(
+    assert model.conf_int(0.95, kind="noise")[:, 1] - model.coef_ == pytest.approx(
         1.96 * model.coef_noise_std_, rel=1e-3
     )
 

@@ -30,6 +30,8 @@ class Result:
     noise : (d,) standard deviations of what noise adds to the slopes, in scales of the target per
         scale of the feature, for a convex loss about at most; inf of a feature that is not used;
         None where it is not known.
+    sampling : (d,) standard deviations of the slopes over samples of the population, in the same
+        units; None where nothing that was released tells.
     threshold : from where the released model's Huber loss was linear, in units of the target; None
         where it was not chosen.
     ranges : (d or d + 1, 2) in which the features, and a numeric target, may lie as far as was
@@ -53,6 +55,7 @@ class Result:
     unit: float = 1.0
     margin_range: tuple[float, float] = (-math.inf, math.inf)
     noise: Doubles | None = None
+    sampling: Doubles | None = None
     notes: tuple[str, ...] = ()
     rows: tuple[float, float] = (1.0, 0.0)
     scales: Doubles | None = None

@@ -9,6 +9,7 @@ import numpy as np
 
 from privtail.algorithms.result import Result
 from privtail.default.fit import Fit
+from privtail.default.sampling import sampling_deviations
 from privtail.default.standardization import without_slopes
 from privtail.losses import HuberLoss
 from privtail.summaries.summary import BEYOND
@@ -74,6 +75,7 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
         scales=standard.scales,
         margin_range=fit.margins,
         noise=np.zeros(problem.d) if reasons else np.where(standard.used, noise, unknown),
+        sampling=None if reasons or regime != "all features" else sampling_deviations(fit),
         notes=(*notes, *fit.remarks),
         rows=fit.rows,
         threshold=fit.loss.threshold if isinstance(fit.loss, HuberLoss) else None,

@@ -61,6 +61,11 @@ class ResidualHistogram:
         """Of the records, in each cell."""
         return np.asarray(self.counts / max(float(self.counts.sum()), 1.0))
 
+    @property
+    def middles(self) -> Doubles:
+        """(cells,) sizes in the middle of each cell, on a scale of logarithms."""
+        return _ENDS / math.sqrt(_EDGES[1] / _EDGES[0])
+
     def mean_square(self, threshold: float = math.inf) -> float:
         """Of the sizes, clipped at a threshold."""
         return float(self.parts @ np.minimum(_ENDS, threshold) ** 2)
@@ -101,7 +106,7 @@ class ResidualHistogram:
         As scikit-learn's `HuberRegressor` finds it with the slopes (Huber 1964, proposal 2); there
         is none unless ``relative`` is above 1.
         """
-        parts, middles = self.parts, _ENDS / math.sqrt(_EDGES[1] / _EDGES[0])
+        parts, middles = self.parts, self.middles
         excess = np.array(
             [parts @ np.minimum(middles, t) ** 2 - (t / relative) ** 2 for t in _EDGES]
         )

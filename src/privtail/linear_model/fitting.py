@@ -30,6 +30,7 @@ from privtail.default import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, of_slopes, require
 from privtail.errors import AccuracyWarning, InvalidInput, require_whole
 from privtail.gaps import Gaps
+from privtail.linear_model.inference import NO_SAMPLING, CoefficientTable, coefficient_table
 from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
 from privtail.linear_model.remarks import slopeless, unmatched
@@ -438,6 +439,10 @@ class PrivateLinearModel(PrivateEstimator):
         scales = np.ones(curator.problem.d) if result.scales is None else result.scales
         noise: Any = np.nan if result.noise is None else result.noise
         self.coef_noise_std_ = (0.0 if multiplier == 0 else noise) * result.unit / scales
+        sampling: Any = np.nan if result.sampling is None else result.sampling
+        slopes = of_slopes(domain)
+        free = isinstance(slopes, Unconstrained) or getattr(slopes, "alpha", None) == 0
+        self.coef_sampling_std_ = (sampling if free else np.nan) * result.unit / scales
         self.feature_range_ = result.feature_range(curator.problem)
         missing, lost = counted(*result.rows, curator.problem.n, FILL, text=curator.from_text)
         silent = () if lost else silenced(of_slopes(domain), loss, result)
@@ -449,16 +454,25 @@ class PrivateLinearModel(PrivateEstimator):
 
     # ---------------------------------------------------------------- used
 
-    def conf_int(self, level: float = 0.95) -> NDArray[np.float64]:
-        """Ends (..., 2) of intervals, of the shape of ``coef_``, for what noise did to the slopes.
+    def conf_int(
+        self, level: float = 0.95, *, kind: Literal["population", "noise"] = "population"
+    ) -> NDArray[np.float64]:
+        """Ends (..., 2) of intervals for the slopes, of the shape of ``coef_``.
 
-        Each holds, with probability about ``level`` or more, the slope to which the same releases
-        would have led without noise. A step on a convex loss brings two paths no further apart, and
-        nearer where the loss is curved: a third of the curvature that the released gradients show
-        is counted on, at a kink none. What shrinking took from a slope is added. That is cautious:
-        ``benchmarks/intervals.py`` shows how much wider it is than the noise it saw. It is made of
-        released numbers alone and costs nothing. Sampling error, clipping and the noise of bought
-        scales are not in it: it is no interval for the slope of a population.
+        They are made of released numbers alone and cost nothing.
+
+        ``kind="population"``: for the slopes of the population that the rows come from. They hold
+        the noise, and the sampling error ``coef_sampling_std_``: the sandwich of an M-estimator,
+        from released second moments and released sizes of residuals. It assumes that these sizes
+        do not depend on the features; of counts and labels, that margins are about Gaussian.
+        Clipping moves the slopes of skewed residuals and of features with heavy tails; that is not
+        in them. ``benchmarks/slopes.py`` measures how often they hold and how wide they are.
+
+        ``kind="noise"``: for the slopes to which the same releases would have led without noise. A
+        step on a convex loss brings two paths no further apart, and nearer where the loss is
+        curved: a third of the curvature that the released gradients show is counted on, at a kink
+        none. What shrinking took from a slope is added. That is cautious:
+        ``benchmarks/intervals.py`` shows how much wider it is than the noise it saw.
 
         Which slopes columns have that say the same (two alike; all indicators of a category beside
         an intercept) is left to noise, also to that of bought second moments, which is not in it
@@ -470,9 +484,14 @@ class PrivateLinearModel(PrivateEstimator):
         ------
         InvalidInput
             Where no theory gives the noise: with an algorithm of your own or by name, with
-            selected features, and where the model is a private constant.
+            selected features, and where the model is a private constant. And where the sampling
+            error is not known: with a penalty, for least absolute deviations and quantiles, with
+            three labels or more, with so many features that no second moments were released, and
+            without privacy.
         """
         check_is_fitted(self)
+        if kind not in ("population", "noise"):
+            raise InvalidInput(f'kind must be "population" or "noise", got {kind!r}.')
         unknown = np.isnan(self.coef_noise_std_)
         if unknown.any() and not unknown.all():
             raise InvalidInput(
@@ -490,7 +509,26 @@ class PrivateLinearModel(PrivateEstimator):
                 "The model is a private constant, whose slopes are zero whatever the noise was; "
                 "privacy_.notes says why."
             )
-        return interval(self.coef_, np.broadcast_to(self.coef_noise_std_, self.coef_.shape), level)
+        std = self.coef_noise_std_
+        if kind == "population":
+            if np.isnan(self.coef_sampling_std_).any():
+                raise InvalidInput(NO_SAMPLING)
+            std = np.hypot(std, self.coef_sampling_std_)
+        return interval(self.coef_, np.broadcast_to(std, self.coef_.shape), level)
+
+    def summary(self, level: float = 0.95) -> CoefficientTable:
+        """Slopes with standard errors, z, p values and intervals for the population, as a table.
+
+        Standard errors hold noise and sampling. Where `conf_int` refuses they are NaN, and the
+        table says why. Costs nothing.
+
+        Raises
+        ------
+        InvalidInput
+            If ``level`` is not in (0, 1).
+        """
+        check_is_fitted(self)
+        return coefficient_table(self, level)
 
     def _designs(self, X: Any) -> Iterable[Any]:
         """Blocks of features to predict with; columns are encoded as in the fit."""

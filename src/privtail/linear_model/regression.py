@@ -27,7 +27,10 @@ class DPLinearRegression(PrivateRegressor):
         most this for a convex loss, NaN where no theory gives it (algorithms by name or of your
         own; features that were not selected), inf of a feature that is not used: little but one
         value showed of it. Clipping, early stopping, sampling and the noise of bought scales are
-        not in it. ``conf_int(level)`` makes intervals of it.
+        not in it.
+    coef_sampling_std_ : (d,) standard error of each slope from the sampling of the rows alone; NaN
+        where nothing that was released tells. ``conf_int(level)`` makes intervals of both, and
+        ``summary()`` prints a table of slopes, standard errors, tests and intervals.
     feature_range_ : (d, 2) what predictions clip features to, so that a slope extrapolates no
         farther than what was released of them: a hundred times as far from their centre as their
         histogram shows; [0, 1] of a declared category; infinite where nothing was released.

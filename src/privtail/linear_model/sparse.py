@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,9 @@ class PrivateSparseModel(PrivateLinearModel):
     def _most_features(self) -> int | None:
         return self.sparsity
 
-    def conf_int(self, level: float = 0.95) -> NDArray[np.float64]:
+    def conf_int(
+        self, level: float = 0.95, *, kind: Literal["population", "noise"] = "population"
+    ) -> NDArray[np.float64]:
         """Refused: intervals know nothing of how the features were selected.
 
         Raises

@@ -1,0 +1,113 @@
+"""How far slopes would lie from those of the population without any noise: sampling error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from privtail.default.descent import kinked
+from privtail.default.fit import Fit
+
+Doubles = NDArray[np.float64]
+
+NODES = 40
+"""Points of a Gauss-Hermite rule, for means over Gaussian margins."""
+
+LARGEST_LOG = 30.0
+"""Margins of counts are clipped to plus or minus this."""
+
+LEAST = 0.05
+"""Part of the curvature that is left in the direction of the slopes, and of residuals that are not
+clipped, at least."""
+
+
+def sampling_deviations(fit: Fit) -> Doubles | None:
+    """(d,) standard deviations of the slopes over samples of the population, from releases alone.
+
+    In scales of the target per scale of the feature; None where nothing was released that tells.
+
+    The sandwich H^-1 S H^-1 / n of an M-estimator, H the mean Hessian and S the second moments of
+    gradients, for residuals whose size does not depend on the features. With C the covariance of
+    the features, from the released second moments,
+
+    - of numbers H = P(residual is not clipped) C and S = E(clipped residual^2) C, from the
+      histogram of residuals;
+    - of two labels and of counts H is the mean of g(m) x x', g the derivative of the link at the
+      margin m. For Gaussian margins (Stein's lemma) the intercept leaves
+      E(g) C + (E(g'') - E(g')^2 / E(g)) C w w' C of it for the slopes w. S = H times the
+      dispersion, E(residual^2) / E(g), 1 for labels.
+
+    Rows of one person count as one row.
+    """
+    metric, problem, d = fit.preconditioner, fit.problem, fit.problem.d
+    if metric.likely.size == 0 or problem.outputs > 1 or kinked(fit.loss):
+        return None
+    used, (mean, covariance) = fit.standard.used, _of_features(fit)
+    parts, sizes = fit.residuals.parts, fit.residuals.middles
+    if fit.given.targets == "real":
+        below = max(float(parts[sizes < fit.threshold].sum()), LEAST)
+        factor = float(parts @ np.minimum(sizes, fit.threshold) ** 2) / below**2
+        inverse = np.linalg.inv(covariance)
+    else:
+        w = fit.w[:d, 0][used]
+        centre = float(fit.w[d:, 0].sum() + w @ mean)
+        bend, along = _curvature(_SLOPES[fit.labels], centre, float(w @ covariance @ w))
+        inverse, factor = _inverse(covariance, w, along / bend), 1 / bend
+        if not fit.labels:
+            factor *= max(1.0, float(parts @ sizes**2) / bend)
+    n = problem.n * fit.rows[0] / problem.max_rows
+    found = np.full(d, math.inf)
+    found[used] = np.sqrt(factor * np.maximum(np.diag(inverse), 0.0) / n)
+    return found / fit.standard.target.scale
+
+
+def _of_features(fit: Fit) -> tuple[Doubles, Doubles]:
+    """Mean and covariance of the used features; what noise may hide of a curvature is added."""
+    metric, problem = fit.preconditioner, fit.problem
+    curvatures = np.maximum(metric.likely, metric.hidden)
+    moments = metric.directions * np.where(curvatures > 0, curvatures, 1.0) @ metric.directions.T
+    used = np.flatnonzero(fit.standard.used)
+    square = moments[np.ix_(used, used)]
+    if not problem.intercept:
+        return np.zeros(len(used)), square
+    beside, own = moments[used, problem.d], moments[problem.d, problem.d]
+    return beside / own, square - np.outer(beside, beside) / own
+
+
+def _logistic(margins: Doubles) -> Doubles:
+    return np.asarray(expit(margins) * expit(-margins))
+
+
+def _exponential(margins: Doubles) -> Doubles:
+    return np.exp(np.clip(margins, -LARGEST_LOG, LARGEST_LOG))
+
+
+_SLOPES: dict[bool, Callable[[Doubles], Doubles]] = {True: _logistic, False: _exponential}
+"""Derivatives of the links of labels and of counts."""
+
+
+def _curvature(
+    slope: Callable[[Doubles], Doubles], centre: float, variance: float
+) -> tuple[float, float]:
+    """E g and E g'' - (E g')^2 / E g of Gaussian margins, by Hermite polynomials.
+
+    E g' = E(g z) / s and E g'' = E(g (z^2 - 1)) / s^2 of m = centre + s z.
+    """
+    z, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    weights, s = weights / weights.sum(), max(math.sqrt(variance), 1e-3)
+    g = slope(centre + s * z)
+    mean, first, second = (float(weights @ (g * p)) for p in (1.0, z / s, (z**2 - 1) / s**2))
+    mean = max(mean, 1e-300)
+    return mean, second - first**2 / mean
+
+
+def _inverse(covariance: Doubles, w: Doubles, along: float) -> Doubles:
+    """Of C + ``along`` C w w' C, where a part `LEAST` at least is left along w."""
+    inverse = np.linalg.inv(covariance)
+    length = float(w @ covariance @ w)
+    left = max(1 + along * length, LEAST)
+    return np.asarray(inverse - (left - 1) / (left * max(length, 1e-300)) * np.outer(w, w))
