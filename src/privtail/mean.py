@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from privtail.algorithms.coin_press import CoinPress
 from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
 from privtail.calibration import calibrated
+from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.influence import catoni_bound
@@ -86,9 +87,7 @@ If it loses a part p of the records, the mean is off by sqrt(p) deviations at mo
 
 def interval(value: Any, std: Any, level: float) -> NDArray[np.float64]:
     """Ends (..., 2) of ``value`` -+ the normal quantile of a two-sided ``level`` times ``std``."""
-    if not 0 < level < 1:
-        raise InvalidInput(f"level must lie in (0, 1), for example 0.95; got {level!r}.")
-    reach = float(ndtri((1 + float(level)) / 2)) * np.asarray(std, dtype=np.float64)
+    reach = normal_quantile(level) * np.asarray(std, dtype=np.float64)
     return np.stack([value - reach, value + reach], axis=-1)
 
 

@@ -15,6 +15,7 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.coefficients import CoefficientTable
 from privtail.errors import InvalidInput
 from privtail.gaps import Gaps
 from privtail.schema.declared import Label, whole
@@ -42,7 +43,7 @@ GENERALIZED = "generalized"
 LARGEST_LOG = 30.0
 """Expected counts are exp(score) of scores clipped to plus or minus this."""
 
-_FORMAT, _VERSION = "privtail-model", 4
+_FORMAT, _VERSION = "privtail-model", 5
 
 _TRIAL = 4096
 """Bytes that are written to see whether a file can be."""
@@ -112,6 +113,9 @@ class Model:
         versions, infinite.
     target_range : (2,), to which predictions of numbers and counts are clipped.
     margin_range : (2,), to which scores of two classes are clipped.
+    noise_std, sampling_std : (K, features) standard deviations of what noise, and the sampling of
+        the rows, did to ``coef``; infinite of a feature that is not used, NaN where not known, as
+        in files of earlier versions.
     """
 
     kind: str
@@ -125,6 +129,8 @@ class Model:
     feature_range: NDArray[np.float64] = field(default_factory=lambda: _endless(1))
     target_range: NDArray[np.float64] = field(default_factory=lambda: _endless(1)[0])
     margin_range: NDArray[np.float64] = field(default_factory=lambda: _endless(1)[0])
+    noise_std: NDArray[np.float64] = field(default_factory=lambda: np.array(math.nan))
+    sampling_std: NDArray[np.float64] = field(default_factory=lambda: np.array(math.nan))
 
     @classmethod
     def of(cls, estimator: Any, *, target: str, columns: Sequence[Column]) -> Model:
@@ -142,6 +148,8 @@ class Model:
             feature_range=estimator.feature_range_,
             target_range=getattr(estimator, "target_range_", _endless(1)[0]),
             margin_range=getattr(estimator, "margin_range_", _endless(1)[0]),
+            noise_std=np.atleast_2d(estimator.coef_noise_std_),
+            sampling_std=np.atleast_2d(estimator.coef_sampling_std_),
         )
 
     @property
@@ -217,6 +225,27 @@ class Model:
         """The same in blocks of rows; of a file, as they are read."""
         return table_blocks(data, [column.name for column in self.columns], self.categories)
 
+    def summary(self, level: float = 0.95) -> CoefficientTable:
+        """Slopes with standard errors, z, p values and intervals for the population, as a table.
+
+        Standard errors hold noise and sampling; where either is not known they are NaN, and the
+        table says why.
+
+        Raises
+        ------
+        InvalidInput
+            If ``level`` is not in (0, 1).
+        """
+        outputs = [""] if len(self.coef) == 1 else [f"{label}: " for label in self.classes or ()]
+        names = [f"{output}{feature}" for output in outputs for feature in self.features]
+        noise, sampling = (
+            np.broadcast_to(std, self.coef.shape) for std in (self.noise_std, self.sampling_std)
+        )
+        return CoefficientTable.of(
+            names, self.coef, self.intercept, noise, sampling, self.statement.headline, level,
+            noisy=self.statement.noise != "none",
+        )  # fmt: skip
+
     # ---------------------------------------------------------------- written
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -252,6 +281,8 @@ class Model:
             "feature_range": _nullable(self.feature_range),
             "target_range": _nullable(self.target_range[None])[0],
             "margin_range": _nullable(self.margin_range[None])[0],
+            "noise_std": _deviations_to_json(self.noise_std, self.coef.shape),
+            "sampling_std": _deviations_to_json(self.sampling_std, self.coef.shape),
             "statement": self.statement.to_json(),
         }
 
@@ -297,6 +328,8 @@ class Model:
             feature_range=_ranges("feature_range", content.get("feature_range"), features),
             target_range=_ranges("target_range", [content.get("target_range")], 1)[0],
             margin_range=_ranges("margin_range", [content.get("margin_range")], 1)[0],
+            noise_std=_deviations("noise_std", content, (outputs, features)),
+            sampling_std=_deviations("sampling_std", content, (outputs, features)),
         )
 
     def __repr__(self) -> str:
@@ -414,6 +447,27 @@ def _numbers(
     if numbers.shape != shape or not np.isfinite(numbers).all():
         raise InvalidInput(f"The field {name!r} must hold finite numbers of shape {shape}.")
     return numbers
+
+
+def _deviations_to_json(std: NDArray[np.float64], shape: tuple[int, ...]) -> Any:
+    """Null where one is not known; "inf" where it is infinite, which JSON has no number for."""
+    rows = np.broadcast_to(std, shape).tolist()
+    return [[None if math.isnan(x) else "inf" if x == math.inf else x for x in row] for row in rows]
+
+
+def _deviations(
+    name: str, content: Mapping[str, Any], shape: tuple[int, int]
+) -> NDArray[np.float64]:
+    """What `_deviations_to_json` wrote; not known in files of earlier versions."""
+    if content.get(name) is None:
+        return np.full(shape, math.nan)
+    try:
+        std = np.array(_typed(content, name, list), dtype=np.float64)  # null becomes NaN
+    except (TypeError, ValueError, OverflowError):
+        std = np.empty(0)
+    if std.shape != shape or (std < 0).any():
+        raise InvalidInput(f"The field {name!r} must hold numbers from 0 of shape {shape}.")
+    return std
 
 
 def _endless(count: int) -> NDArray[np.float64]:

@@ -149,7 +149,8 @@ def test_a_missing_model(shell, table):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("version", 5), ("link", "log"), ("kind", "linear"), ("kind", "forest"), ("target", 3),
+        ("version", 6), ("noise_std", [[-1.0] * 4]), ("sampling_std", "x"),
+        ("link", "log"), ("kind", "linear"), ("kind", "forest"), ("target", 3),
         ("target_range", [1, 0]), ("margin_range", [1, 0]),
         ("columns", []),
         ("columns", [3]), ("columns", [{"name": "age"}]), ("classes", ["no"] * 2),

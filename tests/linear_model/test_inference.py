@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privtail import load
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.linear_model import (
     DPHuberRegressor,
@@ -18,6 +19,7 @@ from privtail.linear_model import (
     DPPoissonRegressor,
     DPRidge,
 )
+from privtail.model import Column, Model
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
 SLOPES = np.array([1.0, -2.0, 0.0, 0.5])
@@ -137,3 +139,18 @@ def test_several_labels_have_a_row_each():
     table = model.summary()
     assert table.names[:3] == ("0: x0", "0: x1", "1: x0")
     assert np.isnan(table.std_err).all()
+
+
+def test_a_loaded_model_has_the_same_table(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(size=5_000), "none": np.zeros(5_000)})
+    y = 2 * frame["age"] + rng.normal(size=5_000)
+    model = DPLinearRegression(epsilon=5.0, **SIMULATED).fit(frame, y)
+    written = Model.of(model, target="y", columns=[Column("age"), Column("none")])
+    written.save(tmp_path / "model.json")
+    read = load(tmp_path / "model.json").summary()
+    assert str(read) == str(model.summary())
+    assert read.high[1] == math.inf
+    content = written.to_json()
+    del content["noise_std"], content["sampling_std"]
+    assert "No theory" in str(Model.from_json(content | {"version": 4}).summary())

@@ -25,19 +25,27 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result
 from privtail.calibration import calibrate
+from privtail.coefficients import NO_SAMPLING, CoefficientTable, why_not
 from privtail.compilation import steady
 from privtail.default import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, of_slopes, require
 from privtail.errors import AccuracyWarning, InvalidInput, require_whole
 from privtail.gaps import Gaps
-from privtail.linear_model.inference import NO_SAMPLING, CoefficientTable, coefficient_table
 from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
 from privtail.linear_model.remarks import slopeless, unmatched
 from privtail.losses import AnyLoss, SquaredLoss, Targets
 from privtail.lost import FILL, counted
 from privtail.mean import interval
-from privtail.model import LARGEST_LOG, Link, expected_counts, finite, scores_of
+from privtail.model import (
+    LARGEST_LOG,
+    Column,
+    Link,
+    Model,
+    expected_counts,
+    finite,
+    scores_of,
+)
 from privtail.progress import watching
 from privtail.published.accelerated_descent import AcceleratedDescent
 from privtail.published.names import named
@@ -492,23 +500,9 @@ class PrivateLinearModel(PrivateEstimator):
         check_is_fitted(self)
         if kind not in ("population", "noise"):
             raise InvalidInput(f'kind must be "population" or "noise", got {kind!r}.')
-        unknown = np.isnan(self.coef_noise_std_)
-        if unknown.any() and not unknown.all():
-            raise InvalidInput(
-                "With so much noise for so many features, few were selected by noisy scores, and "
-                "no theory is known to us for intervals after that. coef_noise_std_ has the noise "
-                "of their slopes. More records or a larger epsilon keep all features."
-            )
-        if unknown.any():
-            raise InvalidInput(
-                f"No theory is known to us for the noise in slopes of algorithm="
-                f"{self.algorithm!r}: there are intervals for algorithm='auto'."
-            )
-        if self.plan_.multiplier and not np.any(self.coef_noise_std_):
-            raise InvalidInput(
-                "The model is a private constant, whose slopes are zero whatever the noise was; "
-                "privacy_.notes says why."
-            )
+        why = why_not(self.coef_noise_std_, noisy=self.plan_.multiplier > 0)
+        if why:
+            raise InvalidInput(why)
         std = self.coef_noise_std_
         if kind == "population":
             if np.isnan(self.coef_sampling_std_).any():
@@ -528,7 +522,15 @@ class PrivateLinearModel(PrivateEstimator):
             If ``level`` is not in (0, 1).
         """
         check_is_fitted(self)
-        return coefficient_table(self, level)
+        return self._as_model().summary(level)
+
+    def _as_model(self) -> Model:
+        """The released model, with the names of the columns; numbered where X had none."""
+        known = getattr(self, "feature_names_in_", None)
+        names = [f"x{i}" for i in range(self.n_features_in_)] if known is None else map(str, known)
+        declared = {name: tuple(labels) for name, labels in self.categories_.items()}
+        columns = [Column(name, declared.get(name)) for name in names]
+        return Model.of(self, target="y", columns=columns)
 
     def _designs(self, X: Any) -> Iterable[Any]:
         """Blocks of features to predict with; columns are encoded as in the fit."""

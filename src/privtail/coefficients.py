@@ -4,26 +4,60 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from privtail.errors import InvalidInput
-from privtail.model import Column
-
-if TYPE_CHECKING:
-    from privtail.linear_model.fitting import PrivateLinearModel
 
 Doubles = NDArray[np.float64]
 
+SELECTED = (
+    "With so much noise for so many features, few were selected by noisy scores, and no theory is "
+    "known to us for intervals after that. coef_noise_std_ has the noise of their slopes. More "
+    "records or a larger epsilon keep all features."
+)
+NO_THEORY = (
+    "No theory is known to us for the noise in the slopes of this algorithm: there are intervals "
+    'for algorithm="auto".'
+)
+CONSTANT = (
+    "The model is a private constant, whose slopes are zero whatever the noise was; privacy_.notes "
+    "says why."
+)
 NO_SAMPLING = (
     "The sampling error of these slopes is not known: it is for models without a penalty, of "
     "numbers by squares or a Huber loss, of counts and of two labels, with privacy and by the "
     'default algorithm. conf_int(kind="noise") has the noise alone, where it is known.'
 )
+
+
+def why_not(noise: Doubles, *, noisy: bool) -> str:
+    """Why nothing is known of what noise did to slopes, from its standard deviations; or nothing.
+
+    ``noisy``: whether any noise was added.
+    """
+    unknown = np.isnan(noise)
+    if unknown.any():
+        return NO_THEORY if unknown.all() else SELECTED
+    return CONSTANT if noisy and not noise.any() else ""
+
+
+def normal_quantile(level: float) -> float:
+    """How many standard deviations an interval of this level reaches to either side.
+
+    Raises
+    ------
+    InvalidInput
+        If ``level`` is not in (0, 1).
+    """
+    if not 0 < level < 1:
+        raise InvalidInput(f"level must lie in (0, 1), for example 0.95; got {level!r}.")
+    return float(ndtri((1 + float(level)) / 2))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,6 +86,29 @@ class CoefficientTable:
     intercept: Doubles
     headline: str
     note: str
+
+    @classmethod
+    def of(
+        cls, names: Sequence[str], coef: Doubles, intercept: Doubles, noise: Doubles,
+        sampling: Doubles, headline: str, level: float, *, noisy: bool,
+    ) -> Self:  # fmt: skip
+        """The table of slopes (K, d), with the standard deviations of their errors, (K, d).
+
+        Raises
+        ------
+        InvalidInput
+            If ``level`` is not in (0, 1).
+        """
+        reach = normal_quantile(level)
+        note = why_not(noise, noisy=noisy) or (NO_SAMPLING if np.isnan(sampling).any() else "")
+        std = np.full(coef.size, math.nan) if note else np.hypot(noise, sampling).ravel()
+        slopes = coef.ravel()
+        with np.errstate(all="ignore"):
+            z = np.where(np.isinf(std), 0.0, slopes / std)
+        return cls(
+            tuple(names), slopes, std, z, 2 * ndtr(-np.abs(z)), slopes - reach * std,
+            slopes + reach * std, level, np.atleast_1d(intercept), headline, note,
+        )  # fmt: skip
 
     @property
     def _columns(self) -> dict[str, Doubles]:
@@ -117,48 +174,6 @@ class CoefficientTable:
             f"<p>{html.escape(text)}</p>" for text in (self.note, self.headline) if text
         )
         return f"<table><tr><th></th>{head}</tr>{rows}</table>{below}"
-
-
-def coefficient_table(model: PrivateLinearModel, level: float) -> CoefficientTable:
-    """The table of a fitted model."""
-    if not 0 < level < 1:
-        raise InvalidInput(f"level must lie in (0, 1), for example 0.95; got {level!r}.")
-    coef, note = np.atleast_2d(model.coef_), ""
-    std = np.full(coef.shape, math.nan)
-    try:
-        ends = model.conf_int(level).reshape(*coef.shape, 2)
-        std = np.broadcast_to(np.hypot(model.coef_noise_std_, model.coef_sampling_std_), coef.shape)
-    except InvalidInput as error:
-        ends, note = np.full((*coef.shape, 2), math.nan), str(error)
-    with np.errstate(all="ignore"):
-        z = np.where(np.isinf(std), 0.0, coef / std)
-    return CoefficientTable(
-        names=_names(model, coef),
-        coef=coef.ravel(),
-        std_err=std.ravel(),
-        z=z.ravel(),
-        p_value=2 * ndtr(-np.abs(z.ravel())),
-        low=ends[..., 0].ravel(),
-        high=ends[..., 1].ravel(),
-        level=level,
-        intercept=np.atleast_1d(model.intercept_),
-        headline=model.privacy_.headline,
-        note=note,
-    )
-
-
-def _names(model: Any, coef: Doubles) -> tuple[str, ...]:
-    """Of the features, as a saved model names them; numbered where X had no names."""
-    known = getattr(model, "feature_names_in_", None)
-    if known is None:
-        features = [f"x{i}" for i in range(coef.shape[1])]
-    else:
-        declared = {name: tuple(labels) for name, labels in model.categories_.items()}
-        columns = (Column(str(name), declared.get(str(name))) for name in known)
-        features = [feature for column in columns for feature in column.features]
-    if len(coef) == 1:
-        return tuple(features)
-    return tuple(f"{label}: {name}" for label in model.classes_ for name in features)
 
 
 def _shown(x: float) -> str:
