@@ -44,7 +44,7 @@ def calibrate(make_plan: Callable[[float], Plan], budget: Budget) -> float:
 
     Parameters
     ----------
-    make_plan : maps a multiplier, a common factor on every noise, to a plan. Called about 40 times.
+    make_plan : maps a multiplier, a common factor on every noise, to a plan. Called some ten times.
     budget : what may be spent. An infinite epsilon gives 0.0: no noise.
 
     Returns
@@ -76,10 +76,11 @@ def calibrate(make_plan: Callable[[float], Plan], budget: Budget) -> float:
             "Gaussian or log-normal noise, or a search among trials, cannot give pure "
             "epsilon-DP: set delta, for example 1e-6."
         )
-    price = _guess if bill.batches else _epsilon
-    multiplier = _bisect(lambda m: price(make_plan(m), budget), budget)
+    start, tolerance = 1.0, _CLOSED_TOLERANCE
     if bill.batches:
-        multiplier = _refine(lambda m: _epsilon(make_plan(m), budget), budget, multiplier)
+        start = _found(lambda m: _guess(make_plan(m), budget), budget, start, tolerance)
+        tolerance = _LOSS_TOLERANCE
+    multiplier = _found(lambda m: _epsilon(make_plan(m), budget), budget, start, tolerance)
     final = cost(make_plan(multiplier), budget.neighbours)
     if not final.epsilon(budget.delta) <= budget.epsilon:
         raise BudgetExceeded(
@@ -110,27 +111,9 @@ def _guess(plan: Plan, budget: Budget) -> float:
     return GaussianDP(mu).epsilon(budget.delta - slack)
 
 
-def _bisect(price: Callable[[float], float], budget: Budget) -> float:
-    low, high = 0.0, 1.0
-    while price(high) > budget.epsilon:
-        low, high = high, 8 * high
-        if high > 1e18:
-            raise _out_of_reach(price(high), budget)
-    while not low and high > 1e-18:
-        if price(high / 8) > budget.epsilon:
-            low = high / 8
-        else:
-            high /= 8
-    while low and high > low * (1 + _CLOSED_TOLERANCE):
-        middle = math.sqrt(low * high)
-        if price(middle) > budget.epsilon:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _refine(price: Callable[[float], float], budget: Budget, start: float) -> float:
+def _found(
+    price: Callable[[float], float], budget: Budget, start: float, tolerance: float
+) -> float:
     """Secants in (log multiplier, log epsilon): few evaluations of an expensive price."""
     target, multiplier = budget.epsilon, start
     low, high = (0.0, math.inf), (math.inf, 0.0)
@@ -140,10 +123,10 @@ def _refine(price: Callable[[float], float], budget: Budget, start: float) -> fl
             low = (multiplier, epsilon)
         else:
             high = (multiplier, epsilon)
-        tight = high[1] >= target * (1 - _LOSS_TOLERANCE)
-        if math.isfinite(high[0]) and (tight or high[0] <= low[0] * (1 + _LOSS_TOLERANCE)):
+        tight = high[1] >= target * (1 - tolerance)
+        if math.isfinite(high[0]) and (tight or high[0] <= low[0] * (1 + tolerance)):
             return high[0]
-        aim = target * (1 - _LOSS_TOLERANCE / 3)
+        aim = target * (1 - tolerance / 3)
         both = low[0] > 0 and math.isfinite(high[0])
         if both and math.isfinite(low[1]) and high[1] > 0:
             slope = math.log(high[1] / low[1]) / math.log(high[0] / low[0])

@@ -270,16 +270,22 @@ class Histogram:
 def _most_significant(
     counts: Doubles, variances: Doubles, least: float, needed: Doubles | float
 ) -> tuple[float, slice]:
-    """Squared height beyond what is needed of the surest run of ``least`` records, and the run."""
-    mass, noise = (
-        np.subtract.outer(ends, ends).T
-        for ends in (np.append(0.0, np.cumsum(x)) for x in (counts, variances))
-    )
+    """Squared height beyond what is needed of the surest run of ``least`` records, and the run.
+
+    It begins and ends with a count above zero: without others at its ends it is surer.
+    """
+    above = np.flatnonzero(counts > 0)
+    if len(above) == 0:
+        return 0.0, slice(0)
+    ends = np.ix_(above, above + 1)
+    sums, noises = (np.append(0.0, np.cumsum(x)) for x in (counts, variances))
+    mass, noise = (x[ends[1]] - x[ends[0]] for x in (sums, noises))
     possible = (noise > 0) & (mass >= least) & (mass > 0)
     squares = np.divide(mass**2, noise, out=np.zeros_like(mass), where=possible)
-    heights = np.where(possible, squares - needed, 0.0)
+    wanted = needed if isinstance(needed, float) else needed[ends]
+    heights = np.where(possible, squares - wanted, 0.0)
     first, last = np.unravel_index(int(heights.argmax()), heights.shape)
-    return float(heights[first, last]), slice(int(first), int(last))
+    return float(heights[first, last]), slice(int(above[first]), int(above[last]) + 1)
 
 
 def part_that_counts(counts: Doubles, std: Doubles | float, n: int) -> tuple[float, float]:

@@ -102,7 +102,8 @@ def described(counts: Doubles, cells: Cells, std: Doubles | float, n: int) -> Su
     if len(counts) > 1 and std.any() and hidden.any() and not cells.closer:
         likely = ColumnPrior.of(counts, std, part * n)
         hidden &= ~(alike & likely.together)
-        found.put(hidden, likely.described(counts[hidden], std, part * n))
+        if hidden.any():
+            found.put(hidden, likely.described(counts[hidden], std, part * n))
     return found
 
 
@@ -129,6 +130,7 @@ class ColumnPrior:
         """From histograms (columns, cells) of n records."""
         some = np.unique(np.linspace(0, len(counts) - 1, MOST).round().astype(int))
         likely = _likelihoods(counts[some], std, n)
+        flat = likely.reshape(-1, len(_SHAPES))
         even = np.full(len(_SHAPES), 1 / len(_SHAPES))
         shapes = even
         apart, doubt = _laws()
@@ -138,7 +140,8 @@ class ColumnPrior:
             laws = np.exp(evidence - logsumexp(evidence))
             where = laws @ apart
             prior = np.outer(where, shapes)
-            posterior = shapes * (where @ likely / (by_location @ where)[:, None]).sum(axis=0)
+            weights = where / (by_location @ where)[:, None]
+            posterior = shapes * (weights.reshape(-1) @ flat)
             shapes = (posterior + USUAL * even) / (len(some) + USUAL)
         near = laws.reshape(len(APART), -1)[np.array(APART) <= STEP].sum()
         return cls(prior, bool(near > TOGETHER))
@@ -149,7 +152,9 @@ class ColumnPrior:
         return Summary.joined([self._described(part, std, n) for part in parts])
 
     def _described(self, counts: Doubles, std: Doubles, n: float) -> Summary:
-        weights = _normal(_likelihoods(counts, std, n) * self.prior)
+        weights = _likelihoods(counts, std, n)
+        weights *= self.prior
+        weights /= weights.sum(axis=(1, 2), keepdims=True)
         at = weights.sum(axis=2)
         where = at @ _LOCATIONS
         unsure = np.sqrt(np.maximum(at @ _LOCATIONS**2 - where**2, 0.0))
@@ -226,14 +231,9 @@ def _likelihoods(counts: Doubles, std: Doubles, n: float) -> Doubles:
         norm = (1 - empty) ** 2 * (up**2 * norms[0] + (1 - up) ** 2 * norms[1])
         logs[:, k] = seen - (norm + empty**2 * sharp[_ZERO]) / 2
     logs -= logs.max(axis=(1, 2), keepdims=True)
-    by_location = logs.reshape(*logs.shape[:2], len(_LOCATIONS), len(SPREADS)).transpose(0, 2, 3, 1)
-    return np.exp(by_location).reshape(len(counts), len(_LOCATIONS), len(_SHAPES))
-
-
-def _normal(weights: Doubles) -> Doubles:
-    """Weights (columns, ...) that sum to one."""
-    total = weights.sum(axis=tuple(range(1, weights.ndim)), keepdims=True)
-    return np.asarray(weights / total)
+    by_shape = np.exp(logs, out=logs).reshape(*logs.shape[:2], len(_LOCATIONS), len(SPREADS))
+    by_location = by_shape.transpose(0, 2, 3, 1)
+    return np.asarray(by_location.reshape(len(counts), len(_LOCATIONS), len(_SHAPES)))
 
 
 def _alike(counts: Doubles, cells: Cells, std: Doubles, n: int) -> NDArray[np.bool_]:
