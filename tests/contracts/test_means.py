@@ -1223,7 +1223,7 @@ def test_a_map_that_is_read_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_map_that_is_not_copied_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Curator, "_own", lambda curator, given: given)
+    monkeypatch.setattr(Curator, "_mapped", lambda curator, given: given)
     with pytest.raises(AssertionError, match="l2"):
         check_meddling()
 

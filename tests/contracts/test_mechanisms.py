@@ -133,6 +133,16 @@ def test_noise_is_added_to_the_value() -> None:
             assert np.abs(moved).max() < 200
 
 
+@pytest.mark.parametrize("draw", ["gaussian", "laplace", "top"])
+def test_what_is_read_only_gets_exact_noise(draw: str) -> None:
+    """OpenDP takes no array that cannot be written to."""
+    values = np.arange(3, dtype=np.int64)
+    values.flags.writeable = False
+    further = (2,) if draw == "top" else ()
+    assert len(getattr(ExactSampler(), draw)(values, 1.0, *further)) == (2 if further else 3)
+    assert values.tolist() == [0, 1, 2]
+
+
 def test_simulated_noise_is_seeded_and_exact_noise_is_not() -> None:
     values = np.zeros(8, np.int64)
     same = [SimulatedSampler(5).gaussian(values, 1e9).tolist() for _ in range(2)]

@@ -64,7 +64,7 @@ def test_the_plan_of_numbers():
     problem = Problem(n=10_000, d=3, intercept=True)
     assert stages_of(SQUARES, 42.0, problem) == [
         ("column summaries", ["histogram"] * 2, 4),
-        ("intercept", ["derivatives"], 1),
+        ("intercept-only model", ["derivatives"], 1),
         ("preconditioner", ["moments"], 1),
         ("descent", ["gradient"], 5),
         ("residual histogram", ["derivative norms"], 1),
@@ -74,7 +74,7 @@ def test_the_plan_of_numbers():
         ("outlier check", ["scores"], 1),
     ]
     rounds = {name: times for name, _, times in stages_of(ScaledDescent(), 42.0, problem)}
-    assert rounds["intercept"] == 3, "an intercept that is no mean takes three moves"
+    assert rounds["intercept-only model"] == 3, "an intercept that is no mean takes three moves"
 
 
 def test_the_plan_of_labels_and_of_counts():
@@ -84,7 +84,7 @@ def test_the_plan_of_labels_and_of_counts():
     assert names[-2:] == ["acceptance test", "intercept"]
     problem = replace(problem, outputs=1)
     names = [name for name, *_ in stages_of(KINDS["count"], 42.0, problem)]
-    assert names[:3] == ["column summaries", "target histogram", "intercept"]
+    assert names[:3] == ["column summaries", "target histogram", "intercept-only model"]
     assert names[-1] == "acceptance test"
 
 
@@ -115,7 +115,8 @@ def test_a_stage_costs_its_weight():
         assert parts["residual histogram"] == pytest.approx(tuning.others)
         assert parts["acceptance test"] == pytest.approx(2 * tuning.others)
         assert parts["outlier check"] == pytest.approx(tuning.others)
-        assert parts["intercept"] == pytest.approx(tuning.others)
+        assert parts["intercept-only model"] == pytest.approx(tuning.others)
+        assert ("intercept" in parts) == squares
         assert parts["column summaries"] == pytest.approx(tuning.column_summaries)
 
 

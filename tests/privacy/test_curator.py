@@ -231,6 +231,30 @@ def test_a_plan_cannot_grow_after_it_was_paid() -> None:
         curator.everyone()
 
 
+@pytest.mark.parametrize("held", ["given", "shown"])
+def test_a_plan_cannot_change_after_it_was_paid(held: str) -> None:
+    """Frozen classes can be written to; what was paid for is a copy that nobody else holds."""
+    planned = one(1, PoissonBatches(0.01))
+    curator = curate((planned,))
+    reached = planned if held == "given" else curator.plan[0]
+    object.__setattr__(reached.sampling, "rate", 1.0)
+    object.__setattr__(reached.events[0], "scale", 1e-3)
+    object.__setattr__(reached, "times", 9)
+    (kept,) = curator.plan
+    assert kept.sampling == PoissonBatches(0.01)
+    assert kept.events[0].scale > 1
+    assert kept.times == 1
+    with pytest.raises(NotPlanned):
+        next(curator.rounds(PoissonBatches(1.0), 1))
+
+
+def test_a_plan_that_is_not_copied_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("privtail.trusted.curator.own_plan", tuple)
+    for held in ("given", "shown"):
+        with pytest.raises(AssertionError):
+            test_a_plan_cannot_change_after_it_was_paid(held)
+
+
 # Charging
 
 

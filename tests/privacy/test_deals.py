@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privtail.errors import InvalidInput
 from privtail.trusted import deals
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -24,6 +25,14 @@ SIZES = [1, 2, 3, 5, 60, 255, 256, 257, 1000, 4097]
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: str(key[0]))
 def test_a_shuffle_is_a_bijection(n: int, key: bytes) -> None:
     assert sorted(Deal(n, n, key).labels(0, n).tolist()) == list(range(n))
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize("ids", [(0, 61), (-1, 5), (70, 80), (9, 8)])
+def test_other_ids_are_refused(blocks: int, ids: tuple[int, int]) -> None:
+    """A walk from one of these need never come to a place below n."""
+    with pytest.raises(InvalidInput, match="not among the 60"):
+        Deal(60, blocks, KEYS[0]).labels(*ids)
 
 
 @pytest.mark.parametrize("n", SIZES)

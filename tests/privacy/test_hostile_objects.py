@@ -100,7 +100,7 @@ def test_a_loss_that_changes_after_its_check_moves_one_record_alone(monkeypatch)
     X[:, 0], y2 = 1.0, y.copy()
     y2[3] = 1e9
     assert moved(ask_with_swap, X, y, X, y2) <= 1
-    monkeypatch.setattr(callbacks, "_own", lambda loss: loss)
+    monkeypatch.setattr(callbacks, "_copy", lambda loss: loss)
     monkeypatch.setattr(callbacks, "built_in", lambda loss: isinstance(loss, PoissonLoss))
     assert moved(ask_with_swap, X, y, X, y2) > 1, "the twin is caught"
 

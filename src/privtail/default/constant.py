@@ -234,7 +234,7 @@ class CountLabels:
             fit.w = fit.constant = np.zeros((problem.rows, problem.outputs))
             fit.w[-1] = logs[1:] - logs[:1] if problem.outputs == 1 else logs - logs.mean()
         fit.rarity = float(len(counts) * counts.min() / counts.sum())
-        unsure = math.sqrt(2) * std * len(counts) / problem.n
+        unsure = fit.tuning.likely * math.sqrt(2) * std * len(counts) / problem.n
         apart = float(np.ptp(np.append(0.0, fit.constant[problem.d :])))
         fit.even = apart + unsure <= fit.tuning.lenient_lead
         if problem.outputs == 1:

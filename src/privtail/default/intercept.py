@@ -22,15 +22,18 @@ Doubles = NDArray[np.float64]
 class MeanDerivative:
     """The mean derivative of the loss in the margins, (K,), clipped at a threshold.
 
+    ``stage`` is what it is for.
+
     **Privacy.** ``times`` Gaussian releases of a mean of vectors of length 1, times the threshold.
     """
 
     noise: GaussianNoise
     times: int = 1
+    stage: str = "intercept"
 
     def plan(self, problem: Problem) -> Plan:
         """So many releases of K numbers."""
-        return (Round(stage="intercept", events=(self._event(problem),), times=self.times),)
+        return (Round(stage=self.stage, events=(self._event(problem),), times=self.times),)
 
     def deviation(self, problem: Problem) -> float:
         """Standard deviation of the noise, in units of the threshold."""

@@ -38,6 +38,9 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
 from privtail.trusted.problem import Problem
 
+CONSTANT = "intercept-only model"
+"""The stage of the releases that find it."""
+
 Regime = Literal["all features", "few features", "intercept only"]
 
 
@@ -161,7 +164,8 @@ class ScaledDescent:
                 MatchFrequencies(MeanDerivative(a.mean_noise("intercept"))) if intercept else None,
             )
         elif self.targets == "count":
-            mean = MeanDerivative(a.mean_noise("mean_count")) if intercept else None
+            noise = a.mean_noise("mean_count")
+            mean = MeanDerivative(noise, stage=CONSTANT) if intercept else None
             stages = (
                 first,
                 StartAtMeanCount(a.count_noise("count_histogram"), mean),
@@ -206,7 +210,9 @@ class ScaledDescent:
         picks = findable(self.sparsity or tuning.few_features, noise, tuning.clear, problem)
         own, numbers = ColumnSummaries(enough=RARE), self.targets == "real" and problem.intercept
         moves = tuning.moves
-        median = MeanDerivative(a.mean_noise("median", moves), moves) if numbers else None
+        median = None
+        if numbers:
+            median = MeanDerivative(a.mean_noise("median", moves), moves, "median of the target")
         return SelectFeatures(
             picks, noise * math.sqrt(picks), own, a.count_noise("own_summaries"), median
         )  # fmt: skip
@@ -214,7 +220,7 @@ class ScaledDescent:
     def _constant(self, a: Allocation) -> StartAtConstant:
         """To a mean one move leads; to another constant a few."""
         moves = 1 if self.squares else self.tuning.moves
-        return StartAtConstant(MeanDerivative(a.mean_noise("constant", moves), moves))
+        return StartAtConstant(MeanDerivative(a.mean_noise("constant", moves), moves, CONSTANT))
 
     def _intercept_only(self, multiplier: float, problem: Problem) -> tuple[Stage, ...]:
         """Of numbers most of the budget finds the target, the rest is for the intercept there."""

@@ -30,7 +30,9 @@ def probabilities(slopes: Doubles, deviations: Doubles, belief: float) -> Double
 
     Slopes are normal around zero with the variance of their noise, or with a part of probability p
     with a larger one. p and what is added to the variance are the most likely ones, by expectation
-    and maximization. Where all slopes have something to say, p is near 1 and nothing changes.
+    and maximization. These begin at one half and at what the squares exceed their noise by, or at a
+    tenth of the noise: at zero they would stay. Where all slopes have something to say, p is near 1
+    and nothing changes.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ Doubles = NDArray[np.float64]
 STEP = 0.5
 """Between locations, in octaves."""
 
-SPREADS = (0.3, 0.7, 1.2, 1.8, 2.5, 3.5)
+WIDTHS = (0.3, 0.7, 1.2, 1.8, 2.5, 3.5)
 """Standard deviations of the logarithm of a size, in octaves: a Gaussian has about 1.6."""
 
 ABOVE = (0.0, 0.15, 0.5, 0.85, 1.0)
@@ -65,7 +65,7 @@ _ABOVE = slice(_ZERO + 1, _ZERO + 1 + _OCTAVES)
 _BELOW = slice(_ZERO - 1, 0, -1)
 _STEPS = round(1 / STEP)
 _LOCATIONS = np.arange(-_OCTAVES / 2 + STEP / 2, _OCTAVES / 2, STEP)
-_SHAPES = list(product(range(len(SPREADS)), ABOVE, EMPTY))
+_SHAPES = list(product(range(len(WIDTHS)), ABOVE, EMPTY))
 
 
 def described(counts: Doubles, cells: Cells, std: Doubles | float, n: int) -> Summary:
@@ -179,7 +179,7 @@ class ColumnPrior:
 def _sizes() -> Doubles:
     """Parts of the sizes in each octave, (locations, spreads, octaves)."""
     edges = np.arange(_OCTAVES + 1) - _OCTAVES / 2 - _LOCATIONS[:, None, None]
-    return np.asarray(np.diff(ndtr(edges / np.array(SPREADS)[:, None]), axis=2))
+    return np.asarray(np.diff(ndtr(edges / np.array(WIDTHS)[:, None]), axis=2))
 
 
 @functools.lru_cache(maxsize=1)
@@ -225,13 +225,13 @@ def _likelihoods(counts: Doubles, std: Doubles, n: float) -> Doubles:
     sizes = _sizes()
     above, below = (told[:, side] @ sizes.reshape(-1, _OCTAVES).T for side in (_ABOVE, _BELOW))
     norms = [(sizes**2 @ sharp[side]).reshape(-1) for side in (_ABOVE, _BELOW)]
-    logs = np.empty((len(counts), len(ABOVE) * len(EMPTY), len(_LOCATIONS) * len(SPREADS)))
+    logs = np.empty((len(counts), len(ABOVE) * len(EMPTY), len(_LOCATIONS) * len(WIDTHS)))
     for k, (up, empty) in enumerate(product(ABOVE, EMPTY)):
         seen = (1 - empty) * (up * above + (1 - up) * below) + empty * told[:, _ZERO, None]
         norm = (1 - empty) ** 2 * (up**2 * norms[0] + (1 - up) ** 2 * norms[1])
         logs[:, k] = seen - (norm + empty**2 * sharp[_ZERO]) / 2
     logs -= logs.max(axis=(1, 2), keepdims=True)
-    by_shape = np.exp(logs, out=logs).reshape(*logs.shape[:2], len(_LOCATIONS), len(SPREADS))
+    by_shape = np.exp(logs, out=logs).reshape(*logs.shape[:2], len(_LOCATIONS), len(WIDTHS))
     by_location = by_shape.transpose(0, 2, 3, 1)
     return np.asarray(by_location.reshape(len(counts), len(_LOCATIONS), len(_SHAPES)))
 

@@ -15,7 +15,6 @@ from privtail.errors import IncompatibleParts, InvalidInput, NotReleased
 from privtail.losses import AnyLoss, Loss
 from privtail.trusted import callbacks, partitions, questions
 from privtail.trusted.callbacks import AskedLoss
-from privtail.trusted.cells import ascending
 from privtail.trusted.contributions import median
 from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Seen
@@ -121,7 +120,7 @@ class Batch:
         mean = as_asked(mean)
         answer = self.problem.scores(len(candidates), mean)
         called, points = self._asked(loss), tuple(self._parameters(w) for w in candidates)
-        term = questions.Scores(called, points, cast(Interval, mean.range), _own(ranges))
+        term = questions.Scores(called, points, cast(Interval, mean.range), _copied(ranges))
         return self._answer(median(self._sums(term, (mean.blocks, len(points), 1))), answer)
 
     def improvement(
@@ -137,7 +136,7 @@ class Batch:
         answer = self.problem.improvement(mean)
         points = self._parameters(w), self._parameters(base)
         box = cast(Interval, mean.range)
-        term = questions.Improvement(self._asked(loss), *points, box, _own(ranges))
+        term = questions.Improvement(self._asked(loss), *points, box, _copied(ranges))
         return self._answer(median(self._sums(term, (mean.blocks, 1, 1))), answer)
 
     def separations(self, loss: Loss, w: ArrayLike, mean: RobustMean) -> Sensitive:
@@ -287,6 +286,16 @@ def _bounded(mean: RobustMean, of: str) -> AskedMean:
     return now
 
 
-def _own(ranges: PredictionRanges | None) -> PredictionRanges | None:
+def ascending(edges: ArrayLike, columns: int) -> Doubles:
+    """A copy of the edges of every column, (columns, edges): the common ones, or its own row."""
+    cuts = np.array(edges, dtype=np.float64)
+    if cuts.ndim != 1 and cuts.shape[:-1] != (columns,):
+        raise InvalidInput(f"edges need one row, or one for each of the {columns} columns.")
+    if cuts.size == 0 or not (np.diff(cuts) > 0).all():
+        raise InvalidInput("edges must be strictly ascending lists of numbers.")
+    return np.broadcast_to(cuts, (columns, cuts.shape[-1]))
+
+
+def _copied(ranges: PredictionRanges | None) -> PredictionRanges | None:
     """A checked copy that nobody else holds."""
     return ranges and PredictionRanges.of(ranges.features, ranges.margins)

@@ -93,15 +93,15 @@ def built_in(loss: object) -> bool:
     )
 
 
-def _own(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     """A copy of one of our losses, and of ours that it holds; anything else itself."""
     if type(value) is tuple:
-        return tuple(map(_own, value))
+        return tuple(map(_copy, value))
     if type(value) not in _BUILT_IN:
         return value
     own = object.__new__(type(value))
     for name, held in vars(value).items():
-        object.__setattr__(own, name, _own(held))
+        object.__setattr__(own, name, _copy(held))
     return own
 
 
@@ -135,7 +135,7 @@ def asked(loss: AnyLoss) -> AskedLoss:
 
     Of our losses a copy: nobody can change it after this check.
     """
-    loss = _own(loss)
+    loss = _copy(loss)
     if isinstance(loss, TruncatedLoss):
         inner = asked(loss.loss)
         truncated = partial(_truncated, inner, float(loss.bound), loss.loss.targets)

@@ -53,7 +53,7 @@ from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget, protected
 from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Deal, Ids, Listed, Part, Seen
-from privtail.trusted.events import Plan, Round, plan_to_json
+from privtail.trusted.events import Plan, Round, own_plan, plan_to_json
 from privtail.trusted.ledger import Allowance, Ledger
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler, SimulatedSampler
@@ -171,7 +171,7 @@ class Curator:
         What the plan needs of this machine is tried first (`rehearse`), and its ``loss`` with it;
         so are the plans and losses ``within`` it, which a search runs on parts of the records.
         """
-        plan = tuple(plan)
+        plan = own_plan(plan)
         bill = cost(plan, self.budget.neighbours)
         epsilon = bill.epsilon(self.budget.delta)
         if math.isfinite(epsilon) and not all(
@@ -241,7 +241,7 @@ class Curator:
         """The plan that was opened; raises NotPlanned before."""
         if self._plan is None:
             raise NotPlanned("Nothing has been planned yet.")
-        return self._plan
+        return own_plan(self._plan)
 
     @property
     def noise(self) -> Literal["exact", "simulated", "none"]:
@@ -301,7 +301,7 @@ class Curator:
         return self._batch(Everyone(), map)
 
     def _batch(self, sampling: Sampling, map_: FeatureMap | None) -> Batch:
-        own = self._own(map_)
+        own = self._mapped(map_)
         if self._process != os.getpid():
             raise NotPlanned("A forked process cannot release what its parent has paid for.")
         self._close()
@@ -329,7 +329,7 @@ class Curator:
                 assume=self.assume,
             )
 
-    def _own(self, given: FeatureMap | None) -> FeatureMap:
+    def _mapped(self, given: FeatureMap | None) -> FeatureMap:
         """A checked copy of a map: no callback and no other thread can change what a batch uses."""
         d = self.problem.d
         if given is None:
@@ -374,7 +374,7 @@ class Curator:
         with self._lock:
             self._done += 1
             done = self._done
-        progress.report(done, sum(r.times for r in self.plan), stage)
+        progress.report(done, sum(r.times for r in self._plan or ()), stage)
 
     def __repr__(self) -> str:
         return f"Curator({self._data.records!r}, {self.budget})"

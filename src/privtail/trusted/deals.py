@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.compilation import compiled
+from privtail.errors import InvalidInput
 
 Integers = NDArray[np.int64]
 ROUNDS = 6
@@ -108,7 +109,17 @@ class Deal:
     _last: dict[tuple[int, int], Integers] = field(default_factory=dict)
 
     def labels(self, start: int, stop: int) -> Integers:
-        """The labels of ``start`` .. ``stop`` - 1, read-only; those of the last run are kept."""
+        """The labels of ``start`` .. ``stop`` - 1, read-only; those of the last run are kept.
+
+        Raises
+        ------
+        InvalidInput
+            If these are not among the n ids: no walk from another one need end.
+        """
+        if not 0 <= start <= stop <= self.n:
+            raise InvalidInput(
+                f"The ids {start} .. {stop} are not among the {self.n} of this deal."
+            )
         if self.blocks == 1:
             return np.broadcast_to(np.int64(0), (stop - start,))
         labels = self._last.get((start, stop))

@@ -153,6 +153,19 @@ def compose(*plans: Iterable[Round]) -> Plan:
     return tuple(r for plan in plans for r in plan)
 
 
+def own_plan(plan: Iterable[Round]) -> Plan:
+    """A copy that nobody else holds: what was paid for can no longer be changed."""
+    return tuple(
+        Round(
+            sampling=replace(r.sampling),
+            events=tuple(replace(event) for event in r.events),
+            times=r.times,
+            stage=r.stage,
+        )
+        for r in plan
+    )
+
+
 def plan_to_json(plan: Plan) -> list[dict[str, Any]]:
     """A JSON form from which `plan_from_json` restores an equal plan."""
     kinds = {Everyone: "everyone", PoissonBatches: "poisson", DisjointParts: "parts"}

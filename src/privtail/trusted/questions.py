@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from privtail.trusted import kernels
 from privtail.trusted.callbacks import AskedLoss
-from privtail.trusted.cells import tally
 from privtail.trusted.contributions import add, clamp, contribute, lengths
 from privtail.trusted.deals import Deal, Seen
 from privtail.trusted.maps import FeatureMap, MappedRows, PredictionRanges
@@ -56,13 +55,25 @@ class Block:
         return margins, squares, valid & np.isfinite(self.y)
 
     def add_rows(
-        self, rows: MappedRows, counted: bool | NDArray[np.bool_], box: Ball | Interval,
-        sums: Doubles,
+        self, rows: MappedRows, counted: bool | NDArray[np.bool_], residuals: Doubles,
+        box: Ball | Interval, sums: Doubles,
     ) -> None:  # fmt: skip
-        """Add the counted rows, each in its range, to ``sums`` (blocks, d, 1)."""
+        """Add the counted rows times residuals, each in its range, to ``sums`` (blocks, d, K)."""
         _, squares, valid = rows.margins(np.zeros((sums.shape[1], 1)), np.zeros(1))
-        ones, bits = np.ones((len(rows), 1)), self.problem.bits
-        contribute(rows, squares, valid & counted, ones, self.labels, False, box, bits, sums)
+        bits = self.problem.bits
+        contribute(rows, squares, valid & counted, residuals, self.labels, False, box, bits, sums)
+
+    def count(self, values: Doubles, own: Integers, edges: Doubles, sums: Doubles) -> None:
+        """Count values (rows, columns), each in the column of its own, in ``sums``."""
+        values, edges = np.ascontiguousarray(values), np.array(edges, order="C")
+        kernels.tally(values, values.view(np.int64), own, edges, edges.view(np.int64), sums)
+
+    def count_norms(
+        self, norms: Doubles, counted: NDArray[np.bool_], edges: Doubles, sums: Doubles
+    ) -> None:
+        """Count the norms (rows,) of counted rows; what is no number is as infinity is."""
+        own = np.where(counted, kernels.EVERY, kernels.NONE)
+        self.count(np.fmin(norms, np.inf)[:, None], own, edges[None], sums)
 
 
 class Term(Protocol):
@@ -113,7 +124,8 @@ class Gradient:
             x = rows.transformed()
             counted = np.isfinite(x).all(axis=1) & np.isfinite(block.y)
             flat = MappedRows.as_they_are(self.loss.gradients(self.w, x, block.y))
-            block.add_rows(flat, counted, self.range, sums.reshape(len(sums), self.w.size, 1))
+            ones, flat_sums = np.ones((len(flat), 1)), sums.reshape(len(sums), self.w.size, 1)
+            block.add_rows(flat, counted, ones, self.range, flat_sums)
             return
         margins, squares, counted = block.margins(self.w)
         contribute(
@@ -138,7 +150,7 @@ class GradientNorms:
             with np.errstate(all="ignore"):
                 norms = np.sqrt(squares + block.problem.intercept)
                 norms *= lengths(self.loss.derivatives(margins, block.y))
-        sums[0, 0, :] += tally(norms[np.isfinite(norms)], self.edges)
+        block.count_norms(norms, np.isfinite(norms), self.edges, sums[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,12 +163,9 @@ class Derivatives:
 
     def add(self, block: Block, sums: Doubles) -> None:
         margins, _, counted = block.margins(self.w)
-        ones = np.ones((len(block.y), 1))
-        contribute(
-            MappedRows.as_they_are(ones), ones[:, 0], counted,
-            self.loss.derivatives(margins, block.y), block.labels, False, self.range,
-            block.problem.bits, sums,
-        )  # fmt: skip
+        ones = MappedRows.as_they_are(np.ones((len(block.y), 1)))
+        derivatives = self.loss.derivatives(margins, block.y)
+        block.add_rows(ones, counted, derivatives, self.range, sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +175,7 @@ class Means:
     range: Ball | Interval
 
     def add(self, block: Block, sums: Doubles) -> None:
-        block.add_rows(block.rows, True, self.range, sums)
+        block.add_rows(block.rows, True, np.ones((len(block.y), 1)), self.range, sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,12 +277,10 @@ class Histogram:
         valid = np.isfinite(z).all(axis=1)
         if -1 in self.columns:
             valid &= np.isfinite(block.y)
-        values = np.ascontiguousarray(z)
         if self.columns != tuple(range(z.shape[1])):
-            values = np.column_stack([block.y if c == -1 else z[:, c] for c in self.columns])
+            z = np.column_stack([block.y if c == -1 else z[:, c] for c in self.columns])
         own = np.where(valid, block.labels if self.pooled else kernels.EVERY, kernels.NONE)
-        edges = np.array(self.edges, order="C")
-        kernels.tally(values, values.view(np.int64), own, edges, edges.view(np.int64), sums[0])
+        block.count(z, own, self.edges, sums[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +294,7 @@ class DerivativeNorms:
     def add(self, block: Block, sums: Doubles) -> None:
         margins, _, counted = block.margins(self.w)
         norms = lengths(self.loss.derivatives(margins, block.y))
-        sums[0, 0, :] += tally(norms[counted], self.edges)
+        block.count_norms(norms, counted, self.edges, sums[0])
 
 
 @dataclass(frozen=True, eq=False)

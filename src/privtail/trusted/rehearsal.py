@@ -107,7 +107,7 @@ def _steps(asked: set[str], problem: Problem) -> None:
         kernels.influence(
             np.empty(0), kernels.CLAMP, np.zeros(2 * kernels.FRACTION_DEGREE), 1, _BITS
         )
-    if "histogram" in asked:
+    if asked & {"histogram", "derivative norms"}:
         nothing, edges = np.empty((0, 1)), np.zeros((1, 1))
         kernels.tally(
             nothing, nothing.view(np.int64), np.empty(0, np.int64), edges, edges.view(np.int64),

@@ -82,8 +82,11 @@ def _integer_vectors() -> Any:
 
 
 def _vector(values: Integers) -> Integers:
-    """As OpenDP takes it at once; a list would be converted number by number."""
-    return np.ascontiguousarray(values, dtype=np.int64)
+    """As OpenDP takes it at once; a list would be converted number by number.
+
+    It refuses what is read-only.
+    """
+    return np.require(values, np.int64, ("C", "W"))
 
 
 @cache
