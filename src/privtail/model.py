@@ -178,7 +178,7 @@ class Model:
         ----------
         data : a data frame, an Arrow table, a mapping of columns, or a file: its path, or what
             `privtail.open_table` gives. Columns are found by name; others are ignored. A category
-            that was not declared is all zeros.
+            that was not declared is all zeros. A model that was fitted on an array takes arrays.
 
         Raises
         ------
@@ -223,7 +223,10 @@ class Model:
 
     def designs(self, data: Any) -> Iterator[NDArray[np.float64]]:
         """The same in blocks of rows; of a file, as they are read."""
-        return table_blocks(data, [column.name for column in self.columns], self.categories)
+        names = [column.name for column in self.columns]
+        if isinstance(data, np.ndarray) and names == [f"x{i}" for i in range(len(names))]:
+            data = numbered(data, names)
+        return table_blocks(data, names, self.categories)
 
     def summary(self, level: float = 0.95) -> CoefficientTable:
         """Slopes with standard errors, z, p values and intervals for the population, as a table.
@@ -245,6 +248,12 @@ class Model:
             names, self.coef, self.intercept, noise, sampling, self.statement.headline, level,
             noisy=self.statement.noise != "none",
         )  # fmt: skip
+
+    def to_sklearn(self) -> Any:
+        """A plain fitted estimator of scikit-learn; see `privtail.export.to_sklearn`."""
+        from privtail.export import to_sklearn
+
+        return to_sklearn(self)
 
     # ---------------------------------------------------------------- written
 
@@ -391,6 +400,22 @@ def likely_labels(scores: NDArray[np.float64], classes: NDArray[Any]) -> NDArray
         labels = labels.astype(np.float64 if numbers else object)
         labels[unknown] = np.nan if numbers else None
     return labels
+
+
+def numbered(rows: NDArray[Any], names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Columns of an array by name, for a model that was fitted on an array.
+
+    Raises
+    ------
+    InvalidInput
+        If there are more or fewer columns than names.
+    """
+    if rows.ndim != 2 or rows.shape[1] != len(names):
+        raise InvalidInput(
+            f"The model takes {len(names)} features, in an array of shape (rows, {len(names)}); "
+            f"got {rows.shape}."
+        )
+    return dict(zip(names, rows.T, strict=True))
 
 
 def label_array(labels: Sequence[Any]) -> NDArray[Any]:

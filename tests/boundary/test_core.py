@@ -59,16 +59,17 @@ RANDOM_NAMES = {"urandom", "getrandom", "default_rng", "RandomState", "SystemRan
 
 ROOMS = {
     "cli": {
-        "evaluation", "linear_model", "model", "mean", "lost", "default", "published", "algorithms",
-        "statement", "calibration", "trusted", "losses", "domains", "ledger_texts", "schema",
+        "evaluation", "export", "linear_model", "model", "mean", "lost", "default", "published",
+        "algorithms", "statement", "calibration", "trusted", "losses", "domains", "ledger_texts", "schema",
     },
     "linear_model": {
         "coefficients", "lost", "model", "mean", "published", "default", "summaries", "algorithms",
         "statement", "calibration", "trusted", "losses", "domains",
     },
+    "export": {"model"},
     "evaluation": {"linear_model", "mean", "model", "statement", "calibration", "trusted"},
     "coefficients": set(),
-    "model": {"coefficients", "statement", "trusted", "schema"},
+    "model": {"coefficients", "export", "statement", "trusted", "schema"},
     "mean": {
         "coefficients", "lost", "summaries", "algorithms", "statement", "calibration", "trusted",
         "losses", "domains", "influence",

@@ -14,6 +14,7 @@ from privtail.cli.console import reporting, show
 from privtail.cli.data import data
 from privtail.cli.demo import demo
 from privtail.cli.evaluate import evaluate
+from privtail.cli.export import export
 from privtail.cli.fit import fit
 from privtail.cli.mean import mean
 from privtail.cli.options import spelled_out
@@ -30,7 +31,20 @@ application = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for verb in (fit, predict, evaluate, verify, mean, plan, budget, algorithms, demo, reproduce, data):
+for verb in (
+    fit,
+    predict,
+    evaluate,
+    export,
+    verify,
+    mean,
+    plan,
+    budget,
+    algorithms,
+    demo,
+    reproduce,
+    data,
+):
     # After \b a paragraph keeps its lines.
     page = inspect.cleandoc(verb.__doc__ or "").replace("\n\nFor example", "\n\n\b\nFor example")
     application.command(verb.__name__, help=page)(reporting(spelled_out(verb)))

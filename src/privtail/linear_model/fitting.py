@@ -522,15 +522,30 @@ class PrivateLinearModel(PrivateEstimator):
             If ``level`` is not in (0, 1).
         """
         check_is_fitted(self)
-        return self._as_model().summary(level)
+        return self.to_model().summary(level)
 
-    def _as_model(self) -> Model:
-        """The released model, with the names of the columns; numbered where X had none."""
+    def save(
+        self, path: str | os.PathLike[str], *, target: str = "y", overwrite: bool = False
+    ) -> None:
+        """Write the released model as JSON, for `privtail.load` and the command line.
+
+        ``target`` is the name of what it predicts.
+
+        Raises
+        ------
+        InvalidInput
+            If the file exists (without ``overwrite``) or cannot be written.
+        """
+        self.to_model(target).save(path, overwrite=overwrite)
+
+    def to_model(self, target: str = "y") -> Model:
+        """The released model alone; its columns are ``x0``, ``x1`` ... where X had no names."""
+        check_is_fitted(self)
         known = getattr(self, "feature_names_in_", None)
         names = [f"x{i}" for i in range(self.n_features_in_)] if known is None else map(str, known)
         declared = {name: tuple(labels) for name, labels in self.categories_.items()}
         columns = [Column(name, declared.get(name)) for name in names]
-        return Model.of(self, target="y", columns=columns)
+        return Model.of(self, target=target, columns=columns)
 
     def _designs(self, X: Any) -> Iterable[Any]:
         """Blocks of features to predict with; columns are encoded as in the fit."""

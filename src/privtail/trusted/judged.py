@@ -63,7 +63,7 @@ class LinearModel:
     feature_range : (d, 2), to which features are clipped.
     margin_range, target_range : (2,), to which a single margin, and a number, are clipped.
     link : ``"identity"``, ``"log"`` or ``"logit"``.
-    names, categories : columns that X is read by, where it has names; None: X is an array.
+    names, categories : columns that X is read by, where it has names; None: X has none.
     """
 
     coef: Doubles
@@ -84,7 +84,7 @@ class LinearModel:
         return np.concatenate([np.empty((0, *width)), *parts])
 
     def _blocks(self, X: Any) -> Iterator[Doubles]:
-        if self.names is not None:
+        if self.names is not None and not (isinstance(X, np.ndarray) and not self.categories):
             yield from table_blocks(X, self.names, self.categories)
             return
         records: Any = as_records(X)
