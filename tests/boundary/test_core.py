@@ -60,7 +60,8 @@ RANDOM_NAMES = {"urandom", "getrandom", "default_rng", "RandomState", "SystemRan
 ROOMS = {
     "cli": {
         "evaluation", "export", "linear_model", "model", "mean", "lost", "default", "published",
-        "algorithms", "statement", "calibration", "trusted", "losses", "domains", "ledger_texts", "schema",
+        "algorithms", "statement", "calibration", "trusted", "losses", "domains", "ledger_texts",
+        "schema",
     },
     "linear_model": {
         "coefficients", "lost", "model", "mean", "published", "default", "summaries", "algorithms",
