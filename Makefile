@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint audits bench peers accuracy reproduce lock clean
+.PHONY: help demo test check lint docs audits bench peers accuracy reproduce lock clean
 
 VENV = .venv
 PY = $(VENV)/bin/python
@@ -27,6 +27,7 @@ HERE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 READY = $(VENV)/ready
 DEMO = $(VENV)/installed-demo
 DEV = $(VENV)/installed-dev
+DOCS = $(VENV)/installed-docs
 SELF = $(VENV)/installed-privtail-$(HERE)
 
 # An environment whose Python is gone or half made is made anew.
@@ -37,6 +38,7 @@ help:
 	@echo 'make test        the fast tests'
 	@echo 'make check       format, lint, types, and the slow statistical audits'
 	@echo 'make lint        the first three of these alone'
+	@echo 'make docs        this documentation as a web site, in build/docs/html; its examples run'
 	@echo 'make audits      every published algorithm: what an audit finds of its epsilon, in five minutes'
 	@echo 'make bench       speed and memory, beside the plain gradient and the limits we set ourselves'
 	@echo 'make peers       environments of diffprivlib, Opacus, JAX-Privacy and DP-EBM, for the next'
@@ -67,6 +69,12 @@ lint: $(DEV) $(SELF)
 	"$(PY)" -m ruff check . || failed="$$failed ruff"; \
 	"$(PY)" -m mypy || failed="$$failed mypy"; \
 	[ -z "$$failed" ] || { echo "make lint: failed:$$failed" >&2; exit 1; }
+
+# Pages that did not change are not run again. Nothing is fetched, and a warning is an error.
+docs: $(DOCS) $(SELF)
+	@PRIVTAIL_THREADS=1 "$(PY)" -m sphinx -q -W --keep-going -b html \
+	  -d build/docs/doctrees docs build/docs/html
+	@echo 'open build/docs/html/index.html'
 
 audits: $(DEV) $(SELF)
 	@PYTHONDONTWRITEBYTECODE=1 PRIVTAIL_THREADS=1 "$(PY)" tests/auditing/audits.py
@@ -110,10 +118,11 @@ lock: $(READY)
 	@"$(PY)" -m uv --version >/dev/null 2>&1 || "$(PY)" -m pip install --quiet uv
 	$(LOCK) --extra cli --extra plot --group build --output-file requirements/demo.txt
 	$(LOCK) --extra all --group dev --constraint requirements/demo.txt --output-file requirements/dev.txt
+	$(LOCK) --extra cli --extra plot --group docs --constraint requirements/dev.txt --output-file requirements/docs.txt
 	@! grep -nE '://|--(extra-)?index|--find-links' requirements/*.txt
 
 clean:
-	rm -rf "$(VENV)" demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf "$(VENV)" demo build dist docs/api/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A Python of the right age that has venv and ensurepip, or one line that says what is missing.
@@ -153,8 +162,13 @@ $(DEV): requirements/dev.txt $(READY)
 	@"$(PY)" -m pip install --quiet --require-hashes --only-binary :all: -r requirements/dev.txt
 	@touch "$@"
 
-# Either lock brings hatchling, so this step needs no network.
-$(SELF): pyproject.toml $(READY) | $(if $(filter demo,$(MAKECMDGOALS)),$(DEMO),$(DEV))
+$(DOCS): requirements/docs.txt $(READY)
+	@echo "installing requirements/docs.txt"
+	@"$(PY)" -m pip install --quiet --require-hashes --only-binary :all: -r requirements/docs.txt
+	@touch "$@"
+
+# Every lock brings hatchling, so this step needs no network.
+$(SELF): pyproject.toml $(READY) | $(if $(filter demo,$(MAKECMDGOALS)),$(DEMO),$(if $(filter docs,$(MAKECMDGOALS)),$(DOCS),$(DEV)))
 	@rm -f "$(VENV)"/installed-privtail-*
 	@"$(PY)" -m pip install --quiet --no-index --no-deps --no-build-isolation --editable .
 	@touch "$@"

@@ -1,4 +1,4 @@
-# ruff: noqa: INP001, T201
+# ruff: noqa: T201
 """Shows the privacy errors of the printed papers: `python docs/errata.py`, or with a key of them.
 
 Each function returns lines of text; what privtail does instead is in errata.md.

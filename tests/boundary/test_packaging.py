@@ -212,7 +212,7 @@ def pins(path: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", ["demo", "dev"])
+@pytest.mark.parametrize("name", ["demo", "dev", "docs"])
 def test_lock_has_hashes_and_no_address(root, name):
     path = root / "requirements" / f"{name}.txt"
     assert not re.search(r"://|--(extra-)?index|--find-links|\bfile:", path.read_text("utf-8"))
@@ -235,6 +235,7 @@ def test_locks_hold_every_declared_dependency(root, pyproject):
     for lock, group, chosen in (
         ("demo", "build", ("files", "cli", "plot")),
         ("dev", "dev", tuple(extras)),
+        ("docs", "docs", ("files", "cli", "plot")),
     ):
         needed = names(project["dependencies"]).union(*(names(extras[one]) for one in chosen))
         locked = {pin.split("==")[0] for pin in pins(root / f"requirements/{lock}.txt")}
@@ -246,12 +247,12 @@ def test_locks_hold_every_declared_dependency(root, pyproject):
 
 def test_makefile_and_ci_have_their_targets(root):
     makefile = (root / "Makefile").read_text(encoding="utf-8")
-    for target in ("help", "demo", "test", "check", "bench", "lock", "clean"):
+    for target in ("help", "demo", "test", "check", "docs", "bench", "lock", "clean"):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
         assert target == "help" or f"@echo 'make {target} " in makefile, target
     run = root / ".ci" / "run"
     assert os.access(run, os.X_OK)
-    assert "for target in test check" in run.read_text(encoding="utf-8")
+    assert "for target in test check docs" in run.read_text(encoding="utf-8")
 
 
 def make(root, tmp_path, python):

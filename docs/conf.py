@@ -1,0 +1,128 @@
+"""How Sphinx builds this site: offline, and every warning is an error (`make docs`)."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import privtail
+
+sys.path.insert(0, str(Path(__file__).parent))
+os.environ.setdefault("PRIVTAIL_THREADS", "1")
+
+project = "privtail"
+author = "privtail contributors"
+copyright = "privtail contributors"  # noqa: A001
+version = release = privtail.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_nb",
+    "sphinx_design",
+]
+exclude_patterns = ["_build", "api/class.rst"]
+templates_path = ["_templates"]
+default_role = "py:obj"
+html_theme = "pydata_sphinx_theme"
+html_title = "privtail"
+html_static_path = ["_static"]
+html_css_files = ["privtail.css"]
+html_show_sourcelink = False
+html_sidebars = {
+    "index": [],
+    "get-started": [],
+    "changelog": [],
+    "contributing": [],
+    "security": [],
+}
+html_theme_options = {
+    "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": True,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
+myst_heading_anchors = 3
+nb_execution_mode = os.environ.get("PRIVTAIL_DOCS_RUN", "cache")
+nb_execution_timeout = 170
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_merge_streams = True
+nb_output_stderr = "show"
+suppress_warnings = ["mystnb.unknown_mime_type"]
+
+_CODE = re.compile(r"``.+?``|`[^`]+`_?|:\w+:`[^`]+`")
+
+
+def _plain(text: str) -> str:
+    """The same text, where |x| and a trailing underscore mean themselves."""
+    text = re.sub(r"(?<!\*)\*(?=\w+\.)", r"\\*", text.replace("|", r"\|"))
+    return re.sub(r"(?<![\w`*\\])(\w*[A-Za-z0-9])_(?![\w`*])", r"\1\\_", text)
+
+
+_FIELDS = re.compile(r"(Parameters|Attributes|Returns|Raises|Warns)$")
+
+
+def _describe(
+    _app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]
+) -> None:
+    """Give numpydoc `name : text` as a name and its description, not as a name and a type."""
+    fields, out, names = False, [], ""
+    for i, line in enumerate(lines):
+        following = lines[i + 1] if i + 1 < len(lines) else ""
+        if following.startswith("---"):
+            fields = bool(_FIELDS.match(line))
+        entry = fields and line[:1].strip() and not line.startswith("---")
+        if entry and line.endswith(",") and " : " not in line:
+            names += line + " "
+        elif entry and " : " in line:
+            name, text = (names + line).split(" : ", 1)
+            out += [name, "    " + text]
+            names = ""
+        else:
+            out.append(line)
+    lines[:] = out
+
+
+def _escape(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
+    """Docstrings write |x| for a norm and `coef_` for an attribute, which are marks in RST."""
+    literal = False
+    for i, line in enumerate(lines):
+        if line.strip() and not line.startswith(" "):
+            literal = False
+        if literal or line.lstrip().startswith((">>>", "...", "..")):
+            continue
+        parts, last = [], 0
+        for code in _CODE.finditer(line):
+            parts += [_plain(line[last : code.start()]), code.group()]
+            last = code.end()
+        lines[i] = "".join([*parts, _plain(line[last:])])
+        literal = literal or line.rstrip().endswith("::")
+
+
+def _skip(_app: Any, _what: str, _name: str, obj: Any, skip: bool, _options: Any) -> bool:
+    """Members that come from scikit-learn are described there."""
+    home = getattr(obj, "__module__", None) or getattr(type(obj), "__module__", "")
+    return skip or home.startswith("sklearn")
+
+
+def setup(app: Any) -> None:
+    """Add the hooks above, before numpydoc reads a docstring and after it."""
+    app.connect("autodoc-process-docstring", _describe, priority=400)
+    app.connect("autodoc-process-docstring", _escape, priority=600)
+    app.connect("autodoc-skip-member", _skip)
