@@ -23,6 +23,7 @@ _HOMES = {
     "load": "privtail.model",
     "open_table": "privtail.trusted.tables",
     "private_mean": "privtail.mean",
+    "report": "privtail.reporting",
     "verify": "privtail.statement",
 }
 
@@ -40,6 +41,7 @@ __all__ = [
     "load",
     "open_table",
     "private_mean",
+    "report",
     "verify",
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -111,6 +112,21 @@ class CoefficientTable:
         )  # fmt: skip
 
     @property
+    def used(self) -> list[int]:
+        """Positions of the features that are used: too little was seen of the others."""
+        return [i for i, std in enumerate(self.std_err) if not math.isinf(std)]
+
+    @property
+    def unused(self) -> str:
+        """A sentence that names the other features; nothing if all are used."""
+        others = [
+            name for name, std in zip(self.names, self.std_err, strict=True) if std == math.inf
+        ]
+        if not others:
+            return ""
+        return f"Not used, because too little was seen of them: {', '.join(others)}."
+
+    @property
     def _columns(self) -> dict[str, Doubles]:
         half = (1 - self.level) / 2
         return {
@@ -148,31 +164,29 @@ class CoefficientTable:
         return pd.DataFrame.from_dict(self.to_dict(), orient="index")
 
     def __str__(self) -> str:
-        width = max((len(name) for name in self.names), default=0)
-        width = max(width, len("intercept"))
+        width = max(len("intercept"), *(len(self.names[i]) for i in self.used), 0)
         lines = [" " * width + "".join(f"{key:>12}" for key in self._columns)]
-        for i, name in enumerate(self.names):
+        for i in self.used:
             cells = (_shown(values[i]) for values in self._columns.values())
-            lines.append(f"{name:<{width}}" + "".join(f"{cell:>12}" for cell in cells))
+            lines.append(f"{self.names[i]:<{width}}" + "".join(f"{cell:>12}" for cell in cells))
         lines.append(f"{'intercept':<{width}}{', '.join(map(_shown, self.intercept)):>12}")
-        lines += [self.note] * bool(self.note)
-        return "\n".join([*lines, self.headline])
+        texts = (self.unused, self.note, self.headline)
+        return "\n".join([*lines, *(textwrap.fill(text, 100) for text in texts if text)])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th scope='col'>{html.escape(key)}</th>" for key in self._columns)
         rows = "".join(
-            f"<tr><th scope='row'>{html.escape(name)}</th>"
+            f"<tr><th scope='row'>{html.escape(self.names[i])}</th>"
             + "".join(f"<td>{_shown(values[i])}</td>" for values in self._columns.values())
             + "</tr>"
-            for i, name in enumerate(self.names)
+            for i in self.used
         )
         ends = ", ".join(map(_shown, self.intercept))
         rows += f"<tr><th scope='row'>intercept</th><td>{ends}</td></tr>"
-        below = "".join(
-            f"<p>{html.escape(text)}</p>" for text in (self.note, self.headline) if text
-        )
+        texts = (self.unused, self.note, self.headline)
+        below = "".join(f"<p>{html.escape(text)}</p>" for text in texts if text)
         return f"<table><tr><th></th>{head}</tr>{rows}</table>{below}"
 
 

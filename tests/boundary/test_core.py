@@ -60,14 +60,15 @@ RANDOM_NAMES = {"urandom", "getrandom", "default_rng", "RandomState", "SystemRan
 ROOMS = {
     "cli": {
         "evaluation", "export", "linear_model", "model", "mean", "lost", "default", "published",
-        "algorithms", "statement", "calibration", "trusted", "losses", "domains", "ledger_texts",
-        "schema",
+        "algorithms", "reporting", "statement", "calibration", "trusted", "losses", "domains",
+        "ledger_texts", "schema",
     },
     "linear_model": {
         "coefficients", "lost", "model", "mean", "published", "default", "summaries", "algorithms",
         "statement", "calibration", "trusted", "losses", "domains",
     },
     "export": {"model"},
+    "reporting": {"model", "statement"},
     "evaluation": {"linear_model", "mean", "model", "statement", "calibration", "trusted"},
     "coefficients": set(),
     "model": {"coefficients", "export", "statement", "trusted", "schema"},

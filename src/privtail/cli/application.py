@@ -20,6 +20,7 @@ from privtail.cli.mean import mean
 from privtail.cli.options import spelled_out
 from privtail.cli.plan import plan
 from privtail.cli.predict import predict
+from privtail.cli.report import report
 from privtail.cli.reproduce import reproduce
 from privtail.cli.verify import verify
 
@@ -36,6 +37,7 @@ for verb in (
     predict,
     evaluate,
     export,
+    report,
     verify,
     mean,
     plan,

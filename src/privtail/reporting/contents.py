@@ -1,0 +1,145 @@
+"""Files that privtail writes, as what a report shows of them."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privtail.errors import InvalidInput
+from privtail.model import Model
+from privtail.statement import Statement
+
+
+@dataclass(frozen=True)
+class Row:
+    """A number with the ends of its interval; None where one is not known."""
+
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a report shows of one file.
+
+    Attributes
+    ----------
+    title : what the file is, for a heading.
+    described : sentences on what was made of what.
+    numbers : numbers with intervals. zero : whether a picture of them has a line at zero.
+    curves : of a classifier, by name, as `privtail.evaluation.Curves.to_dict` gives them.
+    statements : what was promised, one for each plan.
+    notes : sentences that a reader needs.
+    file : the name of the file.
+    """
+
+    title: str
+    described: tuple[str, ...]
+    numbers: tuple[Row, ...]
+    zero: bool
+    curves: Mapping[str, list[float | None]] | None
+    statements: tuple[Statement, ...]
+    notes: tuple[str, ...]
+    file: str
+
+
+def read_content(path: str | os.PathLike[str]) -> Content:
+    """Read a model, an evaluation, means or a statement.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be read, or is none of these.
+    """
+    path = Path(path)
+    try:
+        written = json.loads(path.read_bytes()) if path.is_file() else None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"{path} is not JSON, so privtail did not write it.") from None
+    if written is None:
+        raise InvalidInput(f"There is no file {path}.")
+    kind = written.get("format") if isinstance(written, Mapping) else None
+    if kind not in _READERS:
+        raise InvalidInput(
+            f"{path} is no file that a report can be made of: a model, an evaluation, means or a "
+            "statement of privtail."
+        )
+    try:
+        return _READERS[kind](written, path.name)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput(f"{path} is damaged: {type(error).__name__}.") from None
+
+
+def _model(written: Mapping[str, Any], file: str) -> Content:
+    model = Model.from_json(written)
+    table, n = model.summary(), model.statement.n
+    columns = ", ".join(column.name for column in model.columns)
+    what = {"logit": "the probability of each label of", "log": "the expected count of"}
+    described: tuple[str, ...] = (
+        f"A {model.kind} model predicts {what.get(model.link, '')} {model.target!r} "
+        f"from {len(model.columns)} columns: {columns}.".replace("  ", " "),
+        f"It was fitted to {n:,} records.",
+    )
+    labels = ", ".join(map(str, model.classes or ()))
+    described = (*described, *([f"The labels are {labels}."] if labels else []))
+    rows = tuple(
+        Row(table.names[i], float(table.coef[i]), _known(table.low[i]), _known(table.high[i]))
+        for i in table.used
+    )
+    notes = (*model.statement.notes, *(text for text in (table.unused, table.note) if text))
+    return Content(
+        f"Model of {model.target}", described, rows, True, None, (model.statement,), notes, file
+    )
+
+
+def _evaluation(written: Mapping[str, Any], file: str) -> Content:
+    statements = tuple(map(Statement.from_json, written["statements"]))
+    rows = tuple(
+        Row(name.replace("_", " "), one["value"], one["low"], one["high"])
+        for name, one in written["numbers"].items()
+    )
+    described = (
+        f"How well a model predicts {written['n']:,} records that it was not fitted to.",
+        f"Intervals hold the value with {100 * written['level']:g} %, noise and sampling included.",
+    )
+    notes = tuple(map(str, written["notes"]))
+    return Content(
+        "Quality of a model", described, rows, False, written["curves"], statements, notes, file
+    )
+
+
+def _means(written: Mapping[str, Any], file: str) -> Content:
+    statement = Statement.from_json(written["statement"])
+    rows = tuple(Row(name, one["mean"], *one["interval"]) for name, one in written["means"].items())
+    described = (
+        f"Means of {len(rows)} columns of {statement.n:,} records.",
+        "Intervals hold the mean of these records with 95 %.",
+    )
+    return Content("Means", described, rows, False, None, (statement,), statement.notes, file)
+
+
+def _statement(written: Mapping[str, Any], file: str) -> Content:
+    statement = Statement.from_json(written)
+    described = (f"{statement.label}, from {statement.n:,} records.",)
+    return Content("Release", described, (), False, None, (statement,), statement.notes, file)
+
+
+_READERS = {
+    "privtail-model": _model,
+    "privtail-evaluation": _evaluation,
+    "privtail-mean": _means,
+    "privtail-statement": _statement,
+}
+
+
+def _known(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None

@@ -1,0 +1,260 @@
+"""The page of a report: HTML in one file, without scripts and without anything to load."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from privtail.reporting.contents import Content, Row, read_content
+from privtail.reporting.pictures import budget, curves, intervals
+from privtail.statement import Statement, verify
+
+MOST = 25
+"""Numbers in one picture, and in a table that is open from the start."""
+
+LEGEND = (
+    ("ε (epsilon)", "how much a release may tell of one record at most: smaller protects better"),
+    ("δ (delta)", "the chance that the promise of ε fails; far below one in the number of records"),
+    ("n", "the number of records, which is public"),
+    ("μ (mu), ρ (rho)", "the same promise in the units of Gaussian and zero-concentrated DP"),
+    ("neighbours", "which data sets must look alike: one record replaced, or emptied"),
+    ("size", "how many numbers one release holds"),
+    ("noise std", "the standard deviation of the noise that was added to each number"),
+    ("z, std/diam.", "noise over how far one record can move the release (emptied, replaced)"),
+    ("share", "the part of the budget that the release used, to first order"),
+)
+
+
+def report(*paths: str | os.PathLike[str], title: str = "Private release") -> str:
+    """A self-contained HTML page on one or more files that privtail wrote.
+
+    It shows what was released, the promise in plain words, where the budget went, the numbers with
+    their intervals as pictures, what the promise does not cover, how to verify it, and every
+    release in an appendix. It reads released files alone, so it costs nothing.
+
+    Parameters
+    ----------
+    paths : files of models, evaluations, means or statements.
+    title : of the page.
+
+    Raises
+    ------
+    InvalidInput
+        If a file cannot be read, or is none of these.
+
+    Examples
+    --------
+    >>> import privtail
+    >>> page = privtail.report("model.json")  # doctest: +SKIP
+    """
+    contents = [read_content(path) for path in paths]
+    statements = [statement for content in contents for statement in content.statements]
+    body = [
+        f"<header><h1>{escape(title)}</h1>{_verdict(statements)}</header>",
+        _promise(statements),
+        *(_section(content) for content in contents),
+        _spent(statements),
+        _outside(statements),
+        _checking(contents),
+        _appendix(statements),
+    ]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>"
+        f"<body><main>{''.join(body)}</main></body></html>\n"
+    )
+
+
+def _verdict(statements: Sequence[Statement]) -> str:
+    wrong = [s for s in statements if not s.private or not verify(s).ok]
+    if wrong:
+        return f'<p class="bad" role="status">{escape(wrong[0].headline)}</p>'
+    return (
+        '<p class="good" role="status">The cost was recomputed from the list of releases, and the '
+        "promise holds.</p>"
+    )
+
+
+def most_certain(epsilon: float, delta: float) -> float:
+    """How often an attacker is right, at most, who guesses which of two records was there.
+
+    Both are equally likely before. By the total variation of two (epsilon, delta)-close laws,
+    (e^epsilon + delta) / (1 + e^epsilon) (Kairouz, Oh and Viswanath 2015).
+    """
+    if epsilon > 700:
+        return 1.0
+    return min(1.0, (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)))
+
+
+def _promise(statements: Sequence[Statement]) -> str:
+    parts = []
+    for statement in dict.fromkeys(statements):
+        if not statement.private:
+            parts.append(f"<p><strong>{escape(statement.headline)}.</strong></p>")
+            continue
+        who = "one record" if statement.max_rows is None else "one person, with all their records"
+        right = most_certain(statement.epsilon, statement.delta)
+        parts.append(
+            f"<h3>{escape(statement.label)}</h3>"
+            f"<p>This protects {who} among {statement.n:,} records. Whoever sees what was "
+            "released, knows all other records, and has to guess which of two values "
+            f"{'it holds' if statement.max_rows is None else 'they hold'}, is right in at most "
+            f"<strong>{100 * right:.1f} %</strong> of the cases; blind guessing is right in 50 %."
+            f" (ε = {statement.epsilon:g}, δ = {statement.delta:g})</p>"
+        )
+    several = (
+        "<p>Several plans were made of the same records: each promise holds by itself, and what "
+        "they cost together adds up. A ledger keeps that sum.</p>"
+        if len(statements) > 1
+        else ""
+    )
+    return (
+        "<section><h2>What is promised</h2><p>Random noise was added to everything that was "
+        "released, so that it does not depend much on any single record.</p>"
+        f"{''.join(parts)}{several}</section>"
+    )
+
+
+def _section(content: Content) -> str:
+    described = "".join(f"<p>{escape(text)}</p>" for text in content.described)
+    found = [f"<section><h2>{escape(content.title)}</h2>{described}"]
+    if content.numbers:
+        if content.zero or _alike(content.numbers):
+            found.append(_picture(content))
+        found.append(_numbers(content.numbers))
+    if content.curves is not None:
+        found.append(f"<figure>{curves(content.curves)}</figure>")
+    if content.notes:
+        found.append(f"<h3>Notes</h3>{_list(content.notes)}")
+    return "".join([*found, "</section>"])
+
+
+def _picture(content: Content) -> str:
+    """The numbers; of many, those that are farthest from zero beside their intervals."""
+    rows = content.numbers
+    if len(rows) <= MOST:
+        return f"<figure>{intervals(rows, content.title, zero=content.zero)}</figure>"
+    shown = sorted(sorted(rows, key=_strength, reverse=True)[:MOST], key=rows.index)
+    said = f"The {MOST} of {len(rows)} numbers that are farthest from zero beside their intervals."
+    picture = intervals(shown, content.title, zero=content.zero)
+    return f"<figure>{picture}<figcaption>{said}</figcaption></figure>"
+
+
+def _strength(row: Row) -> float:
+    if row.value is None or row.low is None or row.high is None:
+        return 0.0
+    return abs(row.value) / max(row.high - row.low, 1e-300)
+
+
+def _alike(rows: Sequence[Row]) -> bool:
+    """Whether one scale shows all of these numbers."""
+    sizes = [abs(row.value) for row in rows if row.value]
+    return bool(sizes) and max(sizes) <= 50 * min(sizes)
+
+
+def _numbers(rows: Sequence[Row]) -> str:
+    cells = "".join(
+        f'<tr><th scope="row">{escape(row.name)}</th>{_cell(row.value, "not known")}'
+        f"{_cell(row.low, 'open')}{_cell(row.high, 'open')}</tr>"
+        for row in rows
+    )
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("", "value", "from", "to"))
+    table = f'<div class="wide"><table><tr>{head}</tr>{cells}</table></div>'
+    if len(rows) <= MOST:
+        return table
+    return f"<details><summary>Show all {len(rows)} numbers</summary>{table}</details>"
+
+
+def _cell(x: float | None, missing: str) -> str:
+    return f'<td class="soft">{missing}</td>' if x is None else f"<td>{x:.5g}</td>"
+
+
+def _spent(statements: Sequence[Statement]) -> str:
+    found = []
+    for statement in statements:
+        shares: dict[str, float] = {}
+        for stage, question, *_, share in statement.table()[1:]:
+            name = question if stage == "-" else stage
+            part = float(share.rstrip("%")) / 100 if share.endswith("%") else 0.0
+            shares[name] = shares.get(name, 0.0) + part
+        picture = budget(list(shares.items()))
+        spent = statement.spent
+        said = f"ε = {spent:.4g} of {statement.epsilon:g}" if math.isfinite(spent) else "no limit"
+        found.append(
+            f"<h3>{escape(statement.label)}</h3><p>Spent: {said}, at δ = {statement.delta:g}.</p>"
+            f"<figure>{picture}</figure>"
+        )
+    return f"<section><h2>Where the budget went</h2>{''.join(found)}</section>"
+
+
+def _outside(statements: Sequence[Statement]) -> str:
+    assumed = dict.fromkeys(text for s in statements for text in s.assumptions)
+    outside = dict.fromkeys(text for s in statements for text in s.outside)
+    first = f"<h3>The promise rests on</h3>{_list(tuple(assumed))}" if assumed else ""
+    return (
+        f"<section><h2>What the promise does not cover</h2>{first}"
+        f"<h3>Outside the promise</h3>{_list(tuple(outside))}</section>"
+    )
+
+
+def _checking(contents: Sequence[Content]) -> str:
+    commands = "\n".join(f"privtail verify {escape(content.file)}" for content in contents)
+    return (
+        "<section><h2>How to check it</h2><p>The cost is recomputed from the list of releases "
+        "alone; nobody has to believe this page:</p>"
+        f"<pre>pip install 'privtail[cli]'\n{commands}</pre>"
+        "<p>No file can prove that the releases were really made in this way. For that, read how "
+        "the records were handled.</p></section>"
+    )
+
+
+def _appendix(statements: Sequence[Statement]) -> str:
+    legend = "".join(f"<dt>{escape(a)}</dt><dd>{escape(b)}</dd>" for a, b in LEGEND)
+    pages = "".join(
+        f"<h3>{escape(s.label)}</h3><div class='wide'>{s._repr_html_()}</div>" for s in statements
+    )
+    return (
+        f"<section><h2>Appendix: every release</h2><dl>{legend}</dl>"
+        f"<details><summary>Show the tables</summary>{pages}</details></section>"
+    )
+
+
+def _list(texts: Sequence[str]) -> str:
+    return f"<ul>{''.join(_items(texts))}</ul>"
+
+
+def _items(texts: Sequence[str]) -> Iterator[str]:
+    return (f"<li>{escape(text)}</li>" for text in texts)
+
+
+_STYLE = """
+:root{--ink:#1b1f24;--soft:#57606a;--paper:#fff;--line:#d0d7de;--bar:#0072b2;--good:#dafbe1;
+--bad:#ffebe9}
+@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa5b1;--paper:#14181d;--line:#3d444d;
+--bar:#56b4e9;--good:#12351f;--bad:#4a1717}}
+body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,sans-serif}
+main{max-width:46rem;margin:0 auto;padding:1.5rem}
+h1{font-size:1.8rem;line-height:1.2;margin:.5rem 0}h2{margin-top:2.2rem;font-size:1.3rem}
+h3{font-size:1.05rem;margin:1.2rem 0 .3rem}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.92rem}
+th,td{text-align:right;padding:.25rem .7rem;border-bottom:1px solid var(--line)}
+th[scope=row],th:first-child,td:first-child{text-align:left}
+.wide{overflow-x:auto}figure{margin:1rem 0}svg{width:100%;height:auto}
+figcaption,summary{color:var(--soft);font-size:.92rem}summary{cursor:pointer}
+svg text{fill:var(--ink);font:13px system-ui,sans-serif}svg .soft,.soft{fill:var(--soft);
+color:var(--soft)}
+.axis{stroke:var(--line);stroke-width:1.5}.frame{fill:none;stroke:var(--line)}
+.bar{stroke:var(--bar);stroke-width:2.5}.dot{fill:var(--bar)}
+.curve{fill:none;stroke:var(--bar);stroke-width:2.5}
+.pair{display:flex;flex-wrap:wrap;gap:1rem}.pair svg{flex:1 1 18rem;max-width:22rem}
+.good,.bad{padding:.6rem .9rem;border-radius:.4rem;background:var(--good)}
+.bad{background:var(--bad)}
+pre{padding:.8rem;border:1px solid var(--line);border-radius:.4rem;overflow-x:auto}
+dt{font-weight:600}dd{margin:0 0 .4rem 1rem}
+.c0{fill:#0072b2}.c1{fill:#e69f00}.c2{fill:#009e73}.c3{fill:#cc79a7}.c4{fill:#56b4e9}
+.c5{fill:#d55e00}.c6{fill:#b8a800}.c7{fill:#7f7f7f}
+@media print{main{max-width:none}details>*{display:block}}
+"""

@@ -1,0 +1,121 @@
+"""The page about released files: complete, self-contained, and safe to open."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privtail
+from privtail.errors import InvalidInput
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+from privtail.reporting.pages import most_certain
+
+SIMULATED = {"noise": "simulated", "random_state": 0}
+VOID = {"meta", "br", "rect", "line", "circle", "polyline"}
+
+
+class Page(HTMLParser):
+    """Elements that are open, and everything that a page could load or run."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.outside: list[str] = []
+        self.pictures: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        names = dict(attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag in ("script", "link", "img", "iframe") or {"src", "href", "onclick"} & names.keys():
+            self.outside.append(tag)
+        if tag == "svg":
+            assert names["role"] == "img"
+            self.pictures.append(names["aria-label"])
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(size=3_000), "<b>odd</b>": rng.normal(size=3_000)})
+    cost = frame["age"] + rng.normal(size=3_000)
+    model = DPLinearRegression(epsilon=2.0).fit(frame, cost)
+    model.save(folder / "model.json", target="cost & more")
+    late = (cost > 0).astype(int)
+    labels = DPLogisticRegression(epsilon=2.0, classes=[0, 1], **SIMULATED).fit(frame, late)
+    found = privtail.evaluate(labels, frame, late, epsilon=1.0)
+    content = {"format": "privtail-evaluation", "version": 1, **found.to_dict()}
+    (folder / "quality.json").write_text(json.dumps(content))
+    (folder / "statement.json").write_text(json.dumps(model.privacy_.to_json()))
+    return folder
+
+
+def test_a_page_is_complete_and_loads_nothing(folder):
+    names = ("model.json", "quality.json", "statement.json")
+    text = privtail.report(*(folder / name for name in names), title="A < B")
+    page = Page(text)
+    assert not page.open
+    assert not page.outside
+    assert "http" not in text
+    assert "<b>odd</b>" not in text
+    assert "&lt;b&gt;odd&lt;/b&gt;" in text
+    assert any(picture.startswith("ROC curve") for picture in page.pictures)
+    assert any("budget" in picture for picture in page.pictures)
+    for said in (
+        "88.1 %", "Model of cost &amp; more", "privtail verify quality.json", "auc",
+        "Outside the promise", "every release", "the promise holds",
+    ):  # fmt: skip
+        assert said in text, said
+
+
+def test_a_release_that_is_not_private_is_not_called_private(folder, tmp_path):
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    model = DPLinearRegression(epsilon=2.0, **SIMULATED).fit(X, X[:, 0])
+    model.save(tmp_path / "simulated.json")
+    text = privtail.report(folder / "model.json", tmp_path / "simulated.json")
+    assert "NOT PRIVATE" in text
+    assert "the promise holds" not in text
+    content = json.loads((folder / "model.json").read_text())
+    content["statement"]["epsilon"] = 0.5
+    (tmp_path / "edited.json").write_text(json.dumps(content))
+    assert "the promise holds" not in privtail.report(tmp_path / "edited.json")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"format": "privtail-model"}', '{"format": "privtail-mean"}']
+)
+def test_other_files_are_refused_by_name(tmp_path, text):
+    (tmp_path / "odd.json").write_text(text)
+    with pytest.raises(InvalidInput, match=r"odd\.json|fields?"):
+        privtail.report(tmp_path / "odd.json")
+    with pytest.raises(InvalidInput, match="no file"):
+        privtail.report(tmp_path / "missing.json")
+
+
+def test_how_often_an_attacker_is_right():
+    """Of randomized response, which is as bad as epsilon allows: e^epsilon / (1 + e^epsilon)."""
+    assert most_certain(math.log(3), 0) == pytest.approx(0.75)
+    assert most_certain(0.0, 0.0) == 0.5
+    assert most_certain(1e6, 0) == 1.0
+
+
+def test_many_numbers_are_a_short_picture(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 40))
+    model = DPLinearRegression(epsilon=5.0, **SIMULATED).fit(X, 3 * X[:, 33] + X[:, 2])
+    model.save(tmp_path / "wide.json")
+    text = privtail.report(tmp_path / "wide.json")
+    assert "Show all 40 numbers" in text
+    assert len(re.findall("<circle", text)) == 25
