@@ -25,6 +25,7 @@ _HOMES = {
     "private_mean": "privtail.mean",
     "report": "privtail.reporting",
     "verify": "privtail.statement",
+    "workers": "privtail.trusted.cluster.client",
 }
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "private_mean",
     "report",
     "verify",
+    "workers",
 ]
 
 

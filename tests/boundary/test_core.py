@@ -103,7 +103,7 @@ COMMON = {"errors", "compilation", "gaps", "privtail", "data", "progress", "spel
 NO_NOUN = {"utils", "util", "base", "common", "helpers", "helper", "misc", "tools"}
 GUARANTEED = (
     "kernels", "means", "sensitive", "sensitivity", "curator", "dataset", "contributions", "cells",
-    "opening", "ledger", "mechanisms", "smooth", "questions", "partitions", "deals",
+    "opening", "ledger", "mechanisms", "smooth", "questions", "partitions", "deals", "cluster",
 )  # fmt: skip
 
 

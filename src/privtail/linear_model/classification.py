@@ -17,6 +17,7 @@ from privtail.default import ScaledDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateLinearModel, as_a_whole, require_number
+from privtail.linear_model.partitionwise import partitionwise
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss, WeightedLoss
 from privtail.model import Link, label_array, likely_labels, probabilities
 from privtail.trusted.curator import Curator
@@ -261,6 +262,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     # ---------------------------------------------------------------- used
 
+    @partitionwise
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores: (rows,) of the second of two classes, else (rows, K); NaN as in `predict`.
 
@@ -269,10 +271,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         scores = self._margins(X)
         return scores[:, 0].clip(*self.margin_range_) if len(self.classes_) == 2 else scores
 
+    @partitionwise
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities (rows, K) in the order of ``classes_``; NaN as in `predict`."""
         return probabilities(self.decision_function(X))
 
+    @partitionwise
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class (rows,).
 

@@ -31,6 +31,7 @@ from privtail.default import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, of_slopes, require
 from privtail.errors import AccuracyWarning, InvalidInput, require_whole
 from privtail.gaps import Gaps
+from privtail.linear_model.partitionwise import partitionwise
 from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
 from privtail.linear_model.remarks import slopeless, unmatched
@@ -59,6 +60,7 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.refusals import as_plain_numbers
 from privtail.trusted.tables import (
     TableFile,
+    is_spread,
     person_ids,
     require_categories,
     require_read,
@@ -179,7 +181,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self.categories_ = dict(categories or {})
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
             raise InvalidInput("Complex data not supported: records must be real numbers.")
-        if isinstance(X, Mapping | TableFile) or _is_arrow(X):
+        frame = is_spread(X) and hasattr(X, "columns")
+        if isinstance(X, Mapping | TableFile) or _is_arrow(X) or frame:
             if isinstance(X, TableFile):
                 X = X.declaring(self.categories_)
                 self.categories_ = dict(X.categories)
@@ -192,8 +195,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             validate_data(self, X, skip_check_array=True)
         if getattr(self, "n_features_in_", None) == 0:
             raise InvalidInput(
-                f"Found array with 0 feature(s) (shape={(len(X), 0)}) while a minimum of 1 is "
-                "required."
+                f"Found array with 0 feature(s) (shape={(0 if frame else len(X), 0)}) while a "
+                "minimum of 1 is required."
             )
         return X
 
@@ -645,11 +648,13 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             highest = min(result.margin_range[1], LARGEST_LOG)
             self.target_range_ = np.array([0.0, math.exp(highest)])
 
+    @partitionwise
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predictions (rows,) for X (rows, d): margins, or of counts what is expected.
 
         A row in which a number is missing or not finite has none: NaN, whatever X is (an array, a
-        data frame, a mapping, an Arrow table, a file). With ``invalid="raise"`` it is refused.
+        data frame, a mapping, an Arrow table, a file). With ``invalid="raise"`` it is refused. Of a
+        Dask collection it is one, of the same partitions.
         """
         margins = self._margins(X)[:, 0]
         numbers = expected_counts(margins) if self.link == "log" else margins

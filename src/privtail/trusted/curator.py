@@ -51,6 +51,7 @@ from privtail.losses import AnyLoss
 from privtail.trusted.accountants import cost
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget, protected
+from privtail.trusted.cluster.spread import ASSUMED, Spread, is_spread
 from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Deal, Ids, Listed, Part, Seen
 from privtail.trusted.events import Plan, Round, own_plan, plan_to_json
@@ -121,7 +122,9 @@ class Curator:
     ) -> None:
         if noise not in ("exact", "simulated"):
             raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
-        records, targets = opened(X, y, classes, categories)
+        away = _away(X, y, classes, categories, groups, max_rows)
+        records: Any
+        records, targets = (away, away.targets) if away else opened(X, y, classes, categories)
         self.from_text = isinstance(X, TableFile) and X.from_text
         n = records.n
         seats = groups if isinstance(groups, Seats) else None
@@ -144,12 +147,15 @@ class Curator:
         self._max_rows = max_rows
         if max_rows is not None:
             self.assume(PERSONS)
+        if away is not None:
+            self.assume(ASSUMED)
         public, simulated, dealt = np.random.SeedSequence(random_state).spawn(3)
         self._sampler: Sampler = ExactSampler() if noise == "exact" else SimulatedSampler(simulated)
         self.seeded = random_state is not None
         self._public = np.random.default_rng(public)
         self._keys = np.random.default_rng(dealt)
-        self._data = Dataset(records, targets, self._keys.bytes(32))
+        self._away = away
+        self._data = Dataset(records, targets, self._keys.bytes(32), away)
         self._parts = self._data.deal(1)
         self._kept: Ids = slice(0, n) if seats is None else seats.positions
         self._leaders: Ids = slice(0, n) if seats is None else seats.leaders
@@ -192,6 +198,8 @@ class Curator:
                 raise NotPlanned("This curator already runs a plan; compose() the plans into one.")
             for some, of in ((plan, loss), *within):
                 rehearse(some, self.problem, self._data.records, self._sampler, of)
+                if self._away is not None:
+                    self._away.rehearse(some, of)
             if self._ledger is not None:
                 self._ledger.reserve(
                     label=self.label,
@@ -381,6 +389,21 @@ class Curator:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("A curator holds private records and cannot be pickled or copied.")
+
+
+def _away(
+    X: Any, y: Any, classes: Sequence[Any] | None,
+    categories: Mapping[str, Sequence[Any]] | None, groups: Any, max_rows: Any,
+) -> Spread | None:  # fmt: skip
+    """Records on a cluster; None for all others."""
+    if not is_spread(X, y):
+        return None
+    if groups is not None or max_rows is not None:
+        raise InvalidInput(
+            "Persons cannot be told apart on a Dask cluster: groups= works with a data frame, and "
+            "with a folder of files, privtail.open_table(folder)."
+        )
+    return Spread(X, y, classes, categories)
 
 
 def _persons(groups: Any, max_rows: Any, n: int) -> Persons | None:

@@ -25,9 +25,9 @@ from privtail.compilation import steady
 from privtail.errors import InvalidInput, NotReleased, require_whole
 from privtail.trusted import partitions
 from privtail.trusted.deals import Deal, Ids, Seen
-from privtail.trusted.partitions import answered, counted, pieces, rows_at_once, swept
+from privtail.trusted.partitions import Partitions, answered, counted, pieces, rows_at_once, swept
 from privtail.trusted.questions import Question
-from privtail.trusted.records import Records, Room, Rows, Stream, Targets, Window
+from privtail.trusted.records import Room, Rows, Stream, Targets, Window
 from privtail.trusted.records.targets import Labels, Numbers
 
 Doubles = NDArray[np.float64]
@@ -59,22 +59,25 @@ class Dataset:
     Parameters
     ----------
     key : public chance, for the deals.
+    away : who answers for records that are not in this process.
     """
 
-    def __init__(self, records: Records, targets: Targets | None, key: bytes) -> None:
-        self.records, self.targets, self._key = records, targets, key
+    def __init__(
+        self, records: Any, targets: Targets | None, key: bytes, away: Partitions | None = None
+    ) -> None:
+        self.records, self.targets, self._key, self._away = records, targets, key, away
         self._deals: dict[int, Deal] = {}
         self._rooms = threading.local()
 
     @property
     def sparse(self) -> bool:
         """Whether the records are CSR, which cannot be centred."""
-        return self.records.sparse
+        return bool(self.records.sparse)
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """One partition, which is swept window by window."""
-        return (self.records.n,)
+        """Here one partition, which is swept window by window."""
+        return (self.records.n,) if self._away is None else self._away.lengths
 
     def deal(self, count: int) -> Deal:
         """The public deal of the n ids into ``count`` blocks of equal size."""
@@ -83,6 +86,8 @@ class Dataset:
 
     def sums(self, question: Question) -> Integers:
         """Exact int64 sums over the records that the question sees, of its shape."""
+        if self._away is not None:
+            return self._away.sums(question)
         if question.targets and self.targets is None:
             raise InvalidInput("This question needs a target y.")
         at_once = rows_at_once(self.records, question)
@@ -94,6 +99,8 @@ class Dataset:
 
     def counts(self, seen: Seen) -> Counter[Any]:
         """How often each label occurs among the ids that are seen; private."""
+        if self._away is not None:
+            return self._away.counts(seen)
         counts: Counter[Any] = Counter()
         for window in self.windows(True):
             counts.update(counted(seen, window))
@@ -119,6 +126,8 @@ class Dataset:
 
     def windows(self, targets: bool) -> Iterator[Window]:
         """One pass over the records, window by window; what is in memory is one window."""
+        if self._away is not None:
+            raise InvalidInput("This needs all rows on one machine, and they are on a cluster.")
         records, needed = self.records, self.targets if targets else None
         if isinstance(records, Stream):
             yield from records.windows(needed)
@@ -139,10 +148,15 @@ class Dataset:
         shape: tuple[int, ...],
     ) -> Integers:  # fmt: skip
         spare = 1 if isinstance(self.records, Stream) or threads() == 1 else SPARE
-        return _added(steady(lambda share: work(*share)), shares, shape, threads() * spare)
+        return added(steady(lambda share: work(*share)), shares, shape, threads() * spare)
 
     def refuse_non_finite(self) -> None:
         """Raise InvalidInput if a number is not finite or a label is none: a leak, if asked for."""
+        if self._away is not None:
+            raise InvalidInput(
+                "invalid='raise' reads all rows on one machine, and these are on a Dask cluster. "
+                "With invalid='zero' rows that are not finite count as zero."
+            )
         one, zero = np.ones(self.records.d), np.zeros(self.records.d)
         labels: set[Any] = set()
         for window in self.windows(True):
@@ -169,7 +183,7 @@ class Dataset:
         raise NotReleased("Private records cannot be pickled or copied.")
 
 
-def _added(
+def added(
     work: Callable[[_Share], Integers],
     shares: Generator[_Share],
     shape: tuple[int, ...],

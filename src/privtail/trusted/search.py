@@ -189,6 +189,11 @@ class TrialSearch:
     """
 
     def __init__(self, curator: Curator, X: Any, y: Any, held_out: int, **options: Any) -> None:
+        if curator._away is not None:
+            raise InvalidInput(
+                "A search deals its rows on one machine, and these are on a Dask cluster. Fit one "
+                "model there, or search with privtail.open_table(folder)."
+            )
         n = curator.problem.n
         if n < 2:
             raise InvalidInput(

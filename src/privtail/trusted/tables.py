@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from privtail.errors import InvalidInput
 from privtail.schema.declared import Label
 from privtail.schema.dialect import Dialect
+from privtail.trusted.cluster.spread import is_spread
 from privtail.trusted.records.arrays import is_column, require_read, require_typed
 from privtail.trusted.records.files import (
     TableFile,
@@ -32,6 +33,7 @@ __all__ = [
     "canonical_label",
     "feature_blocks",
     "is_column",
+    "is_spread",
     "open_table",
     "person_ids",
     "require_categories",

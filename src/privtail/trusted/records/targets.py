@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
@@ -154,7 +154,7 @@ class Labels:
         self._name, self._kind = column, kind or kind_of(y)
         self._y = np.empty(0) if isinstance(y, Distinct) else _column(as_labels(y), n)
         self._element = element_type(y)
-        self._declared: dict[Any, int] | None = None
+        self._declared: Mapping[Any, int] | None = None
         self._found: Distinct | None = y if isinstance(y, Distinct) else None
         self._codes: NDArray[np.int32] | None = None
         self._lock = threading.Lock()
@@ -163,6 +163,17 @@ class Labels:
         """The target of other rows, with the same declaration."""
         other = Labels(y, len(y))
         other._declared, other._element = self._declared, self._element
+        return other
+
+    @property
+    def codes_declared(self) -> Mapping[Any, int] | None:
+        """The code of every declared label, which is public; None where none is declared."""
+        return self._declared
+
+    def coded(self, y: Any, codes: Mapping[Any, int] | None) -> Labels:
+        """The target of other rows, whose labels are coded by ``codes``."""
+        other = self.like(y)
+        other._declared = codes
         return other
 
     def part(self, ids: slice) -> Labels:

@@ -1,0 +1,164 @@
+"""One partition of a Dask collection, as records in the memory of a worker.
+
+Formal guarantee
+----------------
+What a partition's columns are is decided by the types that the collection announces, before a
+partition is read: in a column of numbers a cell that is no number is NaN, which drops its row,
+whatever type the partition gave its column. So no refusal depends on a cell. Nothing here shows a
+cell; a partition can be pickled, because workers hand it to each other and put it on their disks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.errors import InvalidInput
+from privtail.trusted.records import Dense, InMemory, Targets, Window, as_records
+from privtail.trusted.records.arrays import as_numbers, column_of
+from privtail.trusted.records.arrow import Distinct
+from privtail.trusted.records.targets import Labels, Numbers
+
+FAILED = (
+    "A task failed on a Dask worker. What it said is not shown, for it may quote a record: see the "
+    "logs of the workers, or whether the collection itself can be computed."
+)
+Codes = Mapping[Any, int]
+_Cells = tuple[list[Any], NDArray[Any]]
+"""Distinct values (of numbers none), and numbers or the positions of values."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reading:
+    """How partitions become records: empty containers of the announced types, and declarations.
+
+    Attributes
+    ----------
+    X, y : without rows; y is None where there is no target.
+    categories : column -> its declared categories.
+    labelled : whether the target holds labels.
+    """
+
+    X: Any
+    y: Any
+    categories: Mapping[str, Sequence[Any]] | None
+    labelled: bool
+
+    def empty(self) -> tuple[Any, Targets | None]:
+        """Records and targets without rows. Raises InvalidInput if types do not fit."""
+        records = as_records(self.X, self.categories)
+        if self.y is None:
+            return records, None
+        return records, Labels(self.y, 0) if self.labelled else Numbers(self.y, 0)
+
+
+class Held:
+    """A partition that was read.
+
+    Attributes
+    ----------
+    lengths : how many rows X and y have; public.
+    checksum : of all cells; private.
+    refused : why it could not be read; no text quotes a cell.
+    """
+
+    def __init__(self, X: Any, y: Any, reading: Reading) -> None:
+        self.refused, self.lengths, self.checksum = "", (0, 0), b""
+        self._reading = reading
+        self._columns: list[_Cells] = []
+        self._target: _Cells | None = None
+        self._codes: Codes | None = None
+        self._open: tuple[InMemory, Targets | None] | None = None
+        try:
+            self._read(X, y)
+        except InvalidInput as error:
+            self.refused = str(error)
+        except Exception:  # noqa: BLE001  its text may quote a cell
+            self.refused = FAILED
+
+    def window(self, start: int, codes: Codes | None) -> Window:
+        """Its records, the first of which has the id ``start``; labels are coded by ``codes``."""
+        if self._open is None or self._codes != codes:
+            self._open, self._codes = self._opened(codes), codes
+        opened = self._open
+        return Window(start, start + self.lengths[0], lambda: opened)
+
+    def _read(self, X: Any, y: Any) -> None:
+        reading = self._reading
+        if isinstance(reading.X, np.ndarray):
+            array = _numbers(X)
+            if array.ndim != 2 or array.shape[1] != reading.X.shape[1]:
+                raise InvalidInput("A chunk of X has another number of columns than X announces.")
+            self._columns = [([], array)]
+        else:
+            names = list(getattr(reading.X, "columns", reading.X))
+            held = list(getattr(X, "columns", X))
+            for name in names:
+                if name not in held:
+                    raise InvalidInput(f"A partition has no column {name!r}, which X announces.")
+            labelled = set(reading.categories or ())
+            self._columns = [_cells(X[name], str(name) in labelled) for name in names]
+        rows = len(self._columns[0][1])
+        if reading.y is not None:
+            self._target = _cells(column_of(y), reading.labelled)
+        self.lengths = rows, rows if self._target is None else len(self._target[1])
+        digest = hashlib.blake2b(digest_size=16)
+        for values, array in (*self._columns, *([self._target] if self._target else [])):
+            digest.update(repr((values, array.dtype.str, array.shape)).encode())
+            digest.update(np.ascontiguousarray(array).data if array.size else b"")
+        self.checksum = digest.digest()
+
+    def _opened(self, codes: Codes | None) -> tuple[InMemory, Targets | None]:
+        empty, targets = self._reading.empty()
+        if isinstance(empty, Dense):
+            records: Any = Dense(self._columns[0][1])
+        else:
+            names = list(getattr(self._reading.X, "columns", self._reading.X))
+            labelled = self._reading.categories or {}
+            records = empty.like(
+                [
+                    Distinct(*cells) if str(name) in labelled else cells[1]
+                    for name, cells in zip(names, self._columns, strict=True)
+                ]
+            )
+        if targets is None or self._target is None:
+            return records, None
+        if isinstance(targets, Labels):
+            return records, targets.coded(Distinct(*self._target), codes)
+        return records, targets.like(self._target[1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_open": None}
+
+    def __sizeof__(self) -> int:
+        cells = [*self._columns, *([self._target] if self._target else [])]
+        return sum(array.nbytes + 64 * len(values) for values, array in cells)
+
+    def __repr__(self) -> str:
+        return "Held()"
+
+
+def facts(held: Held) -> tuple[tuple[int, int], bytes, str]:
+    """What the driver is told of a partition: lengths, checksum, and why it was refused."""
+    return held.lengths, held.checksum, held.refused
+
+
+def _cells(values: Any, labelled: bool) -> _Cells:
+    if not labelled:
+        return [], _numbers(values)
+    found = Labels(values, len(values))._distinct()
+    return found.values, found.positions
+
+
+def _numbers(values: Any) -> NDArray[Any]:
+    """A column, or an array, as numbers, whatever type this partition gave it."""
+    array = as_numbers(values)
+    if array.dtype.kind in "fiub":
+        return array
+    flat = as_numbers(np.asarray(values, dtype=object).ravel().tolist())
+    return flat.reshape(np.shape(values))

@@ -1,0 +1,111 @@
+"""Whether two processes compute alike: the sums of a public probe, to the bit.
+
+Formal guarantee
+----------------
+The lemma of `means` needs each record's contribution to be a function of that record. Did a worker
+round ``exp`` in another way than its neighbour, the contributions of a whole partition would depend
+on where it is; and where it is may depend on how long something took, so on records. So every
+process sums made-up rows, with all kernels and losses, and one whose sums differ by a bit, or whose
+libraries have other versions, is refused. A probe finds what differs at its points, and no more.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterator
+from importlib.metadata import version
+
+import numpy as np
+
+import privtail
+from privtail.losses import (
+    LOSSES,
+    AnyLoss,
+    GeneralLoss,
+    HuberLoss,
+    LogisticLoss,
+    TruncatedLoss,
+)
+from privtail.trusted import callbacks, questions
+from privtail.trusted.deals import Deal, Listed
+from privtail.trusted.maps import FeatureMap
+from privtail.trusted.means import (
+    ClampedMean,
+    ClippedMean,
+    MallowsMean,
+    RobustMean,
+    SmoothedCatoniMean,
+    as_asked,
+)
+from privtail.trusted.partitions import answered
+from privtail.trusted.problem import Problem
+from privtail.trusted.questions import Question
+from privtail.trusted.records import Window, as_records
+from privtail.trusted.records.targets import Numbers
+
+N, D, POINTS = 1000, 5, 4096
+DIFFERS = (
+    "A Dask worker computes other bits than this process: it has other versions of privtail, NumPy "
+    "or Numba, or another processor or C library. Give all workers one environment on one kind of "
+    "machine."
+)
+MEANS: tuple[RobustMean, ...] = (
+    ClippedMean(1.5, blocks=3), MallowsMean(1.5, 2.0), ClampedMean(1.5),
+    SmoothedCatoniMean(2.0, smoothing=3.0),
+)  # fmt: skip
+
+
+@functools.cache
+def probed() -> bytes:
+    """What this process makes of the probe; the first call compiles all kernels."""
+    digest = hashlib.blake2b(digest_size=16)
+    names = ("numpy", "numba", "llvmlite")
+    digest.update(repr((privtail.__version__, *map(version, names))).encode())
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_t(1.5, (N, D)), rng.standard_normal(N)
+    part = as_records(X), Numbers(y, N)
+    for question in _questions():
+        digest.update(answered(question, Window(0, N, lambda: part)).tobytes())
+    for loss in LOSSES:
+        digest.update(probed_loss(loss))
+    return digest.digest()
+
+
+def probed_loss(loss: AnyLoss | None) -> bytes:
+    """Values and derivatives of a loss at public margins and targets; of whole records nothing."""
+    if loss is None or isinstance(loss, GeneralLoss | TruncatedLoss):
+        return b""
+    rng = np.random.default_rng(1)
+    called = callbacks.asked(loss)
+    margins = rng.standard_t(1.5, (POINTS, loss.outputs))
+    targets = rng.integers(0, max(2, loss.outputs), POINTS).astype(float)
+    with np.errstate(all="ignore"):
+        found = called.values(margins, targets), called.derivatives(margins, targets)
+    return b"".join(np.where(np.isnan(f), 0.0, f).tobytes() for f in found)
+
+
+def _questions() -> Iterator[Question]:
+    problem = Problem(n=N, d=D, outputs=1, intercept=True)
+    everyone, map_ = Listed(slice(0, N)), FeatureMap.of(D, np.linspace(0.5, 2.0, D), np.ones(D))
+    w = np.linspace(-1.0, 1.0, D + 1)[:, None]
+    edges = np.tile(np.linspace(-2.0, 2.0, 9), (D + 1, 1))
+
+    def question(term: questions.Term, *shape: int) -> Question:
+        deal = Deal(N, shape[0], bytes(32))
+        return Question(term, shape, map_, problem, everyone, deal)
+
+    box, losses = ClampedMean(1.0).range, (LogisticLoss(), HuberLoss(threshold=1.0))
+    for loss in (callbacks.asked(one) for one in losses):
+        for mean in MEANS:
+            term = questions.Gradient(loss, w, as_asked(mean).range)
+            yield question(term, mean.blocks, D + 1, 1)
+        yield question(questions.Derivatives(loss, w, box), 1, 1, 1)
+        yield question(questions.Scores(loss, (w, -w), box, None), 1, 2, 1)
+        yield question(questions.Improvement(loss, w, -w, box, None), 1, 1, 1)
+        yield question(questions.Separations(loss, w, box), 1, D, 1)
+        yield question(questions.DerivativeNorms(loss, w, edges[0]), 1, 1, 10)
+    for mean in MEANS:
+        yield question(questions.Means(as_asked(mean).range), mean.blocks, D, 1)
+    yield question(questions.Moments(1.7, target=True), 1, (D + 2) * (D + 3) // 2, 1)
+    yield question(questions.Histogram((*range(D), -1), edges, pooled=False), 1, D + 1, 10)

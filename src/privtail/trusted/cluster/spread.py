@@ -1,0 +1,300 @@
+"""Records in the partitions of Dask collections, asked from the driver.
+
+Formal guarantee
+----------------
+`Spread` adds what `workers.answer` says of disjoint partitions, all of which together are all
+records: the same int64 sums as in memory, however often a task ran. The driver alone has ledger,
+sampler and noise; what comes from workers goes behind the door of `Sensitive` with the charge of
+its event, after all tasks of a question have answered. So a task that is run again releases
+nothing.
+
+Lengths of partitions are public, like n. A partition is read by position: X and y need equal
+lengths, and what their index says does not matter. Where a partition is computed again and its
+cells have changed (an unordered shuffle, a file that was written to), the fit ends: this refusal,
+like that of a file which was written to, is outside the promise, and so is one whose graph fails.
+
+Scheduler, workers and their folders hold records: they are inside the boundary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.errors import InvalidInput, NotReleased
+from privtail.losses import AnyLoss
+from privtail.trusted.cluster.client import found
+from privtail.trusted.cluster.held import FAILED, Held, Reading, facts
+from privtail.trusted.cluster.probe import DIFFERS, probed, probed_loss
+from privtail.trusted.cluster.workers import Partial, Sent, answer, tried
+from privtail.trusted.deals import Seen
+from privtail.trusted.events import SMOOTH, Plan
+from privtail.trusted.questions import Question
+from privtail.trusted.records.kinds import room
+from privtail.trusted.records.targets import Labels
+
+ASSUMED = (
+    "Rows are on a Dask cluster: its scheduler, workers, logs and spill folders are trusted.",
+    "Lengths of partitions are public, like n.",
+)
+LOST = (
+    "The Dask cluster did not answer: its scheduler or too many workers were lost. What was "
+    "charged stays charged; nothing more is released."
+)
+CHANGED = (
+    "A partition was computed again and is not what it was: the graph is not deterministic (a "
+    "sample, an unordered shuffle), or its files were written to. Write the rows to Parquet first."
+)
+MEMORY = 0.5
+"""Part of the workers' memory that decoded rows may take; of more, every pass reads them again."""
+
+
+def is_spread(*collections: Any) -> bool:
+    """Whether one of these, or a column of a mapping, is a Dask collection."""
+    columns = (c for one in collections for c in (one.values() if _is_mapping(one) else (one,)))
+    return any(room(column) == "dask" for column in columns)
+
+
+class Spread:
+    """Records and targets in the partitions of Dask collections.
+
+    Attributes
+    ----------
+    lengths : of the partitions; public.
+    targets : numbers, or labels, without rows; they know what is declared.
+    n, d, names, indicators : as other records.
+
+    Parameters
+    ----------
+    X, y, classes, categories : as `records.opened` takes them.
+
+    Raises
+    ------
+    InvalidInput
+        If X and y are not in equal partitions, or types do not fit, or no client is there.
+    """
+
+    sparse = False
+    viewed = False
+
+    def __init__(
+        self, X: Any, y: Any, classes: Sequence[Any] | None,
+        categories: Mapping[str, Sequence[Any]] | None,
+    ) -> None:  # fmt: skip
+        if y is not None and is_spread(X) != is_spread(y):
+            raise InvalidInput(
+                "X and y are both Dask collections, or neither is. Of one frame pass "
+                'X=ddf[features] and y=ddf["cost"]; of arrays dask.array.from_array(y, chunks).'
+            )
+        self._client = found()
+        self._reading = Reading(
+            _empty(X), None if y is None else _empty(y), categories, classes is not None
+        )
+        empty, self.targets = self._reading.empty()
+        self.d, self.names = empty.d, getattr(empty, "names", None)
+        self.indicators = empty.indicators
+        if classes and isinstance(self.targets, Labels):
+            self.targets.declare(tuple(classes))
+        self._parts = self._delayed(_partitions(X), y)
+        self._kept: list[Any] | None = self._client.compute(self._parts)
+        told = self._gathered([self._submitted(facts, future) for future in self._kept])
+        self.lengths = tuple(lengths[0] for lengths, _, _ in told)
+        self._checksums = [checksum for _, checksum, _ in told]
+        self._refuse(told)
+        self.n = sum(self.lengths)
+        if self.n == 0:
+            raise InvalidInput("Found 0 rows: all partitions of X are empty.")
+        if not self._fits():
+            self._kept = None
+
+    # ---------------------------------------------------------------- questions
+
+    def sums(self, question: Question) -> NDArray[np.int64]:
+        """Exact sums over the records that the question sees, of its shape."""
+        if question.targets and self.targets is None:
+            raise InvalidInput("This question needs a target y.")
+        total = np.zeros(question.shape, dtype=np.int64)
+        for partial in self._asked(question):
+            total += partial.value
+        return total
+
+    def counts(self, seen: Seen) -> Counter[Any]:
+        """How often each label occurs among the ids that are seen; private."""
+        return sum((partial.value for partial in self._asked(seen)), Counter())
+
+    def rehearse(self, plan: Plan, loss: AnyLoss | None) -> None:
+        """Refuse what workers cannot do, and workers that compute other bits, before the charge."""
+        if any(event.law in SMOOTH for r in plan for event in r.events):
+            raise InvalidInput(
+                "Trimmed means and sample-and-aggregate need all rows on one machine, and these "
+                "are on a Dask cluster. algorithm='auto' works there."
+            )
+        own = probed(), probed_loss(loss)
+        found = self._reached(lambda: self._client.run(tried, Sent.of(loss), on_error="return"))
+        if not found:
+            raise InvalidInput("The Dask cluster has no worker: wait for one, or add one.")
+        if any(isinstance(one, Exception) for one in found.values()):
+            raise InvalidInput(
+                "A Dask worker cannot run privtail: install the same version on every worker."
+            )
+        if any(one != own for one in found.values()):
+            raise InvalidInput(DIFFERS)
+
+    # ---------------------------------------------------------------- tasks
+
+    def _asked(self, task: Question | Seen) -> list[Partial]:
+        codes = self.targets.codes_declared if isinstance(self.targets, Labels) else None
+        sent = Sent.of((task, codes))
+        groups, tasks = self._groups(), []
+        starts = [0, *itertools.accumulate(self.lengths)]
+        for where, places in groups:
+            firsts = [starts[i] for i in places]
+            if self._kept is None:
+                tasks.append(self._again(sent, places, firsts))
+            else:
+                held = [self._kept[i] for i in places]
+                tasks.append(self._submitted(answer, sent, held, firsts, where=where))
+        partials: list[Partial] = self._gathered(tasks)
+        for partial, (_, places) in zip(partials, groups, strict=True):
+            if partial.refused:
+                raise InvalidInput(partial.refused)
+            if partial.probe != probed():
+                raise InvalidInput(DIFFERS)
+            if partial.checksums != tuple(self._checksums[i] for i in places):
+                raise InvalidInput(CHANGED)
+        return partials
+
+    def _groups(self) -> list[tuple[str | None, list[int]]]:
+        """Partitions by the worker that holds them; one that is nowhere is by itself."""
+        places = range(len(self.lengths))
+        if self._kept is None:
+            return [(None, [i]) for i in places]
+        kept = self._kept
+        found = self._reached(lambda: self._client.who_has(kept))
+        groups: dict[str, list[int]] = {}
+        nowhere = []
+        for i in places:
+            holders = sorted(found.get(kept[i].key, ()))
+            if holders:
+                groups.setdefault(holders[0], []).append(i)
+            else:
+                nowhere.append(i)
+        return [*groups.items(), *((None, [i]) for i in nowhere)]
+
+    def _submitted(self, work: Callable[..., Any], *args: Any, where: str | None = None) -> Any:
+        pinned = {} if where is None else {"workers": [where], "allow_other_workers": True}
+        return self._reached(
+            lambda: self._client.submit(work, *args, key=_key(), pure=False, **pinned)
+        )
+
+    def _again(self, sent: Sent, places: list[int], firsts: list[int]) -> Any:
+        """Partitions that are read for this task alone."""
+        from dask import delayed
+
+        task = delayed(answer, traverse=False)
+        held = [self._parts[i] for i in places]
+        return self._client.compute(task(sent, held, firsts, dask_key_name=_key()))
+
+    def _gathered(self, futures: list[Any]) -> list[Any]:
+        return list(self._reached(lambda: self._client.gather(futures)))
+
+    def _reached(self, call: Callable[[], Any]) -> Any:
+        """What the cluster says; what it raises may quote a cell and is not shown."""
+        try:
+            return call()
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001
+            text = LOST if _is_loss(error) or self._client.status != "running" else FAILED
+        raise InvalidInput(text)
+
+    def _delayed(self, parts: list[Any], y: Any) -> list[Any]:
+        """One task a partition, which reads it and keeps it decoded."""
+        from dask import delayed
+
+        targets = [None] * len(parts) if y is None else _partitions(y)
+        if len(targets) != len(parts):
+            raise InvalidInput(
+                f"X has {len(parts)} partitions and y has {len(targets)}: take both from one "
+                "frame, or repartition one like the other."
+            )
+        reading = delayed(self._reading, traverse=False, pure=False, name=_key())
+        read = delayed(Held, traverse=True, pure=False)
+        return [
+            read(x, target, reading, dask_key_name=_key())
+            for x, target in zip(parts, targets, strict=True)
+        ]
+
+    def _refuse(self, told: Sequence[tuple[tuple[int, int], bytes, str]]) -> None:
+        for i, ((rows, targets), _, refused) in enumerate(told):
+            if refused:
+                raise InvalidInput(refused)
+            if rows != targets:
+                raise InvalidInput(
+                    f"Partition {i} has {rows} rows of X and {targets} of y. Take both from one "
+                    "frame, whose rows belong together by their position."
+                )
+
+    def _fits(self) -> bool:
+        found = self._reached(self._client.scheduler_info)["workers"].values()
+        limits = [worker["memory_limit"] for worker in found]
+        return 0 in limits or 8.0 * self.n * (self.d + 1) <= MEMORY * sum(limits)
+
+    def __repr__(self) -> str:
+        return f"Spread(rows={self.n}, features={self.d})"
+
+    def __reduce__(self) -> NoReturn:
+        raise NotReleased("Private records cannot be pickled.")
+
+
+def _key() -> str:
+    return f"privtail-{uuid.uuid4().hex}"
+
+
+def _is_mapping(values: Any) -> bool:
+    return isinstance(values, Mapping)
+
+
+def _is_loss(error: BaseException) -> bool:
+    """Whether this says that somebody is gone, and not that a task of a user failed."""
+    lost = {"CancelledError", "FutureCancelledError", "KilledWorker", "CommClosedError"}
+    return bool(lost & {kind.__name__ for kind in type(error).__mro__}) or isinstance(
+        error, OSError | asyncio.CancelledError
+    )
+
+
+def _empty(values: Any) -> Any:
+    """A container without rows that has the types which a collection announces."""
+    if isinstance(values, Mapping):
+        return {name: _empty(column) for name, column in values.items()}
+    if not is_spread(values):
+        raise InvalidInput("The columns of X are all Dask collections, or none is.")
+    if hasattr(values, "_meta") and hasattr(values, "to_delayed") and not hasattr(values, "chunks"):
+        return values._meta
+    if hasattr(values, "chunks"):
+        if values.dtype == object or any(map(math.isnan, values.shape[1:])):
+            raise InvalidInput("A Dask array needs a numeric type and a known number of columns.")
+        return np.empty((0, *values.shape[1:]), values.dtype)
+    raise InvalidInput(
+        f"A Dask {type(values).__name__} is no table: pass a Dask data frame or array."
+    )
+
+
+def _partitions(values: Any) -> list[Any]:
+    """The partitions of a collection, each as one delayed value (a mapping: of columns)."""
+    if isinstance(values, Mapping):
+        columns = {name: _partitions(column) for name, column in values.items()}
+        if len(set(map(len, columns.values()))) > 1:
+            raise InvalidInput("The columns of X have different numbers of partitions.")
+        return [
+            dict(zip(columns, part, strict=True)) for part in zip(*columns.values(), strict=True)
+        ]
+    if hasattr(values, "chunks") and values.ndim > 1:
+        values = values.rechunk(dict.fromkeys(range(1, values.ndim), -1))
+    return list(np.asarray(values.to_delayed(), dtype=object).ravel())

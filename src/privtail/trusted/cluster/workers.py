@@ -1,0 +1,118 @@
+"""What a worker does with a question: one task for all partitions that it holds.
+
+Formal guarantee
+----------------
+`answer` is a pure function of the question and of the partitions: it may run twice, or on another
+worker. It never raises, because Dask would log the arguments of a task that does. What it returns
+shows nothing of itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.compilation import steady
+from privtail.errors import InvalidInput
+from privtail.losses import AnyLoss
+from privtail.trusted.cluster.held import FAILED, Codes, Held
+from privtail.trusted.cluster.probe import probed, probed_loss
+from privtail.trusted.dataset import added
+from privtail.trusted.deals import Ids, Seen
+from privtail.trusted.partitions import answered, counted, pieces, rows_at_once
+from privtail.trusted.questions import Question
+from privtail.trusted.records import Room, Window
+
+Integers = NDArray[np.int64]
+Task = tuple[Question | Seen, Codes | None]
+"""What is asked, or of which ids labels are counted; and the codes of labels."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sent:
+    """A pickled value that shows nothing."""
+
+    pickled: bytes
+
+    @classmethod
+    def of(cls, value: Any) -> Sent:
+        """Pickle a value; what is defined in a session goes by value."""
+        from distributed.protocol import pickle
+
+        return cls(pickle.dumps(value))
+
+    def value(self) -> Any:
+        """What was pickled."""
+        from distributed.protocol import pickle
+
+        return pickle.loads(self.pickled)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Partial:
+    """What one task found; private.
+
+    Attributes
+    ----------
+    value : sums, or a counter of labels.
+    checksums : of the partitions that it read.
+    probe : what this worker makes of the public probe.
+    refused : why there is no value; no text quotes a cell.
+    """
+
+    value: Any
+    checksums: tuple[bytes, ...]
+    probe: bytes
+    refused: str = ""
+
+
+def answer(sent: Sent, held: Sequence[Held], starts: Sequence[int]) -> Partial:
+    """The answer of some partitions, whose first ids are ``starts``."""
+    checksums = tuple(one.checksum for one in held)
+    try:
+        task, codes = sent.value()
+        windows = [
+            one.window(start, codes)
+            for one, start in zip(held, starts, strict=True)
+            if not one.refused
+        ]
+        value = _summed(task, windows) if isinstance(task, Question) else _counted(task, windows)
+        return Partial(value, checksums, probed(), next((h.refused for h in held if h.refused), ""))
+    except InvalidInput as error:
+        return Partial(None, checksums, b"", str(error))
+    except Exception:  # noqa: BLE001  its text may quote a cell
+        return Partial(None, checksums, b"", FAILED)
+
+
+def tried(sent: Sent) -> tuple[bytes, bytes]:
+    """What this worker makes of the public probe, and of a loss at public points."""
+    loss: AnyLoss | None = sent.value()
+    return probed(), probed_loss(loss)
+
+
+def _counted(seen: Seen, windows: Sequence[Window]) -> Counter[Any]:
+    return sum((counted(seen, window) for window in windows), Counter())
+
+
+def _summed(question: Question, windows: Sequence[Window]) -> Integers:
+    from distributed import get_worker
+
+    rooms = threading.local()
+
+    def one(share: tuple[Window, Ids]) -> Integers:
+        room = rooms.__dict__.setdefault("room", Room())
+        return answered(question, *share, room)
+
+    def shares() -> Generator[tuple[Window, Ids]]:
+        for window in windows:
+            at_once = rows_at_once(window.open()[0], question)
+            ids = question.seen.within(window.start, window.stop)
+            yield from ((window, part) for part in pieces(ids, at_once))
+
+    return added(steady(one), shares(), question.shape, get_worker().state.nthreads)

@@ -1,0 +1,35 @@
+"""A Dask cluster of two processes on this machine."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+distributed = pytest.importorskip("distributed")
+
+
+@contextmanager
+def processes(workers: int = 2, **options: Any) -> Iterator[Any]:
+    """A client of a cluster; what distributed warns of (ports, clocks, slow starts) is its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cluster = distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None, memory_limit=0,
+            processes=True, **options,
+        )  # fmt: skip
+        client = distributed.Client(cluster)
+        try:
+            yield client
+        finally:
+            client.close()
+            cluster.close()
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with processes() as made:
+        yield made

@@ -1,0 +1,351 @@
+"""Records on a Dask cluster: the bits of one machine, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privtail
+from privtail.errors import InvalidInput
+from privtail.linear_model import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPScaler,
+)
+from privtail.losses import LOSSES, GeneralLoss
+from privtail.trusted.batch import Batch
+from privtail.trusted.budget import Budget
+from privtail.trusted.cluster import spread
+from privtail.trusted.cluster.spread import Spread
+from privtail.trusted.curator import Curator
+from privtail.trusted.dataset import Dataset
+from privtail.trusted.events import Round
+from privtail.trusted.ledger import Ledger
+from privtail.trusted.maps import FeatureMap, PredictionRanges
+from privtail.trusted.means import BoundedMean, ClampedMean, ClippedMean
+from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
+
+dd = pytest.importorskip("dask.dataframe")
+da = pytest.importorskip("dask.array")
+delayed = pytest.importorskip("dask").delayed
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+N = 600
+FEATURES = ["a", "b", "c"]
+CUTS = {1: [0, N], 2: [0, 250, N], 7: [0, 0, 1, 90, 90, 400, 599, N]}
+"""Ends of partitions; some of the seven are empty, or of one row."""
+SECRET = "planted-cell"  # noqa: S105  a cell that must not show
+
+
+def rows() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rng.standard_t(3, (N, 3)), columns=FEATURES, index=np.arange(N) // 4)
+    frame["cost"] = 2 * frame["a"] + rng.standard_normal(N)
+    frame["count"] = rng.poisson(np.exp(0.3 * frame["a"].clip(-2, 2)))
+    frame["city"] = rng.choice(["Rome", "Oslo", "Bonn"], N)
+    frame["sick"] = np.where(frame["cost"] > 0, "yes", "no")
+    frame.loc[frame.index[::50], "b"] = np.nan
+    frame.iloc[7, 0] = 1e308
+    return frame
+
+
+def spread_out(frame: Any, ends: list[int] = CUTS[7], meta: Any = None) -> Any:
+    """The rows in partitions of unknown divisions, whose index repeats itself."""
+    parts = [
+        delayed(frame.iloc[a:b], name=f"part-{a}-{b}-{i}")
+        for i, (a, b) in enumerate(itertools.pairwise(ends))
+    ]
+    return dd.from_delayed(parts, meta=frame.iloc[:0] if meta is None else meta, verify_meta=False)
+
+
+def bits(model: Any) -> bytes:
+    return model.coef_.tobytes() + np.asarray(model.intercept_).tobytes()
+
+
+def options(**others: Any) -> dict[str, Any]:
+    return {"epsilon": 2.0, "noise": "simulated", "random_state": 0, **others}
+
+
+@pytest.mark.parametrize("ends", CUTS.values(), ids=CUTS)
+def test_bits_of_a_frame(client: Any, ends: list[int]) -> None:
+    here, away = rows(), spread_out(rows(), ends)
+    expected = DPLinearRegression(**options()).fit(here[FEATURES], here["cost"])
+    model = DPLinearRegression(**options()).fit(away[FEATURES], away["cost"])
+    assert bits(model) == bits(expected)
+    assert model.feature_names_in_.tolist() == FEATURES
+    assert set(spread.ASSUMED) <= set(model.privacy_.assumptions)
+
+
+def test_bits_of_labels_counts_categories_and_means(client: Any) -> None:
+    here, away = rows(), spread_out(rows())
+    cities = {"city": ["Oslo", "Rome"]}
+    for model, target in (
+        (DPLogisticRegression(**options(), classes=["no", "yes"], categories=cities), "sick"),
+        (DPLogisticRegression(**options(epsilon=8.0)), "sick"),
+        (DPLogisticRegression(**options(), classes=["Oslo", "Bonn", "Rome"]), "city"),
+        (DPPoissonRegressor(**options(), categories=cities), "count"),
+    ):
+        names = [*FEATURES, "city"] if model.categories else FEATURES
+        expected = bits(model.fit(here[names], here[target]))
+        assert bits(model.fit(away[names], away[target])) == expected
+    for column in ("cost", "a"):
+        one = privtail.private_mean(here[column], **options())
+        other = privtail.private_mean(away[column], **options())
+        assert float(one) == float(other)
+    scaler = DPScaler(**options())
+    expected = scaler.fit(here[FEATURES]).scale_.tobytes()
+    assert scaler.fit(away[FEATURES]).scale_.tobytes() == expected
+
+
+def test_bits_of_arrays(client: Any) -> None:
+    frame = rows()
+    X, y = frame[FEATURES].to_numpy(), frame["cost"].to_numpy()
+    expected = bits(DPLinearRegression(**options()).fit(X, y))
+    model = DPLinearRegression(**options())
+    with privtail.workers(client):
+        model.fit(da.from_array(X, chunks=(230, 2)), da.from_array(y, chunks=230))
+    assert bits(model) == expected
+
+
+def test_rows_that_do_not_fit_are_read_again(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Spread, "_fits", lambda _: False)
+    here, away = rows(), spread_out(rows(), CUTS[2])
+    expected = privtail.private_mean(here["cost"], **options())
+    assert float(privtail.private_mean(away["cost"], **options())) == float(expected)
+
+
+# Every question
+
+
+def cubic(w: Any, x: Any, y: float) -> Any:
+    return w[: len(x)].ravel() @ x - y**3
+
+
+def cubic_gradient(w: Any, x: Any, y: float) -> Any:
+    return np.append(x, 1.0)[: len(w), None] * np.sign(w.ravel()[: len(x)] @ x - y**3)
+
+
+def questions_of(b: Batch, loss: Any) -> None:
+    d, outputs = b.problem.rows, b.problem.outputs
+    w = np.linspace(-1, 1, d * outputs).reshape(d, outputs)
+    b.gradient(loss, w, ClippedMean(0.7, blocks=3))
+    if isinstance(loss, GeneralLoss):
+        b.means(ClampedMean(1.0, blocks=4))
+        b.moments(1.7, target=True)
+        b.histogram([0, -1], [-1.0, 0.0, 2.0])
+        b.histogram([0, 1], [-1.0, 0.0, 2.0], pooled=True)
+        b.invalid_rows()
+        return
+    ranges = PredictionRanges.of(np.tile([-1.0, 1.0], (3, 1)), [-2.0, 2.0])
+    b.derivatives(loss, w, ClippedMean(0.5))
+    b.scores(loss, [w, -w], BoundedMean(2.0, blocks=2), ranges)
+    b.improvement(loss, w, -w, ClampedMean(2.0), ranges)
+    b.separations(loss, w, ClampedMean(1.0))
+    b.derivative_norms(loss, w, [0.1, 1.0, 10.0])
+
+
+@pytest.fixture(scope="module")
+def held(client: Any) -> Spread:
+    frame = spread_out(rows())
+    return Spread(frame[FEATURES], frame["count"], None, {})
+
+
+@pytest.mark.parametrize("sampling", [Everyone(), PoissonBatches(0.4), DisjointParts(3)])
+def test_every_question(held: Spread, sampling: Sampling, monkeypatch: pytest.MonkeyPatch) -> None:
+    losses: tuple[Any, ...] = (*LOSSES, GeneralLoss(value=cubic, gradient=cubic_gradient))
+    if not isinstance(sampling, Everyone):
+        losses = losses[-2:]
+    frame, sums, asked = rows(), Dataset.sums, 0
+
+    def both(self: Dataset, question: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        expected = sums(self, question)
+        for _ in range(2):  # a task may be run again: a Poisson batch has the same rows
+            assert np.array_equal(held.sums(question), expected), question.term
+        return expected
+
+    monkeypatch.setattr(Dataset, "sums", both)
+    for loss in losses:
+        curator = Curator(
+            frame[FEATURES], frame["count"], budget=Budget(1.0, 1e-6), random_state=3,
+            intercept=True, noise="simulated", outputs=getattr(loss, "outputs", 1),
+        )  # fmt: skip
+        curator.open((Round(events=(), sampling=sampling),))
+        map_ = FeatureMap.of(3, np.linspace(0.5, 2, 3), np.ones(3))
+        questions_of(next(curator.rounds(sampling, 1, map_)), loss)
+    assert asked > 10
+
+
+# Partitions that are not what they announce
+
+
+def test_other_types_in_one_partition(client: Any) -> None:
+    """They are read as the collection announces them, cell by cell."""
+    here = rows()
+    odd = here.iloc[250:].astype({"a": object, "c": object})
+    odd.iloc[3, 0], odd["c"] = SECRET, None
+    frames = [here.iloc[:250], odd, here.iloc[:0].astype(object)]
+    parts = [delayed(part, name=f"odd-{i}") for i, part in enumerate(frames)]
+    away = dd.from_delayed(parts, meta=here.iloc[:0], verify_meta=False)
+    here.iloc[253, 0], here.iloc[250:, 2] = np.nan, np.nan
+    expected = DPLinearRegression(**options()).fit(here[FEATURES], here["cost"])
+    model = DPLinearRegression(**options()).fit(away[FEATURES], away["cost"])
+    assert bits(model) == bits(expected)
+
+
+def test_a_failing_graph_quotes_no_cell(client: Any, caplog: pytest.LogCaptureFixture) -> None:
+    frame = spread_out(rows().assign(a=SECRET), CUTS[1])
+    away = frame.assign(a=frame["a"].map_partitions(lambda a: a.astype(float), meta=("a", float)))
+    with pytest.raises(InvalidInput, match="A task failed on a Dask worker") as caught:
+        privtail.private_mean(away["a"], **options())
+    assert SECRET not in str(caught.getrepr(chain=True, showlocals=False))
+    assert caught.value.__cause__ is None and caught.value.__context__ is None  # noqa: PT018
+    assert SECRET not in caplog.text
+
+
+def test_nothing_shows_a_cell(held: Spread) -> None:
+    futures = held._kept or []
+    partial = held._asked(held_question())[0]
+    shown = repr([held, held._reading, partial, *futures]) + str([f.key for f in futures])
+    assert all(repr(value) not in shown for value in rows()["a"])
+    assert repr(futures[0].result()) == "Held()"
+    assert repr(partial).startswith("<privtail.trusted.cluster.workers.Partial object")
+
+
+def held_question() -> Any:
+    from privtail.trusted.deals import Deal, Listed
+    from privtail.trusted.problem import Problem
+    from privtail.trusted.questions import Means, Question
+
+    problem = Problem(n=N, d=3)
+    box = ClampedMean(1.0).range
+    map_ = FeatureMap.of(3, np.ones(3))
+    return Question(Means(box), (1, 3, 1), map_, problem, Listed(slice(0, N)), Deal(N, 1, b""))
+
+
+# Refusals, before anything is charged
+
+
+def refused(match: str, X: Any, y: Any, model: Any = None, **fit: Any) -> None:
+    ledger = Ledger(epsilon=10.0, delta=1e-5)
+    model = DPLinearRegression(**options(noise="exact"), ledger=ledger) if model is None else model
+    with pytest.raises(InvalidInput, match=match):
+        model.fit(X, y, **fit)
+    assert not ledger.entries()
+
+
+def test_what_is_not_in_equal_partitions_is_refused(client: Any) -> None:
+    here, away = rows(), spread_out(rows())
+    other = spread_out(rows(), [0, 0, 1, 90, 90, 400, 598, N])
+    refused("Partition 5 has 199 rows of X and 198 of y", away[FEATURES], other["cost"])
+    refused("X has 7 partitions and y has 2", away[FEATURES], spread_out(here, CUTS[2])["cost"])
+    refused("both Dask collections, or neither", away[FEATURES], here["cost"])
+    refused("both Dask collections, or neither", here[FEATURES], away["cost"])
+    nothing = spread_out(here, [0, 0, 0])
+    refused("all partitions of X are empty", nothing[FEATURES], nothing["cost"])
+    parts = [delayed(here), delayed(here.drop(columns="b"))]
+    short = dd.from_delayed(parts, meta=here.iloc[:0], verify_meta=False)
+    refused("no column 'b'|A task failed", short[FEATURES], short["cost"])
+
+
+def test_what_needs_one_machine_is_refused(client: Any) -> None:
+    away = spread_out(rows())
+    X, y = away[FEATURES], away["cost"]
+    refused("not numeric", away[[*FEATURES, "city"]], y)
+    refused("groups= works with", X, y, groups=away["city"], model=DPLinearRegression(max_rows=2))
+    refused("invalid='zero'", X, y, model=DPLinearRegression(invalid="raise"))
+    search = privtail.PrivateSearchCV(DPLinearRegression(), {"fit_intercept": [True, False]})
+    refused("A search deals its rows", X, y, model=search)
+
+
+def test_without_a_client() -> None:
+    code = """
+import pandas as pd, dask.dataframe as dd, privtail
+ddf = dd.from_pandas(pd.DataFrame({"x": [1.0, 2.0]}), npartitions=1)
+try:
+    privtail.private_mean(ddf["x"], epsilon=1.0)
+except privtail.errors.InvalidInput as error:
+    assert "client = Client()" in str(error), error
+else:
+    raise AssertionError
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=120)
+
+
+def test_workers_import_neither_ledger_nor_noise() -> None:
+    code = """
+import sys
+import privtail.trusted.cluster.workers
+held = {"curator", "ledger", "mechanisms.samplers", "opening", "sensitive"}
+assert not held & {name.removeprefix("privtail.trusted.") for name in sys.modules}
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+# Predictions
+
+
+def test_predictions_are_made_when_they_are_computed(client: Any) -> None:
+    here, away = rows(), spread_out(rows())
+    model = DPLinearRegression(**options()).fit(here[FEATURES], here["cost"])
+    found = model.predict(away[FEATURES])
+    assert found.npartitions == 7
+    series = found.compute()
+    assert np.array_equal(series.to_numpy(), model.predict(here[FEATURES]), equal_nan=True)
+    assert series.index.equals(here.index)
+    labels = DPLogisticRegression(**options(), classes=["no", "yes"])
+    labels.fit(here[FEATURES].to_numpy(), here["sick"])
+    X = here[FEATURES].to_numpy()
+    for method in ("predict", "predict_proba", "decision_function"):
+        call = getattr(labels, method)
+        lazy = call(da.from_array(X, chunks=(230, 2)))
+        assert lazy.shape == call(X).shape
+        assert repr(lazy.compute()) == repr(call(X))
+
+
+# Sabotage
+
+
+def test_a_worker_that_rounds_in_another_way_is_refused(client: Any) -> None:
+    def sabotage() -> None:
+        from privtail.losses import LogisticLoss
+        from privtail.trusted import callbacks
+        from privtail.trusted.cluster.probe import probed
+
+        values, derivatives = callbacks._OURS[LogisticLoss]
+        off = lambda *given: derivatives(*given) * (1 + 2**-52)  # noqa: E731
+        callbacks._OURS[LogisticLoss] = (values, off)
+        probed.cache_clear()
+
+    def repair() -> None:
+        from privtail.losses import LogisticLoss
+        from privtail.trusted import callbacks
+        from privtail.trusted.cluster.probe import probed
+
+        callbacks._OURS[LogisticLoss] = LogisticLoss.values, LogisticLoss.derivatives
+        probed.cache_clear()
+
+    away = spread_out(rows(), CUTS[2])
+    client.run(sabotage, workers=list(client.scheduler_info()["workers"])[:1])
+    try:
+        refused("computes other bits than this process", away[FEATURES], away["cost"])
+    finally:
+        client.run(repair)
+
+
+def test_a_partition_that_changed_ends_the_fit(held: Spread) -> None:
+    kept = held._checksums[5]
+    held._checksums[5] = b"another"
+    try:
+        with pytest.raises(InvalidInput, match="is not what it was"):
+            held.sums(held_question())
+    finally:
+        held._checksums[5] = kept
