@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 
 import numpy as np
+from numpy.typing import NDArray
 
 import privtail
 from privtail.losses import (
@@ -62,8 +63,7 @@ def probed() -> bytes:
     digest = hashlib.blake2b(digest_size=16)
     names = ("numpy", "numba", "llvmlite")
     digest.update(repr((privtail.__version__, *map(version, names))).encode())
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_t(1.5, (N, D)), rng.standard_normal(N)
+    X, y = _points(N * D).reshape(N, D), _points(N)
     part = as_records(X), Numbers(y, N)
     for question in _questions():
         digest.update(answered(question, Window(0, N, lambda: part)).tobytes())
@@ -76,13 +76,18 @@ def probed_loss(loss: AnyLoss | None) -> bytes:
     """Values and derivatives of a loss at public margins and targets; of whole records nothing."""
     if loss is None or isinstance(loss, GeneralLoss | TruncatedLoss):
         return b""
-    rng = np.random.default_rng(1)
     called = callbacks.asked(loss)
-    margins = rng.standard_t(1.5, (POINTS, loss.outputs))
-    targets = rng.integers(0, max(2, loss.outputs), POINTS).astype(float)
+    margins = _points(POINTS * loss.outputs).reshape(POINTS, loss.outputs)
+    targets = (np.arange(POINTS) % max(2, loss.outputs)).astype(float)
     with np.errstate(all="ignore"):
         found = called.values(margins, targets), called.derivatives(margins, targets)
     return b"".join(np.where(np.isnan(f), 0.0, f).tobytes() for f in found)
+
+
+def _points(count: int) -> NDArray[np.float64]:
+    """Numbers of all signs and of many sizes, with all their digits."""
+    places = np.arange(1, count + 1) * 0.6180339887498949 % 1.0 - 0.5
+    return np.asarray(places / (0.2501 - places**2))
 
 
 def _questions() -> Iterator[Question]:
