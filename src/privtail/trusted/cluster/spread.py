@@ -138,7 +138,7 @@ class Spread:
                 "are on a Dask cluster. algorithm='auto' works there."
             )
         own = probed(), probed_loss(loss)
-        found = self._reached(lambda: self._client.run(tried, Sent.of(loss), on_error="return"))
+        found = self._reached(lambda: self._client.run(tried, Sent(loss), on_error="return"))
         if not found:
             raise InvalidInput("The Dask cluster has no worker: wait for one, or add one.")
         if any(isinstance(one, Exception) for one in found.values()):
@@ -152,7 +152,7 @@ class Spread:
 
     def _asked(self, task: Question | Seen) -> list[Partial]:
         codes = self.targets.codes_declared if isinstance(self.targets, Labels) else None
-        sent = Sent.of((task, codes))
+        sent = Sent((task, codes))
         groups, tasks = self._groups(), []
         starts = [0, *itertools.accumulate(self.lengths)]
         for where, places in groups:

@@ -36,22 +36,9 @@ Task = tuple[Question | Seen, Codes | None]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sent:
-    """A pickled value that shows nothing."""
+    """A value on its way to a worker, which shows nothing."""
 
-    pickled: bytes
-
-    @classmethod
-    def of(cls, value: Any) -> Sent:
-        """Pickle a value; what is defined in a session goes by value."""
-        from distributed.protocol import pickle
-
-        return cls(pickle.dumps(value))
-
-    def value(self) -> Any:
-        """What was pickled."""
-        from distributed.protocol import pickle
-
-        return pickle.loads(self.pickled)
+    value: Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +63,7 @@ def answer(sent: Sent, held: Sequence[Held], starts: Sequence[int]) -> Partial:
     """The answer of some partitions, whose first ids are ``starts``."""
     checksums = tuple(one.checksum for one in held)
     try:
-        task, codes = sent.value()
+        task, codes = sent.value
         windows = [
             one.window(start, codes)
             for one, start in zip(held, starts, strict=True)
@@ -92,7 +79,7 @@ def answer(sent: Sent, held: Sequence[Held], starts: Sequence[int]) -> Partial:
 
 def tried(sent: Sent) -> tuple[bytes, bytes]:
     """What this worker makes of the public probe, and of a loss at public points."""
-    loss: AnyLoss | None = sent.value()
+    loss: AnyLoss | None = sent.value
     return probed(), probed_loss(loss)
 
 
