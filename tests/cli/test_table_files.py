@@ -3,11 +3,13 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+import lzma
 import pickle
 import zipfile
 from decimal import Decimal
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -136,10 +138,39 @@ def test_a_header_that_cannot_be_read_is_refused(shell, text):
     assert error.startswith("Error. The first line of t.csv cannot be read")
 
 
-def test_a_compressed_file_is_to_be_decompressed(shell):
-    (shell.folder / "my t.csv.gz").write_bytes(gzip.compress(b"x,y\n1,2\n"))
-    error = shell.refused("mean", "my t.csv.gz", "--column", "x", "--epsilon", 1)
-    assert "Decompress it first: gunzip -c 'my t.csv.gz' > 'my t.csv'" in error
+def test_a_compressed_file_that_is_not_read_is_to_be_decompressed(shell):
+    (shell.folder / "my t.csv.xz").write_bytes(lzma.compress(b"x,y\n1,2\n"))
+    error = shell.refused("mean", "my t.csv.xz", "--column", "x", "--epsilon", 1)
+    assert "Decompress it first: unxz -c 'my t.csv.xz' > 'my t.csv'" in error
+
+
+def test_verbs_read_compressed_files_and_urls(shell):
+    """One table, as a file, compressed, and of a file system that has no folder here."""
+    content = b"x,y\n" + b"1,2\n3,4\n" * 50
+    Path("t.csv").write_bytes(content)
+    Path("t.csv.gz").write_bytes(gzip.compress(content))
+    fsspec.filesystem("memory").pipe("/verbs/t.csv.gz", gzip.compress(content))
+    places = [
+        "t.csv",
+        "t.csv.gz",
+        "memory://verbs/t.csv.gz",
+        "memory://verbs",
+        Path("t.csv").resolve().as_uri(),
+    ]
+    means, answers = set(), set()
+    for place in places:
+        means.add(shell("mean", place, "--column", "x", *QUICK).stdout)
+        fit = (place, "--target", "y", "--model", "linear", *QUICK)
+        shell("plan", *fit[:5], "--epsilon", 1)
+        shell("fit", *fit, "--force")
+        answers.add(shell("predict", "model.json", place).stdout)
+    assert len(means) == len(answers) == 1
+    assert "no file memory://verbs/u.csv" in shell.refused(
+        "mean", "memory://verbs/u.csv", "--column", "x", *QUICK
+    )
+    assert "uses t.csv already" in shell.refused(
+        "mean", places[-1], "--column", "x", *QUICK, "--out", "t.csv", "--force"
+    )
 
 
 def test_advice_quotes_names_with_spaces(shell):
@@ -221,14 +252,14 @@ def test_columns_of_one_character_between(shell):
     shell("mean", "t.csv", "--column", "x", *QUICK, "--separator", "\x1f")
 
 
-@pytest.mark.parametrize("name", ["data.zip", "t.csv.gz", "t.gz"])
+@pytest.mark.parametrize("name", ["data.zip", "t.csv.xz", "t.xz"])
 def test_what_is_decompressed_can_be_opened(shell, name):
     content = b"x,y\n" + b"1,2\n3,4\n" * 50
     if name == "data.zip":
         with zipfile.ZipFile(name, "w") as archive:
             archive.writestr("inside", content)
     else:
-        Path(name).write_bytes(gzip.compress(content))
+        Path(name).write_bytes(lzma.compress(content))
     mean = ("--column", "x", *QUICK)
     plain = shell.refused("mean", name, *mean).partition(" > ")[2]
     assert plain in ("data.csv", "t.csv")

@@ -81,7 +81,7 @@ def evaluate(
     fitted = load(model)
     if plot is not None:
         _require_drawable(plot, 0 if fitted.classes is None else len(fitted.classes))
-    with working(f"opening {data}"):
+    with working("opening the table"):
         column = fitted.target if target is None else target
         dialect = written.dialect()
         numeric = [*fitted.numeric, *([column] if fitted.classes is None else [])]
@@ -89,7 +89,7 @@ def evaluate(
         TableFile(data, dialect=dialect).require(needed, f"needed by {model}")
         table = TableFile(data, numeric=numeric, categories=fitted.categories, dialect=dialect)
         rows = table.n
-    say(f"{data}: {counted(rows, 'row')}; {model}: {promised(budget, chance.noise)}")
+    say(f"{table.path}: {counted(rows, 'row')}; {model}: {promised(budget, chance.noise)}")
     warning = advice(budget, rows)
     if warning:
         say(warning)

@@ -77,7 +77,7 @@ def fit(
     output.require_free(out, plot, data, promise.ledger, declared.schema)
     output.require_free(plot, data, promise.ledger, declared.schema)
     require_drawable(plot)
-    with working(f"opening {data}"):
+    with working("opening the table"):
         task = Task.of(data, declared, written, choice, persons, scratch)
         estimator = task.estimator(
             choice,

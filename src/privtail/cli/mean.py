@@ -73,12 +73,12 @@ def mean(
 
     budget, account = promise.budget, promise.account
     output.require_free(out, data, promise.ledger)
-    with working(f"opening {data}"):
+    with working("opening the table"):
         table = _opened(data, column, numeric or (), written.dialect())
         rows = table.n
     columns = [name for name in table.names if name in column]
     said = promised(budget, chance.noise)
-    say(f"{data}: {counted(rows, 'row')}; mean of {', '.join(columns)}: {said}")
+    say(f"{table.path}: {counted(rows, 'row')}; mean of {', '.join(columns)}: {said}")
     warning = advice(budget, rows)
     if warning:
         say(warning)
@@ -111,7 +111,7 @@ def mean(
 
 
 def _opened(
-    data: Path, columns: Collection[str], numeric: Collection[str], dialect: Dialect
+    data: str, columns: Collection[str], numeric: Collection[str], dialect: Dialect
 ) -> TableFile:
     """The file with these columns alone, which hold numbers; raises InvalidInput."""
     from privtail.trusted.tables import TableFile

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from privtail.trusted.tables import TableFile
 
 Data = Annotated[
-    Path,
+    str,
     typer.Argument(
         metavar="DATA",
         show_default=False,
-        help="A Parquet or Arrow file, or CSV with a header; or a folder of these, or a pattern in "
-        "quotes, 'claims/*.parquet'. They may be larger than memory.",
+        help="A Parquet or Arrow file, or CSV with a header, also .csv.gz; a folder of these, or a "
+        "pattern in quotes, 'claims/*.parquet', here or at a URL such as s3://bucket/claims/. "
+        "They may be larger than memory.",
     ),
 ]
 
@@ -196,7 +197,7 @@ class Output:
 
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False
 
-    def require_free(self, file: Path | None, *others: Path | None) -> None:
+    def require_free(self, file: Path | None, *others: Path | str | None) -> None:
         """Refuse a file that cannot be written, or exists; one that the command uses, by force too.
 
         None is no file. A folder is used with what is in it.
@@ -205,9 +206,10 @@ class Output:
 
         if file is None:
             return
-        for other in others:
-            if other is None:
+        for name in others:
+            if name is None:
                 continue
+            other = Path(str(name).removeprefix("file://"))
             matches = glob.glob(str(other), recursive=True)  # noqa: PTH207  as privtail.open_table
             if file.resolve() in [path.resolve() for path in (other, *map(Path, matches))]:
                 raise InvalidInput(f"This command uses {file} already. Write to another name.")

@@ -22,8 +22,10 @@ def plan(
     persons: Persons,
     output: Output,
     data: Annotated[
-        Path | None,
-        typer.Argument(metavar="[DATA]", show_default=False, help="The table to plan for."),
+        str | None,
+        typer.Argument(
+            metavar="[DATA]", show_default=False, help="The table to plan for, as fit takes it."
+        ),
     ] = None,
     rows: Annotated[
         int | None,
@@ -71,7 +73,7 @@ def plan(
         found = estimator.plan(*sizes)
         show(str(found))
     else:
-        with working(f"opening {data}"):
+        with working("opening the table"):
             task = Task.of(data, declared, written, choice, persons)
             estimator = task.estimator(choice, **parameters)
             sizes = (rows or task.table.n, *task.sizes)

@@ -64,7 +64,10 @@ def predict(
         for text in pages:
             show(text.rstrip("\n"))
     else:
-        with working(f"predicting {data}"), written_whole(out, overwrite=output.force) as file:
+        with (
+            working(f"predicting {table.path}"),
+            written_whole(out, overwrite=output.force) as file,
+        ):
             for text in pages:
                 file.write(text.encode())
         say(f"wrote {out}")

@@ -140,7 +140,7 @@ class Schema:
             complete=content.get("numeric") is not None,
         )
 
-    def require_complete(self, path: Path, features: Sequence[str]) -> None:
+    def require_complete(self, path: str, features: Sequence[str]) -> None:
         """Refuse features that a schema file with a list of numeric columns does not know."""
         for name in features:
             if self.complete and name not in {*self.numeric, *self.categories}:

@@ -38,7 +38,7 @@ class Task:
     @classmethod
     def of(
         cls,
-        data: Path,
+        data: str,
         declared: Declared,
         written: Written,
         choice: Choice,
@@ -75,7 +75,7 @@ class Task:
         if persons.groups is not None:
             table = table.without(persons.groups)
         features = table.features(facts.target)
-        facts.require_complete(data, features)
+        facts.require_complete(str(table.path), features)
         model = choice.model or _by_type(table, facts.target, facts.classes)
         numbers = LINKS[model] != "logit"
         if numbers and facts.classes is not None:

@@ -7,7 +7,6 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +24,7 @@ from privtail.schema.types import is_label, is_number, is_text
 from privtail.spelling import meant
 
 
-def refuse_repeated(path: Path, names: Sequence[str]) -> None:
+def refuse_repeated(path: object, names: Sequence[str]) -> None:
     """Refuse two columns of one name in one file."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice and any(is_numeral(name) for name in names):
@@ -50,7 +49,7 @@ class Columns:
     numeric : the columns that hold numbers by declaration.
     """
 
-    path: Path | str
+    path: object
     names: tuple[str, ...]
     types: Mapping[str, Any]
     untyped: bool

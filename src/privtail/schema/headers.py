@@ -5,9 +5,10 @@ Nothing here is given more of a file than that line, its name, and what kind of 
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import PurePath
 
 from privtail.errors import InvalidInput
 from privtail.schema.dialect import Dialect
@@ -15,11 +16,10 @@ from privtail.schema.dialect import Dialect
 COMMENTS = ("#", "%")
 """How a first line usually begins that is a comment, and no names of columns."""
 
-_UNPACKED = {
-    ".gz": "gunzip -c", ".bz2": "bunzip2 -c", ".xz": "unxz -c", ".zst": "zstd -dc",
-    ".zip": "unzip -p",
-}  # fmt: skip
+_UNPACKED = {".xz": "unxz -c", ".zip": "unzip -p"}
 """Ending -> the command that writes what such a file holds."""
+_TEXT = re.compile(r".*\.(csv|tsv|txt)(\.gz|\.bz2|\.zst)?", re.IGNORECASE)
+"""Names of CSV files, compressed ones too."""
 _SEPARATORS = ",;\t"
 _RARER = "|\x1f\x1e\x01"
 """Separators that are named, not taken, where a first line has none of the others."""
@@ -35,7 +35,7 @@ class Header:
 
 
 def named(
-    path: Path, names: tuple[str, ...], above: int, dialect: Dialect, separator: str
+    path: object, names: tuple[str, ...], above: int, dialect: Dialect, separator: str
 ) -> Header:
     """The header of these names.
 
@@ -54,7 +54,7 @@ def named(
     return Header(names, above, replace(dialect, separator=separator))
 
 
-def unread(path: Path) -> InvalidInput:
+def unread(path: object) -> InvalidInput:
     """The refusal of a first line that is none of a CSV."""
     return InvalidInput(
         f"The first line of {path} cannot be read: a quote is not closed, or lines end as on "
@@ -62,7 +62,7 @@ def unread(path: Path) -> InvalidInput:
     )
 
 
-def undecoded(path: Path, dialect: Dialect) -> InvalidInput:
+def undecoded(path: object, dialect: Dialect) -> InvalidInput:
     """The refusal of bytes that are not of the declared encoding."""
     what = f"{path} is not {dialect.encoding.upper()} text."
     return InvalidInput(
@@ -72,22 +72,23 @@ def undecoded(path: Path, dialect: Dialect) -> InvalidInput:
     )
 
 
-def require_text(path: Path, wide: str | None, binary: bool, dialect: Dialect) -> None:
+def require_text(path: object, wide: str | None, binary: bool, dialect: Dialect) -> None:
     """Refuse, by what it is, a file that is not one of text in the declared encoding.
 
     ``wide`` names the encoding of two bytes a character that it begins in; ``binary`` says whether
     it holds zeros.
     """
-    unpack = _UNPACKED.get(path.suffix.lower())
+    file = PurePath(str(path))
+    unpack = _UNPACKED.get(file.suffix.lower())
     if unpack is not None:
-        inner = path.with_suffix("")
+        inner = file.with_suffix("")
         known = inner.suffix.lower() in (".csv", ".tsv", ".txt", ".parquet", ".arrow")
-        plain = inner if known else path.with_suffix(".csv")
+        plain = inner if known else file.with_suffix(".csv")
         raise InvalidInput(
             f"{path} is compressed. Decompress it first: {unpack} {shlex.quote(str(path))} > "
             f"{shlex.quote(str(plain))}"
         )
-    named = path.suffix.lower() in (".csv", ".tsv", ".txt")
+    named = _TEXT.fullmatch(file.name) is not None
     if named and wide and dialect.encoding == "utf-8":
         raise InvalidInput(
             f"{path} is {wide.upper()} text. Say so:",
@@ -97,11 +98,11 @@ def require_text(path: Path, wide: str | None, binary: bool, dialect: Dialect) -
     if not named or (binary and dialect.encoding == "utf-8"):
         raise InvalidInput(
             f"{path} is not a table that privtail can read: it needs a Parquet or Arrow file, or "
-            "CSV whose name ends in .csv, .tsv or .txt."
+            "CSV whose name ends in .csv, .tsv or .txt, or in one of these and .gz, .bz2 or .zst."
         )
 
 
-def separator_of(path: Path, line: str) -> str:
+def separator_of(path: object, line: str) -> str:
     """The separator of a first line, by how often it occurs."""
     if line.lower().startswith("sep=") and len(line.rstrip("\r\n")) <= 5:
         raise InvalidInput(

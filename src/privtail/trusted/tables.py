@@ -73,8 +73,11 @@ def open_table(
     ----------
     path : a file; a folder, with the folders in it; a pattern such as ``claims/*.parquet`` (``**``
         for folders of any depth); or a list of these. In folders and patterns, names that begin
-        with ``.`` or ``_`` do not count. Nobody may write to a file during a fit: that stops the
-        fit, which stays charged. A CSV has a header.
+        with ``.`` or ``_`` do not count. A URL such as ``s3://bucket/claims/`` is read by fsspec
+        (``pip install 'privtail[remote]'``, and the package of that file system) or PyArrow, which
+        look for keys where they usually do. Nobody may write to a file during a fit: that stops the
+        fit, which stays charged; a change is seen by size, time, ETag or checksum. A CSV has a
+        header; it may be compressed (``.csv.gz``, ``.csv.bz2``, ``.csv.zst``).
     categories : column -> its declared categories, one-hot encoded.
     numeric : columns of numbers by declaration; what is none in them drops its row.
     drop : columns to leave out. An index of pandas is left out unless it is declared.

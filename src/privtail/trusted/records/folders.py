@@ -15,7 +15,7 @@ import itertools
 import os
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +29,8 @@ from privtail.schema.dialect import Dialect
 from privtail.schema.types import is_text
 from privtail.trusted.records import formats
 from privtail.trusted.records.formats import format_of
-from privtail.trusted.records.source import Source
+from privtail.trusted.records.remote import found_at, here, is_hidden, is_url, plain
+from privtail.trusted.records.source import Place, Source
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -44,8 +45,8 @@ class Listing:
     paths : its files, sorted by path.
     """
 
-    name: Path | str
-    paths: tuple[Path, ...]
+    name: Place | str
+    paths: tuple[Place, ...]
 
     @classmethod
     def of(cls, data: Paths | Listing) -> Listing:
@@ -60,10 +61,12 @@ class Listing:
         """
         if isinstance(data, Listing):
             return data
+        paths: list[Place]
         if isinstance(data, str | PathLike):
-            paths = sorted(_found(Path(data)), key=str)
+            paths = sorted(_found(data), key=str)
             _refuse_twice(paths)
-            return cls(Path(data), tuple(paths))
+            name = str(data)
+            return cls(plain(name) if is_url(name) else Path(name), tuple(paths))
         listed: Any = data
         if not isinstance(listed, list | tuple) or not all(
             isinstance(p, str | PathLike) for p in listed
@@ -74,20 +77,16 @@ class Listing:
             )
         if not data:
             raise InvalidInput("The list of files is empty: name at least one.")
-        paths = sorted((file for one in data for file in _found(Path(one))), key=str)
+        paths = sorted((file for one in data for file in _found(one)), key=str)
         _refuse_twice(paths)
         more = len(paths) - 1
         return cls(f"{paths[0]} and {more} more" if more else paths[0], tuple(paths))
 
 
-def _refuse_twice(paths: Sequence[Path]) -> None:
-    known: dict[tuple[int, int], Path] = {}
+def _refuse_twice(paths: Sequence[Place]) -> None:
+    known: dict[Hashable, Place] = {}
     for path in paths if len(paths) > 1 else ():
-        try:
-            found = path.stat()
-        except OSError as error:
-            raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
-        other = known.setdefault((found.st_dev, found.st_ino), path)
+        other = known.setdefault(_itself(path), path)
         if other is not path:
             what = (
                 f"{path} is named twice" if other == path else f"{path} is the file {other} again"
@@ -95,7 +94,25 @@ def _refuse_twice(paths: Sequence[Path]) -> None:
             raise InvalidInput(f"{what}: its records would count twice. Name it once.")
 
 
-def _found(path: Path) -> Collection[Path]:
+def _itself(path: Place) -> Hashable:
+    """What is the same for two names of one file."""
+    if not isinstance(path, Path):
+        return str(path)
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    return found.st_dev, found.st_ino
+
+
+def _found(named: str | PathLike[str]) -> Collection[Place]:
+    if isinstance(named, str) and is_url(named):
+        local = here(named)
+        return found_at(named) if local is None else _found_here(local)
+    return _found_here(Path(named))
+
+
+def _found_here(path: Path) -> Collection[Path]:
     if path.is_dir():
         within = _within(path)
         if not within:
@@ -106,11 +123,11 @@ def _found(path: Path) -> Collection[Path]:
     if path.exists() or not glob.has_magic(str(path)):
         return [path]
     first = next(i for i, part in enumerate(path.parts) if glob.has_magic(part))
-    named = any(map(_is_hidden, path.parts[first:]))
+    named = any(map(is_hidden, path.parts[first:]))
     found = set()
     matches = glob.iglob(str(path), recursive=True)  # noqa: PTH207  Path.glob skips linked folders
     for match in map(Path, matches):
-        if named or not any(map(_is_hidden, match.parts[first:])):
+        if named or not any(map(is_hidden, match.parts[first:])):
             found.update(_within(match) if match.is_dir() else [match])
     if not found:
         raise InvalidInput(
@@ -128,17 +145,13 @@ def _within(folder: Path) -> list[Path]:
                 f"{place} is a Delta table: rows that were deleted are still in its files. Write "
                 "its present rows to Parquet files first, and name their folder."
             )
-        folders[:] = [name for name in folders if not _is_hidden(name)]
-        found += [Path(place, name) for name in names if not _is_hidden(name)]
+        folders[:] = [name for name in folders if not is_hidden(name)]
+        found += [Path(place, name) for name in names if not is_hidden(name)]
     return found
 
 
 def _unread(error: OSError) -> NoReturn:
     raise InvalidInput(f"The folder {error.filename} cannot be read: {error.strerror}.") from None
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith((".", "_"))
 
 
 class _Types(dict[str, Any]):
@@ -224,7 +237,7 @@ class Files:
         for source in self._sources:
             source.require_unchanged()
 
-    def _refuse_mixed(self, name: Path | str) -> None:
+    def _refuse_mixed(self, name: Place | str) -> None:
         kinds = [source.kind for source in self._sources]
         usual = Counter(kinds).most_common(1)[0][0]
         odd = next((i for i, kind in enumerate(kinds) if kind != usual), None)

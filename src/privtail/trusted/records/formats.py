@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,8 @@ def index_of(schema: Any) -> tuple[str, ...]:
 class Parquet:
     """A Parquet file. Pages are read as they are needed, however large a row group is."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, source: Source) -> None:
+        self._source = source
         with self._open() as file:
             self.names = tuple(file.schema_arrow.names)
             self.index = index_of(file.schema_arrow)
@@ -62,21 +63,23 @@ class Parquet:
             for batch in file.iter_batches(WINDOW_ROWS, columns=list(names), use_threads=False):
                 yield batch.select(list(names))
 
-    def _open(self, **options: Any) -> Any:
+    @contextmanager
+    def _open(self, **options: Any) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
-        return pq.ParquetFile(self._path, pre_buffer=False, buffer_size=_READ_BYTES, **options)
+        with self._source.open() as file:
+            yield pq.ParquetFile(file, pre_buffer=False, buffer_size=_READ_BYTES, **options)
 
 
 class Arrow:
-    """An Arrow file or stream, mapped into memory; pages that were read are given back.
+    """An Arrow file or stream; one of this machine is mapped into memory, page by page.
 
     One batch may be the whole file, so it cannot be read without the map; and who cuts a mapped
     file short while it is read ends the process (SIGBUS). Write a new file beside it instead.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, source: Source) -> None:
+        self._source = source
         schema = self._open()[0]
         self.names = tuple(schema.names)
         self.index = index_of(schema)
@@ -96,20 +99,22 @@ class Arrow:
             for start in range(0, batch.num_rows, WINDOW_ROWS):
                 yield columns.slice(start, WINDOW_ROWS)
                 windows += 1
-                if windows % _KEPT_WINDOWS == 0:
+                if pages is not None and windows % _KEPT_WINDOWS == 0:
                     pages.madvise(mmap.MADV_DONTNEED)
 
-    def _open(self) -> tuple[Any, Iterator[Any], mmap.mmap]:
+    def _open(self) -> tuple[Any, Iterator[Any], mmap.mmap | None]:
         """The schema, the batches (views of the file unless compressed), and its pages."""
         import pyarrow as pa
 
-        with self._path.open("rb") as file:
-            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        source = pa.BufferReader(pa.py_buffer(pages))
-        if pages[:6] == b"ARROW1":
-            found = pa.ipc.open_file(source)
+        file, pages = self._source.open(), None
+        if isinstance(self._source.path, Path):
+            with file:
+                pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            file = pa.BufferReader(pa.py_buffer(pages))
+        if self._source.beginning[:6] == b"ARROW1":
+            found = pa.ipc.open_file(file)
             return found.schema, map(found.get_batch, range(found.num_record_batches)), pages
-        stream = pa.ipc.open_stream(source)
+        stream = pa.ipc.open_stream(file)
         return stream.schema, iter(stream), pages
 
 
@@ -122,10 +127,10 @@ class Csv:
     drop : columns that nobody will ask for.
     """
 
-    def __init__(self, path: Path, header: Header, drop: Collection[str]) -> None:
+    def __init__(self, source: Source, header: Header, drop: Collection[str]) -> None:
         import pyarrow as pa
 
-        self._path, self._header = path, header
+        self._source, self._header = source, header
         self._written = {name.strip(" "): name for name in header.names}
         self.names = tuple(name.strip(" ") for name in header.names)
         self.types = dict.fromkeys(self.names, pa.string())
@@ -178,7 +183,7 @@ class Csv:
         written = [self._written[name] for name in names]
         dialect = self._header.dialect
         with arrow_csv.open_csv(
-            self._path,
+            self._source.open(),
             read_options=arrow_csv.ReadOptions(
                 block_size=_READ_BYTES,
                 use_threads=seen is None,  # else rows have no numbers
@@ -212,19 +217,18 @@ def format_of(source: Source, drop: Collection[str]) -> Format:
     """
     import pyarrow as pa
 
-    path = source.path
     try:
         if source.kind == "Parquet":
             _refuse_dialect(source)
-            return Parquet(path)
+            return Parquet(source)
         if source.kind == "Arrow":
             _refuse_dialect(source)
-            return Arrow(path)
+            return Arrow(source)
     except (pa.ArrowException, OSError):
         raise source.malformed("") from None
-    header = read_header(path, source.start(HEADER_BYTES), source.dialect)
+    header = read_header(source.path, source.start(HEADER_BYTES), source.dialect)
     source.untyped = True
-    return Csv(path, header, drop)
+    return Csv(source, header, drop)
 
 
 def _refuse_dialect(source: Source) -> None:

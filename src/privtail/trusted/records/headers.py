@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import io
-from pathlib import Path
 
 from privtail.schema import headers
 from privtail.schema.dialect import Dialect
@@ -20,7 +19,7 @@ from privtail.schema.headers import Header
 HEADER_BYTES = 1 << 20
 
 
-def read_header(path: Path, start: bytes, dialect: Dialect) -> Header:
+def read_header(path: object, start: bytes, dialect: Dialect) -> Header:
     """The header in the first `HEADER_BYTES` of a file.
 
     Raises

@@ -1,4 +1,4 @@
-"""A table file on disk: how it begins, its damage, and whether somebody writes to it.
+"""A table file: how it begins, its damage, and whether somebody writes to it.
 
 Formal guarantee
 ----------------
@@ -8,16 +8,23 @@ they quote no cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from privtail.errors import InvalidInput
 from privtail.schema import headers
 from privtail.schema.dialect import Dialect
+from privtail.trusted.records.remote import RemoteFile, unread
+
+Place = Path | RemoteFile
+
+_CODECS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+"""How compressed files begin, and the codec of PyArrow that reads them."""
 
 
-def changed(path: Path | str) -> InvalidInput:
+def changed(path: Place | str) -> InvalidInput:
     """The refusal of what was written to after it was opened."""
     return InvalidInput(
         f"{path} was written to after it was opened. Open it again, and do not write to it during "
@@ -39,22 +46,33 @@ class Source:
         If it cannot be read.
     """
 
-    def __init__(self, path: Path, dialect: Dialect) -> None:
+    def __init__(self, path: Place, dialect: Dialect) -> None:
         self.path, self.dialect, self.untyped = path, dialect, False
+        self.beginning, self._codec = b"", ""
         self.beginning = self.start(8)
-        self._written = self._stat()
+        self._codec = next((c for b, c in _CODECS.items() if self.beginning.startswith(b)), "")
+        self._written = self._state()
+
+    def open(self) -> Any:
+        """Its bytes, as PyArrow reads them; those of a compressed file decompressed."""
+        import pyarrow as pa
+
+        file = pa.OSFile(str(self.path)) if isinstance(self.path, Path) else self.path.open()
+        return pa.CompressedInputStream(file, self._codec) if self._codec else file
 
     def start(self, size: int) -> bytes:
         """The first bytes."""
+        if isinstance(self.path, Path) and self.path.is_dir():
+            raise InvalidInput(f"{self.path} is a folder. Name a Parquet or CSV file.")
         try:
-            with self.path.open("rb") as file:
-                return file.read(size)
+            with self.open() as file:
+                return bytes(file.read(size))
         except FileNotFoundError:
             raise InvalidInput(f"There is no file {self.path}.") from None
-        except IsADirectoryError:
-            raise InvalidInput(f"{self.path} is a folder. Name a Parquet or CSV file.") from None
         except OSError as error:
-            raise InvalidInput(f"{self.path} cannot be read: {error.strerror}.") from None
+            raise InvalidInput(
+                f"{self.path} cannot be read: {error.strerror or 'it is damaged'}."
+            ) from None
 
     @property
     def kind(self) -> str:
@@ -65,11 +83,13 @@ class Source:
         return "Arrow" if is_arrow else "CSV"
 
     def require_unchanged(self) -> None:
-        """Refuse a file that was written to, by its size or its time."""
-        if self._stat() != self._written:
+        """Refuse a file that was written to, by what its file system says of it."""
+        if self._state() != self._written:
             raise changed(self.path)
 
-    def _stat(self) -> tuple[int, int]:
+    def _state(self) -> Hashable:
+        if not isinstance(self.path, Path):
+            return self.path.state()
         try:
             found = self.path.stat()
         except OSError:
@@ -89,6 +109,10 @@ class Source:
             raise self.malformed("UTF8") from None
         except (pa.ArrowException, OSError):
             raise self.malformed("") from None
+        except Exception as error:
+            if isinstance(self.path, Path) or isinstance(error, InvalidInput):
+                raise
+            raise unread(self.path, error) from None  # its text may hold a key
 
     def malformed(self, reason: str) -> InvalidInput:
         """The refusal of a file that cannot be decoded."""
