@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -160,6 +161,19 @@ class MeanEstimate:
                 "clipped alone."
             )
         return np.asarray(interval(self.value, spread, level) + lost)
+
+    def to_text(self) -> str:
+        """Every mean with its interval of 95 % for these records, and the one line of the promise."""
+        ends = self.conf_int(sampling=False).reshape(-1, 2)
+        rows = zip(np.ravel(self.value), ends, np.ravel(self.reliable), strict=True)
+        lines = [
+            f"{value:.6g} [{low:.6g}, {high:.6g}]" + ("" if reliable else "  not reliable")
+            for value, (low, high), reliable in rows
+        ]
+        return "\n".join([*lines, self.privacy_.headline])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.to_text())}</pre>"
 
     def of_one(self) -> MeanEstimate:
         """The same of a single column, as numbers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -139,3 +139,24 @@ def test_nothing_is_shown_of_a_row(capsys, recwarn):
         pickle.dumps(found)
     assert capsys.readouterr() == ("", "")
     assert not recwarn.list
+
+
+def test_numbers_of_a_model_are_plain_copies():
+    """An array of another class would see blocks of rows in whatever it is combined with."""
+
+    class Spy(np.ndarray):
+        seen: ClassVar[list[int]] = []
+
+        def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+            plain = [np.asarray(x) for x in inputs]
+            self.seen.extend(x.size for x in plain)
+            return getattr(ufunc, method)(*plain, **kwargs)
+
+    endless = np.array([-np.inf, np.inf])
+    model = LinearModel(
+        np.ones((1, D)).view(Spy), np.zeros(1).view(Spy), np.tile(endless, (D, 1)).view(Spy),
+        endless.view(Spy), endless.view(Spy), "identity", None, {},
+    )  # fmt: skip
+    Spy.seen.clear()
+    judged.errors(np.zeros((N, D)), np.zeros(N), model, 0.0, 1.0)
+    assert not Spy.seen

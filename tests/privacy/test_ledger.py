@@ -756,3 +756,9 @@ def test_printed_amounts_are_rounded_to_the_safe_side():
         assert below <= Fraction(repr(x)) <= above < below * Fraction("1.00002")
     for same in (0.0, 0.3, 1e-6, math.inf):
         assert digits_below(same) == digits_above(same) == same
+
+
+def test_a_notebook_shows_the_page_of_a_ledger():
+    ledger = Ledger(epsilon=1.0, delta=1e-6)
+    assert "&" not in ledger.to_text()
+    assert ledger._repr_html_() == f"<pre>{ledger.to_text()}</pre>"

@@ -198,3 +198,10 @@ def test_rows_that_are_missing_everywhere_are_not_bounded():
     assert np.isfinite(some.beyond(16.0)).all()
     hidden = CutRange(8.0, some._looks, 0, some._centre, 0.0, 110_000)
     assert np.isinf(hidden.beyond(16.0)[:, 1]).all()
+
+
+def test_a_notebook_shows_a_mean_with_its_interval():
+    x = np.random.default_rng(0).normal(7, 2, (20_000, 2))
+    found = private_mean(x, epsilon=5.0, noise="simulated", random_state=0)
+    assert found.to_text().count("[") == 2
+    assert "NOT PRIVATE: simulated noise" in found._repr_html_()

@@ -55,7 +55,7 @@ ROWWISE_MODEL = (
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """A released linear model.
+    """A released linear model: plain copies of its numbers.
 
     Attributes
     ----------
@@ -76,6 +76,11 @@ class LinearModel:
     categories: Mapping[str, Sequence[Label]]
 
     assumptions = ()
+
+    def __post_init__(self) -> None:
+        # Plain copies: an array of another class would be shown whole blocks of rows.
+        for name in ("coef", "intercept", "feature_range", "margin_range", "target_range"):
+            object.__setattr__(self, name, np.array(getattr(self, name), np.float64, subok=False))
 
     def said(self, X: Any, labels: int | None) -> Doubles:
         """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where X has gaps."""

@@ -37,6 +37,7 @@ import os
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from html import escape
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -222,6 +223,9 @@ class Ledger:
 
     def __str__(self) -> str:
         return printable(self.to_text())
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.to_text())}</pre>"
 
     def __repr__(self) -> str:
         arguments = [repr(str(self.path))] if self.path else []
