@@ -163,7 +163,7 @@ class MeanEstimate:
         return np.asarray(interval(self.value, spread, level) + lost)
 
     def to_text(self) -> str:
-        """Every mean with its interval of 95 % for these records, and the one line of the promise."""
+        """Every mean with its interval of 95 % for these records, and the promise in one line."""
         ends = self.conf_int(sampling=False).reshape(-1, 2)
         rows = zip(np.ravel(self.value), ends, np.ravel(self.reliable), strict=True)
         lines = [
