@@ -1,0 +1,76 @@
+"""Pages for readers: short sentences, whole paragraphs, and every public name in the reference."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import privtail
+from privtail import errors, evaluation, linear_model
+
+MOST_WORDS = 35
+"""In one sentence."""
+
+
+@pytest.fixture
+def root():
+    return Path(privtail.__file__).parents[2]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of the prose of a page: no code, no tables, no marks."""
+    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
+    text = re.sub(
+        r"^(```+|:::+)[^\n]*\n.*?^\1[ \t]*$", "\n\n", text, flags=re.DOTALL | re.MULTILINE
+    )
+    lines = [
+        "" if line.lstrip().startswith(("#", "|", ":::", "<!--")) else line
+        for line in text.splitlines()
+    ]
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", "\n".join(lines))
+    text = re.sub(r"`+[^`]+`+", "code", text).replace("*", "")
+    found = []
+    for paragraph in re.split(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*>:]|\d+\.) )", text):
+        found += re.split(r"(?<=[.!?:])[\"”)]*\s+", " ".join(paragraph.split()))
+    return [one for one in found if one]
+
+
+def pages(root: Path) -> list[Path]:
+    single = ("index", "get-started", "faq", "glossary")
+    guides = [*(root / "docs/guide").glob("*.md"), *(root / "docs/notebooks").glob("*.md")]
+    return [*(root / f"docs/{name}.md" for name in single), *sorted(guides)]
+
+
+def too_long(text: str) -> list[str]:
+    return [one for one in sentences(text) if len(one.split()) > MOST_WORDS]
+
+
+def test_no_sentence_of_a_page_is_too_long(root):
+    offenders = [
+        f"{page.relative_to(root)}: {len(one.split())} words: {one}"
+        for page in pages(root)
+        for one in too_long(page.read_text(encoding="utf-8"))
+    ]
+    assert not offenders, "\n" + "\n".join(offenders)
+
+
+def test_a_long_sentence_is_found_and_code_is_not_read():
+    words = "word " * (MOST_WORDS + 1)
+    assert too_long(f"Short.\n\n- {words}\n")
+    assert too_long(f"{words.strip()}. Short.")
+    assert not too_long(f"```python\n{words}\n```\n\n| {words} |\n|---|\n\n# {words}\n")
+
+
+def test_every_public_name_is_in_the_reference(root):
+    text = "\n".join(page.read_text(encoding="utf-8") for page in (root / "docs/api").glob("*.md"))
+    listed = set(re.findall(r"^   (?:\w+\.)*(\w+)$", text, flags=re.MULTILINE))
+    public = {*privtail.__all__, *linear_model.__all__, *evaluation.__all__}
+    public |= {name for name in dir(errors) if name.endswith(("Error", "Warning", "Exceeded"))}
+    public = {name for name in public if not name.startswith("__") and name not in NO_PAGE}
+    assert public <= listed, sorted(public - listed)
+
+
+NO_PAGE = {"MODELS"}
+"""Tables of names, which need none."""
