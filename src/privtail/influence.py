@@ -28,7 +28,7 @@ def catoni_influence(a: NDArray[np.float64], smoothing: float) -> NDArray[np.flo
 
     The printed closed form (Holland 2019, eq. 11; W20 eq. 9) cancels catastrophically for large
     |a|. For small |a|/sqrt(smoothing) truncated moments are used, else Gauss-Legendre quadrature
-    of phi on [-sqrt 2, sqrt 2] plus the two tails (ALGORITHMS 1d).
+    of phi on [-sqrt 2, sqrt 2] plus the two tails (docs/mathematics.md#catoni).
     """
     a = np.asarray(a, dtype=np.float64)
     positive = np.minimum(np.abs(a), 1e150)  # the function is constant long before that

@@ -65,8 +65,10 @@ PROBLEM = Problem(n=200_000, d=54)
 
 
 def test_the_quoted_noise_is_short_of_its_factor():
-    """ALGORITHMS 1e: at (.5, 1e-3), T = 200, z = sigma/(2G/n): 735 with the factor T, 51.9 without,
-    65 needed; without it the bound breaks from T = 122 on at .5, and from T = 75 on at 2."""
+    """At (.5, 1e-3), T = 200, z = sigma/(2G/n): 735 with the factor T, 51.9 without,
+    65 needed; without it the bound breaks from T = 122 on at .5, and from T = 75 on at 2.
+    See docs/mathematics.md#boxes-not-at-hand.
+    """
     budget = Budget(0.5, 1e-3)
     algorithm = NoisyDescent(steps=200, step_size=1.0, threshold=1.0)
     z = {over: algorithm.quoted_multiplier(budget, over_steps=over) / 2 for over in (True, False)}
@@ -87,7 +89,10 @@ def test_the_quoted_noise_is_short_of_its_factor():
     ("epsilon", "zcdp", "gdp"), [(0.1, 8.06, 1.75), (0.5, 8.29, 3.08), (2.0, 9.12, 4.84)]
 )
 def test_the_constant_that_is_left_open(epsilon, zcdp, gdp):
-    """ALGORITHMS 1e: c by zCDP and by exact Gaussian DP, in units of the sensitivity 2 G/n: x 4."""
+    """C by zCDP and by exact Gaussian DP, in units of the sensitivity 2 G/n: x 4.
+
+    See docs/mathematics.md#boxes-not-at-hand.
+    """
     budget = Budget(epsilon, 1e-3)
     algorithm = NoisyDescent(steps=200, step_size=1.0, threshold=1.0)
     L = math.log(1e3)

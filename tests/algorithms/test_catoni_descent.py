@@ -1,4 +1,4 @@
-"""W20 Algorithm 4 against its transcription, its theorems and the numbers of ALGORITHMS 1d."""
+"""W20 Algorithm 4 against its transcription, its theorems and docs/mathematics.md#catoni."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_stochastic_variant_divides_by_the_expected_size(
 
 @pytest.mark.parametrize("a", [-7.0, -0.4, 1e-3, 0.9, 2.5, 40.0])
 def test_the_closed_form_of_the_transcription_is_the_expectation(catoni, a):
-    """The closed form is quoted from memory in ALGORITHMS 1d; this is what it has to equal."""
+    """The closed form is that of Holland 2019; this is what it has to equal."""
     beta, c = 3.0, 2 * mp.sqrt(2) / 3
 
     def phi(u):

@@ -98,7 +98,10 @@ def probabilities(scores, exponent):
 
 @pytest.mark.parametrize("theta", [2.0, 1.5])
 def test_the_printed_exponent_is_two_epsilon_and_ours_is_epsilon(theta):
-    """ALGORITHMS 2: 21 records, net {0, 1}, x = 1: one label moves from far below to far above."""
+    """21 records, net {0, 1}, x = 1: one label moves from far below to far above.
+
+    See docs/mathematics.md#printed-noise.
+    """
     n, iota, epsilon, net = 21, 1.0, 1.0, [np.zeros(1), np.ones(1)]
     X = np.ones((n, 1))
     worst = {"printed": 0.0, "ours": 0.0}

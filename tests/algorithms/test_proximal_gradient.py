@@ -129,7 +129,8 @@ def test_the_noise_is_below_that_of_the_corrected_line_3():
     L = math.log(1 / delta)
     rho = (math.sqrt(L + epsilon) - math.sqrt(L)) ** 2
     corrected = math.sqrt(2 * 3.0**2 * T / (n**2 * rho))
-    # The variance ratio of exact Gaussian DP and zCDP is .37 here (ALGORITHMS 0); T - 1 of T steps.
+    # The variance ratio of exact Gaussian DP and zCDP is .37 here
+    # (docs/mathematics.md#composition); T - 1 of T steps.
     assert (ours / corrected) ** 2 == pytest.approx(0.37 * (T - 1) / T, rel=0.02)
     assert rho < 1
     assert ours < corrected < math.sqrt(2 * 3.0**2 * T / (n**2 * rho**2))

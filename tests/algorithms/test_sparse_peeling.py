@@ -147,7 +147,10 @@ def test_no_truncated_gradient_is_clamped_on_the_sparse_ball():
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
 def test_the_printed_noise_is_private_and_over_noised(epsilon):
-    """ALGORITHMS 2: rho = 2.5 eps^2/(32 log(1/delta)), epsilon = .57 for a target of 1."""
+    """Rho = 2.5 eps^2/(32 log(1/delta)), epsilon = .57 for a target of 1.
+
+    See docs/mathematics.md#printed-noise.
+    """
     delta, s, budget = 1e-5, 20, Budget(epsilon, 1e-5)
     peeling = LaplacePeeling(sparsity=s)
     vector = Problem(n=1000, d=200).gradient(TruncatedMean(1.0))

@@ -214,7 +214,10 @@ def test_sensitivities():
     ("neighbours", "epsilon", "z"), [("zero_out", 0.5, 13.2), ("zero_out", 3.0, 2.8)]
 )
 def test_the_noise_that_the_papers_experiment_needs(neighbours, epsilon, z):
-    """ALGORITHMS 2: at m = n/6 the printed z = sqrt(log(1/delta))/eps is 2.2 to 2.8 times short."""
+    """At m = n/6 the printed z = sqrt(log(1/delta))/eps is 2.2 to 2.8 times short.
+
+    See docs/mathematics.md#printed-noise.
+    """
     from privtail.calibration import calibrate
 
     n, delta = 10_000, 1e-4

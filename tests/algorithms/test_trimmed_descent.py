@@ -150,7 +150,10 @@ def test_wide_bounds_cost_little(watched, make_problem):
 
 
 def test_it_beats_its_printed_noise_by_orders_of_magnitude():
-    """ALGORITHMS 1b: n = 1e5, d = 10, T = 50, b - a = 40, eps = 1: std 0.01, not 3e4."""
+    """N = 1e5, d = 10, T = 50, b - a = 40, eps = 1: std 0.01, not 3e4.
+
+    See docs/mathematics.md#trimmed-mean.
+    """
     from privtail.trusted.smooth.trimmed import decay, trimmed_sum
 
     problem = Problem(n=100_000, d=10)

@@ -933,7 +933,10 @@ def test_margins_are_summed_in_the_written_order(d: int) -> None:
 
 
 def test_a_sparse_row_that_stores_a_column_many_times_is_one_row() -> None:
-    """ALGORITHMS 0b.5; also when its owner claims that the matrix is canonical already."""
+    """Also when its owner claims that the matrix is canonical already.
+
+    See docs/mathematics.md#l2-norm.
+    """
     d, copies = 3, 50
     row = sp.csr_matrix(
         (np.ones(copies), np.zeros(copies, np.int64), np.array([0, copies])), shape=(1, d)
@@ -1143,7 +1146,7 @@ def clip_by_the_norm_of_the_input(guard: bool) -> Any:
 
 
 def test_clipping_by_the_norm_of_the_input_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ALGORITHMS 0b.3: 1e200 x 1e-170 underflows in the norm and not in the product."""
+    """docs/mathematics.md#l2-norm: 1e200 x 1e-170 underflows in the norm and not in the product."""
     rows = [(np.full(D, 1e-170), 1e200), (np.full(D, 1.0), 1.0)]
     arguments: dict[str, Any] = {
         "loss": SquaredLoss(), "how": "plain", "intercept": False, "outputs": 1,

@@ -57,10 +57,10 @@ class AggregatedMinimizer:
 
     **Deviations from the paper.** Line 2 draws subsets that overlap; disjoint parts have s = 1 and
     need no rejection. Line 5 averages the "top" radii; with the largest the bound is not smooth by
-    any factor, and with the smallest not by e^beta: `SampleAndAggregate` has a bound that is
-    proved (ALGORITHMS 1c), which needs a number of parts that line 1's eps > 2 d/sqrt(m) does not
-    give. In one dimension any centre is allowed, and the bound is exact. Line 1's gamma is several
-    times smaller than necessary. The noisy centre is projected onto the set.
+    any factor, and with the smallest not by e^beta: `SampleAndAggregate` has a bound that is proved
+    (docs/mathematics.md#aggregation), which needs a number of parts that line 1's eps > 2 d/sqrt(m)
+    does not give. In one dimension any centre is allowed, and the bound is exact. Line 1's gamma is
+    several times smaller than necessary. The noisy centre is projected onto the set.
     """
 
     blocks: int

@@ -45,8 +45,9 @@ class CatoniDescent:
     **Privacy.** One Gaussian release per step of a vector whose l2 diameter is
     2 scale c_beta sqrt(D)/n (theorem 7 with 4 sqrt 2/3 for 2 c_beta); exact Gaussian composition.
 
-    **Utility.** Theorem 7: excess risk O~(d^2 log(1/delta)/(n eps^2)) if strongly convex (its
-    proof is disputed, see ALGORITHMS 1f); theorem 8: O~(d^(2/3)/(n eps^2)^(1/3)) if convex.
+    **Utility.** Theorem 7: excess risk O~(d^2 log(1/delta)/(n eps^2)) if strongly convex (its proof
+    is disputed, see docs/mathematics.md#disputed-proofs); theorem 8: O~(d^(2/3)/(n eps^2)^(1/3)) if
+    convex.
 
     **Deviations from the paper.** The printed polynomial form of (10) leaves its bound for large
     gradients in floating point; the influence function is evaluated stably and forced onto its
@@ -86,9 +87,9 @@ class CatoniDescent:
         ``d`` counts the entries of w, an intercept included; ``distance`` is |w^0 - w*|.
         ``scale="paper"`` is line 1's s = sqrt(n v / (2 log(1/delta'))), tuned for the non-private
         error; ``"private"`` balances the bias v (1 + 1/beta) / (2 s) against the noise, which is
-        linear in s (ALGORITHMS 1d). ``batch`` gives the stochastic variant of the experiments:
-        Poisson batches of so many expected records. Their noise is in the limit of many steps that
-        of as many full gradients, so the private balance is the same.
+        linear in s (docs/mathematics.md#catoni). ``batch`` gives the stochastic variant of the
+        experiments: Poisson batches of so many expected records. Their noise is in the limit of
+        many steps that of as many full gradients, so the private balance is the same.
         """
         budget.require_approximate("CatoniDescent.from_theory")
         log_failure = math.log(1 / failure_probability)

@@ -49,10 +49,10 @@ class HeavyTailedFrankWolfe:
     **Utility.** Excess risk O~(log(d) / (n eps)^(1/3)) for a smooth convex loss.
 
     **Deviations from the paper.** Its text was not at hand: the box is that of public code and of
-    ALGORITHMS 1a, and the O() of `from_theory` are recalled. c_beta replaces 2 sqrt 2/3, and the
-    correction term of that public code, which is not bounded, is replaced by the stable form of
-    `SmoothedCatoniMean`. Parts are dealt by record id instead of position. The start is projected
-    onto the domain.
+    docs/mathematics.md#boxes-not-at-hand, and the O() of `from_theory` are recalled. c_beta
+    replaces 2 sqrt 2/3, and the correction term of that public code, which is not bounded, is
+    replaced by the stable form of `SmoothedCatoniMean`. Parts are dealt by record id instead of
+    position. The start is projected onto the domain.
     """
 
     steps: int

@@ -44,9 +44,10 @@ class NoisyDescent:
     **Utility.** The expected norm of the gradient at the returned iterate is
     O((p log(1/delta))^(1/4) / sqrt(n eps)) for a G-Lipschitz, L-smooth loss.
 
-    **Deviations from the paper.** Its text was not at hand: the box is that of ALGORITHMS 1e. Noise
-    comes from the accountant unless a printed multiplier is asked for. Gradients are clipped
-    instead of assumed bounded. A regularizer enters by its prox.
+    **Deviations from the paper.** Its text was not at hand: the box is that of
+    docs/mathematics.md#boxes-not-at-hand. Noise comes from the accountant unless a printed
+    multiplier is asked for. Gradients are clipped instead of assumed bounded. A regularizer enters
+    by its prox.
     """
 
     steps: int

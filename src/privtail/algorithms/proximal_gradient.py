@@ -42,9 +42,9 @@ class ProximalGradient:
     O((p log(1/delta))^(1/4) / sqrt(n eps)) for a G-Lipschitz, L-smooth loss.
 
     **Deviations from the paper.** Line 3 prints rho^2 for rho and L for G in the noise
-    (ALGORITHMS 2); the accountant's noise replaces it. Gradients are clipped instead of assumed
-    bounded. x_(T+1) is never used, so T - 1 releases suffice. The step size is public; the paper's
-    experiments use a line search on raw data, which is not private.
+    (docs/mathematics.md#printed-noise); the accountant's noise replaces it. Gradients are clipped
+    instead of assumed bounded. x_(T+1) is never used, so T - 1 releases suffice. The step size is
+    public; the paper's experiments use a line search on raw data, which is not private.
     """
 
     steps: int

@@ -42,11 +42,11 @@ class RandomRoundDescent:
     **Utility.** The expected norm of the gradient at the returned iterate is
     O((p log(1/delta) log(n/delta))^(1/4) / sqrt(n eps)) for a G-Lipschitz, L-smooth loss.
 
-    **Deviations from the paper.** Its text was not at hand: the box is that of ALGORITHMS 1e, the
-    noise recalled. A record is in a batch with probability 1/n instead of one record being drawn,
-    since that has an exact accountant. All ``steps`` are run and the iterate of a uniform R is
-    returned, which has the law of stopping there. n^2 steps are feasible for small n alone. A
-    regularizer enters by its prox.
+    **Deviations from the paper.** Its text was not at hand: the box is that of
+    docs/mathematics.md#boxes-not-at-hand, the noise recalled. A record is in a batch with
+    probability 1/n instead of one record being drawn, since that has an exact accountant. All
+    ``steps`` are run and the iterate of a uniform R is returned, which has the law of stopping
+    there. n^2 steps are feasible for small n alone. A regularizer enters by its prox.
     """
 
     records: int

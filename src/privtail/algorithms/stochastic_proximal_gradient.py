@@ -51,10 +51,11 @@ class StochasticProximalGradient:
     O~(T^(-1/2) + p T^(1/4) / sqrt(n eps)).
 
     **Deviations from the paper.** The printed noise spends 1.1 to 9 times the stated epsilon
-    (ALGORITHMS 2, table); noise comes from the accountant. Algorithm 3 cuts groups from the
-    realised batch, which multiplies the sensitivity by (q + 1)/2; ours are fixed. The corollaries
-    print gamma_t = K_1/sqrt(t) for t from 0 with K_1 the smoothness; theorem 1 asks for at most
-    1/K_1, so here 1/(K_1 sqrt(t + 1)). The output average runs over the T new iterates, as printed.
+    (docs/mathematics.md#printed-noise); noise comes from the accountant. Algorithm 3 cuts groups
+    from the realised batch, which multiplies the sensitivity by (q + 1)/2; ours are fixed. The
+    corollaries print gamma_t = K_1/sqrt(t) for t from 0 with K_1 the smoothness; theorem 1 asks for
+    at most 1/K_1, so here 1/(K_1 sqrt(t + 1)). The output average runs over the T new iterates, as
+    printed.
     """
 
     mean: RobustMean

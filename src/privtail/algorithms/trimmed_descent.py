@@ -50,7 +50,8 @@ class TrimmedDescent:
 
     **Utility.** Theorem 5, strongly convex: excess risk O(d^2 log^2 n log(1/delta)/(n eps^2)) with
     the sub-exponential parameter and the conditioning left out (its proof is disputed, see
-    ALGORITHMS 1f). A trimmed mean of a skewed gradient is not its mean: a bias remains.
+    docs/mathematics.md#disputed-proofs). A trimmed mean of a skewed gradient is not its mean: a
+    bias remains.
 
     **Deviations from the paper.** Line 1 of Algorithm 2 has the scale max((x_(n) - x_(1))/(n - 2m),
     e^(-m t)(b - a)): not t-smooth, and so not private: on 1000 zeros against 999 zeros and one

@@ -45,10 +45,11 @@ class TruncatedLasso:
     **Utility.** Excess risk O~(log(d) / (n eps)^(2/5)) under fourth moments of features and target.
 
     **Deviations from the paper.** Its text was not at hand: the box is that of public code and of
-    ALGORITHMS 1a, and the O() of `from_theory` are recalled. That code's sensitivity, 16 lambda
-    K^2 / n for the squared loss without ½, is too small for lambda > 3. Advanced composition is
-    replaced by that of bounded-range mechanisms. The start is projected onto the domain. The loop
-    makes sense for any loss of margins, the sensitivity's constant for squares.
+    docs/mathematics.md#boxes-not-at-hand, and the O() of `from_theory` are recalled. That code's
+    sensitivity, 16 lambda K^2 / n for the squared loss without ½, is too small for lambda > 3.
+    Advanced composition is replaced by that of bounded-range mechanisms. The start is projected
+    onto the domain. The loop makes sense for any loss of margins, the sensitivity's constant for
+    squares.
     """
 
     steps: int

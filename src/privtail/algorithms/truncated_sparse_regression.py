@@ -45,10 +45,11 @@ class TruncatedSparseRegression:
     **Utility.** Excess risk O~(s*^2 log(d) / (n eps)) under fourth moments of features and target.
 
     **Deviations from the paper.** Its text was not at hand: the box is that of public code and of
-    ALGORITHMS 1a, and the O() of `from_theory` are recalled. The projection onto the unit ball
-    behind the peeling is that of the domain: pass L2Ball(radius=1.0). Without it the clamping
-    costs accuracy, never privacy. The peeling is `OneShotPeeling`; the public code has epsilon
-    inside the root of its noise, too little for epsilon < 1. The rest as in `SparsePeeling`.
+    docs/mathematics.md#boxes-not-at-hand, and the O() of `from_theory` are recalled. The projection
+    onto the unit ball behind the peeling is that of the domain: pass L2Ball(radius=1.0). Without it
+    the clamping costs accuracy, never privacy. The peeling is `OneShotPeeling`; the public code has
+    epsilon inside the root of its noise, too little for epsilon < 1. The rest as in
+    `SparsePeeling`.
     """
 
     steps: int

@@ -70,23 +70,21 @@ _TARGET = (-1,)
 class ColumnSummaries:
     """Median and spread of every column, bought with histograms over public edges.
 
-    No bound is needed (ALGORITHMS 0b.11). The first look uses signed powers of two, the same for
-    any data; indicators of declared categories need none (centre 0, scale 1/2). ``zooms`` more
-    looks of the same price follow. Columns that are detected without a scale (they lie far from
-    zero, inside one power of two) are looked at through a window around the cells of their middle
-    half, which it cuts into 32, or into 64 where noise is small. A column that need not go closer,
-    or did not show enough, is looked at through the same window again, and its counts are added. A
-    feature that stays unresolved (it is nearly constant) keeps the spread among the powers of two.
-    It is ``single`` only if a closer look showed one cell too: one among the powers of two may
-    hold a spread.
-    ``target`` includes the target column, with a part of the budget of its own: the larger, the
-    noisier. Where all looks together have noise above n over ``pooling`` in a feature's cell, every
-    record votes for one feature only, and all features share one window and one scale. ``enough``:
-    all looks together need no less noise in a feature's cell than n over this; one at the target no
-    less than n/100.
-    ``narrow``: also a needle is described by the cell that holds it, for what is clipped there.
-    Columns that noise hides among the powers of two are described by what is likely, given all of
-    them (`ColumnPrior`).
+    No bound is needed (docs/mathematics.md#histograms-of-powers). The first look uses signed powers
+    of two, the same for any data; indicators of declared categories need none (centre 0, scale
+    1/2). ``zooms`` more looks of the same price follow. Columns that are detected without a scale
+    (they lie far from zero, inside one power of two) are looked at through a window around the
+    cells of their middle half, which it cuts into 32, or into 64 where noise is small. A column
+    that need not go closer, or did not show enough, is looked at through the same window again, and
+    its counts are added. A feature that stays unresolved (it is nearly constant) keeps the spread
+    among the powers of two. It is ``single`` only if a closer look showed one cell too: one among
+    the powers of two may hold a spread. ``target`` includes the target column, with a part of the
+    budget of its own: the larger, the noisier. Where all looks together have noise above n over
+    ``pooling`` in a feature's cell, every record votes for one feature only, and all features share
+    one window and one scale. ``enough``: all looks together need no less noise in a feature's cell
+    than n over this; one at the target no less than n/100. ``narrow``: also a needle is described
+    by the cell that holds it, for what is clipped there. Columns that noise hides among the powers
+    of two are described by what is likely, given all of them (`ColumnPrior`).
 
     **Privacy.** Edges are made of what earlier looks released. Per look one Gaussian release of d
     histograms (l2 sensitivity sqrt(2 d) under replace-one) and one of the target's; together they
