@@ -59,9 +59,9 @@ RANDOM_NAMES = {"urandom", "getrandom", "default_rng", "RandomState", "SystemRan
 
 ROOMS = {
     "cli": {
-        "evaluation", "export", "linear_model", "model", "mean", "lost", "default", "published",
-        "algorithms", "reporting", "statement", "calibration", "trusted", "losses", "domains",
-        "ledger_texts", "schema",
+        "describe", "evaluation", "export", "linear_model", "model", "mean", "lost", "default",
+        "published", "algorithms", "reporting", "statement", "calibration", "trusted", "losses",
+        "domains", "ledger_texts", "schema",
     },
     "linear_model": {
         "coefficients", "lost", "model", "mean", "published", "default", "summaries", "algorithms",
@@ -69,6 +69,7 @@ ROOMS = {
     },
     "export": {"model"},
     "reporting": {"model", "statement"},
+    "describe": {"summaries", "statement", "calibration", "trusted"},
     "evaluation": {"linear_model", "mean", "model", "statement", "calibration", "trusted"},
     "coefficients": set(),
     "model": {"coefficients", "export", "statement", "trusted", "schema"},

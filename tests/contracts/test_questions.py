@@ -138,6 +138,8 @@ def without_losses(b: Batch, loss: Any) -> None:
     b.moments(0.3)
     b.histogram([0, 2, -1], EDGES)
     b.histogram([0, 1, 3], EDGES, pooled=True)
+    b.cell_counts([0, 2], EDGES, [[1, 3]])
+    b.column_moments([0, 2], [[1, 3]])
     b.invalid_rows()
 
 

@@ -194,6 +194,8 @@ QUESTIONS: dict[str, Question] = {
     "histogram of one": lambda b: b.histogram([1], EDGES),
     "histogram of own edges": lambda b: b.histogram([0, -1], [EDGES, 0.75 * np.array(EDGES)]),
     "pooled histogram": lambda b: b.histogram([0, 1, -1], EDGES, pooled=True),
+    "cell counts": lambda b: b.cell_counts([0, 2], EDGES, [[1]]),
+    "column moments": lambda b: b.column_moments([0, 2]),
     "derivative norms": lambda b: b.derivative_norms(Wild(), W, 2.0 ** np.arange(-20, 20)),
     "derivatives": lambda b: b.derivatives(Wild(), W, ClippedMean(0.5)),
     "derivatives 3": lambda b: b.derivatives(SquaredLoss(), W, ClampedMean(0.5, 3)),

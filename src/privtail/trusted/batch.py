@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -183,6 +184,36 @@ class Batch:
         counts = counts.sum(axis=1) if pooled else counts
         return self._answer(counts.reshape(-1) << self.problem.bits, answer)
 
+    def cell_counts(
+        self, columns: Sequence[int], edges: ArrayLike, by: Sequence[Sequence[int]] = ()
+    ) -> Sensitive:
+        """Counts of mapped column values between public edges, group by group.
+
+        As `histogram`, but a cell that is not finite counts nowhere in its own column alone.
+        ``by`` are the columns that indicate the values of each category; a row counts in the group
+        of its categories, and nowhere if it has none. Flattened (groups, columns, edges + 1).
+        Sensitivity: `Problem.cell_counts`.
+        """
+        columns, by = _columns(columns, by, self.problem.d)
+        cuts, groups = ascending(edges, len(columns)), math.prod(map(len, by))
+        answer = self.problem.cell_counts(len(columns), cuts.shape[1], groups)
+        shape = 1, groups, len(columns), cuts.shape[1] + 1
+        counts = self._sums(questions.CellCounts(columns, cuts, by), shape, targets=False)
+        return self._answer(counts.reshape(-1) << self.problem.bits, answer)
+
+    def column_moments(self, columns: Sequence[int], by: Sequence[Sequence[int]] = ()) -> Sensitive:
+        """Sums of mapped columns clamped to [-1, 1], and of their squares, group by group.
+
+        Cells that are not finite add nothing; groups are those of `cell_counts`. Flattened
+        (groups, columns, 2). Sensitivity: `Problem.column_moments`.
+        """
+        columns, by = _columns(columns, by, self.problem.d)
+        groups = math.prod(map(len, by))
+        answer = self.problem.column_moments(len(columns), groups)
+        shape = 1, groups, len(columns), 2
+        sums = self._sums(questions.ColumnMoments(columns, by), shape, targets=False)
+        return self._answer(sums.reshape(-1), answer)
+
     def derivative_norms(self, loss: Loss, w: ArrayLike, edges: ArrayLike) -> Sensitive:
         """Counts of the l2 norms of the records' gradients in their margins at w.
 
@@ -276,6 +307,17 @@ class Batch:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("A batch holds private records and cannot be pickled or copied.")
+
+
+def _columns(
+    columns: Sequence[int], by: Sequence[Sequence[int]], d: int
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Plain copies of columns, and of those that indicate categories."""
+    own = tuple(operator.index(column) for column in columns)
+    groups = tuple(tuple(operator.index(column) for column in one) for one in by)
+    if not own or not all(groups) or not all(0 <= c < d for c in (*own, *itertools.chain(*groups))):
+        raise InvalidInput(f"Columns are whole numbers from 0 to {d - 1}; ask for at least one.")
+    return own, groups
 
 
 def _bounded(mean: RobustMean, of: str) -> AskedMean:

@@ -213,17 +213,55 @@ class Problem:
         and the columns are added: one cell of one histogram.
         """
         votes = 1 if pooled else columns
+        size = votes * (edges + 1)
+        recipe = (("histogram", int(columns), int(edges), bool(pooled)),)
+        return self._counts(votes, size, "histogram", recipe)
+
+    def _counts(self, votes: int, size: int, question: str, recipe: Recipe) -> Sensitivity:
+        """Counts of which a record adds one to so many at most."""
         step = 2.0**self.bits
         diagonal = math.nextafter(math.sqrt(2 * votes) * step, math.inf)
         return self._answer(
-            size=(1 if pooled else columns) * (edges + 1),
+            size=size,
             unit=1 / step,
             radius=Norms(votes * step, math.inf, step),
             diameter=Norms(2 * votes * step, diagonal, step),
             magnitude=self.most * 2**self.bits,
             one_signed=True,
-            question="histogram",
-            recipe=(("histogram", int(columns), int(edges), bool(pooled)),),
+            question=question,
+            recipe=recipe,
+        )
+
+    def cell_counts(self, columns: int, edges: int, groups: int = 1) -> Sensitivity:
+        """Counts of columns in ``edges`` + 1 cells each, in ``groups`` groups of rows.
+
+        A record fills at most one cell per column, all in the one group that it is in. Replaced, it
+        leaves these cells and fills as many others, in the same group or in another: each of 2 C
+        counts moves by at most one, so l2 sqrt(2 C), however many groups there are.
+        """
+        size = groups * columns * (edges + 1)
+        recipe = (("cell counts", int(columns), int(edges), int(groups)),)
+        return self._counts(columns, size, "cell counts", recipe)
+
+    def column_moments(self, columns: int, groups: int = 1) -> Sensitivity:
+        """Sums of values z in [-1, 1] of columns and of their squares, in ``groups`` groups.
+
+        A record adds (z, z^2) per column, in one group: radius sqrt 2 in l2. Replaced in its group
+        it moves them by (a - b)^2 (1 + (a + b)^2) <= 4, squared, for |a - b| + |a + b| <= 2; moved
+        to another group by (a^2 + a^4) + (b^2 + b^4) <= 4. So the diameter is 2 sqrt C. Numbers are
+        rounded to the grid: at most half a step in each of 4 C coordinates, so sqrt C steps, or a
+        whole one in each of 2 C, so sqrt(2 C).
+        """
+        R = 2.0**self.bits
+        root = math.nextafter(math.sqrt(columns), math.inf)
+        return self._answer(
+            size=2 * groups * columns,
+            unit=1 / R,
+            radius=Norms(2 * columns * R, math.inf, R),
+            diameter=Norms(4 * columns * R, 2 * root * (R + 1), 2 * R),
+            magnitude=self.most * 2**self.bits,
+            question="column moments",
+            recipe=(("column moments", int(columns), int(groups)),),
         )
 
     def labels(self) -> Sensitivity:
@@ -318,6 +356,8 @@ class Problem:
         answers: dict[str, Callable[..., Sensitivity]] = {
             "moments": self._moments,
             "histogram": self.histogram,
+            "cell counts": self.cell_counts,
+            "column moments": self.column_moments,
             "derivative norms": self.derivative_norms,
             "labels": self.labels,
             "invalid rows": self.invalid_rows,

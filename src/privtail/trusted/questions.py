@@ -304,3 +304,55 @@ class InvalidRows:
     def add(self, block: Block, sums: Doubles) -> None:
         _, _, counted = block.margins(np.zeros((block.problem.rows, 1)))
         sums[0, 0, 0] += np.count_nonzero(~counted)
+
+
+def groups(z: Doubles, by: tuple[tuple[int, ...], ...]) -> Integers:
+    """The group of every row: its place among the combinations of categories; -1 if it has none.
+
+    A category is said by columns of which one is 1; a row in which none or several are has none.
+    """
+    found, sure = np.zeros(len(z), np.int64), np.ones(len(z), np.bool_)
+    for columns in by:
+        one = z[:, columns] == 1
+        found = found * len(columns) + one.argmax(axis=1)
+        sure &= one.sum(axis=1) == 1
+    return np.where(sure, found, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class CellCounts:
+    """Counts of the finite values of columns between the edges of each, in the row's group.
+
+    Whether one cell of a row is finite decides nothing of its other cells.
+    """
+
+    columns: tuple[int, ...]
+    edges: Doubles
+    by: tuple[tuple[int, ...], ...]
+
+    def add(self, block: Block, sums: Doubles) -> None:
+        z = block.rows.transformed()
+        group, width = groups(z, self.by), self.edges.shape[1] + 1
+        for k, (column, edges) in enumerate(zip(self.columns, self.edges, strict=True)):
+            counted = np.isfinite(z[:, column]) & (group >= 0)
+            cells = np.searchsorted(edges, z[counted, column], side="right")
+            places = group[counted] * width + cells
+            counts = np.bincount(places, minlength=len(sums[0]) * width)
+            sums[0, :, k] += counts.reshape(-1, width)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnMoments:
+    """Values of columns, clamped to [-1, 1], and their squares, in the row's group."""
+
+    columns: tuple[int, ...]
+    by: tuple[tuple[int, ...], ...]
+
+    def add(self, block: Block, sums: Doubles) -> None:
+        z = block.rows.transformed()
+        group, step = groups(z, self.by), 2.0**block.problem.bits
+        for k, column in enumerate(self.columns):
+            counted = np.isfinite(z[:, column]) & (group >= 0)
+            values = np.clip(z[counted, column], -1.0, 1.0)
+            powers = np.rint(step * np.column_stack([values, values * values]))
+            np.add.at(sums[0, :, k], group[counted], powers)

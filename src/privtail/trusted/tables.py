@@ -21,7 +21,7 @@ from privtail.errors import InvalidInput
 from privtail.schema.declared import Label
 from privtail.schema.dialect import Dialect
 from privtail.trusted.cluster.spread import is_spread
-from privtail.trusted.records.arrays import is_column, require_read, require_typed
+from privtail.trusted.records.arrays import as_numbers, is_column, require_read, require_typed
 from privtail.trusted.records.files import (
     TableFile,
 )
@@ -31,9 +31,11 @@ from privtail.trusted.records.targets import canonical_label
 __all__ = [
     "TableFile",
     "canonical_label",
+    "column_names",
     "feature_blocks",
     "is_column",
     "is_spread",
+    "numeric_names",
     "open_table",
     "person_ids",
     "require_categories",
@@ -149,6 +151,24 @@ def person_ids(table: TableFile, column: str) -> NDArray[Any]:
     """
     table.require([column], "of persons")
     return table.ids(column)
+
+
+def column_names(data: Any) -> tuple[str, ...] | None:
+    """The public names of the columns of a table; None of what has none."""
+    if isinstance(data, TableFile):
+        return data.kept()
+    if isinstance(data, Mapping):
+        return tuple(data)
+    columns = getattr(data, "column_names", None)
+    columns = getattr(data, "columns", None) if columns is None else columns
+    return None if columns is None else tuple(columns)
+
+
+def numeric_names(data: Any, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of these columns that hold numbers by their type, which is public."""
+    if isinstance(data, TableFile):
+        return tuple(name for name in names if data.kind(name) == "number")
+    return tuple(name for name in names if as_numbers(data[name]).dtype.kind in "fiub")
 
 
 def feature_blocks(

@@ -241,7 +241,7 @@ class TableFile:
         if self._format.n == 0:
             raise InvalidInput(f"{self.path} has no rows.")
 
-    def _kept(self) -> tuple[str, ...]:
+    def kept(self) -> tuple[str, ...]:
         """The columns that were not dropped; an index of pandas is kept if it is declared."""
         declared = {*self.categories, *self._numeric}
         left_out = {*self._drop, *(name for name in self.index if name not in declared)}
@@ -249,7 +249,7 @@ class TableFile:
 
     def require_alike(self) -> None:
         """Refuse, by file and name, a column that is kept and differs between the files."""
-        for name in self._kept():
+        for name in self.kept():
             self._columns.type(name)
 
     def features(self, target: str | None = None) -> tuple[str, ...]:
@@ -267,7 +267,7 @@ class TableFile:
                 f"Column {target!r} is the target: declare its labels as classes, not categories.",
                 cli=f"Type --classes a,b instead of --categories {shlex.quote(str(target))}=a,b",
             )
-        left = tuple(name for name in self._kept() if name != target)
+        left = tuple(name for name in self.kept() if name != target)
         undeclared = [name for name in left if name not in self.categories]
         text = self._texts(undeclared, self._numeric)
         if text:

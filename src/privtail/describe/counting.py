@@ -1,0 +1,102 @@
+"""Private counts of rows, and of categories."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from privtail.calibration import calibrated
+from privtail.compilation import steady
+from privtail.describe.estimates import CountEstimate
+from privtail.describe.tabled import Promised, tabled
+from privtail.statement import state
+from privtail.trusted.budget import Neighbours
+from privtail.trusted.events import Round
+from privtail.trusted.ledger import Ledger
+from privtail.trusted.mechanisms.noise import GaussianNoise
+
+BELOW_ALL = [-float(np.finfo(np.float64).max)]
+"""One edge that no number lies below."""
+
+
+@steady
+def private_count(
+    data: Any,
+    *,
+    epsilon: float,
+    by: str | Sequence[str] | None = None,
+    categories: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
+    delta: float = 1e-6,
+    neighbours: Neighbours = "replace_one",
+    noise: Literal["exact", "simulated"] = "exact",
+    random_state: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    groups: Any = None,
+    max_rows: int | None = None,
+) -> CountEstimate:
+    """Differentially private count of the rows that count, or of the rows of each category.
+
+    Without ``by`` a row counts if every number of it is finite. With ``by`` a row counts in the
+    group of its categories, whatever its other columns hold; one whose category is missing or was
+    not declared counts in no group. Groups are disjoint, so they share one budget (parallel
+    composition). Under replace-one a record may leave one group for another, so two counts move by
+    one: their noise is sqrt 2 times that of one count, however many groups there are.
+
+    Parameters
+    ----------
+    data : numbers, a data frame, a mapping of columns, or a file or folder (`privtail.open_table`,
+        or its path).
+    by : one column, or two, with declared categories.
+    categories : column -> its categories; of one column a list will do.
+    epsilon, delta, neighbours, noise, random_state, ledger, groups, max_rows : as of
+        `private_mean`.
+
+    Returns
+    -------
+    CountEstimate
+        ``float(result)``, or ``result.value`` and ``result.to_dict()`` of groups.
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import privtail
+    >>> frame = pd.DataFrame({"region": ["north"] * 3000 + ["south"] * 7000})
+    >>> counts = privtail.private_count(
+    ...     frame, by="region", categories=["north", "south"], epsilon=1,
+    ...     noise="simulated", random_state=0,
+    ... )
+    >>> abs(counts.to_dict()["north"] - 3000) < 50
+    True
+    """
+    promised = Promised(
+        epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
+        random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
+    )  # fmt: skip
+    table = tabled(data, by=by, categories=categories, only_groups=by is not None)
+    curator = promised.curator(table, "private_count")
+    problem, grouped = curator.problem, bool(table.by)
+    if grouped:
+        column, count = (table.by[0][0],), len(table.groups)
+        planned = problem.cell_counts(1, 1, count).take(count)
+    else:
+        planned = problem.histogram(1, 1).take(1)
+    multiplier = calibrated(
+        curator,
+        lambda m: (Round(stage="counts", events=(GaussianNoise(m).event(planned),)),),
+    )
+    batch, law = curator.everyone(), GaussianNoise(multiplier)
+    if grouped:
+        answer = batch.cell_counts(column, BELOW_ALL, table.by).take(1 + 2 * np.arange(count))
+    else:
+        answer = batch.histogram((0,), BELOW_ALL).take([1])
+    std = law.event(answer.sensitivity).std
+    value = answer.release(law)
+    found = value if grouped else float(value[0])
+    return CountEstimate(found, std, table.groups if grouped else (), state(curator))

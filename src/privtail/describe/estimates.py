@@ -1,0 +1,115 @@
+"""What was found, with its noise: counts and quantiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from privtail.errors import InvalidInput
+from privtail.statement import Statement
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CountEstimate:
+    """Released counts.
+
+    Attributes
+    ----------
+    value : a number, or one for each group.
+    noise_std : standard deviation of the noise in each; may be published.
+    groups : the categories of each group; empty where nothing was grouped.
+    privacy_ : the `Statement`.
+    """
+
+    value: Any
+    noise_std: float
+    groups: tuple[tuple[Any, ...], ...]
+    privacy_: Statement
+
+    def conf_int(self, level: float = 0.95) -> Doubles:
+        """Ends (..., 2) of an interval for the count of these records, by the law of the noise."""
+        if not 0 < level < 1:
+            raise InvalidInput(f"level must lie in (0, 1), for example 0.95; got {level!r}.")
+        reach = float(ndtri((1 + level) / 2)) * self.noise_std
+        ends = np.stack([np.asarray(self.value) - reach, np.asarray(self.value) + reach], axis=-1)
+        return np.clip(ends, 0, self.privacy_.n)
+
+    def to_dict(self) -> dict[Any, float]:
+        """Group -> count; a group of one category is named by it."""
+        if not self.groups:
+            return {"rows": float(self.value)}
+        names = [group[0] if len(group) == 1 else group for group in self.groups]
+        return dict(zip(names, map(float, self.value), strict=True))
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __repr__(self) -> str:
+        lines = [f"{name} = {count:,.0f}" for name, count in self.to_dict().items()]
+        return "\n".join([*lines, f"each with noise of standard deviation {self.noise_std:.3g}"])
+
+
+@dataclass(frozen=True)
+class QuantileEstimate:
+    """Released quantiles.
+
+    Attributes
+    ----------
+    levels : of the quantiles. columns : names.
+    value : (levels,) of one column given as a vector, else (columns, levels); a number for one
+        level of a vector.
+    low, high : ends of the intervals of each, of ``confidence``, for noise and sampling; infinite
+        where noise may hide too much.
+    reliable : whether both ends are finite.
+    count, count_std : how many cells of each column hold a number, with its noise.
+    privacy_ : the `Statement`. warnings_ : what was warned of.
+    """
+
+    levels: tuple[float, ...]
+    columns: tuple[str, ...]
+    value: Any
+    low: Any
+    high: Any
+    reliable: Any
+    confidence: float
+    count: Any
+    count_std: Any
+    privacy_: Statement
+    warnings_: tuple[str, ...] = ()
+
+    def conf_int(self) -> Doubles:
+        """Ends (..., 2) of the intervals."""
+        return np.stack([np.asarray(self.low), np.asarray(self.high)], axis=-1)
+
+    def to_dict(self) -> dict[str, dict[float, dict[str, float]]]:
+        """Column -> level -> value, low and high."""
+        shape = len(self.columns), len(self.levels)
+        tables = (np.reshape(x, shape) for x in (self.value, self.low, self.high))
+        numbers = np.stack(list(tables), axis=-1)
+        return {
+            name: {
+                level: dict(zip(("value", "low", "high"), map(float, facts), strict=True))
+                for level, facts in zip(self.levels, rows, strict=True)
+            }
+            for name, rows in zip(self.columns, numbers, strict=True)
+        }
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.value, dtype=dtype)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{name} {level:g}: {facts['value']:.6g} in [{facts['low']:.6g}, {facts['high']:.6g}]"
+            for name, levels in self.to_dict().items()
+            for level, facts in levels.items()
+        ]
+        return "\n".join(lines)

@@ -1,0 +1,118 @@
+"""Private quantiles of columns, without bounds on the data."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privtail.calibration import calibrated
+from privtail.compilation import steady
+from privtail.describe.estimates import QuantileEstimate
+from privtail.describe.search import QuantileSearch
+from privtail.describe.tabled import Promised, tabled
+from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.statement import state
+from privtail.trusted.budget import Neighbours
+from privtail.trusted.ledger import Ledger
+
+HIDDEN = (
+    "{count} of {d} quantiles are not reliable: noise, or too few values, hide where they end, and "
+    "their intervals have no end on one side or both. Spend more, or ask for levels nearer to 1/2."
+)
+
+
+@steady
+def private_quantile(
+    x: Any,
+    levels: ArrayLike = (0.25, 0.5, 0.75),
+    *,
+    epsilon: float,
+    confidence: float = 0.95,
+    delta: float = 1e-6,
+    neighbours: Neighbours = "replace_one",
+    noise: Literal["exact", "simulated"] = "exact",
+    random_state: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    groups: Any = None,
+    max_rows: int | None = None,
+) -> QuantileEstimate:
+    """Differentially private quantiles of columns that may be unbounded.
+
+    No bound is needed. Counts in cells between powers of two say where a level may lie, and cells
+    close in on it in eight looks. All columns and levels share one plan. The interval of the last
+    look holds the quantile of the population: privacy noise and sampling error are in it. Where
+    noise may hide too much, an end is infinite, ``reliable`` is False, and an `AccuracyWarning`
+    says so. Sizes are told apart from 2^-64 to 2^64 (1.8e19).
+
+    A missing cell, or one that is not finite, is left out of its own column alone.
+
+    Parameters
+    ----------
+    x : numbers (n,) or (n, d), a data frame, a mapping of columns, or a file or folder
+        (`privtail.open_table`, or its path).
+    levels : one number in (0, 1), or several.
+    confidence : of the intervals.
+    epsilon, delta, neighbours, noise, random_state, ledger, groups, max_rows : as of
+        `private_mean`. With ``groups`` the intervals allow for rows of a person that are alike.
+
+    Returns
+    -------
+    QuantileEstimate
+        ``result.value``, ``result.conf_int()``, ``result.to_dict()``; ``float(result)`` of one.
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded
+
+    Warns
+    -----
+    AccuracyWarning
+        If a quantile is not reliable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privtail
+    >>> x = np.random.default_rng(0).lognormal(3, 2, 20_000)
+    >>> found = privtail.private_quantile(x, 0.5, epsilon=1, noise="simulated", random_state=0)
+    >>> found.low < np.median(x) < found.high
+    True
+    """
+    asked = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    if asked.ndim != 1 or not asked.size or not ((asked > 0) & (asked < 1)).all():
+        raise InvalidInput("levels must lie between 0 and 1, for example [0.25, 0.5, 0.75].")
+    if not 0 < confidence < 1:
+        raise InvalidInput(f"confidence must lie in (0, 1), for example 0.95; got {confidence!r}.")
+    promised = Promised(
+        epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
+        random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
+    )  # fmt: skip
+    table = tabled(x)
+    curator = promised.curator(table, "private_quantile")
+    search = QuantileSearch(levels=tuple(asked.tolist()))
+    columns = table.columns
+    if not columns:
+        raise InvalidInput("No column holds numbers.")
+    multiplier = calibrated(curator, lambda m: search.plan(m, curator.problem, len(columns)))
+    found = search.run(curator, multiplier, columns, confidence)
+    rows: Any = zip(*((f.values, *f.interval(), f.reliable()) for f in found), strict=True)
+    value, low, high, reliable = map(np.array, rows)
+    hidden = int(np.sum(~reliable))
+    warned = (HIDDEN.format(count=hidden, d=reliable.size),) if hidden else ()
+    for text in warned:
+        warnings.warn(text, AccuracyWarning, stacklevel=3)
+    counts = np.array([[f.total, f.total_std] for f in found]).T
+    numbers: Any = value, low, high, reliable
+    if table.vector:
+        numbers = [part[0] for part in numbers]
+        if np.ndim(levels) == 0:
+            numbers = [part[0].item() for part in numbers]
+    value, low, high, reliable = numbers
+    return QuantileEstimate(
+        search.levels, table.names, value, low, high, reliable, confidence, counts[0], counts[1],
+        state(curator), warned,
+    )  # fmt: skip

@@ -1,0 +1,211 @@
+"""Quantiles of columns by counts in cells that close in on them: no bound is needed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Event, Plan, Round
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
+
+Doubles = NDArray[np.float64]
+
+LOOKS = 7
+"""How often cells close in before the last look. A column of 1.7e9 -+ 1e5 needs five."""
+LAST = 0.5
+"""Part of the budget of the last look, which says the interval."""
+CUTS, LAST_CUTS = 9, 14
+"""Edges around each level in a look, and in the last one."""
+OCTAVES = 8
+"""Edges of the first look are powers of two of which every eighth is there."""
+SMALL, LARGE = -64, 64
+"""Exponents of the sizes that are told apart."""
+SURE = 3.0
+"""A level is believed to lie beyond an edge by so many deviations."""
+ZERO = 4 * 2.0**SMALL
+"""What is smaller is not told from zero."""
+
+_SIZES = 2.0 ** np.arange(SMALL, LARGE + 1, OCTAVES)
+FIRST = np.concatenate([-_SIZES[::-1], _SIZES])
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantileSearch:
+    """Where ``levels`` of each column lie, ascending.
+
+    **Privacy.** `LOOKS` + 1 Gaussian releases of cell counts (l2 sensitivity sqrt(2 columns) under
+    replace-one), the edges of each made of what earlier ones released. Together they cost what one
+    of noise ``multiplier`` costs.
+    """
+
+    levels: tuple[float, ...]
+
+    def plan(self, multiplier: float, problem: Problem, columns: int) -> Plan:
+        """All looks."""
+        return tuple(
+            Round(stage="quantiles", events=(self._event(multiplier, problem, columns, k),))
+            for k in range(LOOKS + 1)
+        )
+
+    def run(
+        self, curator: Curator, multiplier: float, columns: tuple[int, ...], confidence: float
+    ) -> list[Found]:
+        """What is found of every column, with intervals of this confidence."""
+        problem = curator.problem
+        found = [Found(self.levels, problem.max_rows) for _ in columns]
+        for k in range(LOOKS + 1):
+            size = self._size(k)
+            edges = np.array([one.edges(size, last=k == LOOKS) if k else FIRST for one in found])
+            answer = curator.everyone().cell_counts(columns, edges)
+            noise = self._noise(multiplier, k)
+            std = noise.event(answer.sensitivity).std
+            counts = answer.release(noise).reshape(len(columns), size + 1)
+            sure = SURE if k < LOOKS else float(ndtri((1 + confidence) / 2))
+            for one, cuts, seen in zip(found, edges, counts, strict=True):
+                one.see(cuts, seen, std, sure)
+        return found
+
+    def _size(self, look: int) -> int:
+        if look == 0:
+            return len(FIRST)
+        return len(self.levels) * (CUTS if look < LOOKS else LAST_CUTS)
+
+    def _noise(self, multiplier: float, look: int) -> GaussianNoise:
+        part = LAST if look == LOOKS else (1 - LAST) / LOOKS
+        return GaussianNoise(multiplier / math.sqrt(part))
+
+    def _event(self, multiplier: float, problem: Problem, columns: int, look: int) -> Event:
+        answer = problem.cell_counts(columns, self._size(look))
+        return self._noise(multiplier, look).event(answer)
+
+
+@dataclass
+class Found:
+    """What is known of one column.
+
+    Attributes
+    ----------
+    lows, highs : edges between which each level is sure to lie; infinite where none is known.
+    values : as the last look interpolates them. Where one cell surely holds a level, many values
+        are the same, and it is the one with the fewest digits.
+    total, total_std : values that counted, by all looks.
+    """
+
+    levels: tuple[float, ...]
+    max_rows: int
+    lows: Doubles = field(init=False)
+    highs: Doubles = field(init=False)
+    values: Doubles = field(init=False)
+    total: float = 0.0
+    total_std: float = math.inf
+
+    def __post_init__(self) -> None:
+        size = len(self.levels)
+        self.lows, self.highs = np.full(size, -np.inf), np.full(size, np.inf)
+        self.values = np.zeros(size)
+
+    def edges(self, size: int, *, last: bool) -> Doubles:
+        """So many edges: each interval that may hold a level is cut evenly."""
+        ends = np.column_stack([self.lows, self.highs])
+        brackets = np.unique(np.clip(ends, FIRST[0], FIRST[-1]), axis=0)
+        each = size // len(brackets)
+        cuts = np.unique(np.concatenate([_cut(low, high, each) for low, high in brackets]))[:size]
+        beyond = 2.0 ** (LARGE + 1 + np.arange(size - len(cuts)))
+        return np.concatenate([cuts, beyond])
+
+    def see(self, edges: Doubles, counts: Doubles, std: float, sure: float) -> None:
+        """Close in by the counts of one look."""
+        below, total = np.cumsum(counts)[:-1], float(counts.sum())
+        cells, noise = len(counts), std * math.sqrt(len(counts))
+        if std == 0 or not math.isfinite(self.total_std):
+            self.total, self.total_std = total, noise
+        else:
+            weight = self.total_std**2 / (self.total_std**2 + noise**2)
+            self.total += weight * (total - self.total)
+            self.total_std = 1 / math.hypot(1 / self.total_std, 1 / noise)
+        before = np.arange(1, cells)
+        for k, p in enumerate(self.levels):
+            excess = below - p * total
+            variance = std**2 * ((1 - p) ** 2 * before + p**2 * (cells - before))
+            variance = variance + self.max_rows * max(total, 1.0) * p * (1 - p)
+            reach = sure * np.sqrt(variance)
+            low = np.max(edges[excess < -reach], initial=-np.inf)
+            high = np.min(edges[excess > reach], initial=np.inf)
+            one_cell = np.count_nonzero((edges >= low) & (edges <= high)) == 2
+            self.values[k] = (
+                shortest(low, high)
+                if one_cell and math.isfinite(high - low)
+                else _crossing(edges, excess, self.lows[k], self.highs[k])
+            )
+            if low < high and low < self.highs[k] and high > self.lows[k]:
+                self.lows[k] = max(self.lows[k], low)
+                self.highs[k] = min(self.highs[k], high)
+        if len(self.levels):
+            order = np.argsort(self.levels)
+            self.values[order] = np.maximum.accumulate(self.values[order])
+
+    def interval(self) -> tuple[Doubles, Doubles]:
+        """Ends for each level; sizes that are not told from zero are zero."""
+        low, high = (np.where(np.abs(end) < ZERO, 0.0, end) for end in (self.lows, self.highs))
+        return low, high
+
+    def reliable(self) -> NDArray[np.bool_]:
+        """Whether each level has two ends."""
+        return np.isfinite(self.lows) & np.isfinite(self.highs)
+
+
+def _place(x: Any) -> Doubles:
+    """Numbers on a scale of signed powers of two."""
+    size = np.maximum(np.log2(np.maximum(np.abs(x), 2.0**SMALL)) - SMALL, 0.0)
+    return np.asarray(np.sign(x) * size)
+
+
+def _number(place: Doubles) -> Doubles:
+    """The number at a place; zero from -1 to 1 places is spread evenly."""
+    return np.asarray(np.sign(place) * np.where(place == 0, 0.0, 2.0 ** (np.abs(place) + SMALL)))
+
+
+def _cut(low: float, high: float, count: int) -> Doubles:
+    """So many points from ``low`` to ``high``: even among powers of two where these are far."""
+    a, b = _place(np.array([low, high]))
+    if b - a <= 2:
+        points = low + (high - low) * np.linspace(0, 1, count)
+    else:
+        points = _number(np.linspace(a, b, count))
+    points[0], points[-1] = low, high
+    return points
+
+
+def _crossing(edges: Doubles, excess: Doubles, low: float, high: float) -> float:
+    """Where an ascending line through the excesses crosses zero, between two ends."""
+    ascending = (np.maximum.accumulate(excess) + np.minimum.accumulate(excess[::-1])[::-1]) / 2
+    inside = (edges >= low) & (edges <= high)
+    x, y = edges[inside], ascending[inside]
+    if len(x) == 0:
+        return float(np.clip(0.0, low, high))
+    j = int(np.searchsorted(y, 0.0))
+    if j in (0, len(x)):
+        return float(x[min(j, len(x) - 1)])
+    a, b = float(x[j - 1]), float(x[j])
+    if a <= 0 <= b and b - a <= ZERO:
+        return 0.0
+    part = -y[j - 1] / (y[j] - y[j - 1]) if y[j] > y[j - 1] else 0.5
+    return a + float(part) * (b - a)
+
+
+def shortest(low: float, high: float) -> float:
+    """The number with the fewest decimals in [low, high)."""
+    if low <= 0 < high:
+        return 0.0
+    for digits in range(-18, 25):
+        number = float(f"{math.ceil(low * 10.0**digits) / 10.0**digits:.17g}")
+        if low <= number < high:
+            return number
+    return low

@@ -1,0 +1,156 @@
+"""Data as these questions take them: columns with names, and the groups that categories make."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from privtail.errors import InvalidInput
+from privtail.trusted.budget import Budget, Neighbours
+from privtail.trusted.curator import Curator
+from privtail.trusted.ledger import Ledger, as_ledger
+from privtail.trusted.tables import TableFile, column_names, is_column, numeric_names, open_table
+
+Groups = tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promised:
+    """The budget of one call, and from where it is taken: arguments as of `private_mean`."""
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    noise: Literal["exact", "simulated"]
+    random_state: int | None
+    ledger: Ledger | str | os.PathLike[str] | None
+    groups: Any
+    max_rows: int | None
+
+    def curator(self, table: Tabled, label: str) -> Curator:
+        """Holds the table, and is paid from this budget."""
+        return Curator(
+            table.data,
+            categories=None if isinstance(table.data, TableFile) else table.categories,
+            budget=Budget(self.epsilon, self.delta, self.neighbours),
+            ledger=as_ledger(self.ledger),
+            noise=self.noise,
+            random_state=self.random_state,
+            groups=self.groups,
+            max_rows=self.max_rows,
+            label=label,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Tabled:
+    """A container of records, the public names of its columns, and where features stand.
+
+    Attributes
+    ----------
+    names : the columns of numbers. columns : the feature of each.
+    by : for each column to group by, the features that indicate its categories.
+    groups : the categories of every group, in the order in which the core counts them.
+    vector : whether the data are one column without a name.
+    left_out : columns that are neither numbers nor declared.
+    """
+
+    data: Any
+    categories: dict[str, tuple[Any, ...]]
+    names: tuple[str, ...]
+    columns: tuple[int, ...]
+    by: tuple[tuple[int, ...], ...] = ()
+    groups: Groups = ((),)
+    vector: bool = False
+    left_out: tuple[str, ...] = ()
+
+
+def tabled(
+    data: Any,
+    *,
+    by: str | Sequence[str] | None = None,
+    categories: Any = None,
+    only_groups: bool = False,
+    leave_out: bool = False,
+) -> Tabled:
+    """Data with names; ``by`` are one or two columns with declared ``categories``.
+
+    ``only_groups``: nothing but these columns. ``leave_out``: columns that are neither numbers nor
+    declared are left out; else the core refuses them.
+    """
+    asked = (by,) if isinstance(by, str) else tuple(by or ())
+    declared = _declared(asked, categories)
+    if isinstance(data, str | os.PathLike):
+        data = open_table(data)
+    if isinstance(data, TableFile):
+        declared = {**data.categories, **declared}
+    if is_column(data):
+        if asked or declared:
+            raise InvalidInput("One column has no other to group by: pass a data frame or a file.")
+        return Tabled({"x": data}, {}, ("x",), (0,), vector=True)
+    names = column_names(data)
+    if names is None:
+        return _without_names(data, grouped=bool(asked or declared))
+    missing = [name for name in (*asked, *declared) if name not in names]
+    if missing:
+        raise InvalidInput(f"The data have no column {missing[0]!r}; they have {', '.join(names)}.")
+    left = _neither(data, [n for n in names if n not in declared]) if leave_out else ()
+    kept = [n for n in names if n not in left and (not only_groups or n in asked)]
+    if not kept:
+        raise InvalidInput("No column holds numbers or has declared categories.")
+    categories = {name: declared[name] for name in kept if name in declared}
+    if isinstance(data, TableFile):
+        data = data.declaring(categories)
+        for name in names:
+            data = data if name in kept else data.without(name)
+    else:
+        data = {name: data[name] for name in kept}
+    starts, width = {}, 0
+    for name in kept:
+        starts[name] = width
+        width += len(categories.get(name, (name,)))
+    own = tuple(name for name in kept if name not in categories)
+    return Tabled(
+        data, categories, own, tuple(starts[name] for name in own),
+        tuple(tuple(range(starts[n], starts[n] + len(categories[n]))) for n in asked),
+        tuple(itertools.product(*(categories[name] for name in asked))),
+        left_out=left,
+    )  # fmt: skip
+
+
+def _without_names(data: Any, *, grouped: bool) -> Tabled:
+    if grouped:
+        raise InvalidInput(
+            "An array has no names, and categories belong to a named column: pass a data frame."
+        )
+    width = data.shape[1]
+    return Tabled(data, {}, tuple(f"x{j}" for j in range(width)), tuple(range(width)))
+
+
+def _neither(data: Any, undeclared: Sequence[str]) -> tuple[str, ...]:
+    """Those of these columns that hold no numbers, by their type."""
+    numbers = numeric_names(data, undeclared)
+    return tuple(name for name in undeclared if name not in numbers)
+
+
+def _declared(by: tuple[str, ...], categories: Any) -> dict[str, tuple[Any, ...]]:
+    """Column -> its categories; a plain list is of the one column to group by."""
+    if len(by) > 2:
+        raise InvalidInput("Group by one or two columns.")
+    if categories is not None and not isinstance(categories, Mapping):
+        if len(by) != 1 or isinstance(categories, str):
+            raise InvalidInput(
+                'categories must map a column to its values: categories={"region": ["north"]}.'
+            )
+        categories = {by[0]: categories}
+    declared = {name: tuple(values) for name, values in (categories or {}).items()}
+    unknown = [name for name in by if not declared.get(name)]
+    if unknown:
+        raise InvalidInput(
+            f"Declare the categories of {unknown[0]!r}, because which ones occur is private: "
+            f'categories={{"{unknown[0]}": ["a", "b"]}}.'
+        )
+    return declared

@@ -1,0 +1,194 @@
+"""Counts and quantiles: values, intervals, groups, containers and refusals."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import privtail
+from privtail.describe.search import shortest
+from privtail.errors import AccuracyWarning, BudgetExceeded, InvalidInput
+
+SIMULATED: Any = {"noise": "simulated", "random_state": 0}
+N = 4_000
+
+
+def frame() -> pd.DataFrame:
+    chance = np.random.default_rng(0)
+    x = chance.standard_t(2.5, N)
+    x[:1000] = math.nan
+    return pd.DataFrame(
+        {
+            "x": x,
+            "paid": chance.lognormal(3, 2, N),
+            "region": np.where(np.arange(N) % 4 == 0, "north", "south"),
+            "kind": np.where(np.arange(N) % 2 == 0, "a", "b"),
+        }
+    )
+
+
+REGIONS = {"region": ["north", "south", "east"]}
+
+
+def test_rows_that_count() -> None:
+    found = privtail.private_count(frame()[["x", "paid"]], epsilon=1, **SIMULATED)
+    low, high = found.conf_int()
+    assert low < 3000 < high
+    assert float(found) == found.value
+    assert found.noise_std < 5
+    exact = privtail.private_count(frame()[["x"]], epsilon=1)
+    assert not privtail.verify(exact.privacy_).problems
+
+
+def test_counts_of_categories_share_the_budget() -> None:
+    one = privtail.private_count(frame(), by="region", categories=REGIONS, epsilon=1, **SIMULATED)
+    assert one.groups == (("north",), ("south",), ("east",))
+    np.testing.assert_allclose(one.value, [1000, 3000, 0], atol=5 * one.noise_std)
+    both = privtail.private_count(
+        frame(), by=("region", "kind"), categories={**REGIONS, "kind": ["a", "b"]}, epsilon=1,
+        **SIMULATED,
+    )  # fmt: skip
+    np.testing.assert_allclose(both.value, [1000, 0, 1000, 2000, 0, 0], atol=5 * both.noise_std)
+    assert both.noise_std == pytest.approx(one.noise_std)
+    total = privtail.private_count(frame()[["paid"]], epsilon=1, **SIMULATED)
+    assert one.noise_std == pytest.approx(math.sqrt(2) * total.noise_std, rel=1e-3)
+    assert both.conf_int().min() == 0
+
+
+def test_a_column_that_misses_cells_leaves_the_others_alone() -> None:
+    found = privtail.private_quantile(frame()[["x", "paid"]], [0.25, 0.5], epsilon=2, **SIMULATED)
+    np.testing.assert_allclose(found.count, [3000, N], atol=5 * found.count_std.max())
+    true = frame()[["x", "paid"]].quantile([0.25, 0.5]).to_numpy().T
+    assert ((found.low <= true) & (true <= found.high)).all()
+    assert found.to_dict()["paid"][0.5]["value"] == found.value[1, 1]
+    assert "paid 0.5: " in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"),
+    [
+        (np.full(N, 1e6), 1e6), (np.zeros(N), 0.0), (np.full(N, -0.37), -0.37),
+        (np.arange(N) % 3 + 4, 5.0), (np.arange(N) < N * 0.7, 1.0),
+    ],
+)  # fmt: skip
+def test_ties_are_found(x: Any, expected: float) -> None:
+    found = privtail.private_quantile(x, 0.5, epsilon=2, **SIMULATED)
+    assert float(found) == expected
+    assert found.low <= expected <= found.high
+    assert found.high - found.low <= 1e-5 * max(abs(expected), 1)
+
+
+LAWS = {
+    "gauss": lambda chance, n: chance.normal(size=n),
+    "heavy": lambda chance, n: chance.standard_t(2.5, n),
+    "lognormal": lambda chance, n: chance.lognormal(3, 2, n),
+    "far": lambda chance, n: 1.7e9 + chance.uniform(0, 1e5, n),
+    "counts": lambda chance, n: chance.poisson(4, n),
+}
+
+
+@pytest.mark.filterwarnings("ignore::privtail.errors.AccuracyWarning")
+@pytest.mark.parametrize("law", LAWS)
+def test_intervals_hold_the_quantiles_of_the_population(law: str) -> None:
+    """Of 120 levels 95 % are held; fewer than 105, with less than one chance in 1,000."""
+    chance, levels = np.random.default_rng(1), [0.25, 0.5, 0.75]
+    true = np.quantile(LAWS[law](chance, 400_000), levels, method="inverted_cdf")
+    held = 0
+    for k in range(40):
+        found = privtail.private_quantile(
+            LAWS[law](chance, 1_000), levels, epsilon=1, noise="simulated", random_state=k
+        )
+        held += int(((found.low <= true * (1 + 1e-9)) & (true <= found.high + 1e-9)).sum())
+    assert held >= 105
+
+
+def test_intervals_that_are_too_short_are_caught() -> None:
+    """The sabotaged twin: intervals of 50 %."""
+    chance, held = np.random.default_rng(1), 0
+    for k in range(40):
+        x = chance.normal(size=20_000)
+        found = privtail.private_quantile(
+            x, 0.5, epsilon=5, confidence=0.5, noise="simulated", random_state=k
+        )
+        held += found.low < 0 < found.high
+    assert held < 38
+
+
+def test_what_noise_hides_has_no_end() -> None:
+    with pytest.warns(AccuracyWarning, match="quantiles are not reliable"):
+        found = privtail.private_quantile(np.arange(30.0), 0.99, epsilon=0.1, **SIMULATED)
+    assert not found.reliable
+    assert math.isinf(found.high)
+
+
+def test_rows_of_persons_widen_the_interval() -> None:
+    x = np.repeat(np.random.default_rng(0).normal(size=N // 4), 4)
+    rows = privtail.private_quantile(x, 0.5, epsilon=5, **SIMULATED)
+    persons = privtail.private_quantile(
+        x, 0.5, epsilon=5, groups=np.repeat(np.arange(N // 4), 4), max_rows=4, **SIMULATED
+    )
+    assert persons.high - persons.low > rows.high - rows.low
+
+
+def test_containers_give_the_same(tmp_path: Path) -> None:
+    table = frame()[["x", "paid"]].fillna(1.0)
+    table.to_parquet(tmp_path / "t.parquet")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    asked = [
+        table, table.to_numpy(), {name: table[name] for name in table}, tmp_path / "t.parquet",
+        str(tmp_path / "t.csv"), privtail.open_table(tmp_path / "t.parquet"),
+        sp.csr_matrix(table.to_numpy()),
+    ]  # fmt: skip
+    found = [privtail.private_quantile(x, 0.5, epsilon=1, **SIMULATED).value for x in asked]
+    for one in found:
+        np.testing.assert_array_equal(one, found[0])
+
+
+def test_files_are_counted_by_category(tmp_path: Path) -> None:
+    frame().to_parquet(tmp_path / "t.parquet")
+    a, b = (
+        privtail.private_count(x, by="region", categories=REGIONS, epsilon=1, **SIMULATED).value
+        for x in (frame(), tmp_path / "t.parquet")
+    )
+    np.testing.assert_array_equal(a, b)
+
+
+def test_one_ledger() -> None:
+    ledger = privtail.Ledger(epsilon=1.5, delta=1e-5)
+    privtail.private_count(frame()[["x"]], epsilon=1, ledger=ledger)
+    with pytest.raises(BudgetExceeded):
+        privtail.private_quantile(frame()["x"], epsilon=1, ledger=ledger)
+
+
+def test_refusals_say_what_to_type() -> None:
+    for match, call in {
+        r'categories=\{"region"': lambda: privtail.private_count(frame(), by="region", epsilon=1),
+        "no column 'land'": lambda: privtail.private_count(
+            frame(), by="land", categories=["a"], epsilon=1
+        ),
+        "one or two": lambda: privtail.private_count(
+            frame(), by=["x", "paid", "kind"], epsilon=1
+        ),
+        "between 0 and 1": lambda: privtail.private_quantile(frame()["x"], [1.5], epsilon=1),
+        "Declare its categories": lambda: privtail.private_quantile(frame(), epsilon=1),
+        "no names": lambda: privtail.private_count(
+            np.ones((3, 2)), by="x", categories=["a"], epsilon=1
+        ),
+    }.items():  # fmt: skip
+        with pytest.raises(InvalidInput, match=match):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "number"),
+    [(6.9999999, 7.0000001, 7.0), (-1e-20, 1e-20, 0.0), (0.36999, 0.370001, 0.37),
+     (1699999999.9, 1700000000.1, 1.7e9), (-2.50001, -2.49999, -2.5)],
+)  # fmt: skip
+def test_the_shortest_number(low: float, high: float, number: float) -> None:
+    assert shortest(low, high) == number
