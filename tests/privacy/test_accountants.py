@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
-from fractions import Fraction
 
 import mpmath as mp
 import pytest
@@ -16,10 +14,7 @@ from scipy.stats import norm
 from privtail.calibration import calibrate
 from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
 from privtail.trusted.accountants import (
-    compose_costs,
     cost,
-    cost_from_json,
-    guarantee,
 )
 from privtail.trusted.accounting import (
     GaussianDP,
@@ -711,60 +706,6 @@ def test_batch_costs_are_monotone(neighbours: str) -> None:
     assert epsilon(times=50) < here < epsilon(times=70)
     assert epsilon(rate=0.04) < here < epsilon(rate=0.06) < epsilon(rate=1.0)
     assert epsilon(delta=1e-5) < here < epsilon(delta=1e-7)
-
-
-# --- ledgers --------------------------------------------------------------------------------------
-
-
-def test_ten_tenths_are_one() -> None:
-    total = compose_costs([guarantee(0.1, 1e-7)] * 10, "basic")
-    assert total.epsilon(1e-6) == 1.0
-    assert total.epsilon(9.9e-7) == math.inf
-    assert sum([0.1] * 10) != 1.0
-    assert guarantee(0.3).epsilon(0) == 0.3
-    assert compose_costs([guarantee("0.1")] * 3, "basic").epsilon(0) == 0.3
-    assert guarantee(Fraction(1, 3)).epsilon(0) >= Fraction(1, 3)
-
-
-def test_filters_add_what_they_should() -> None:
-    costs = [cost(plan(gaussian(z), times=2), "zero_out") for z in (4.0, 9.0)]
-    joint = cost((*plan(gaussian(4.0), times=2), *plan(gaussian(9.0), times=2)), "zero_out")
-    added = compose_costs(costs, "gdp")
-    assert added.mu == pytest.approx(joint.mu, rel=1e-12)
-    assert added.mu >= joint.mu * (1 - 1e-15)
-    assert added.epsilon(1e-6) == pytest.approx(joint.epsilon(1e-6), rel=1e-9)
-    mixed = [*costs, cost(plan(labels(5.0, 1e-8)), "zero_out")]
-    for method in ("zcdp", "gdp"):
-        total = compose_costs(mixed, method)  # type: ignore[arg-type]
-        assert total.rho == pytest.approx(sum(c.rho for c in mixed))
-        assert total.slack == pytest.approx(1e-8)
-        assert total.epsilon(1e-8) == math.inf
-    assert total.mu == pytest.approx(math.hypot(added.mu, 1 / 5))
-    assert total.delta(1.0) == pytest.approx(GaussianDP(total.mu).delta(1.0) + 1e-8, rel=1e-6)
-    assert compose_costs([], "gdp").epsilon(0) == compose_costs([], "basic").epsilon(0) == 0
-
-
-def test_filters_refuse_what_they_cannot_add() -> None:
-    batches = cost(plan(gaussian(1.0), rate=0.1), "zero_out")
-    for method in ("zcdp", "gdp", "basic"):
-        with pytest.raises(UnsupportedAccounting, match="guarantee"):
-            compose_costs([batches], method)  # type: ignore[arg-type]
-    with pytest.raises(UnsupportedAccounting, match="mu"):
-        compose_costs([cost(plan(laplace(1.0)), "zero_out")], "gdp")
-    with pytest.raises(InvalidInput, match="method"):
-        compose_costs([], "pld")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("name", [n for n in MAKERS if n != "batches and labels"])
-def test_written_costs_come_back(name: str) -> None:
-    before = cost(MAKERS[name](5.0), "zero_out")
-    entry = json.loads(json.dumps(before.to_json(1e-6)))
-    after = cost_from_json(entry)
-    assert (after.mu, after.rho, after.slack) == (before.mu, before.rho, before.slack)
-    assert after.epsilon(1e-6) <= before.epsilon(1e-6) * (1 + 1e-12)
-    assert compose_costs([after], "basic").epsilon(1e-6) == before.epsilon(1e-6)
-    with pytest.raises(InvalidInput, match="written by privtail"):
-        cost_from_json({"epsilon": "1"})
 
 
 # --- sabotaged twins ------------------------------------------------------------------------------

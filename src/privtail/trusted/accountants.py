@@ -27,16 +27,13 @@ labels that are found, with any of the above  that of a Gaussian in their place,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
 
 from privtail.compilation import steady
 from privtail.errors import InvalidInput, UnsupportedAccounting
 from privtail.trusted.accounting.bill import Bill, read
 from privtail.trusted.accounting.curves import (
-    ULP,
     ApproximateDP,
     Basic,
     ButFor,
@@ -61,8 +58,6 @@ from privtail.trusted.accounting.loss import (
 from privtail.trusted.accounting.ranges import BoundedRange
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.events import Plan
-
-Composition = Literal["basic", "zcdp", "gdp"]
 
 
 @dataclass(frozen=True)
@@ -114,41 +109,6 @@ class Cost:
         names = [curve.theorem for curve in self.curves]
         return names[0] if len(names) == 1 else "smallest of " + ", ".join(names)
 
-    def to_json(self, delta: float) -> dict[str, Any]:
-        """A record from which `cost_from_json` restores what can be composed."""
-        return {
-            "epsilon": repr(self.epsilon(delta)),
-            "delta": repr(float(delta)),
-            "accountant": self.theorem(delta),
-            "mu": self.mu,
-            "rho": self.rho,
-            "slack": self.slack,
-            "grid": [self.grid.draws, self.grid.roughness, self.grid.finest],
-        }
-
-
-def cost_from_json(entry: Mapping[str, Any]) -> Cost:
-    """Restore a written cost: its (epsilon, delta) guarantee, and mu and rho where it had them."""
-    try:
-        finite = math.isfinite(float(entry["epsilon"]))
-        known = guarantee(entry["epsilon"], entry["delta"]).curves if finite else (NoPrivacy(),)
-        draws, roughness, finest = entry["grid"]
-        return _assemble(
-            entry["mu"], entry["rho"], entry["slack"], Grid(draws, roughness, finest), known
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput("This is not a cost written by privtail.") from error
-
-
-def guarantee(epsilon: float | str | Fraction, delta: float | str | Fraction = 0) -> Cost:
-    """An (epsilon, delta) guarantee taken at its decimal value: ten times 0.1 is exactly 1."""
-    loss, slack = _exact(epsilon), _exact(delta)
-    if loss < 0 or not 0 <= slack <= 1:
-        raise InvalidInput(
-            f"epsilon must not be negative and delta must lie in [0, 1], got {epsilon!r}, {delta!r}"
-        )
-    return Cost((ApproximateDP(loss, slack),))
-
 
 @steady
 def cost(plan: Plan, neighbours: Neighbours) -> Cost:
@@ -191,47 +151,6 @@ def cost(plan: Plan, neighbours: Neighbours) -> Cost:
     failing = rounded_up(bill.failing)
     curves = tuple(_but_for(curve, failing) for curve in found.curves)
     return replace(found, curves=curves, slack=up(found.slack + failing))
-
-
-def compose_costs(costs: Iterable[Cost], method: Composition) -> Cost:
-    """Cost of plans that were chosen one after the other, later ones seeing earlier releases.
-
-    Parameters
-    ----------
-    costs : one per plan.
-    method : ``"basic"`` adds guarantees made by `guarantee` (exact rational arithmetic),
-        ``"zcdp"`` adds rho, ``"gdp"`` adds mu^2 (plans of Gaussians only).
-
-    Raises
-    ------
-    UnsupportedAccounting
-        If a cost has no such parameter.
-
-    Formal guarantee
-    ----------------
-    Fully adaptive composition: basic (Rogers et al. 2016), zCDP (Feldman and Zrnic 2021), Gaussian
-    DP (Smith and Thakurta 2022). A PLD is never composed with a plan chosen after its releases.
-    """
-    costs = tuple(costs)
-    if method == "basic":
-        pairs = [_pair(c) for c in costs]
-        return guarantee(
-            sum((p.loss for p in pairs), Fraction(0)), sum((p.slack for p in pairs), Fraction(0))
-        )
-    if method not in ("zcdp", "gdp"):
-        raise InvalidInput(f"method must be 'basic', 'zcdp' or 'gdp', got {method!r}.")
-    slack = math.fsum(c.slack for c in costs) * (1 + 2 * ULP)
-    rhos = [c.rho for c in costs if c.rho is not None]
-    mus = [c.mu for c in costs if c.mu is not None]
-    if len(rhos if method == "zcdp" else mus) < len(costs):
-        raise UnsupportedAccounting(
-            f"One of these costs has no {'rho' if method == 'zcdp' else 'mu'}. Use method='basic' "
-            "on guarantee(cost.epsilon(delta), delta)."
-        )
-    rho = math.fsum(rhos) * (1 + 2 * ULP) if len(rhos) == len(costs) else None
-    if method == "zcdp":
-        return _assemble(None, rho, slack, Grid())
-    return _assemble(_root_of_squares(mus), rho, slack, sum((c.grid for c in costs), Grid()))
 
 
 # --- theorems -------------------------------------------------------------------------------------
@@ -311,30 +230,6 @@ def _assemble(
 
 def _but_for(curve: Curve, slack: float) -> Curve:
     return ButFor(curve, slack) if slack else curve
-
-
-# --- arithmetic -----------------------------------------------------------------------------------
-
-
-def _root_of_squares(values: Iterable[float]) -> float:
-    return up(math.sqrt(math.fsum(v * v for v in values)))
-
-
-def _exact(x: float | str | Fraction) -> Fraction:
-    try:
-        return x if isinstance(x, Fraction) else Fraction(str(x))
-    except ValueError as error:
-        raise InvalidInput(f"{x!r} is not a finite decimal number.") from error
-
-
-def _pair(known: Cost) -> ApproximateDP:
-    for curve in known.curves:
-        if isinstance(curve, ApproximateDP):
-            return curve
-    raise UnsupportedAccounting(
-        "Basic composition adds (epsilon, delta) guarantees, and this cost is a curve. Choose a "
-        "delta first: guarantee(cost.epsilon(delta), delta)."
-    )
 
 
 def _check_probability(delta: float) -> None:

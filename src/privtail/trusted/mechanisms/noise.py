@@ -9,18 +9,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.trusted.events import Event, read_once
+from privtail.trusted.events import Event, Law, read_once
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.sensitivity import INTEGER_LIMIT, Sensitivity
 
 
-def require_headroom(sensitivity: Sensitivity, scale: float) -> None:
-    """Refuse, from public numbers, noise that could reach the end of 64-bit integers."""
+def billed(law: Law, multiplier: float, sensitivity: Sensitivity, norm: str, **also: Any) -> Event:
+    """The bill of noise of ``multiplier`` x the radius in a norm ("l1", "l2" or "linf").
+
+    Noise that could reach the end of 64-bit integers is refused, from public numbers.
+    """
+    radius = getattr(sensitivity.radius, norm)
+    scale = multiplier * radius
     if sensitivity.magnitude + 40 * scale >= INTEGER_LIMIT:
         raise InvalidInput(
             "The budget is too small: its noise is larger than exact arithmetic can hold, and than "
             "any result. Raise epsilon; of an algorithm with a number of steps, fewer help too."
         )
+    return Event(
+        law=law,
+        scale=scale,
+        radius=radius,
+        diameter=getattr(sensitivity.diameter, norm),
+        coordinates=sensitivity.size,
+        unit=sensitivity.unit,
+        question=sensitivity.question,
+        recipe=sensitivity.recipe,
+        **also,
+    )
 
 
 def require_multiplier(mechanism: Any) -> None:
@@ -50,18 +66,7 @@ class GaussianNoise:
 
     def event(self, sensitivity: Sensitivity) -> Event:
         """The bill of one release."""
-        scale = self.multiplier * sensitivity.radius.l2
-        require_headroom(sensitivity, scale)
-        return Event(
-            law="gaussian",
-            scale=scale,
-            radius=sensitivity.radius.l2,
-            diameter=sensitivity.diameter.l2,
-            coordinates=sensitivity.size,
-            unit=sensitivity.unit,
-            question=sensitivity.question,
-            recipe=sensitivity.recipe,
-        )
+        return billed("gaussian", self.multiplier, sensitivity, "l2")
 
     def release(
         self, value: NDArray[np.int64], sensitivity: Sensitivity, sampler: Sampler
@@ -89,18 +94,7 @@ class LaplaceNoise:
 
     def event(self, sensitivity: Sensitivity) -> Event:
         """The bill of one release."""
-        scale = self.multiplier * sensitivity.radius.l1
-        require_headroom(sensitivity, scale)
-        return Event(
-            law="laplace",
-            scale=scale,
-            radius=sensitivity.radius.l1,
-            diameter=sensitivity.diameter.l1,
-            coordinates=sensitivity.size,
-            unit=sensitivity.unit,
-            question=sensitivity.question,
-            recipe=sensitivity.recipe,
-        )
+        return billed("laplace", self.multiplier, sensitivity, "l1")
 
     def release(
         self, value: NDArray[np.int64], sensitivity: Sensitivity, sampler: Sampler

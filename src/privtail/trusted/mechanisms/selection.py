@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, require_whole
 from privtail.trusted.events import Event, read_once
-from privtail.trusted.mechanisms.noise import require_headroom, require_multiplier
+from privtail.trusted.mechanisms.noise import billed, require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.sensitivity import Sensitivity
 
@@ -40,20 +40,10 @@ class NoisyTopK:
         """The bill of one release."""
         if self.picks > sensitivity.size:
             raise InvalidInput(f"Cannot pick {self.picks} of {sensitivity.size} scores.")
-        scale = self.multiplier * sensitivity.radius.linf
-        require_headroom(sensitivity, scale)
-        return Event(
-            law="noisy_max",
-            scale=scale,
-            radius=sensitivity.radius.linf,
-            diameter=sensitivity.diameter.linf,
-            coordinates=sensitivity.size,
-            picks=self.picks,
-            one_signed=sensitivity.one_signed,
-            unit=sensitivity.unit,
-            question=sensitivity.question,
-            recipe=sensitivity.recipe,
-        )
+        return billed(
+            "noisy_max", self.multiplier, sensitivity, "linf",
+            picks=self.picks, one_signed=sensitivity.one_signed,
+        )  # fmt: skip
 
     def release(
         self, value: NDArray[np.int64], sensitivity: Sensitivity, sampler: Sampler
