@@ -351,3 +351,31 @@ def test_decimals_are_numbers(shell, kind):
     for name in "tf":
         shell("fit", f"{name}.parquet", "--target", "y", "--model", "linear", *QUICK, "--out", name)
     assert json.loads(Path("t").read_text())["coef"] == json.loads(Path("f").read_text())["coef"]
+
+
+def test_columns_of_folders_by_an_option_and_by_a_schema(shell):
+    for year in (2023, 2024):
+        Path(f"rows/year={year}").mkdir(parents=True)
+        Path(f"rows/year={year}/a.csv").write_text("x,y\n" + "1,2\n3,4\n" * 50)
+    fit = ("--target", "y", "--model", "linear")
+    assert "year" not in shell("plan", "rows", *fit, "--epsilon", 1).stdout
+    declared = ("--partition-column", "year")
+    said = "Names of folders are public, and columns of the table: year."
+    assert said in shell("fit", "rows", *fit, *declared, *QUICK).stdout
+    first = Path("model.json").read_text()
+    Path("schema.json").write_text('{"numeric": ["x"], "partition_columns": ["year"]}')
+    error = shell.refused("fit", "rows", *fit, "--schema", "schema.json", *QUICK, "--force")
+    assert "Column 'year' of rows is not in the schema" in error
+    Path("schema.json").write_text('{"numeric": ["x", "year"], "partition_columns": ["year"]}')
+    shell("fit", "rows", *fit, "--schema", "schema.json", *QUICK, "--force")
+    names = [
+        [c["name"] for c in json.loads(t)["columns"]]
+        for t in (first, Path("model.json").read_text())
+    ]
+    assert names == [["x", "year"], ["x", "year"]]
+    assert len(shell("predict", "model.json", "rows", *declared).stdout.splitlines()) == 201
+    assert "year = " in shell("mean", "rows", "--column", "year", *declared, *QUICK).stdout
+    Path("schema.json").write_text('{"partition_columns": "year"}')
+    assert "wrong in 'partition_columns'" in shell.refused(
+        "fit", "rows", *fit, "--schema", "schema.json", *QUICK, "--force"
+    )

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import privtail
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+from privtail.schema.partitions import partition_values
 from privtail.trusted import partitions
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -248,8 +250,7 @@ def test_files_of_other_formats_are_refused(tmp_path: Path) -> None:
 
 ODD: dict[str, tuple[Any, list[str]]] = {
     "another type": (pa.array(["secret"]), ["values of type text", "values of type double"]),
-    "whole numbers": (pa.array([1]), ["values of type int64"]),
-    "no values": (pa.nulls(1), ["no values (type null)", "values of type double"]),
+    "truths": (pa.array([True]), ["values of type bool", "values of type double"]),
     "missing": (None, ["has no column 'x'", "has one"]),
 }
 
@@ -302,6 +303,127 @@ def test_text_may_be_written_in_any_way(tmp_path: Path) -> None:
     )  # fmt: skip
     assert rows[:, 0].tolist() == [cell == "a" for cell in expected]
     assert rows[:, 1].tolist() == [cell == "b" for cell in expected]
+
+
+ALIKE: dict[str, list[Any]] = {
+    "no values": [pa.array([0.5, 2.0]), pa.nulls(1), pa.array([None], pa.float64())],
+    "no values first": [pa.nulls(2), pa.array([1.0])],
+    "whole numbers": [pa.array([0.5, None]), pa.array([3]), pa.array([4], pa.uint8())],
+    "narrow numbers": [pa.array([1, 2], pa.int8()), pa.array([0.5], pa.float32())],
+    "numbers of a dictionary": [pa.array([0.5]), pa.array([7, 8]).dictionary_encode()],
+    "large numbers": [pa.array([0.5]), pa.array([2**62 + 1])],
+}
+
+
+@pytest.mark.parametrize("columns", ALIKE.values(), ids=ALIKE)
+def test_numbers_of_other_types_are_doubles_and_no_values_are_missing(
+    tmp_path: Path, columns: list[Any]
+) -> None:
+    """The bits of one file of doubles: a type that a writer took from its cells means nothing."""
+    for i, cells in enumerate(columns):
+        some(tmp_path / "many" / f"{i}.parquet", x=cells, y=np.arange(1.0, 1 + len(cells)))
+    many = privtail.open_table(tmp_path / "many")
+    cells = [float("nan" if v is None else v) for part in columns for v in part.to_pylist()]
+    y = np.concatenate([np.arange(1.0, 1 + len(part)) for part in columns])
+    one = privtail.open_table(some(tmp_path / "one.parquet", x=np.array(cells), y=y))
+    np.testing.assert_array_equal(many.columns(["x"])["x"], cells)
+    options: Any = {"epsilon": 3.0, "noise": "simulated", "random_state": 0}
+    found, same = (DPLinearRegression(**options).fit(table, "y") for table in (many, one))
+    assert np.array_equal(found.coef_, same.coef_)
+    assert found.intercept_ == same.intercept_
+
+
+def test_labels_and_persons_of_several_types(tmp_path: Path) -> None:
+    for i, cells in enumerate([pa.array([1, 2]), pa.array([2.0, 1.5]), pa.nulls(1)]):
+        some(tmp_path / f"{i}.parquet", who=cells, job=pa.array(["a"] * len(cells)))
+    some(tmp_path / "3.parquet", who=pa.array([1]), job=pa.nulls(1))
+    some(tmp_path / "4.parquet", who=pa.array([1]), job=pa.array(["b"]).dictionary_encode())
+    table = privtail.open_table(tmp_path, categories={"who": [1, 2], "job": ["a", "b"]})
+    who = [1, 2, 2, 1.5, None, 1, 1]
+    ids = table.ids("who").tolist()
+    assert [ids.index(one) for one in ids] == [who.index(one) for one in who]
+    curator = Curator(table, None, budget=Budget(1.0, 1e-6))
+    rows = np.concatenate(
+        [w.open()[0].rows(slice(None)).transformed(np.ones(4), np.zeros(4))
+         for w in curator._data.windows(False)]
+    )  # fmt: skip
+    assert [one.tolist() for one in rows.T] == [
+        [one == 1 for one in who], [one == 2 for one in who],
+        [1, 1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 0, 0, 1],
+    ]  # fmt: skip
+
+
+# ---------------------------------------------------------------- Columns of folders
+
+
+def hive(folder: Path, kind: str = "parquet") -> Path:
+    none = "__HIVE_DEFAULT_PARTITION__"
+    for year, region in (("2023", "no%20rth"), ("2024", "south"), ("2024", "x"), ("2025", none)):
+        path = folder / f"year={year}" / f"region={region}" / f"a.{kind}"
+        path.parent.mkdir(parents=True)
+        x = np.arange(40.0) + int(year)
+        rows = pa.table({"x": x, "y": x % 7})
+        if kind == "csv":
+            rows.to_pandas().to_csv(path, index=False)
+        else:
+            pq.write_table(rows, path)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_names_of_folders_become_columns_if_they_are_declared(tmp_path: Path, kind: str) -> None:
+    folder = hive(tmp_path, kind)
+    assert privtail.open_table(folder).names == ("x", "y")
+    regions = {"region": ["no rth", "south"]}
+    table = privtail.open_table(folder, categories=regions, partition_columns=["year", "region"])
+    assert table.names == ("x", "y", "year", "region")
+    frame = pd.DataFrame(
+        {
+            "x": np.concatenate([np.arange(40.0) + one for one in (2023, 2024, 2024, 2025)]),
+            "year": np.repeat([2023, 2024, 2024, 2025], 40),
+            "region": np.repeat(["no rth", "south", "x", None], 40),
+        }
+    )
+    y = np.concatenate([(np.arange(40.0) + one) % 7 for one in (2023, 2024, 2024, 2025)])
+    options: Any = {"epsilon": 3.0, "noise": "simulated", "random_state": 0}
+    found = DPLinearRegression(**options).fit(table, "y")
+    same = DPLinearRegression(categories=regions, **options).fit(frame, y)
+    assert np.array_equal(found.coef_, same.coef_)
+    said = "Names of folders are public, and columns of the table: year, region."
+    assert said in found.privacy_.assumptions
+    assert said not in same.privacy_.assumptions
+    by_year = DPLinearRegression(**options, max_rows=40).fit(
+        privtail.open_table(folder, partition_columns=["year"]), "y", groups="year"
+    )
+    assert by_year.n_features_in_ == 1
+    model = found.to_model()
+    np.testing.assert_array_equal(model.predict(table), model.predict(frame))
+    counts = Curator(table, "year", classes=[2023, 2024], budget=Budget(1.0, 1e-6))
+    assert sum(w.stop - w.start for w in counts._data.windows(True)) == 160
+
+
+def test_numbers_among_names_of_folders() -> None:
+    def values(*names: str) -> list[Any]:
+        return partition_values([f"a/b={name}/c.csv" for name in names], "b")
+
+    assert values("1", "02") == [1, 2]
+    assert values("1", "2.5") == [1.0, 2.5]
+    assert values("1", "x=y") == ["1", "x=y"]
+    assert values("1", "__HIVE_DEFAULT_PARTITION__") == [1, None]
+    assert values(str(2**64)) == [2.0**64]
+    assert partition_values(["b=1/b=2/c.csv"], "b") == [2]
+
+
+def test_partition_columns_that_are_none_are_refused(tmp_path: Path) -> None:
+    hive(tmp_path)
+    assert "in no folder 'years=...'" in refused(tmp_path, partition_columns=["years"])
+    assert "partition_columns=['year']" in refused(tmp_path, partition_columns="year")
+    some(tmp_path / "year=2022" / "a.parquet", x=[1.0], y=[1.0], year=[1.0])
+    text = refused(tmp_path, partition_columns=["year"])
+    assert "year=2022/a.parquet has a column 'year' of its own" in text
+    some(tmp_path / "year=2022" / "a.parquet", x=[1.0], y=[1.0])
+    text = refused(tmp_path, partition_columns=["year", "region"])
+    assert "year=2022/a.parquet is in no folder 'region=...'" in text
 
 
 def test_columns_may_stand_in_another_order_and_an_index_in_some_files(tmp_path: Path) -> None:

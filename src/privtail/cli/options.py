@@ -43,7 +43,7 @@ Numeric = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """How a CSV is written, and numbers in text."""
+    """How files are written, and numbers in text."""
 
     decimal: Annotated[
         str | None,
@@ -75,8 +75,18 @@ class Written:
             help="Skip lines above the header that begin so; below it they are empty rows.",
         ),
     ] = None
+    partition_columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--partition-column",
+            metavar="COLUMN",
+            show_default=False,
+            help="Read a column from folders named COLUMN=...: their names are public then. "
+            "Repeat it.",
+        ),
+    ] = None
 
-    def dialect(self, schema: Mapping[str, str] | None = None) -> Dialect:
+    def dialect(self, schema: Mapping[str, Any] | None = None) -> Dialect:
         """The same put above what a schema says, checked; raises InvalidInput."""
         from privtail.schema.dialect import Dialect
 

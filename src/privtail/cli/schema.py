@@ -24,6 +24,7 @@ _FORM = (
 
 
 _WRITTEN = tuple(option.name for option in fields(Written))
+_FORMS = {"partition_columns": list}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +99,7 @@ class Schema:
     numeric : columns of numbers.
     categories : column -> its categories.
     drop : columns to leave out.
-    written : how a CSV is written: what is declared of the options of `Written`.
+    written : how files are written: what is declared of the options of `Written`.
     complete : whether a feature that is neither numeric nor has categories is refused.
     """
 
@@ -107,7 +108,7 @@ class Schema:
     numeric: tuple[str, ...] = ()
     categories: Mapping[str, tuple[Label, ...]] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
-    written: Mapping[str, str] = field(default_factory=dict)
+    written: Mapping[str, Any] = field(default_factory=dict)
     complete: bool = False
 
     @classmethod
@@ -123,7 +124,9 @@ class Schema:
             raise InvalidInput(f"The schema {path} is not a JSON object. Its form: {_FORM}")
         written = {name: content.pop(name) for name in _WRITTEN if name in content}
         unknown = set(content) - {"target", "classes", "numeric", "categories", "drop"}
-        unknown |= {name for name, value in written.items() if not isinstance(value, str)}
+        unknown |= {
+            name for name, value in written.items() if not isinstance(value, _FORMS.get(name, str))
+        }
         target, categories = content.get("target"), content.get("categories", {})
         if unknown or not isinstance(target, str | None) or not isinstance(categories, dict):
             wrong = min(unknown) if unknown else "target" if categories == {} else "categories"

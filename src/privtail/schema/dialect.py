@@ -1,7 +1,8 @@
-"""How a CSV is written: declared, and so public."""
+"""How files are written: declared, and so public."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from privtail.errors import InvalidInput
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How a CSV is written; ``decimal`` and ``thousands`` are those of any text read as numbers.
+    """How files are written; ``decimal`` and ``thousands`` are those of any text read as numbers.
 
     Attributes
     ----------
@@ -21,6 +22,7 @@ class Dialect:
     encoding : a name that Python knows, such as ``utf-16`` or ``latin-1``.
     comment : lines that begin with it are skipped above the header. Below it every line is a row,
         and such a line is a row without values.
+    partition_columns : columns that the names of folders hold, as in ``year=2024/``.
 
     Raises
     ------
@@ -33,6 +35,7 @@ class Dialect:
     separator: str | None = None
     encoding: str = "utf-8"
     comment: str | None = None
+    partition_columns: Collection[str] = ()
 
     def __post_init__(self) -> None:
         for name, value in (("decimal", self.decimal), ("thousands", self.thousands)):
@@ -54,6 +57,17 @@ class Dialect:
             ) from None
         if self.comment is not None and not (_text(self.comment) and self.comment):
             raise InvalidInput(f"comment must be text such as '#', got {self.comment!r}.")
+        if isinstance(self.partition_columns, str):
+            raise InvalidInput(
+                f"partition_columns must be a list: partition_columns=[{self.partition_columns!r}]."
+            )
+        object.__setattr__(self, "partition_columns", tuple(dict.fromkeys(self.partition_columns)))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a statement says of partition columns."""
+        names = ", ".join(self.partition_columns)
+        return (f"Names of folders are public, and columns of the table: {names}.",) * bool(names)
 
     @property
     def plain(self) -> bool:

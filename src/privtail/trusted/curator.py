@@ -143,7 +143,8 @@ class Curator:
             max_rows=1 if max_rows is None else max_rows,
         )
         self._budget, self._ledger = budget, ledger
-        self.label, self.assumptions = label, tuple(assumptions)
+        told = X.dialect.assumptions if isinstance(X, TableFile) else ()
+        self.label, self.assumptions = label, (*assumptions, *told)
         self._max_rows = max_rows
         if max_rows is not None:
             self.assume(PERSONS)

@@ -59,6 +59,7 @@ def open_table(
     separator: str | None = None,
     encoding: str = "utf-8",
     comment: str | None = None,
+    partition_columns: Collection[str] = (),
 ) -> TableFile:
     """Parquet, CSV or Arrow files to fit on, read in blocks and never whole in memory.
 
@@ -68,8 +69,11 @@ def open_table(
     checked here, and no record decides it. Columns may stand in another order, and dictionaries
     may differ, since categories are declared. Files that are added to a folder later do not count.
 
-    Names of folders, such as ``year=2024/`` of Hive, are not read: they tell who exists. They
-    cannot be declared as columns yet.
+    A column that one file holds without values (type null) has the type of the other files; whole
+    numbers in one and doubles in another are doubles.
+
+    Names of folders, such as ``year=2024/`` of Hive, are read only if they are declared: they tell
+    who exists, and a statement says then that they are public.
 
     Parameters
     ----------
@@ -90,6 +94,7 @@ def open_table(
     encoding : of a CSV, a name that Python knows, such as ``utf-16`` or ``latin-1``.
     comment : how lines of a CSV begin that are skipped above the header; below it they are rows
         without values.
+    partition_columns : columns that the names of folders hold: ``["year"]`` for ``year=2024/``.
 
     Returns
     -------
@@ -128,6 +133,7 @@ def open_table(
         separator=separator,
         encoding=encoding,
         comment=comment,
+        partition_columns=partition_columns,
     )
     table = TableFile(
         path,
@@ -203,7 +209,7 @@ def table_blocks(
     require_read(data)
     numbers = [name for name in names if name not in categories]
     if isinstance(data, str | PathLike):
-        data = TableFile(Path(data), numeric=numbers, categories=categories)
+        data = TableFile(data, numeric=numbers, categories=categories)
     if isinstance(data, TableFile):
         data.require(names, "that the model was fitted on")
         categories = {name: data.typed(name, listed) for name, listed in categories.items()}

@@ -3,9 +3,10 @@
 Formal guarantee
 ----------------
 The order of the rows is that of the paths, and of the rows in each file, so ids count through all
-files. Names of files, their sizes, the types in their footers and their numbers of rows are public,
-and decide every refusal here; no cell does. No file is read twice: a file that is found under two
-names is refused, for its records would count twice.
+files. Names of files, their sizes, the types in their footers and their numbers of rows are public.
+They decide every refusal here, and in which type a column is read; no cell does. A cell of a
+partition column follows from the name of a folder, and so from the position of its row. No file is
+read twice: a file that is found under two names is refused, for its records would count twice.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any, NoReturn
 from privtail.errors import InvalidInput
 from privtail.schema.columns import refuse_repeated
 from privtail.schema.dialect import Dialect
+from privtail.schema.partitions import partition_values
 from privtail.schema.types import is_text
 from privtail.trusted.records import formats
 from privtail.trusted.records.formats import format_of
@@ -180,7 +182,9 @@ class Files:
     ----------
     untyped : whether they are CSV.
     names, index : the columns of any of them, and those that were an index of pandas.
-    types : their types. To ask for one that is not alike in all files raises InvalidInput.
+    types : their types. A column that some files hold without values (type null) is of the type
+        that the others give it, and one of several types of numbers is of doubles. To ask for one
+        that is else not alike in all files raises InvalidInput.
 
     Raises
     ------
@@ -198,8 +202,11 @@ class Files:
         self.names = tuple(dict.fromkeys(name for one in self._formats for name in one.names))
         self.index = tuple(dict.fromkeys(name for one in self._formats for name in one.index))
         self.types = _Types()
+        self._casts: list[dict[str, Any]] = [{} for _ in self._formats]
         for name in self.names:
             self._compare(name)
+        self._partitions = {name: self._partition(name) for name in dialect.partition_columns}
+        self.names += tuple(self._partitions)
 
     @cached_property
     def n(self) -> int:
@@ -212,20 +219,39 @@ class Files:
 
     def batches(self, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
         """Record batches of the columns ``names``, file by file; none is empty."""
-        for source, one in zip(self._sources, self._formats, strict=True):
+        for i, source in enumerate(self._sources):
             with source.refusing():
-                for batch in one.batches(names, labels):
+                for batch in self._read(i, names, labels):
                     if batch.num_rows:
                         yield batch
+
+    def _read(self, i: int, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
+        """Batches of one file, as if all files had its columns in one type."""
+        one, casts = self._formats[i], self._casts[i]
+        held = [name for name in names if name not in self._partitions]
+        batches = one.batches(held or one.names[: len(names[:1])], set(labels) & set(held))
+        if len(held) == len(names) and not casts:
+            yield from batches
+            return
+        import pyarrow as pa
+
+        for batch in batches:
+            columns = [
+                pa.repeat(self._partitions[name][i], batch.num_rows)
+                if name in self._partitions
+                else _cast(batch[name], casts.get(name))
+                for name in names
+            ]
+            yield pa.record_batch(columns, names=list(names))
 
     def beginnings(self, names: Sequence[str]) -> list[Any]:
         """The first batch of each file, until these are as many rows as one window."""
         found: list[Any] = []
-        for source, one in zip(self._sources, self._formats, strict=True):
+        for i, source in enumerate(self._sources):
             if sum(batch.num_rows for batch in found) >= formats.WINDOW_ROWS:
                 break
             with source.refusing():
-                found += itertools.islice(one.batches(names, ()), 1)
+                found += itertools.islice(self._read(i, names, ()), 1)
         return found
 
     def refusing(self) -> AbstractContextManager[None]:
@@ -250,16 +276,41 @@ class Files:
             mend = f"Move it, or name the others by a pattern: '{name / '**' / '*'}{other.suffix}'."
         raise InvalidInput(f"{path} {what} {usual} file, as {other} is. {mend}")
 
+    def _partition(self, name: str) -> Any:
+        """A column of the names of folders, one cell for each file."""
+        import pyarrow as pa
+
+        if name in self.names:
+            path = next(
+                source.path
+                for source, one in zip(self._sources, self._formats, strict=True)
+                if name in one.names
+            )
+            raise InvalidInput(
+                f"{path} has a column {name!r} of its own, so names of folders cannot be that "
+                f"column: leave {name!r} out of the partition columns."
+            )
+        column = pa.array(partition_values([source.path for source in self._sources], name))
+        self.types[name] = column.type
+        return column
+
     def _compare(self, name: str) -> None:
         """Find the type of a column in all files, or the sentence that refuses it."""
+        import pyarrow as pa
+
         types = [one.types.get(name) for one in self._formats]
         kinds = [_alike(found) for found in types]
-        usual = Counter(kinds).most_common(1)[0][0]
-        place = kinds.index(usual)
-        odd = next((i for i, kind in enumerate(kinds) if kind != usual), None)
-        if odd is None:
-            self.types[name] = types[0]
+        held = [kind for kind in kinds if kind != "null"] or kinds
+        if len(set(held)) == 1 or set(held) <= _NUMBERS:
+            common = pa.float64() if len(set(held)) > 1 else types[kinds.index(held[0])]
+            self.types[name] = common
+            for kind, casts in zip(kinds, self._casts, strict=True):
+                if kind != _alike(common):
+                    casts[name] = _value_type(common)
             return
+        usual = Counter(held).most_common(1)[0][0]
+        place = kinds.index(usual)
+        odd = next(i for i, kind in enumerate(kinds) if kind not in (usual, "null"))
         path, other = self._sources[odd].path, self._sources[place].path
         if types[odd] is None:
             what = f"{path} has no column {name!r}, and {other} has one."
@@ -273,13 +324,36 @@ class Files:
         self.types.refusals[name] = f"{what} Write that file again, or leave the column out:"
 
 
+_NUMBERS = frozenset(
+    ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "halffloat",
+     "float", "double")
+)  # fmt: skip
+
+
+def _value_type(found: Any) -> Any:
+    return found.value_type if str(found).startswith("dictionary") else found
+
+
 def _alike(found: Any) -> str:
     """What types of one column have in common, whatever wrote the files."""
     if found is None:
         return ""
-    found = getattr(found, "value_type", found) if str(found).startswith("dictionary") else found
+    found = _value_type(found)
     return "text" if is_text(found) else str(found)
 
 
+def _cast(column: Any, kind: Any) -> Any:
+    """A column in another type; whole numbers beyond 2^53 round, as they do in all other files."""
+    import pyarrow as pa
+
+    if kind is None:
+        return column
+    if str(column.type) == "null":
+        return pa.nulls(len(column), kind)
+    if str(column.type).startswith("dictionary"):
+        column = column.dictionary_decode()
+    return column.cast(kind, safe=False)
+
+
 def _words(found: Any) -> str:
-    return "no values (type null)" if str(found) == "null" else f"values of type {_alike(found)}"
+    return f"values of type {_alike(found)}"

@@ -135,7 +135,7 @@ class Csv:
         self.names = tuple(name.strip(" ") for name in header.names)
         self.types = dict.fromkeys(self.names, pa.string())
         self.index: tuple[str, ...] = ()
-        self._kept = [name for name in self.names if name not in set(drop)]
+        self._kept = [name for name in self.names if name not in set(drop)] or self.names[:1]
 
     @cached_property
     def n(self) -> int:
