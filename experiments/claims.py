@@ -30,8 +30,8 @@ Effects are ratios (geometric means over repetitions) with t-intervals, unless a
 Every check is made twice: "as printed" and "at the stated epsilon" (a method that was not run as
 printed is the same in both; so are `Auto` and fits without privacy). A claim *holds* if it does at
 the stated epsilon, *fails* if it fails in both, and is true *not at equal privacy* if it holds only
-as printed. What was run as printed alone can fail as printed. Where the interval leaves it open, or
-rows are missing, it is *not tested*.
+as printed. What was run as printed alone can fail as printed. Where the interval decides neither
+way it is *inconclusive*; where there are no rows, or no experiment could judge it, *not tested*.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ from experiments.study import AS_PRINTED, AUTO, ITERATION, NO_PRIVACY, STATED, D
 HOLDS = "holds"
 FAILS = "fails"
 UNEQUAL = "not at equal privacy"
+INCONCLUSIVE = "inconclusive"
 UNTESTED = "not tested"
+OPEN = (INCONCLUSIVE, UNTESTED)
 
 LARGEST = 1e9
 """Values beyond this (a fit that diverged) and no numbers count as this."""
@@ -143,9 +145,9 @@ class Verdict:
     @property
     def reason(self) -> str:
         """Why a claim was left open; nothing where it was not."""
-        if self.verdict != UNTESTED:
+        if self.verdict not in OPEN:
             return ""
-        if math.isnan(self.finding.effect):
+        if self.verdict == UNTESTED:
             return self.finding.what
         if self.finding.what.endswith(NO_RATE):
             return "it is not surely better than w = 0 at the last x; --full goes further"
@@ -163,7 +165,7 @@ def verdict_of(claim: Claim, printed: Finding, stated: Finding) -> Verdict:
     if stated.holds:
         word = HOLDS
     elif stated.holds is None and not (stated.what == MISSING.what and printed.holds is False):
-        word = UNTESTED
+        word = UNTESTED if math.isnan(stated.effect) else INCONCLUSIVE
     else:
         word = UNEQUAL if printed.holds else FAILS
     return Verdict(claim=claim, verdict=word, printed=printed, stated=stated)
@@ -454,6 +456,12 @@ def affordable(a: Names) -> Check:
 def untestable(reason: str) -> Check:
     """A sentence that no experiment here can judge, and why."""
     return lambda seen: Finding(holds=None, what=reason)
+
+
+MINIMAX = (
+    "a minimax bound speaks of the worst law for every estimator; what happens on one law cannot "
+    "refute it"
+)
 
 
 def of(*data: DataSet) -> list[str]:

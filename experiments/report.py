@@ -20,13 +20,30 @@ import numpy as np
 import pandas as pd
 
 from experiments import figures
-from experiments.claims import FAILS, HOLDS, UNEQUAL, UNTESTED, Finding, Verdict, judge, view
+from experiments.claims import (
+    FAILS,
+    HOLDS,
+    INCONCLUSIVE,
+    OPEN,
+    UNEQUAL,
+    UNTESTED,
+    Finding,
+    Verdict,
+    judge,
+    view,
+)
 from experiments.papers import PAPERS, studies
 from experiments.runner import RESULTS, ROOT, version
 from experiments.study import AS_PRINTED, AUTO, STATED, Study
 
 PAGE = ROOT / "reports" / "reproduction.html"
-CLASSES = {HOLDS: "holds", FAILS: "fails", UNEQUAL: "unequal", UNTESTED: "untested"}
+CLASSES = {
+    HOLDS: "holds",
+    FAILS: "fails",
+    UNEQUAL: "unequal",
+    INCONCLUSIVE: "untested",
+    UNTESTED: "untested",
+}
 PRECISION = 3
 WIDE = 100
 """Columns of the claims as text."""
@@ -77,7 +94,8 @@ its noise from the exact accountant. <i>auto</i>: privtail's default, which is t
 the data. Dashed lines are fits without privacy.</p>
 <p><b>Verdicts.</b> A claim <i>holds</i> if it does at the stated ε, <i>fails</i> if it does
 neither there nor as printed, and is true <i>not at equal privacy</i> if it holds as printed alone.
-Where the 95 % interval leaves it open, it is <i>not tested</i>, and the reason is given. Effects
+Where the 95 % interval decides neither way it is <i>inconclusive</i>; what no experiment here could
+judge is <i>not tested</i>, and the reason is given. Effects
 are ratios of geometric means over repetitions unless they say otherwise. Lines of a figure are
 medians over repetitions, bands quartiles.</p>
 """
@@ -303,15 +321,16 @@ def _changed(result: Result, variant: str) -> str:
     )
     turned, left_open = [], 0
     for before, after in zip(plain, varied, strict=True):
-        left_open += after.verdict == UNTESTED
-        if UNTESTED not in (before.verdict, after.verdict) and before.verdict != after.verdict:
+        left_open += after.verdict in OPEN
+        known = not {before.verdict, after.verdict} & set(OPEN)
+        if known and before.verdict != after.verdict:
             turned.append(
                 f"“{before.claim.sentence}” {after.verdict}: effect {_short(after.finding.effect)}"
                 f" for {_short(before.finding.effect)}"
             )
     private = ", ".join(f"{e:g}" for e in sorted(budgets) if e < math.inf)
     said = f"at ε = {private}: {'; '.join(turned) if turned else 'no verdict turns'}"
-    return escape(f"{said} ({left_open} of {len(varied)} not tested)" if left_open else said)
+    return escape(f"{said} ({left_open} of {len(varied)} left open)" if left_open else said)
 
 
 def _data(result: Result) -> str:

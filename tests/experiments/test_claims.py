@@ -10,6 +10,7 @@ import pytest
 from experiments.claims import (
     FAILS,
     HOLDS,
+    INCONCLUSIVE,
     UNEQUAL,
     UNTESTED,
     Claim,
@@ -153,9 +154,9 @@ def test_a_method_that_was_never_printed_is_compared_in_both():
     assert verdict(lower("ours", "theirs"), rows).verdict == UNEQUAL
 
 
-def test_an_interval_that_leaves_it_open_and_missing_rows_are_not_tested():
+def test_an_interval_that_leaves_it_open_is_inconclusive_and_missing_rows_are_not_tested():
     rows = results({"a": level, "b": lambda x, e: 1.01}, spread=1.0)
-    assert verdict(lower("a", "b"), rows).verdict == UNTESTED
+    assert verdict(lower("a", "b"), rows).verdict == INCONCLUSIVE
     assert verdict(lower("a", "nobody"), rows).verdict == UNTESTED
     assert verdict(decreasing("nobody"), rows).verdict == UNTESTED
     assert verdict(lower("a", "b", metric="nothing"), rows).verdict == UNTESTED
@@ -163,7 +164,7 @@ def test_an_interval_that_leaves_it_open_and_missing_rows_are_not_tested():
 
 def test_one_repetition_decides_nothing():
     rows = [r for r in results(LAWS) if r["repetition"] == 0]
-    assert verdict(lower("level", "twice"), rows).verdict == UNTESTED
+    assert verdict(lower("level", "twice"), rows).verdict == INCONCLUSIVE
 
 
 def test_only_some_budgets_and_data_sets():
@@ -230,14 +231,14 @@ def test_bounds_on_slopes(holds, fails):
 def test_a_bound_within_the_interval_is_left_open():
     rows = results(RATES, spread=0.8)
     found = verdict(no_slower("falls", -0.5), rows).stated.effect
-    assert word(no_slower("falls", found - 0.02, within=0.0), rows) == UNTESTED
+    assert word(no_slower("falls", found - 0.02, within=0.0), rows) == INCONCLUSIVE
 
 
 def test_a_rate_that_does_not_show_is_left_open():
     rows = results(RATES)
     check = no_slower("levels", 0.0)
     assert word(check, rows) == HOLDS
-    assert word(where_better("levels", "baseline", check), rows) == UNTESTED
+    assert word(where_better("levels", "baseline", check), rows) == INCONCLUSIVE
     assert word(where_better("falls", "baseline", no_slower("falls", -0.5)), rows) == HOLDS
 
 
@@ -264,7 +265,7 @@ def test_an_interval_with_the_limit_inside_decides_nothing_whichever_side_its_mi
         rows = results({"a": falls, "b": falls}, spread=0.5, seed=seed)
         found = verdict(lower("a", "b"), rows)
         inside = found.stated.low < 1 < found.stated.high
-        assert (found.verdict == UNTESTED) == inside
+        assert (found.verdict == INCONCLUSIVE) == inside
         assert bool(found.reason) == inside
 
 
