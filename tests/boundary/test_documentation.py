@@ -40,7 +40,7 @@ def sentences(text: str) -> list[str]:
 def pages(root: Path) -> list[Path]:
     single = ("index", "get-started", "faq", "glossary")
     guides = [*(root / "docs/guide").glob("*.md"), *(root / "docs/notebooks").glob("*.md")]
-    return [*(root / f"docs/{name}.md" for name in single), *sorted(guides)]
+    return [root / "README.md", *(root / f"docs/{name}.md" for name in single), *sorted(guides)]
 
 
 def too_long(text: str) -> list[str]:
