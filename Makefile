@@ -34,7 +34,7 @@ SELF = $(VENV)/installed-privtail-$(HERE)
 $(shell "$(PY)" -c 'import pip' >/dev/null 2>&1 || rm -f "$(READY)")
 
 help:
-	@echo 'make demo        a private model of real data, its statement and a picture, in demo/'
+	@echo 'make demo        a private model of real data, its quality, a report and a picture, in demo/'
 	@echo 'make test        the fast tests'
 	@echo 'make check       format, lint, types, and the slow statistical audits'
 	@echo 'make lint        the first three of these alone'

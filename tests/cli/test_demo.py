@@ -17,6 +17,12 @@ def test_demo(shell):
     private, without, majority = (float(x) for x in re.findall(r"([\d.]+)% of 16,281", out))
     assert majority + 5 < private < without + 0.5
     commands = re.findall(r"^\$ privtail (.*)$", out, flags=re.MULTILINE)
-    assert [shlex.split(command)[0] for command in commands] == ["fit", "predict", "verify"]
+    assert [shlex.split(command)[0] for command in commands] == [
+        "fit",
+        "predict",
+        "verify",
+        "evaluate",
+        "report",
+    ]
     for command in commands:
         shell(*shlex.split(command))

@@ -51,6 +51,9 @@ def demo(
     )  # fmt: skip
     _run("predict", model, test, "--out", predictions, "--force")
     _run("verify", model)
+    quality, page = out / "quality.json", out / "report.html"
+    _run("evaluate", model, test, "--epsilon", "0.5", "--out", quality, "--force")
+    _run("report", model, quality, "--title", "Census income", "--out", page, "--force")
 
     show("\nHow good is it?\n")
     comparison = AcceptanceTest.of(model, train, test)
@@ -71,7 +74,7 @@ def demo(
     for epsilon, scores in comparison.curve.items():
         low, median, high = scores
         show(f"  {epsilon:<6g} {median:<16.2%} {low:.2%} to {high:.2%}")
-    show(f"\npicture: {picture}")
+    show(f"\npicture: {picture}\npage for people who were not there: {page}")
     say(f"{time.perf_counter() - began:.0f} seconds in all")
 
 
