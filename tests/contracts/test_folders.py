@@ -107,7 +107,7 @@ def test_a_folder_in_another_order_is_caught(
     honest = folders.Listing.of
     monkeypatch.setattr(
         folders.Listing, "of",
-        lambda data: folders.Listing(Path("x"), honest(data).paths[::-1]),
+        lambda data, _=None: folders.Listing(Path("x"), honest(data).paths[::-1]),
     )  # fmt: skip
     file = privtail.open_table(parts["parquet"], categories=JOBS, drop=["late"])
     with pytest.raises(AssertionError):

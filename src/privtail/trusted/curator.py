@@ -143,7 +143,7 @@ class Curator:
             max_rows=1 if max_rows is None else max_rows,
         )
         self._budget, self._ledger = budget, ledger
-        told = X.dialect.assumptions if isinstance(X, TableFile) else ()
+        told = X.assumptions if isinstance(X, TableFile) else ()
         self.label, self.assumptions = label, (*assumptions, *told)
         self._max_rows = max_rows
         if max_rows is not None:

@@ -25,6 +25,7 @@ from privtail.trusted.records.arrays import as_numbers, is_column, require_read,
 from privtail.trusted.records.files import (
     TableFile,
 )
+from privtail.trusted.records.queries import is_query
 from privtail.trusted.records.tables import Table, require_categories
 from privtail.trusted.records.targets import canonical_label
 
@@ -48,7 +49,7 @@ _BLOCK_ROWS = 8192
 
 
 def open_table(
-    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    path: Any,
     *,
     categories: Mapping[str, Sequence[Label]] | None = None,
     numeric: Collection[str] = (),
@@ -83,7 +84,10 @@ def open_table(
         (``pip install 'privtail[remote]'``, and the package of that file system) or PyArrow, which
         look for keys where they usually do. Nobody may write to a file during a fit: that stops the
         fit, which stays charged; a change is seen by size, time, ETag or checksum. A CSV has a
-        header; it may be compressed (``.csv.gz``, ``.csv.bz2``, ``.csv.zst``).
+        header; it may be compressed (``.csv.gz``, ``.csv.bz2``, ``.csv.zst``). Or a polars
+        ``LazyFrame`` or a ``pyarrow.dataset.Dataset``: it may be any program, so it is run once,
+        now, into a nameless file in ``scratch`` or else the folder for temporary files. The rows
+        that it gives are the records, and how many they are is public, also after a filter.
     categories : column -> its declared categories, one-hot encoded.
     numeric : columns of numbers by declaration; what is none in them drops its row.
     drop : columns to leave out. An index of pandas is left out unless it is declared.
@@ -198,17 +202,18 @@ def table_blocks(
 ) -> Iterator[NDArray[np.float64]]:
     """The columns of these names of any table, as `feature_blocks`; others are left out.
 
-    ``data`` is a file (a path, or what `open_table` gives), a data frame, an Arrow table, or a
-    mapping of columns.
+    ``data`` is a file or query, or what `open_table` gives of it, a data frame, an Arrow table, or
+    a mapping of columns.
 
     Raises
     ------
     InvalidInput
         If it is none of these, a column is missing, or one holds text where numbers are needed.
     """
-    require_read(data)
+    if not is_query(data):
+        require_read(data)
     numbers = [name for name in names if name not in categories]
-    if isinstance(data, str | PathLike):
+    if isinstance(data, str | PathLike) or is_query(data):
         data = TableFile(data, numeric=numbers, categories=categories)
     if isinstance(data, TableFile):
         data.require(names, "that the model was fitted on")

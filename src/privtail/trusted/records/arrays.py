@@ -84,7 +84,7 @@ def require_read(values: Any) -> None:
         if hasattr(values, call):
             raise InvalidInput(
                 f"A {type(values).__name__} is a query that was not run yet: call {call}() first. "
-                "Of a file that is larger than memory pass privtail.open_table(path)."
+                "If its rows are more than memory holds, pass what privtail.open_table gives of it."
             )
     typed = any(hasattr(values, name) for name in _TYPED)
     if isinstance(values, Iterable) and not (typed or hasattr(values, "__getitem__")):

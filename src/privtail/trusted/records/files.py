@@ -40,7 +40,7 @@ from privtail.trusted.records.arrow import (
     odd_share,
     text_numbers,
 )
-from privtail.trusted.records.folders import Files, Listing, Paths
+from privtail.trusted.records.folders import Files, Listing
 from privtail.trusted.records.formats import sweeps
 from privtail.trusted.records.source import changed
 from privtail.trusted.records.tables import require_categories
@@ -57,7 +57,7 @@ class TableFile:
 
     Parameters
     ----------
-    path : a file, a folder, a pattern or a list, as `privtail.open_table` takes them.
+    path : a file, a folder, a pattern, a list or a query, as `privtail.open_table` takes them.
     categories : column -> its declared categories; one-hot encoded. Those of a CSV, which has no
         types, are compared as numbers if all are, else as text; those of other files are of the
         type of their column, or are refused.
@@ -87,7 +87,7 @@ class TableFile:
 
     def __init__(
         self,
-        path: Paths | Listing,
+        path: Any,
         *,
         categories: Declarations | None = None,
         numeric: Collection[str] = (),
@@ -95,9 +95,10 @@ class TableFile:
         scratch: str | Path | None = None,
         dialect: Dialect = PLAIN,
     ) -> None:
-        self._listing = Listing.of(path)
-        self.path, self.paths = self._listing.name, self._listing.paths
-        self.dialect = dialect
+        self.scratch = None if scratch is None else Path(scratch)
+        self._listing = Listing.of(path, self.scratch)
+        self.path, self.paths, self.dialect = self._listing.name, self._listing.paths, dialect
+        self.assumptions = (*dialect.assumptions, *self._listing.assumptions)
         require_categories(categories)
         for option, given in (("numeric", numeric), ("drop", drop)):
             if isinstance(given, str):
@@ -113,7 +114,6 @@ class TableFile:
         self.require(numeric, "declared as numeric")
         self.require(drop, "to be dropped")
         self.categories = {name: self.typed(name, listed) for name, listed in declared.items()}
-        self.scratch = None if scratch is None else Path(scratch)
         self._copies: dict[Any, Any] = {}
         self._shares: dict[str, float] = {}
         self._part: NDArray[np.bool_] | None = None

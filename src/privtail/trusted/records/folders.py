@@ -31,10 +31,9 @@ from privtail.schema.partitions import partition_values
 from privtail.schema.types import is_text
 from privtail.trusted.records import formats
 from privtail.trusted.records.formats import format_of
+from privtail.trusted.records.queries import ASSUMPTION, is_query, run
 from privtail.trusted.records.remote import found_at, here, is_hidden, is_url, plain
 from privtail.trusted.records.source import Place, Source
-
-Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 @dataclass(frozen=True)
@@ -44,15 +43,19 @@ class Listing:
     Attributes
     ----------
     name : what errors call it.
-    paths : its files, sorted by path.
+    paths : its files, sorted by path; or the rows that a query gave.
+    assumptions : what a statement says of them.
     """
 
     name: Place | str
     paths: tuple[Place, ...]
+    assumptions: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, data: Paths | Listing) -> Listing:
+    def of(cls, data: Any, folder: Path | None = None) -> Listing:
         """The files that a path, a folder, a pattern, or a list of these names.
+
+        A query is run here, once, into a file in ``folder``.
 
         Left out of folders, and of what a pattern matches: names that begin with ``.`` or ``_``.
 
@@ -63,15 +66,17 @@ class Listing:
         """
         if isinstance(data, Listing):
             return data
+        if is_query(data):
+            rows = run(data, folder)
+            return cls(rows, (rows,), (ASSUMPTION,))
         paths: list[Place]
         if isinstance(data, str | PathLike):
             paths = sorted(_found(data), key=str)
             _refuse_twice(paths)
             name = str(data)
             return cls(plain(name) if is_url(name) else Path(name), tuple(paths))
-        listed: Any = data
-        if not isinstance(listed, list | tuple) or not all(
-            isinstance(p, str | PathLike) for p in listed
+        if not isinstance(data, list | tuple) or not all(
+            isinstance(path, str | PathLike) for path in data
         ):
             raise InvalidInput(
                 "A table on disk is a path, a folder, a pattern such as 'claims/*.parquet', or a "

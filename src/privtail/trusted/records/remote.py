@@ -178,7 +178,7 @@ def speechless(shown: str) -> Iterator[None]:
         raise unread(shown, error) from None
 
 
-def unread(path: RemoteFile | str, error: Exception) -> InvalidInput:
+def unread(path: object, error: Exception) -> InvalidInput:
     """The refusal of a file that its file system does not give."""
     if isinstance(error, FileNotFoundError):
         return InvalidInput(f"There is no file {path}.")

@@ -16,9 +16,10 @@ from typing import Any
 from privtail.errors import InvalidInput
 from privtail.schema import headers
 from privtail.schema.dialect import Dialect
+from privtail.trusted.records.queries import QueryResult
 from privtail.trusted.records.remote import RemoteFile, unread
 
-Place = Path | RemoteFile
+Place = Path | RemoteFile | QueryResult
 
 _CODECS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 """How compressed files begin, and the codec of PyArrow that reads them."""
