@@ -74,6 +74,7 @@ lint: $(DEV) $(SELF)
 docs: $(DOCS) $(SELF)
 	@PRIVTAIL_THREADS=1 "$(PY)" -m sphinx -q -W --keep-going -b html \
 	  -d build/docs/doctrees docs build/docs/html
+	@"$(PY)" docs/check.py build/docs/html
 	@echo 'open build/docs/html/index.html'
 
 audits: $(DEV) $(SELF)

@@ -33,6 +33,7 @@ html_title = "privtail"
 html_static_path = ["_static"]
 html_css_files = ["privtail.css"]
 html_show_sourcelink = False
+html_show_search_summary = False  # it fetches pages, which browsers refuse of files
 html_sidebars = {
     "index": [],
     "get-started": [],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,22 @@ def test_a_long_sentence_is_found_and_code_is_not_read():
     assert too_long(f"Short.\n\n- {words}\n")
     assert too_long(f"{words.strip()}. Short.")
     assert not too_long(f"```python\n{words}\n```\n\n| {words} |\n|---|\n\n# {words}\n")
+
+
+def test_a_dead_link_and_a_fetch_are_found(root, tmp_path):
+    faults = runpy.run_path(str(root / "docs/check.py"))["faults"]
+    (tmp_path / "b.html").write_text('<h1 id="top">B</h1>')
+    (tmp_path / "a.html").write_text('<a href="b.html#top">b</a> <a href="https://x.org">x</a>')
+    assert faults(tmp_path) == []
+    (tmp_path / "a.html").write_text(
+        '<a href="c.html">c</a> <a href="b.html#no">b</a> <script src="https://x.org/y.js"></script>'
+    )
+    said = [line.split(": ", 1)[1] for line in faults(tmp_path)]
+    assert said == [
+        "no such page: c.html",
+        "no such anchor: b.html#no",
+        "fetches https://x.org/y.js",
+    ]
 
 
 def test_every_public_name_is_in_the_reference(root):
