@@ -91,3 +91,8 @@ def test_every_public_name_is_in_the_reference(root):
 
 NO_PAGE = {"MODELS"}
 """Tables of names, which need none."""
+
+
+@pytest.mark.parametrize(("name", "most"), [("README.md", 170), ("CHANGELOG.md", 150)])
+def test_readme_and_changelog_stay_short(root, name, most):
+    assert len((root / name).read_text(encoding="utf-8").splitlines()) <= most
