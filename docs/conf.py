@@ -12,6 +12,7 @@ import privtail
 
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("PRIVTAIL_THREADS", "1")
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 project = "privtail"
 author = "privtail contributors"
