@@ -1,10 +1,11 @@
 """A file larger than memory should be: one pass beside a bare PyArrow scan, and peak memory.
 
-    python benchmarks/files.py [--rows 20000000] [--format parquet|csv|arrow] [--scratch]
+    python benchmarks/files.py [--rows 20000000] [--format parquet|csv|arrow] [--parts 8]
 
-Writes ``rows`` x 10 doubles and a target to a temporary folder. Each measurement runs in a process
-of its own: one fits through a `Curator` (clipped gradients) and reports the time of every pass and
-its peak memory, between them a bare single-threaded scan of the same columns in the same batches.
+Writes ``rows`` x 10 doubles and a target to a temporary folder, in one file or in ``parts``. Each
+measurement runs in a process of its own: one fits through a `Curator` (clipped gradients) and
+reports the time of every pass and the peak memory of the first; between them is a bare scan of the
+same columns by `pyarrow.dataset` with as many threads (``PRIVTAIL_THREADS``).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--group", type=int, default=1_000_000, help="rows of a row group")
     parser.add_argument("--format", choices=["parquet", "csv", "arrow"], default="parquet")
+    parser.add_argument("--parts", type=int, default=1, help="files that hold the rows")
     parser.add_argument("--scratch", action="store_true")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -36,18 +38,23 @@ def main() -> None:
         measure(options.measure, options.scratch)
         return
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"table.{options.format}"
-        write(path, options.rows, options.group)
-        size = path.stat().st_size / 2**30
-        print(f"{options.rows:,} rows x {COLUMNS} and a target, {options.format}, {size:.2f} GiB")
-        command = [sys.executable, __file__, "--measure", str(path)]
+        part, size = options.rows // options.parts, 0.0
+        for i in range(options.parts):
+            path = Path(folder) / f"part-{i:03}.{options.format}"
+            write(path, part, options.group, seed=i)
+            size += path.stat().st_size / 2**30
+        print(
+            f"{options.rows:,} rows x {COLUMNS} and a target, {options.format}, {size:.2f} GiB in "
+            f"{options.parts} files"
+        )
+        command = [sys.executable, __file__, "--measure", folder]
         found = subprocess.run(
             command + ["--scratch"] * options.scratch, check=True, stdout=subprocess.PIPE
         )
         report(json.loads(found.stdout))
 
 
-def write(path: Path, rows: int, group: int) -> None:
+def write(path: Path, rows: int, group: int, seed: int) -> None:
     """A file of standard normal columns x0 .. x9 and y, written group by group."""
     import numpy as np
     import pyarrow as pa
@@ -61,7 +68,7 @@ def write(path: Path, rows: int, group: int) -> None:
         ".csv": lambda: pa.csv.CSVWriter(path, schema),
         ".arrow": lambda: pa.ipc.new_file(path, schema),
     }
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     with writers[path.suffix]() as writer:
         for start in range(0, rows, group):
             X = rng.standard_normal((COLUMNS, min(group, rows - start)))
@@ -83,36 +90,43 @@ def measure(path: Path, scratch: bool) -> None:
 
     before = peak()
     start = time.perf_counter()
-    table = open_table(path, scratch=path.parent if scratch else None)
+    table = open_table(path, scratch=path if scratch else None)
     curator = Curator(table, "y", budget=Budget(1.0, 1e-6), noise="simulated", random_state=0)
     opening = time.perf_counter() - start
     mean, noise = ClippedMean(5.0), GaussianNoise(100.0)
     event = noise.event(curator.problem.gradient(mean))
     curator.open((Round(events=(event,), times=ROUNDS + 1),))
-    passes, scans, work = [], [], []
+    passes, scans, work, most = [], [], [], 0.0
     for number, batch in enumerate(curator.rounds(Everyone(), ROUNDS + 1)):
         start, cpu = time.perf_counter(), time.process_time()
         batch.gradient(SquaredLoss(), np.zeros((COLUMNS, 1)), mean).release(noise)
         middle, spent = time.perf_counter(), time.process_time() - cpu
+        most = most or peak()
         scan(path)
         if number:  # the first pass loads the kernels
             passes.append(middle - start)
             scans.append(time.perf_counter() - middle)
             work.append(spent / (time.process_time() - cpu - spent))
-    found = {"passes": passes, "scans": scans, "work": work, "before": before, "peak": peak()}
+    found = {"passes": passes, "scans": scans, "work": work, "before": before, "peak": most}
     print(json.dumps({**found, "opening": opening}))
 
 
 def scan(path: Path) -> int:
-    """Decode every batch on one thread, and do nothing with it."""
-    from privtail.trusted.tables import TableFile
+    """Decode every batch with as many threads as a pass has, and do nothing with it."""
+    import pyarrow as pa
+    import pyarrow.dataset
 
-    table = TableFile(path)
-    return sum(batch.num_rows for batch in table.batches(table.names, ()))
+    from privtail.trusted.dataset import threads
+
+    pa.set_cpu_count(threads())
+    kind = next(path.iterdir()).suffix[1:]
+    data = pa.dataset.dataset(path, format={"arrow": "ipc"}.get(kind, kind))
+    batches = data.to_batches(use_threads=threads() > 1)
+    return sum(batch.num_rows for batch in batches)
 
 
 def peak() -> float:
-    """Peak resident memory in MB; that of the bare scans is in it."""
+    """Peak resident memory so far, in MB."""
     status = Path("/proc/self/status")  # getrusage counts what the parent held when it forked
     if status.exists():
         return int(status.read_text().partition("VmHWM:")[2].split()[0]) / 1024
