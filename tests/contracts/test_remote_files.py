@@ -156,6 +156,8 @@ def test_no_key_is_in_an_error(memory: Any, monkeypatch: pytest.MonkeyPatch) -> 
     lacking = refused("nosuchsystem://user:secret@bucket/a.csv")
     assert "nosuchsystem://bucket/a.csv cannot be read" in lacking
     assert "https://" in refused("https://h.invalid/a.csv?signature=secret")
+    with pytest.raises(InvalidInput, match=r"open_table\('s3://bucket/a\.csv'\)"):
+        DPLinearRegression().fit("s3://user:secret@bucket/a.csv", "y")
 
     def failing(*_: Any, **__: Any) -> Any:
         raise RuntimeError("403 for https://bucket/a.csv?signature=secret")

@@ -12,6 +12,7 @@ from privtail.errors import InvalidInput
 from privtail.trusted.records.arrays import require_typed
 from privtail.trusted.records.dense import Dense, DenseRows, Room
 from privtail.trusted.records.files import TableFile
+from privtail.trusted.records.remote import plain
 from privtail.trusted.records.sparse import Sparse, SparseRows
 from privtail.trusted.records.streams import Stream, Targets, Window
 from privtail.trusted.records.tables import Table, require_categories
@@ -41,7 +42,7 @@ def opened(
     if isinstance(X, TableFile):
         return _from_file(X, y, classes, categories)
     if isinstance(X, str | PathLike):
-        raise InvalidInput(f"Of a file pass what privtail.open_table({str(X)!r}) gives.")
+        raise InvalidInput(f"Of a file pass what privtail.open_table({plain(str(X))!r}) gives.")
     if isinstance(y, str):
         raise InvalidInput(
             f"y={y!r} names a column, which goes with a file: privtail.open_table(path). Of a data "
