@@ -26,6 +26,7 @@ _HOMES = {
     "private_mean": "privtail.mean",
     "report": "privtail.reporting",
     "private_quantile": "privtail.describe.quantiles",
+    "summarize": "privtail.describe.summary",
     "verify": "privtail.statement",
     "workers": "privtail.trusted.cluster.client",
 }
@@ -47,6 +48,7 @@ __all__ = [
     "private_mean",
     "private_quantile",
     "report",
+    "summarize",
     "verify",
     "workers",
 ]

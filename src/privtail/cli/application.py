@@ -22,6 +22,7 @@ from privtail.cli.plan import plan
 from privtail.cli.predict import predict
 from privtail.cli.report import report
 from privtail.cli.reproduce import reproduce
+from privtail.cli.summarize import summarize
 from privtail.cli.verify import verify
 
 application = typer.Typer(
@@ -38,6 +39,7 @@ for verb in (
     evaluate,
     export,
     report,
+    summarize,
     verify,
     mean,
     plan,

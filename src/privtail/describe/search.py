@@ -27,8 +27,10 @@ OCTAVES = 8
 """Edges of the first look are powers of two of which every eighth is there."""
 SMALL, LARGE = -64, 64
 """Exponents of the sizes that are told apart."""
-SURE = 3.0
+SURE = 3.7
 """A level is believed to lie beyond an edge by so many deviations."""
+EDGES = 0.6
+"""By so many deviations of noise more, for the interval is of the edge that shows most, of many."""
 ZERO = 4 * 2.0**SMALL
 """What is smaller is not told from zero."""
 
@@ -133,9 +135,9 @@ class Found:
         before = np.arange(1, cells)
         for k, p in enumerate(self.levels):
             excess = below - p * total
-            variance = std**2 * ((1 - p) ** 2 * before + p**2 * (cells - before))
-            variance = variance + self.max_rows * max(total, 1.0) * p * (1 - p)
-            reach = sure * np.sqrt(variance)
+            noisy = std**2 * ((1 - p) ** 2 * before + p**2 * (cells - before))
+            sampled = self.max_rows * max(total, 1.0) * p * (1 - p)
+            reach = np.sqrt((sure + EDGES) ** 2 * noisy + sure**2 * sampled)
             low = np.max(edges[excess < -reach], initial=-np.inf)
             high = np.min(edges[excess > reach], initial=np.inf)
             one_cell = np.count_nonzero((edges >= low) & (edges <= high)) == 2

@@ -1,6 +1,6 @@
 """One page for a person who was not there: what was released, what it protects, how to check it."""
 
-from privtail.reporting.contents import read_content
-from privtail.reporting.pages import report
+from privtail.reporting.contents import content_of, read_content
+from privtail.reporting.pages import page, report
 
-__all__ = ["read_content", "report"]
+__all__ = ["content_of", "page", "read_content", "report"]

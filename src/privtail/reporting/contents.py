@@ -38,6 +38,7 @@ class Content:
     statements : what was promised, one for each plan.
     notes : sentences that a reader needs.
     file : the name of the file.
+    parts : sections of their own, such as columns, without statements.
     """
 
     title: str
@@ -48,6 +49,7 @@ class Content:
     statements: tuple[Statement, ...]
     notes: tuple[str, ...]
     file: str
+    parts: tuple[Content, ...] = ()
 
 
 def read_content(path: str | os.PathLike[str]) -> Content:
@@ -67,11 +69,16 @@ def read_content(path: str | os.PathLike[str]) -> Content:
         raise InvalidInput(f"{path} is not JSON, so privtail did not write it.") from None
     if written is None:
         raise InvalidInput(f"There is no file {path}.")
+    return content_of(written, path)
+
+
+def content_of(written: Any, path: Path) -> Content:
+    """The same of what such a file holds."""
     kind = written.get("format") if isinstance(written, Mapping) else None
     if kind not in _READERS:
         raise InvalidInput(
-            f"{path} is no file that a report can be made of: a model, an evaluation, means or a "
-            "statement of privtail."
+            f"{path} is no file that a report can be made of: a model, an evaluation, means, a "
+            "summary or a statement of privtail."
         )
     try:
         return _READERS[kind](written, path.name)
@@ -127,6 +134,33 @@ def _means(written: Mapping[str, Any], file: str) -> Content:
     return Content("Means", described, rows, False, None, (statement,), statement.notes, file)
 
 
+def _summary(written: Mapping[str, Any], file: str) -> Content:
+    statement = Statement.from_json(written["statement"])
+    described = (
+        f"A summary of {len(written['columns'])} columns of {statement.n:,} records.",
+        f"Intervals hold the number with {100 * written['confidence']:g} %, noise included.",
+        "Counts and shares of missing cells are of these records, others of the population.",
+    )
+    parts = tuple(_column(name, facts, file) for name, facts in written["columns"].items())
+    notes = (*statement.notes, *map(str, written.get("warnings", ())))
+    return Content("Summary", described, (), False, None, (statement,), notes, file, parts)
+
+
+def _column(name: str, facts: Mapping[str, Any], file: str) -> Content:
+    rows = tuple(
+        Row(fact, one["value"], one["low"], one["high"])
+        for fact, one in facts.items()
+        if fact not in ("count", "zeros", "missing")
+    )
+    count, zeros, missing = (facts[fact]["value"] for fact in ("count", "zeros", "missing"))
+    said = "an unknown part" if zeros is None else f"{100 * zeros:.1f} %"
+    described = (
+        f"About {count:,.0f} cells hold a number; {100 * missing:.1f} % are missing.",
+        f"Of the numbers {said} are zero.",
+    )
+    return Content(f"Column {name}", described, rows, False, None, (), (), file)
+
+
 def _statement(written: Mapping[str, Any], file: str) -> Content:
     statement = Statement.from_json(written)
     described = (f"{statement.label}, from {statement.n:,} records.",)
@@ -138,6 +172,7 @@ _READERS = {
     "privtail-evaluation": _evaluation,
     "privtail-mean": _means,
     "privtail-statement": _statement,
+    "privtail-summary": _summary,
 }
 
 

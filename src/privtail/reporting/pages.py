@@ -36,7 +36,7 @@ def report(*paths: str | os.PathLike[str], title: str = "Private release") -> st
 
     Parameters
     ----------
-    paths : files of models, evaluations, means or statements.
+    paths : files of models, evaluations, means, summaries or statements.
     title : of the page.
 
     Raises
@@ -49,12 +49,16 @@ def report(*paths: str | os.PathLike[str], title: str = "Private release") -> st
     >>> import privtail
     >>> page = privtail.report("model.json")  # doctest: +SKIP
     """
-    contents = [read_content(path) for path in paths]
+    return page([read_content(path) for path in paths], title)
+
+
+def page(contents: Sequence[Content], title: str) -> str:
+    """The same of what was read."""
     statements = [statement for content in contents for statement in content.statements]
     body = [
         f"<header><h1>{escape(title)}</h1>{_verdict(statements)}</header>",
         _promise(statements),
-        *(_section(content) for content in contents),
+        *(_section(one) for content in contents for one in (content, *content.parts)),
         _spent(statements),
         _outside(statements),
         _checking(contents),

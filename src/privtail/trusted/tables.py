@@ -175,9 +175,13 @@ def column_names(data: Any) -> tuple[str, ...] | None:
 
 
 def numeric_names(data: Any, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of these columns that hold numbers by their type, which is public."""
+    """Those of these columns that hold numbers by their type, which is public.
+
+    Of a CSV, which has no types, those that a fit would take for numbers.
+    """
     if isinstance(data, TableFile):
-        return tuple(name for name in names if data.kind(name) == "number")
+        text = data.texts(names, data.numeric)
+        return tuple(name for name in names if name not in text)
     return tuple(name for name in names if as_numbers(data[name]).dtype.kind in "fiub")
 
 

@@ -104,11 +104,11 @@ class TableFile:
             if isinstance(given, str):
                 raise InvalidInput(f"{option} must be a list of columns: {option}=[{given!r}].")
         declared = dict(categories or {})
-        self._numeric, self._drop = frozenset(numeric), frozenset(drop)
+        self.numeric, self._drop = frozenset(numeric), frozenset(drop)
         self._format = Files(self._listing, dialect, self._drop)
         self.names, self.index = self._format.names, self._format.index
         self._columns = Columns(
-            self.path, self.names, self._format.types, self._format.untyped, self._numeric
+            self.path, self.names, self._format.types, self._format.untyped, self.numeric
         )
         self.require(declared, "declared as categories")
         self.require(numeric, "declared as numeric")
@@ -141,7 +141,7 @@ class TableFile:
         other = TableFile(
             self._listing,
             categories=categories,
-            numeric=self._numeric,
+            numeric=self.numeric,
             drop=drop,
             scratch=self.scratch,
             dialect=self.dialect,
@@ -193,7 +193,7 @@ class TableFile:
             raise InvalidInput(f"{self.path} has no rows.")
         table = {name: joined([batch[name] for batch in batches]) for name in wanted}
         if self._format.untyped:
-            text = self._texts([name for name in numbers if name not in labels], parsed)
+            text = self.texts([name for name in numbers if name not in labels], parsed)
             if text:
                 raise self._columns.text_refusal(text)
         return {
@@ -243,7 +243,7 @@ class TableFile:
 
     def kept(self) -> tuple[str, ...]:
         """The columns that were not dropped; an index of pandas is kept if it is declared."""
-        declared = {*self.categories, *self._numeric}
+        declared = {*self.categories, *self.numeric}
         left_out = {*self._drop, *(name for name in self.index if name not in declared)}
         return tuple(name for name in self.names if name not in left_out)
 
@@ -269,7 +269,7 @@ class TableFile:
             )
         left = tuple(name for name in self.kept() if name != target)
         undeclared = [name for name in left if name not in self.categories]
-        text = self._texts(undeclared, self._numeric)
+        text = self.texts(undeclared, self.numeric)
         if text:
             raise self._columns.text_refusal(text)
         if any(str(self._columns.type(name)) == "null" for name in undeclared):
@@ -384,7 +384,7 @@ class TableFile:
 
     def require_numeric(self, name: str, *, mend: str = "", cli: str = "") -> None:
         """Refuse a column that is not one of numbers; ``mend`` and ``cli`` say what else to do."""
-        if self._texts([name], self._numeric):
+        if self.texts([name], self.numeric):
             marks = "If marks stand for missing numbers:"
             raise self._columns.text(
                 f"Column {name!r} of {self.path} holds text, and numbers are needed.",
@@ -412,11 +412,11 @@ class TableFile:
     @property
     def from_text(self) -> bool:
         """Whether some numbers are read from text, by the format and what is declared."""
-        return self._format.untyped or any(map(self._columns.is_text, self._numeric))
+        return self._format.untyped or any(map(self._columns.is_text, self.numeric))
 
     # ---------------------------------------------------------------- types
 
-    def _texts(self, names: Sequence[str], numeric: Collection[str]) -> list[str]:
+    def texts(self, names: Sequence[str], numeric: Collection[str]) -> list[str]:
         """The columns of text among these, but for those that are declared ``numeric``.
 
         Raises

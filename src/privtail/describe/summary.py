@@ -1,0 +1,310 @@
+"""A private summary of every column: counts, mean, deviation, quartiles, zeros and missing."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import ndtri
+
+from privtail.calibration import calibrated
+from privtail.compilation import steady
+from privtail.describe.moments import ColumnMoments, Seen
+from privtail.describe.tabled import Promised, tabled
+from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.statement import Statement, state
+from privtail.trusted.budget import Neighbours
+from privtail.trusted.ledger import Ledger
+
+FACTS = ("count", "mean", "std", "25%", "50%", "75%", "zeros", "missing")
+"""What is said of every column, in this order."""
+SHARES = ("zeros", "missing")
+
+NOT_RELIABLE = (
+    "Of {names} some numbers are not reliable: noise hides too much, and their intervals have no "
+    "end on one side or both. Spend more, or summarize fewer columns."
+)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A released number, and its interval; infinite ends where noise may hide too much."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def reliable(self) -> bool:
+        """Whether it has a value and both ends."""
+        return math.isfinite(self.value) and math.isfinite(self.low) and math.isfinite(self.high)
+
+
+@dataclass(frozen=True, repr=False)
+class Summary:
+    """Released facts on every column.
+
+    Attributes
+    ----------
+    columns : name -> fact (`FACTS`) -> `Fact`.
+    confidence : of the intervals, for noise and sampling (counts and missing: noise alone).
+    left_out : columns that hold no numbers.
+    privacy_ : the `Statement`. warnings_ : what was warned of.
+    """
+
+    columns: Mapping[str, Mapping[str, Fact]]
+    confidence: float
+    left_out: tuple[str, ...]
+    privacy_: Statement
+    warnings_: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> Mapping[str, Fact]:
+        return self.columns[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers for JSON: an end that is infinite is None."""
+        return {
+            "columns": {
+                name: {
+                    fact: {"value": _known(x.value), "low": _known(x.low), "high": _known(x.high)}
+                    for fact, x in facts.items()
+                }
+                for name, facts in self.columns.items()
+            },
+            "confidence": self.confidence,
+            "left_out": list(self.left_out),
+            "statement": self.privacy_.to_json(),
+        }
+
+    def to_frame(self) -> Any:
+        """A pandas data frame: facts down, columns across, as ``describe()`` has them."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {name: {fact: x.value for fact, x in facts.items()}
+             for name, facts in self.columns.items()},
+            index=list(FACTS),
+        )  # fmt: skip
+
+    def plot(self, column: str) -> Any:
+        """A Matplotlib figure of one column: quartiles and mean with their intervals.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such column, or Matplotlib is missing.
+        """
+        if column not in self.columns:
+            raise InvalidInput(f"There is no column {column!r}: {', '.join(self.columns)}.")
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise InvalidInput("Pictures need Matplotlib: pip install 'privtail[plot]'.") from None
+        figure = Figure(figsize=(6, 2.4), layout="constrained")
+        axes = figure.add_subplot()
+        shown = ("mean", "75%", "50%", "25%")
+        for y, fact in enumerate(shown):
+            x = self.columns[column][fact]
+            if x.reliable:
+                axes.plot([x.low, x.high], [y, y], color="#0072b2", linewidth=2)
+                axes.plot([x.value], [y], "o", color="#0072b2")
+        axes.set_yticks(range(len(shown)), shown)
+        axes.set_title(f"{column}, with intervals of {self.confidence:.0%}")
+        return figure
+
+    def table(self) -> list[list[str]]:
+        """A head, then a line for each column; numbers that are not reliable have a star."""
+        rows = [["", *FACTS]]
+        for name, facts in self.columns.items():
+            rows.append([str(name), *(_said(fact, x) for fact, x in facts.items())])
+        return rows
+
+    def __repr__(self) -> str:
+        rows = self.table()
+        wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(
+                cell.ljust(w) if k == 0 else cell.rjust(w)
+                for k, (cell, w) in enumerate(zip(row, wide, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+        return "\n".join([*lines, *self._remarks(), self.privacy_.headline])
+
+    def _remarks(self) -> list[str]:
+        facts = [x for column in self.columns.values() for x in column.values()]
+        stars = [] if all(x.reliable for x in facts) else ["* not reliable: noise may hide it."]
+        left = [f"Left out, for they hold no numbers: {', '.join(map(str, self.left_out))}."]
+        return stars + left * bool(self.left_out)
+
+    def _repr_html_(self) -> str:
+        head, *rows = self.table()
+        top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+        body = "".join(
+            f'<tr><th scope="row">{escape(name)}</th>'
+            + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+            + "</tr>"
+            for name, *cells in rows
+        )
+        said = "".join(f"<p>{escape(x)}</p>" for x in (*self._remarks(), self.privacy_.headline))
+        return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>{said}"
+
+
+@steady
+def summarize(
+    data: Any,
+    *,
+    epsilon: float,
+    confidence: float = 0.95,
+    categories: Mapping[str, Sequence[Any]] | None = None,
+    delta: float = 1e-6,
+    neighbours: Neighbours = "replace_one",
+    noise: Literal["exact", "simulated"] = "exact",
+    random_state: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    groups: Any = None,
+    max_rows: int | None = None,
+) -> Summary:
+    """A private ``describe()``: what every column of numbers holds, from one plan.
+
+    Of each column: how many cells hold a number, their mean, standard deviation and quartiles, and
+    the shares of zeros and of missing cells, each with an interval. No bound is needed. A cell that
+    is missing or not finite counts as missing in its own column, and in no other number. Columns of
+    text are left out; which they are is told by their public types.
+
+    Mean and deviation are of numbers that are clipped where noise hides the rest. What clipping may
+    cost the mean is in its interval, for tails whose part beyond a distance falls with a power of
+    4/3 of it, or faster. The deviation's interval is of noise and sampling alone, and leaves out
+    what was clipped. Where noise may hide too much, a number is not reliable: an end of its
+    interval is infinite, and an `AccuracyWarning` names the column.
+
+    Parameters
+    ----------
+    data : a data frame, a mapping of columns, an array, or a file or folder
+        (`privtail.open_table`, or its path).
+    confidence : of the intervals.
+    categories : columns with declared categories; they are left out.
+    epsilon, delta, neighbours, noise, random_state, ledger, groups, max_rows : as of
+        `private_mean`.
+
+    Returns
+    -------
+    Summary
+        Prints as a table; ``to_frame()``, ``to_dict()``, ``plot(column)``, ``summary[column]``.
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded
+
+    Warns
+    -----
+    AccuracyWarning
+        If some numbers are not reliable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privtail
+    >>> cost = np.random.default_rng(0).lognormal(3, 1, 50_000)
+    >>> found = privtail.summarize({"cost": cost}, epsilon=1, noise="simulated", random_state=0)
+    >>> found["cost"]["50%"].low < np.median(cost) < found["cost"]["50%"].high
+    True
+    """
+    if not 0 < confidence < 1:
+        raise InvalidInput(f"confidence must lie in (0, 1), for example 0.95; got {confidence!r}.")
+    promised = Promised(
+        epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
+        random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
+    )  # fmt: skip
+    table = tabled(data, categories=categories, leave_out=True)
+    if not table.columns:
+        raise InvalidInput("No column holds numbers, so there is nothing to summarize.")
+    curator = promised.curator(table, "summarize")
+    asked = ColumnMoments(columns=table.columns)
+    multiplier = calibrated(curator, lambda m: asked.plan(m, curator.problem))
+    seen = asked.run(curator, multiplier, confidence)
+    rows = curator.problem.n
+    facts = {
+        name: _facts(seen, j, rows, confidence, curator.problem.max_rows)
+        for j, name in enumerate(table.names)
+    }
+    poor = [str(n) for n, one in facts.items() if not all(x.reliable for x in one.values())]
+    warned = (NOT_RELIABLE.format(names=", ".join(poor)),) if poor else ()
+    for text in warned:
+        warnings.warn(text, AccuracyWarning, stacklevel=3)
+    left = (*table.left_out, *table.categories)
+    return Summary(facts, confidence, left, state(curator), warned)
+
+
+def _facts(seen: Seen, j: int, rows: int, confidence: float, alike: int) -> dict[str, Fact]:
+    """All facts of one column; ``alike`` rows of a person may be the same."""
+    z, found = float(ndtri((1 + confidence) / 2)), seen.found[j]
+    weights = np.array([found.total_std, seen.count_std]) ** -2.0 if seen.count_std else None
+    both = np.array([found.total, seen.count[0, j]])
+    count = float(np.average(both, weights=weights))
+    std = 1 / math.sqrt(weights.sum()) if weights is not None else 0.0
+    numbers = min(max(count, 1.0), float(rows))
+    low, high = found.interval()
+    sure = found.reliable()
+    quartiles = {
+        name: Fact(float(found.values[k]) if sure[k] else math.nan, float(low[k]), float(high[k]))
+        for k, name in ((1, "25%"), (2, "50%"), (3, "75%"))
+    }
+    mean, deviation = float(seen.mean[0, j]), float(seen.deviation[0, j])
+    known = bool(seen.reliable[0, j])
+    reach = z * math.hypot(float(seen.noise_std[0, j]), deviation * math.sqrt(alike / numbers))
+    zeros = float(seen.zeros[0, j]) / numbers
+    share = min(max(zeros, 0.0), 1.0)
+    noise = math.hypot(seen.count_std / math.sqrt(3), share * std) / numbers
+    sampled = math.sqrt(share * (1 - share) * alike / numbers)
+    # Clopper and Pearson's ends of none of n are 3.7/n away, where the normal ones are 0 away.
+    spread = z * math.hypot(noise, max(sampled, alike / numbers))
+    open_ = count <= z * std
+    return {
+        "count": _within(count, z * std, 0.0, float(rows)),
+        "mean": Fact(
+            mean,
+            mean - reach - float(seen.below[0, j]) if known else -math.inf,
+            mean + reach + float(seen.above[0, j]) if known else math.inf,
+        ),
+        "std": _deviation(deviation, seen, j, z, numbers / alike) if known
+        else Fact(deviation, 0.0, math.inf),
+        **quartiles,
+        "zeros": Fact(math.nan, 0.0, math.inf) if open_ else _within(zeros, spread, 0.0, 1.0),
+        "missing": _within(1 - count / rows, z * std / rows, 0.0, 1.0),
+    }  # fmt: skip
+
+
+def _within(value: float, reach: float, low: float, high: float) -> Fact:
+    ends = np.clip([value, value - reach, value + reach], low, high)
+    return Fact(*map(float, ends))
+
+
+def _deviation(deviation: float, seen: Seen, j: int, z: float, rows: float) -> Fact:
+    """By the law of a Gaussian's deviation, and the noise of the mean square."""
+    noise = float(seen.noise_std[0, j])
+    reach = z * math.hypot(noise, deviation / math.sqrt(2 * rows))
+    return Fact(deviation, max(deviation - reach, 0.0), deviation + reach)
+
+
+def _known(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None
+
+
+def _said(fact: str, x: Fact) -> str:
+    if not math.isfinite(x.value):
+        return "*"
+    star = "" if x.reliable else "*"
+    if fact in SHARES:
+        return f"{100 * x.value:.1f} %{star}"
+    if fact == "count":
+        return f"{x.value:,.0f}{star}"
+    wide = x.high - x.low
+    shown = math.log10(abs(x.value) / wide) if x.value and 0 < wide < math.inf else 0.0
+    return f"{x.value:.{min(max(4, 3 + math.ceil(shown)), 10)}g}{star}"

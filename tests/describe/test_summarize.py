@@ -1,0 +1,141 @@
+"""Summaries of every column: what they say, of which tables, on a page, and as a command."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import privtail
+from privtail.cli.application import application
+from privtail.describe.summary import FACTS
+from privtail.errors import AccuracyWarning, InvalidInput
+
+SIMULATED: Any = {"noise": "simulated", "random_state": 0}
+N = 20_000
+
+
+def frame() -> pd.DataFrame:
+    chance = np.random.default_rng(0)
+    x = chance.normal(size=N)
+    x[: N // 4] = math.nan
+    return pd.DataFrame(
+        {
+            "x": x,
+            "cost": chance.lognormal(3, 1, N),
+            "none": np.where(chance.random(N) < 0.8, 0.0, chance.exponential(size=N)),
+            "flag": chance.random(N) < 0.3,
+            "when": 1.7e9 + chance.uniform(0, 1e5, N),
+            "text": "a",
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def found() -> Any:
+    return privtail.summarize(frame(), epsilon=2, **SIMULATED)
+
+
+def test_every_fact_lies_in_its_interval(found: Any) -> None:
+    true = frame().drop(columns="text").astype(float)
+    facts = {
+        "count": true.count(), "mean": true.mean(), "25%": true.quantile(0.25),
+        "50%": true.quantile(0.5), "75%": true.quantile(0.75),
+        "zeros": (true == 0).sum() / true.count(), "missing": true.isna().mean(),
+    }  # fmt: skip
+    assert list(found.columns) == list(true)
+    for name in true:
+        assert tuple(found[name]) == FACTS
+        for fact, values in facts.items():
+            assert found[name][fact].low <= values[name] <= found[name][fact].high, (name, fact)
+            assert found[name][fact].reliable
+        if name != "cost":  # whose tail is clipped
+            assert found[name]["std"].value == pytest.approx(true[name].std(), rel=0.1)
+
+
+def test_it_shows_itself(found: Any) -> None:
+    assert repr(found).count(" %") == 2 * len(found.columns)
+    assert "Left out, for they hold no numbers: text." in repr(found)
+    assert "NOT PRIVATE" in repr(found)
+    assert '<th scope="row">cost</th>' in found._repr_html_()
+    assert found.to_frame().loc["50%", "when"] == pytest.approx(1.70005e9, rel=1e-5)
+    assert json.loads(json.dumps(found.to_dict()))["columns"]["cost"]["mean"]["value"] > 0
+    assert found.plot("cost").axes[0].get_title().startswith("cost")
+    with pytest.raises(InvalidInput, match="no column 'price'"):
+        found.plot("price")
+
+
+def test_all_containers_say_the_same(tmp_path: Path) -> None:
+    table = frame()[["x", "cost", "text"]]
+    table.to_parquet(tmp_path / "t.parquet")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    asked = [table, pl.from_pandas(table), tmp_path / "t.parquet", tmp_path / "t.csv"]
+    said = [
+        privtail.summarize(x, epsilon=1, noise="simulated", random_state=0).to_dict()["columns"]
+        for x in asked
+    ]
+    assert said[1:] == said[:-1]
+
+
+def test_a_missing_cell_moves_its_own_column_alone() -> None:
+    """With the same noise the other column keeps its numbers; the shared plan keeps its size."""
+    table = frame()[["x", "cost"]]
+    other = table.assign(x=math.nan)
+    with pytest.warns(AccuracyWarning, match="Of x some numbers"):
+        gone = privtail.summarize(other, epsilon=1, **SIMULATED)
+    kept = privtail.summarize(table, epsilon=1, **SIMULATED)
+    assert gone["cost"]["50%"] == kept["cost"]["50%"]
+    assert gone["x"]["missing"].low > 0.9
+    assert not gone["x"]["mean"].reliable
+
+
+def test_few_rows_say_that_they_say_little() -> None:
+    with pytest.warns(AccuracyWarning, match="not reliable"):
+        few = privtail.summarize({"a": np.arange(40.0)}, epsilon=0.1, **SIMULATED)
+    assert "*" in repr(few)
+    assert few["a"]["mean"].high == math.inf
+    with pytest.raises(InvalidInput, match="No column holds numbers"):
+        privtail.summarize(frame()[["text"]], epsilon=1)
+
+
+@pytest.mark.parametrize("law", ["gauss", "lognormal", "zeros", "flag"])
+def test_intervals_of_means_hold(law: str) -> None:
+    """30 means, 95 % of which are held; fewer than 25 have a chance of one in 300."""
+    chance, held = np.random.default_rng(1), 0
+    draw = {
+        "gauss": (lambda: chance.normal(size=4_000), 0.0),
+        "lognormal": (lambda: chance.lognormal(0, 1, 4_000), math.exp(0.5)),
+        "zeros": (lambda: np.maximum(chance.normal(size=4_000), 0), 1 / math.sqrt(2 * math.pi)),
+        "flag": (lambda: chance.random(4_000) < 0.3, 0.3),
+    }[law]
+    for k in range(30):
+        one = privtail.summarize({"a": draw[0]()}, epsilon=5, noise="simulated", random_state=k)
+        held += one["a"]["mean"].low <= draw[1] <= one["a"]["mean"].high
+    assert held >= 25
+
+
+def test_the_command_writes_a_page_and_json(tmp_path: Path) -> None:
+    data, page, numbers = (str(tmp_path / name) for name in ("t.csv", "s.html", "s.json"))
+    frame()[:3000].to_csv(data, index=False)
+    for out in (page, numbers):
+        asked = ["summarize", data, "--epsilon", "3", "--column", "cost", "--column", "x"]
+        done = CliRunner().invoke(application, [*asked, "--out", out])
+        assert done.exit_code == 0, done.output
+        assert "25%" in done.output
+    text = Path(page).read_text(encoding="utf-8")
+    assert "<h2>Column cost</h2>" in text
+    assert 'role="img"' in text
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    assert privtail.verify(numbers).ok
+    assert "Column cost" in privtail.report(numbers)
+    refused = CliRunner().invoke(
+        application, ["summarize", data, "--epsilon", "1", "--out", str(tmp_path / "s.txt")]
+    )
+    assert refused.exit_code == 2
