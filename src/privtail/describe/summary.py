@@ -25,10 +25,12 @@ from privtail.trusted.ledger import Ledger
 FACTS = ("count", "mean", "std", "25%", "50%", "75%", "zeros", "missing")
 """What is said of every column, in this order."""
 SHARES = ("zeros", "missing")
+CLIPPED = 0.05
+"""Where clipping may cost the mean this part of a deviation, nothing bounds the deviation above."""
 
 NOT_RELIABLE = (
-    "Of {names} some numbers are not reliable: noise hides too much, and their intervals have no "
-    "end on one side or both. Spend more, or summarize fewer columns."
+    "Of {names} some numbers are not reliable: noise hides too much, or clips a long tail, and "
+    "their intervals have no end on one side or both. Spend more, or summarize fewer columns."
 )
 
 
@@ -180,9 +182,10 @@ def summarize(
 
     Mean and deviation are of numbers that are clipped where noise hides the rest. What clipping may
     cost the mean is in its interval, for tails whose part beyond a distance falls with a power of
-    4/3 of it, or faster. The deviation's interval is of noise and sampling alone, and leaves out
-    what was clipped. Where noise may hide too much, a number is not reliable: an end of its
-    interval is infinite, and an `AccuracyWarning` names the column.
+    4/3 of it, or faster. Where it may cost 5 % of a deviation, the interval of the deviation has no
+    upper end; else that is of noise and sampling alone, as if the column were Gaussian. Where noise
+    may hide too much, a number is not reliable: an end of its interval is infinite, and an
+    `AccuracyWarning` names the column.
 
     Parameters
     ----------
@@ -290,7 +293,8 @@ def _deviation(deviation: float, seen: Seen, j: int, z: float, rows: float) -> F
     """By the law of a Gaussian's deviation, and the noise of the mean square."""
     noise = float(seen.noise_std[0, j])
     reach = z * math.hypot(noise, deviation / math.sqrt(2 * rows))
-    return Fact(deviation, max(deviation - reach, 0.0), deviation + reach)
+    clipped = float(seen.below[0, j] + seen.above[0, j]) > CLIPPED * deviation
+    return Fact(deviation, max(deviation - reach, 0.0), math.inf if clipped else deviation + reach)
 
 
 def _known(x: float) -> float | None:

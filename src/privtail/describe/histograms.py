@@ -1,0 +1,150 @@
+"""Private histograms of one column, between given edges or private quantiles."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from privtail.calibration import calibrated
+from privtail.compilation import steady
+from privtail.describe.search import QuantileSearch
+from privtail.describe.tabled import Promised, tabled
+from privtail.errors import InvalidInput, require_whole
+from privtail.statement import Statement, state
+from privtail.trusted.budget import Neighbours
+from privtail.trusted.events import Plan, Round
+from privtail.trusted.ledger import Ledger
+from privtail.trusted.mechanisms.noise import GaussianNoise
+
+Doubles = NDArray[np.float64]
+EDGES = 0.3
+"""Part of the budget that buys edges."""
+ENDS = 0.02, 0.98
+"""Quantiles between which bins of equal width are cut; all that lies beyond is in two more."""
+
+
+@dataclass(frozen=True)
+class HistogramEstimate:
+    """Released counts of one column.
+
+    Attributes
+    ----------
+    edges : (bins + 1,) ascending; a value on an edge belongs to the bin above it.
+    counts : (bins,). below, above : counts of what lies outside of the edges.
+    noise_std : standard deviation of the noise in each count.
+    privacy_ : the `Statement`.
+    """
+
+    edges: Doubles
+    counts: Doubles
+    below: float
+    above: float
+    noise_std: float
+    privacy_: Statement
+
+    def conf_int(self, level: float = 0.95) -> Doubles:
+        """Ends (bins, 2) of intervals for the counts of these records, by the law of the noise."""
+        if not 0 < level < 1:
+            raise InvalidInput(f"level must lie in (0, 1), for example 0.95; got {level!r}.")
+        reach = float(ndtri((1 + level) / 2)) * self.noise_std
+        ends = np.stack([self.counts - reach, self.counts + reach], axis=-1)
+        return np.clip(ends, 0, self.privacy_.n)
+
+
+@steady
+def private_histogram(
+    x: Any,
+    bins: int = 20,
+    *,
+    epsilon: float,
+    edges: ArrayLike | None = None,
+    delta: float = 1e-6,
+    neighbours: Neighbours = "replace_one",
+    noise: Literal["exact", "simulated"] = "exact",
+    random_state: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    groups: Any = None,
+    max_rows: int | None = None,
+) -> HistogramEstimate:
+    """Differentially private histogram of one column that may be unbounded.
+
+    Without ``edges`` bins of equal width lie between the private quantiles .02 and .98, which cost
+    30 % of the budget. What lies outside is counted in ``below`` and ``above``. Missing cells count
+    nowhere.
+
+    Parameters
+    ----------
+    x : one column of numbers, or a table of one.
+    bins : how many there are, where no edges are given.
+    edges : ascending public numbers.
+    epsilon, delta, neighbours, noise, random_state, ledger, groups, max_rows : as of
+        `private_mean`.
+
+    Returns
+    -------
+    HistogramEstimate
+        ``edges``, ``counts``, ``conf_int()``.
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privtail
+    >>> x = np.random.default_rng(0).normal(size=20_000)
+    >>> found = privtail.private_histogram(x, 10, epsilon=1, noise="simulated", random_state=0)
+    >>> len(found.counts), len(found.edges)
+    (10, 11)
+    """
+    require_whole("bins", bins, 1)
+    given = None if edges is None else np.array(edges, dtype=np.float64)
+    if given is not None and not (
+        given.ndim == 1 and len(given) > 1 and (np.diff(given) > 0).all()
+    ):
+        raise InvalidInput("edges must be two or more ascending numbers, for example [0, 10, 100].")
+    table = tabled(x)
+    if len(table.columns) != 1:
+        raise InvalidInput('A histogram is of one column: pass frame["cost"].')
+    curator = Promised(
+        epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
+        random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
+    ).curator(table, "private_histogram")  # fmt: skip
+    search, size = QuantileSearch(levels=ENDS), bins + 1 if given is None else len(given)
+    part = 0.0 if given is not None else EDGES
+
+    def law(multiplier: float) -> GaussianNoise:
+        return GaussianNoise(multiplier / math.sqrt(1 - part))
+
+    def plan(multiplier: float) -> Plan:
+        answer = curator.problem.cell_counts(1, size)
+        last = Round(stage="histogram", events=(law(multiplier).event(answer),))
+        if given is not None:
+            return (last,)
+        return (*search.plan(multiplier / math.sqrt(part), curator.problem, 1), last)
+
+    multiplier = calibrated(curator, plan)
+    if given is None:
+        found = search.run(curator, multiplier / math.sqrt(part), table.columns, 0.95)[0]
+        given = _even(float(found.values[0]), float(found.values[-1]), bins)
+    answer = curator.everyone().cell_counts(table.columns, given)
+    std = law(multiplier).event(answer.sensitivity).std
+    counts = answer.release(law(multiplier))
+    return HistogramEstimate(
+        given, counts[1:-1], float(counts[0]), float(counts[-1]), std, state(curator)
+    )
+
+
+def _even(low: float, high: float, bins: int) -> Doubles:
+    """Edges of bins of equal width; around one value where both ends are the same."""
+    least = max(abs(low), abs(high)) * 1e-6 or 1e-6
+    if high - low < least:
+        low, high = low - least, high + least
+    return np.linspace(low, high, bins + 1)
