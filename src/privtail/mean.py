@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, Literal, get_args
@@ -19,6 +19,8 @@ from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
 from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
+from privtail.describe.moments import ColumnMoments
+from privtail.describe.tabled import Promised, Tabled, tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.influence import catoni_bound
 from privtail.lost import OF_THESE, counted
@@ -111,6 +113,7 @@ class MeanEstimate:
         threshold was given). Where False the value says little.
     privacy_ : the `Statement`.
     warnings_ : what `private_mean` warned of (`privtail.errors.AccuracyWarning`).
+    groups : with ``by`` the categories of each group; the numbers are then (groups, columns).
     """
 
     value: Any
@@ -121,6 +124,7 @@ class MeanEstimate:
     reliable: Any
     privacy_: Statement
     warnings_: tuple[str, ...] = ()
+    groups: tuple[tuple[Any, ...], ...] = ()
 
     @property
     def std(self) -> Any:
@@ -213,6 +217,8 @@ def private_mean(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     groups: Any = None,
     max_rows: int | None = None,
+    by: str | Sequence[str] | None = None,
+    categories: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
 ) -> MeanEstimate:
     """Differentially private mean of columns that may be unbounded.
 
@@ -246,11 +252,11 @@ def private_mean(
     found: ``reliable`` is False and the value is noise. Multiply such a column by a public number
     first, or give a ``threshold``.
 
-    ``groups`` says which rows belong to one person; it is not a column to group by. A mean for
-    every value of a column is one fit with declared categories, whose predictions are the means:
-    ``DPLinearRegression(epsilon=1, categories={"region": ["north", "south"]})``, fitted to the
-    frame of that column. A loop over filtered frames costs epsilon every time, and publishes how
-    many rows each has.
+    ``groups`` says which rows belong to one person. ``by`` gives a mean for each group of rows, by
+    one or two columns with declared ``categories``. Groups are disjoint, so they share one budget
+    (parallel composition), and noise in a sum does not grow with their number. They also share one
+    range for clipping: a group that is much smaller than others has their noise. A missing cell is
+    then left out of its own column alone, and ``method`` must be left as it is.
 
     Parameters
     ----------
@@ -277,6 +283,8 @@ def private_mean(
     ledger : a shared `Ledger` that is charged, or the path of an existing one.
     groups, max_rows : whose a row is, (n,), and how many rows of one person count; then persons
         are protected instead of rows.
+    by : one column, or two, to group by. categories : column -> its categories; of one column a
+        list will do.
 
     Returns
     -------
@@ -301,6 +309,17 @@ def private_mean(
     >>> abs(float(estimate) - x.mean()) < 0.05
     True
     """
+    if by is not None:
+        if (method, threshold, centre, blocks) != ("clipped", None, None, None):
+            raise InvalidInput("by= goes with the default method alone: leave the others out.")
+        promised = Promised(
+            epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
+            random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
+        )  # fmt: skip
+        estimate = _of_groups(tabled(x, by=by, categories=categories), promised)
+        for text in estimate.warnings_:
+            warnings.warn(text, AccuracyWarning, stacklevel=3)
+        return estimate
     vector, x = _as_columns(x)
     curator = Curator(
         x,
@@ -319,6 +338,24 @@ def private_mean(
     for text in estimate.warnings_:
         warnings.warn(text, AccuracyWarning, stacklevel=3)
     return estimate.of_one() if vector else estimate
+
+
+def _of_groups(table: Tabled, promised: Promised) -> MeanEstimate:
+    """Means of all columns of numbers, in each group of rows."""
+    if not table.columns:
+        raise InvalidInput("There is no column of numbers to take the mean of.")
+    curator = promised.curator(table, "private_mean(by)")
+    asked = ColumnMoments(columns=table.columns, by=table.by)
+    multiplier = calibrated(curator, lambda m: asked.plan(m, curator.problem))
+    seen = asked.run(curator, multiplier, 0.95)
+    known = seen.reliable & (curator.problem.max_rows == 1)
+    sampling = np.where(known, seen.deviation / np.sqrt(np.maximum(seen.count, 1.0)), math.nan)
+    count, d = int(np.sum(~seen.reliable)), seen.reliable.size
+    warned = (NOT_RELIABLE.format(count=count, d=d),) if count else ()
+    return MeanEstimate(
+        seen.mean, seen.noise_std, sampling, seen.below, seen.above, seen.reliable,
+        state(curator), warned, table.groups,
+    )  # fmt: skip
 
 
 def mean_of(

@@ -74,8 +74,8 @@ ROOMS = {
     "coefficients": set(),
     "model": {"coefficients", "export", "statement", "trusted", "schema"},
     "mean": {
-        "coefficients", "lost", "summaries", "algorithms", "statement", "calibration", "trusted",
-        "losses", "domains", "influence",
+        "describe", "coefficients", "lost", "summaries", "algorithms", "statement", "calibration",
+        "trusted", "losses", "domains", "influence",
     },
     "published": {"default", "summaries", "algorithms", "trusted", "losses", "domains"},
     "default": {"summaries", "algorithms", "trusted", "losses", "domains"},

@@ -1,0 +1,37 @@
+"""Means of groups of rows, by declared categories."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privtail import private_mean, verify
+from privtail.errors import InvalidInput
+
+
+def frame() -> pd.DataFrame:
+    chance, n = np.random.default_rng(0), 20_000
+    region = np.where(np.arange(n) % 4 == 0, "north", "south")
+    cost = chance.exponential(size=n) + np.where(region == "north", 3.0, 5.0)
+    cost[:500] = np.nan
+    return pd.DataFrame({"cost": cost, "days": chance.poisson(4, n), "region": region})
+
+
+def test_every_group_has_its_mean() -> None:
+    found = private_mean(
+        frame(), epsilon=3, by="region", categories=["north", "south"], noise="simulated",
+        random_state=0,
+    )  # fmt: skip
+    true = frame().groupby("region").mean().to_numpy()
+    assert found.groups == (("north",), ("south",))
+    ends = found.conf_int(0.999)
+    assert ((ends[..., 0] <= true) & (true <= ends[..., 1])).all()
+    np.testing.assert_allclose(found.value, true, atol=0.1)
+    exact = private_mean(frame(), epsilon=1, by="region", categories=["north", "south"])
+    assert not verify(exact.privacy_).problems
+
+
+def test_other_methods_have_no_groups() -> None:
+    with pytest.raises(InvalidInput, match="by= goes with the default method"):
+        private_mean(frame(), epsilon=1, by="region", categories=["north"], threshold=1.0)
