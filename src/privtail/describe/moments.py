@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privtail.describe.search import Found, QuantileSearch
 from privtail.summaries.histograms import COARSE, Histogram
-from privtail.summaries.mean_intervals import CutRange, View, reach_of
+from privtail.summaries.mean_intervals import SURE, CutRange, View, reach_of
 from privtail.summaries.summary import Summary
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
@@ -27,6 +27,13 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantiles that say where a column lies and how wide it is."""
 SIGN = np.array([0.0, 5e-324])
 """Edges between which only zero lies."""
+HIDDEN = 0.01
+"""Part of the rows that noise may hide in a tail: where it is more, nothing bounds the mean.
+
+With it 95 % intervals hold in 93 % and more of the runs of eight laws, lognormal(3, 2) and a column
+that is zero in 80 % among them; without it in as few as 38 % of 2,000 rows at epsilon .2
+(`benchmarks/summaries.py`).
+"""
 SEEN = 5.0
 """So many deviations of its noise a count needs, to divide by."""
 
@@ -121,7 +128,11 @@ class ColumnMoments:
         losses = np.array(
             [[r.beyond(end)[:, 1] for r, end in zip(row, ends, strict=True)] for row in reaches]
         )
-        below, above = np.where(known[..., None], losses, np.inf).transpose(2, 0, 1)
+        tails = _noise(multiplier, TAILS).event(
+            curator.problem.cell_counts(len(self.columns), len(COARSE.edges), self.groups)
+        )
+        bounded = known & (SURE * tails.std <= HIDDEN * count)
+        below, above = np.where(bounded[..., None], losses, np.inf).transpose(2, 0, 1)
         return Seen(
             found, count, signs[..., 1], count_std,
             middles + ends * first,
