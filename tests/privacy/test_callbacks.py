@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import signal
 import threading
 import time
 import warnings
@@ -173,6 +174,7 @@ def test_ctrl_c_ends_a_fit_while_a_loss_is_called(
     threads: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PRIVTAIL_THREADS", threads)
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
     called, done = threading.Event(), threading.Event()
 
     def slow(margin: float, y: float) -> float:
@@ -188,9 +190,12 @@ def test_ctrl_c_ends_a_fit_while_a_loss_is_called(
 
     hand = threading.Thread(target=strike)
     hand.start()
-    with pytest.raises(KeyboardInterrupt):
-        fitted(CustomLoss(value=slow, derivative=slow))
-    hand.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fitted(CustomLoss(value=slow, derivative=slow))
+        hand.join()
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 @pytest.mark.parametrize("read", [as_numbers, as_labels])

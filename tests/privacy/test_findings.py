@@ -1038,7 +1038,7 @@ def test_a_sweep_that_fails_gives_nothing_and_closes_its_source(
         return np.ones(1, np.int64)
 
     with pytest.raises(error):
-        dataset._added(work, shares(), (1,), int(threads))
+        dataset.added(work, shares(), (1,), int(threads))
     assert closed == [True]
 
 
