@@ -124,7 +124,7 @@ class CoefficientTable:
         ]
         if not others:
             return ""
-        return f"Not used, because too little was seen of them: {', '.join(others)}."
+        return f"Not used, for released counts show too little of them: {', '.join(others)}."
 
     @property
     def _columns(self) -> dict[str, Doubles]:

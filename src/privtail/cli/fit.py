@@ -54,7 +54,7 @@ def fit(
 
     Every column but the target is a feature. A column of text needs its categories declared, since
     which values occur in private rows is itself private. A row without a usable number in some
-    column counts as zero. Before it starts, the command says what it will release.
+    column does not count. Before it starts, the command says what it will release.
 
     For example:
       privtail fit claims.csv --target cost --model linear --epsilon 1

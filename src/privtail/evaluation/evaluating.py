@@ -50,7 +50,7 @@ def evaluate(
     less the ratio of the squared errors. Noise moves the constant away from the true mean, so R2
     is larger than scikit-learn's, on average by the square of that noise over the variance.
 
-    Squared errors have heavy tails where errors are skewed. A few rows may then make most of the
+    Squared errors have heavier tails than errors. A few rows may then make most of the
     RMSE, and noise hides them from its interval: of 2,000 rows
     with lognormal errors, intervals of 95 % held 5 % of the RMSEs at epsilon .5, 85 % at 2, and
     all MAEs; of 20,000 rows all of both (`benchmarks/evaluations.py`).

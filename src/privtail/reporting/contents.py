@@ -96,6 +96,16 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
         f"from {len(model.columns)} columns: {columns}.".replace("  ", " "),
         f"It was fitted to {n:,} records.",
     )
+    ends = ", ".join(f"{x:.4g}" for x in model.intercept)
+    units = {"logit": "the log-odds", "log": "the logarithm of the count"}
+    changed = units.get(model.link, "the prediction")
+    described = (
+        *described,
+        f"A value below is by how much {changed} changes if a column grows by one.",
+        f"The intercept is {ends}.",
+    )
+    if model.categories:
+        described = (*described, "Of the categories of a column, only differences have a meaning.")
     labels = ", ".join(map(str, model.classes or ()))
     described = (*described, *([f"The labels are {labels}."] if labels else []))
     rows = tuple(
@@ -115,7 +125,8 @@ def _evaluation(written: Mapping[str, Any], file: str) -> Content:
         for name, one in written["numbers"].items()
     )
     described = (
-        f"How well a model predicts {written['n']:,} records that it was not fitted to.",
+        f"How well a model predicts {written['n']:,} records.",
+        "They must be others than those that it was fitted to; no file can show that.",
         f"Intervals hold the value with {100 * written['level']:g} %, noise and sampling included.",
     )
     notes = tuple(map(str, written["notes"]))

@@ -16,7 +16,7 @@ MOST = 25
 
 LEGEND = (
     ("ε (epsilon)", "how much a release may tell of one record at most: smaller protects better"),
-    ("δ (delta)", "the chance that the promise of ε fails; far below one in the number of records"),
+    ("δ (delta)", "what is allowed on top of ε; it should be far below one over the records"),
     ("n", "the number of records, which is public"),
     ("μ (mu), ρ (rho)", "the same promise in the units of Gaussian and zero-concentrated DP"),
     ("neighbours", "which data sets must look alike: one record replaced, or emptied"),
@@ -77,8 +77,8 @@ def _verdict(statements: Sequence[Statement]) -> str:
     if wrong:
         return f'<p class="bad" role="status">{escape(wrong[0].headline)}</p>'
     return (
-        '<p class="good" role="status">The cost was recomputed from the list of releases, and the '
-        "promise holds.</p>"
+        '<p class="good" role="status">The cost was recomputed from the list of releases and is '
+        "within the promise. That they were made in this way, no file can prove.</p>"
     )
 
 
@@ -106,15 +106,20 @@ def _promise(statements: Sequence[Statement]) -> str:
             f"<p>This protects {who} among {statement.n:,} records. Whoever sees what was "
             "released, knows all other records, and has to guess which of two values "
             f"{'it holds' if statement.max_rows is None else 'they hold'}, is right in at most "
-            f"<strong>{100 * right:.1f} %</strong> of the cases; blind guessing is right in 50 %."
+            f"<strong>{math.ceil(1000 * right) / 10:.1f} %</strong> of the cases, if both were "
+            "equally likely before; blind guessing is right in 50 %."
             f" (ε = {statement.epsilon:g}, δ = {statement.delta:g})</p>"
         )
-    several = (
-        "<p>Several plans were made of the same records: each promise holds by itself, and what "
-        "they cost together adds up. A ledger keeps that sum.</p>"
-        if len(statements) > 1
-        else ""
-    )
+    several = ""
+    if len(statements) > 1 and all(s.private for s in statements):
+        epsilon, delta = (
+            sum(getattr(s, name) for s in statements) for name in ("epsilon", "delta")
+        )
+        several = (
+            "<p>Each promise holds by itself. If all releases are from the same records, they keep "
+            f"together the promise of ε = {epsilon:g} and δ = {delta:g}, the sums; a ledger may "
+            "prove a smaller cost.</p>"
+        )
     return (
         "<section><h2>What is promised</h2><p>Random noise was added to everything that was "
         "released, so that it does not depend much on any single record.</p>"
@@ -209,9 +214,8 @@ def _checking(contents: Sequence[Content]) -> str:
     return (
         "<section><h2>How to check it</h2><p>The cost is recomputed from the list of releases "
         "alone; nobody has to believe this page:</p>"
-        f"<pre>pip install 'privtail[cli]'\n{commands}</pre>"
-        "<p>No file can prove that the releases were really made in this way. For that, read how "
-        "the records were handled.</p></section>"
+        f"<pre>{commands}</pre><p>Use a copy of privtail that you trust. No file can prove that "
+        "the releases were really made in this way: ask how the records were handled.</p></section>"
     )
 
 
