@@ -29,6 +29,12 @@ def processes(workers: int = 2, **options: Any) -> Iterator[Any]:
             cluster.close()
 
 
+@pytest.fixture(scope="session", name="processes")
+def clusters() -> Any:
+    """Return how to start one of another size."""
+    return processes
+
+
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with processes() as made:

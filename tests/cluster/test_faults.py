@@ -1,0 +1,214 @@
+"""What happens when workers, or the scheduler, die in the middle of a fit."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privtail.errors import InvalidInput
+from privtail.linear_model import DPLinearRegression
+from privtail.trusted.cluster.spread import Spread
+from privtail.trusted.ledger import Ledger
+
+distributed = pytest.importorskip("distributed")
+dd = pytest.importorskip("dask.dataframe")
+delayed = pytest.importorskip("dask").delayed
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("simulated_is_booked"),
+    # of distributed, when what it talked to is gone
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+]
+
+N, FEATURES = 4000, ["a", "b", "c"]
+
+
+def rows() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rng.standard_t(3, (N, 3)), columns=FEATURES)
+    return frame.assign(cost=2 * frame["a"] + rng.standard_normal(N))
+
+
+def spread_out(part: Any = None) -> Any:
+    frame, ends = rows(), [0, 0, 900, 901, 2500, N]
+    read = delayed(part or (lambda given: given))
+    parts = [read(frame.iloc[a:b]) for a, b in itertools.pairwise(ends)]
+    return dd.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)
+
+
+def model(ledger: Ledger | None = None) -> DPLinearRegression:
+    return DPLinearRegression(epsilon=2.0, noise="simulated", random_state=0, ledger=ledger)
+
+
+def process_ids(client: Any) -> list[int]:
+    return list(client.run(os.getpid).values())
+
+
+@pytest.fixture
+def client(processes: Any) -> Iterator[Any]:
+    with processes() as made:
+        yield made
+
+
+def disturbed(monkeypatch: pytest.MonkeyPatch, at: int, disturb: Any) -> list[int]:
+    """Call ``disturb`` while the question number ``at`` is answered; how many were asked."""
+    asked, sums = [0], Spread.sums
+
+    def counting(self: Spread, question: Any) -> Any:
+        asked[0] += 1
+        if asked[0] == at:
+            disturb()
+        return sums(self, question)
+
+    monkeypatch.setattr(Spread, "sums", counting)
+    return asked
+
+
+def slowly(given: pd.DataFrame) -> pd.DataFrame:
+    time.sleep(0.3)
+    return given
+
+
+@pytest.mark.parametrize("at", [1, 6, 20])
+@pytest.mark.parametrize("later", [0.0, 0.02])
+def test_a_killed_worker_changes_no_bit(
+    client: Any, at: int, later: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = rows()
+    expected = model().fit(frame[FEATURES], frame["cost"])
+    victim = process_ids(client)[0]
+
+    def kill() -> None:
+        threading.Timer(later, os.kill, (victim, signal.SIGKILL)).start()
+
+    asked = disturbed(monkeypatch, at, kill)
+    away, ledger = spread_out(), Ledger(epsilon=10.0, delta=1e-5)
+    found = model(ledger).fit(away[FEATURES], away["cost"])
+    assert asked[0] > 20
+    assert victim not in process_ids(client)
+    assert found.coef_.tobytes() == expected.coef_.tobytes()
+    assert found.intercept_ == expected.intercept_
+    assert len(ledger.entries()) == 1
+
+
+def test_killed_while_it_reads(client: Any) -> None:
+    frame, away = rows(), spread_out(slowly)
+    expected = model().fit(frame[FEATURES], frame["cost"])
+    victim = process_ids(client)[1]
+    threading.Timer(0.4, os.kill, (victim, signal.SIGKILL)).start()
+    found = model().fit(away[FEATURES], away["cost"])
+    assert victim not in process_ids(client)
+    assert found.coef_.tobytes() == expected.coef_.tobytes()
+
+
+def test_a_graph_that_gives_other_rows_the_second_time(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shaken(given: pd.DataFrame) -> pd.DataFrame:
+        return given.sample(frac=1.0, random_state=int.from_bytes(os.urandom(4), "little"))
+
+    away, ledger = spread_out(shaken), Ledger(epsilon=10.0, delta=1e-5)
+    victims = process_ids(client)
+    disturbed(monkeypatch, 6, lambda: [os.kill(v, signal.SIGKILL) for v in victims])
+    before = model(ledger)
+    with pytest.raises(InvalidInput, match="is not what it was"):
+        before.fit(away[FEATURES], away["cost"])
+    assert len(ledger.entries()) == 1
+    assert not hasattr(before, "coef_")
+
+
+def test_a_late_worker_that_rounds_in_another_way(
+    processes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It joins after the probe, and its first answer is refused."""
+
+    def sabotage() -> None:
+        from privtail.losses import LogisticLoss
+        from privtail.trusted import callbacks
+        from privtail.trusted.cluster.probe import probed
+
+        values, derivatives = callbacks._OURS[LogisticLoss]
+        callbacks._OURS[LogisticLoss] = (values, lambda *a: derivatives(*a) * (1 + 2**-52))
+        probed.cache_clear()
+
+    with processes(1) as client:
+        away = spread_out()
+
+        def replace() -> None:
+            first = list(client.scheduler_info()["workers"])
+            client.cluster.scale(2)
+            client.wait_for_workers(2)
+            late = [w for w in client.scheduler_info()["workers"] if w not in first]
+            client.run(sabotage, workers=late)
+            client.retire_workers(first)
+
+        disturbed(monkeypatch, 6, replace)
+        ledger = Ledger(epsilon=10.0, delta=1e-5)
+        with pytest.raises(InvalidInput, match="computes other bits than this process"):
+            model(ledger).fit(away[FEATURES], away["cost"])
+        assert len(ledger.entries()) == 1
+
+
+def test_a_late_worker_that_computes_alike(processes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = rows()
+    expected = model().fit(frame[FEATURES], frame["cost"])
+    with processes(1) as client:
+        away = spread_out()
+
+        def replace() -> None:
+            first = list(client.scheduler_info()["workers"])
+            client.cluster.scale(2)
+            client.wait_for_workers(2)
+            client.retire_workers(first)
+
+        disturbed(monkeypatch, 6, replace)
+        found = model().fit(away[FEATURES], away["cost"])
+    assert found.coef_.tobytes() == expected.coef_.tobytes()
+
+
+def test_a_lost_scheduler_ends_the_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charged, and nothing released."""
+    where = tmp_path / "scheduler.json"
+    command = [sys.executable, "-W", "ignore", "-m", "distributed.cli"]
+    common = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    scheduler: Any = subprocess.Popen(
+        [*command[:-1], "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard",
+         "--scheduler-file", str(where)], **common,
+    )  # fmt: skip
+    worker: Any = subprocess.Popen(
+        [*command[:-1], "distributed.cli.dask_worker", "--nthreads", "1", "--no-dashboard",
+         "--death-timeout", "60", "--scheduler-file", str(where)], **common,
+    )  # fmt: skip
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            client = distributed.Client(scheduler_file=str(where), timeout=60)
+        client.wait_for_workers(1, timeout=60)
+        away, ledger = spread_out(), Ledger(epsilon=10.0, delta=1e-5)
+        disturbed(monkeypatch, 6, scheduler.kill)
+        fitted = model(ledger)
+        with pytest.raises(InvalidInput, match="The Dask cluster did not answer"):
+            fitted.fit(away[FEATURES], away["cost"])
+        assert len(ledger.entries()) == 1
+        assert not hasattr(fitted, "coef_")
+        client.close(timeout=1)
+    finally:
+        scheduler.kill()
+        worker.terminate()
+        worker.wait(30)
+        scheduler.wait(30)
