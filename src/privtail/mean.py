@@ -20,10 +20,11 @@ from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.describe.moments import ColumnMoments
-from privtail.describe.tabled import Promised, Tabled, tabled
+from privtail.describe.tabled import Tabled, tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.influence import catoni_bound
 from privtail.lost import OF_THESE, counted
+from privtail.promised import Promised
 from privtail.statement import Statement, state
 from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.summaries.histograms import part_that_counts
@@ -344,7 +345,7 @@ def _of_groups(table: Tabled, promised: Promised) -> MeanEstimate:
     """Means of all columns of numbers, in each group of rows."""
     if not table.columns:
         raise InvalidInput("There is no column of numbers to take the mean of.")
-    curator = promised.curator(table, "private_mean(by)")
+    curator = table.curator(promised, "private_mean(by)")
     asked = ColumnMoments(columns=table.columns, by=table.by)
     multiplier = calibrated(curator, lambda m: asked.plan(m, curator.problem))
     seen = asked.run(curator, multiplier, 0.95)

@@ -11,7 +11,8 @@ import numpy as np
 from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.estimates import CountEstimate
-from privtail.describe.tabled import Promised, tabled
+from privtail.describe.tabled import tabled
+from privtail.promised import Promised
 from privtail.statement import state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.events import Round
@@ -80,7 +81,7 @@ def private_count(
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
     table = tabled(data, by=by, categories=categories, only_groups=by is not None)
-    curator = promised.curator(table, "private_count")
+    curator = table.curator(promised, "private_count")
     problem, grouped = curator.problem, bool(table.by)
     if grouped:
         column, count = (table.by[0][0],), len(table.groups)

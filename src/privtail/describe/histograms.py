@@ -14,8 +14,9 @@ from scipy.special import ndtri
 from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.search import QuantileSearch
-from privtail.describe.tabled import Promised, tabled
+from privtail.describe.tabled import tabled
 from privtail.errors import InvalidInput, require_whole
+from privtail.promised import Promised
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.events import Plan, Round
@@ -113,10 +114,11 @@ def private_histogram(
     table = tabled(x)
     if len(table.columns) != 1:
         raise InvalidInput('A histogram is of one column: pass frame["cost"].')
-    curator = Promised(
+    promised = Promised(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
-    ).curator(table, "private_histogram")  # fmt: skip
+    )  # fmt: skip
+    curator = table.curator(promised, "private_histogram")
     search, size = QuantileSearch(levels=ENDS), bins + 1 if given is None else len(given)
     part = 0.0 if given is not None else EDGES
 

@@ -13,8 +13,9 @@ from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.estimates import QuantileEstimate
 from privtail.describe.search import QuantileSearch
-from privtail.describe.tabled import Promised, tabled
+from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.promised import Promised
 from privtail.statement import state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
@@ -79,7 +80,7 @@ def private_quantile(
     >>> import privtail
     >>> x = np.random.default_rng(0).lognormal(3, 2, 20_000)
     >>> found = privtail.private_quantile(x, 0.5, epsilon=1, noise="simulated", random_state=0)
-    >>> found.low < np.median(x) < found.high
+    >>> bool(found.low < np.median(x) < found.high)
     True
     """
     asked = np.atleast_1d(np.asarray(levels, dtype=np.float64))
@@ -92,7 +93,7 @@ def private_quantile(
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
     table = tabled(x)
-    curator = promised.curator(table, "private_quantile")
+    curator = table.curator(promised, "private_quantile")
     search = QuantileSearch(levels=tuple(asked.tolist()))
     columns = table.columns
     if not columns:

@@ -16,8 +16,9 @@ from scipy.special import ndtri
 from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.moments import ColumnMoments, Seen
-from privtail.describe.tabled import Promised, tabled
+from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.promised import Promised
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
@@ -228,7 +229,7 @@ def summarize(
     table = tabled(data, categories=categories, leave_out=True)
     if not table.columns:
         raise InvalidInput("No column holds numbers, so there is nothing to summarize.")
-    curator = promised.curator(table, "summarize")
+    curator = table.curator(promised, "summarize")
     asked = ColumnMoments(columns=table.columns)
     multiplier = calibrated(curator, lambda m: asked.plan(m, curator.problem))
     seen = asked.run(curator, multiplier, confidence)

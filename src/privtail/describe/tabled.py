@@ -6,43 +6,14 @@ import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from privtail.errors import InvalidInput
-from privtail.trusted.budget import Budget, Neighbours
+from privtail.promised import Promised
 from privtail.trusted.curator import Curator
-from privtail.trusted.ledger import Ledger, as_ledger
 from privtail.trusted.tables import TableFile, column_names, is_column, numeric_names, open_table
 
 Groups = tuple[tuple[Any, ...], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Promised:
-    """The budget of one call, and from where it is taken: arguments as of `private_mean`."""
-
-    epsilon: float
-    delta: float
-    neighbours: Neighbours
-    noise: Literal["exact", "simulated"]
-    random_state: int | None
-    ledger: Ledger | str | os.PathLike[str] | None
-    groups: Any
-    max_rows: int | None
-
-    def curator(self, table: Tabled, label: str) -> Curator:
-        """Holds the table, and is paid from this budget."""
-        return Curator(
-            table.data,
-            categories=None if isinstance(table.data, TableFile) else table.categories,
-            budget=Budget(self.epsilon, self.delta, self.neighbours),
-            ledger=as_ledger(self.ledger),
-            noise=self.noise,
-            random_state=self.random_state,
-            groups=self.groups,
-            max_rows=self.max_rows,
-            label=label,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +37,11 @@ class Tabled:
     groups: Groups = ((),)
     vector: bool = False
     left_out: tuple[str, ...] = ()
+
+    def curator(self, promised: Promised, label: str) -> Curator:
+        """Holds the table, and is paid from this budget."""
+        categories = None if isinstance(self.data, TableFile) else self.categories
+        return Curator(self.data, categories=categories, **promised.options(label))
 
 
 def tabled(

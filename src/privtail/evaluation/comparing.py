@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from privtail.calibration import calibrated
+from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.errors import InvalidInput
-from privtail.evaluation.budgets import Promised, as_model
+from privtail.evaluation.models import as_model
 from privtail.evaluation.numbers import PERSONS, ends_of
 from privtail.evaluation.result import Estimate
 from privtail.mean import mean_of
+from privtail.promised import Promised
 from privtail.statement import Statement, state
 from privtail.trusted import judged
 from privtail.trusted.budget import Neighbours
@@ -110,8 +112,7 @@ def compare(
     ... ).better
     'first'
     """
-    if not 0 < level < 1:
-        raise InvalidInput(f"level must lie in (0, 1), for example 0.95; got {level!r}.")
+    normal_quantile(level)  # refuses what is no level, before anything is charged
     models = [as_model(model, y, trusted_rowwise) for model in (first, second)]
     (one, classes), (other, others) = models
     if classes != others:
@@ -134,7 +135,7 @@ def _of_numbers(
     one: AnyModel, other: AnyModel, X: Any, y: Any, promised: Promised, level: float
 ) -> tuple[Estimate, float, Statement]:
     rows = judged.differences(X, y, one, other)
-    found = mean_of(promised.curator(rows, "compare: numbers"))
+    found = mean_of(rows.curator(**promised.options("compare: numbers")))
     low, high = ends_of(found, level)[0]
     spread = math.hypot(float(found.noise_std[0]), np.nan_to_num(float(found.sampling_std[0])))
     value = float(found.value[0])
@@ -150,7 +151,7 @@ def _of_labels(
     level: float,
 ) -> tuple[Estimate, float, Statement]:  # fmt: skip
     rows = judged.excess_losses(X, y, one, other, classes)
-    curator = promised.curator(rows, "compare: labels")
+    curator = rows.curator(**promised.options("compare: labels"))
     n, answer = curator.problem.n, curator.problem.means(HALF)
     multiplier = calibrated(
         curator,
@@ -164,7 +165,7 @@ def _of_labels(
     spread = max(second - value**2, 0.0) if promised.groups is None else 0.0
     deviation = math.sqrt((2 * std / part) ** 2 + (2 * std * value / part) ** 2)
     deviation = LARGEST_LOSS * math.hypot(deviation, math.sqrt(spread / (part * n)))
-    value, reach = LARGEST_LOSS * value, float(ndtri((1 + level) / 2)) * deviation
+    value, reach = LARGEST_LOSS * value, normal_quantile(level) * deviation
     difference = Estimate(
         float(value), float(max(value - reach, -LARGEST_LOSS)),
         float(min(value + reach, LARGEST_LOSS)),

@@ -6,13 +6,15 @@ import os
 import warnings
 from typing import Any, Literal
 
+from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.errors import AccuracyWarning, InvalidInput
-from privtail.evaluation.budgets import Promised, as_model
 from privtail.evaluation.labels import of_labels
+from privtail.evaluation.models import as_model
 from privtail.evaluation.numbers import of_numbers
 from privtail.evaluation.result import Evaluation
 from privtail.model import Model
+from privtail.promised import Promised
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
 
@@ -102,11 +104,10 @@ def evaluate(
     >>> result = privtail.evaluate(
     ...     model, X[10_000:], y[10_000:], epsilon=1, noise="simulated", random_state=0
     ... )
-    >>> result["mae"].low < 1.1 < result["mae"].high
+    >>> bool(result["mae"].low < 1.1 < result["mae"].high)
     True
     """
-    if not 0 < level < 1:
-        raise InvalidInput(f"level must lie in (0, 1), for example 0.95; got {level!r}.")
+    normal_quantile(level)  # refuses what is no level, before anything is charged
     if y is None:
         if not isinstance(model, Model):
             raise InvalidInput("Pass the true targets: evaluate(model, X, y, epsilon=1).")

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from privtail.calibration import calibrated
-from privtail.evaluation.budgets import Promised
+from privtail.coefficients import normal_quantile
 from privtail.evaluation.curves import Bins, Noisy, chosen, curves_of, entropy, largest
 from privtail.evaluation.numbers import PERSONS
 from privtail.evaluation.result import Estimate, Evaluation
+from privtail.promised import Promised
 from privtail.statement import state
 from privtail.trusted import judged
 from privtail.trusted.curator import Curator
@@ -45,10 +45,10 @@ def of_labels(
 ) -> Evaluation:
     """Accuracy, log loss and curves of the model, and of the shares of the labels."""
     rows = judged.likelihoods(X, y, model, classes)
-    curator = promised.curator(rows, "evaluate: labels")
+    curator = rows.curator(**promised.options("evaluate: labels"))
     stages = _Stages(len(classes))
     multiplier = calibrated(curator, lambda m: stages.plan(m, curator.problem))
-    sampled, z = promised.groups is None, float(ndtri((1 + level) / 2))
+    sampled, z = promised.groups is None, normal_quantile(level)
     bins, std = stages.bins(curator, multiplier)
     table = stages.table(curator, multiplier, bins)
     numbers = _accuracy(*stages.means(curator, multiplier), curator.problem.n, z, sampled)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.evaluation.budgets import Promised
 from privtail.evaluation.result import Estimate, Evaluation
 from privtail.mean import MeanEstimate, mean_of
+from privtail.promised import Promised
 from privtail.trusted import judged
 from privtail.trusted.judged import AnyModel
 
@@ -33,13 +33,15 @@ NO_CENTRE = (
 def of_numbers(model: AnyModel, X: Any, y: Any, promised: Promised, level: float) -> Evaluation:
     """Errors of the model, and of the constant that predicts the released mean."""
     promised.require_left()
-    target = promised.curator(judged.target_of_numbers(X, y), "evaluate: target", CENTRE)
+    target = judged.target_of_numbers(X, y).curator(**promised.options("evaluate: target", CENTRE))
     n = target.problem.n
     mean = mean_of(target)
     centre, spread = float(mean.value[0]), float(mean.sampling_std[0]) * math.sqrt(n)
     scale = spread if 0 < spread < math.inf else 1.0
     rows = judged.errors(X, y, model, centre, scale)
-    found = mean_of(promised.curator(rows, "evaluate: errors", 1 - CENTRE), method="clamped")
+    found = mean_of(
+        rows.curator(**promised.options("evaluate: errors", 1 - CENTRE)), method="clamped"
+    )
     # R2 is made of two means: both are in their intervals with this chance, or more.
     ends, both = (ends_of(found, one) for one in (level, (1 + level) / 2))
     numbers = {

@@ -1,66 +1,16 @@
-"""Options that every plan of an evaluation shares, and the model as the core takes it."""
+"""A model as the core takes it."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from privtail.errors import BudgetExceeded, InvalidInput
+from privtail.errors import InvalidInput
 from privtail.linear_model.fitting import PrivateLinearModel
 from privtail.linear_model.search import PrivateSearchCV
 from privtail.model import Model
-from privtail.trusted.budget import Budget, Neighbours
-from privtail.trusted.curator import Curator
-from privtail.trusted.judged import AnyModel, Judged, LinearModel, OutsideModel
-from privtail.trusted.ledger import Ledger, as_ledger
-
-
-@dataclass(frozen=True, kw_only=True)
-class Promised:
-    """What is promised for an evaluation as a whole, and where noise comes from."""
-
-    epsilon: float
-    delta: float
-    neighbours: Neighbours
-    noise: Literal["exact", "simulated"]
-    random_state: int | None
-    ledger: Ledger | str | os.PathLike[str] | None
-    groups: Any
-    max_rows: int | None
-
-    def require_left(self) -> None:
-        """Refuse before the first of several plans what the ledger cannot pay for as a whole.
-
-        Raises
-        ------
-        BudgetExceeded
-            If less than epsilon and delta is left.
-        """
-        ledger = as_ledger(self.ledger)
-        if not isinstance(ledger, Ledger):
-            return
-        epsilon, delta = ledger.remaining
-        if self.epsilon > epsilon * (1 + 1e-9) or self.delta > delta * (1 + 1e-9):
-            raise BudgetExceeded(
-                f"This costs epsilon = {self.epsilon:g} and delta = {self.delta:g}, but the ledger "
-                f"has {epsilon:.4g} and {delta:.4g} left. Nothing was charged: ask for less, or "
-                "use another ledger."
-            )
-
-    def curator(self, judged: Judged, label: str, part: float = 1.0) -> Curator:
-        """Of these rows, for this part of epsilon and delta."""
-        return judged.curator(
-            budget=Budget(part * self.epsilon, part * self.delta, self.neighbours),
-            ledger=as_ledger(self.ledger),
-            noise=self.noise,
-            random_state=self.random_state,
-            groups=self.groups,
-            max_rows=self.max_rows,
-            label=label,
-        )
+from privtail.trusted.judged import AnyModel, LinearModel, OutsideModel
 
 
 def as_model(model: Any, y: Any, trusted_rowwise: bool) -> tuple[AnyModel, tuple[Any, ...] | None]:

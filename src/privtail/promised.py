@@ -1,0 +1,56 @@
+"""The budget of one call, from where it is taken, and where noise comes from."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from privtail.errors import BudgetExceeded
+from privtail.trusted.budget import Budget, Neighbours
+from privtail.trusted.ledger import Ledger, as_ledger
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promised:
+    """What is promised for a call as a whole: arguments as of `private_mean`."""
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    noise: Literal["exact", "simulated"]
+    random_state: int | None
+    ledger: Ledger | str | os.PathLike[str] | None
+    groups: Any
+    max_rows: int | None
+
+    def require_left(self) -> None:
+        """Refuse before the first of several plans what the ledger cannot pay for as a whole.
+
+        Raises
+        ------
+        BudgetExceeded
+            If less than epsilon and delta is left.
+        """
+        ledger = as_ledger(self.ledger)
+        if not isinstance(ledger, Ledger):
+            return
+        epsilon, delta = ledger.remaining
+        if self.epsilon > epsilon * (1 + 1e-9) or self.delta > delta * (1 + 1e-9):
+            raise BudgetExceeded(
+                f"This costs epsilon = {self.epsilon:g} and delta = {self.delta:g}, but the ledger "
+                f"has {epsilon:.4g} and {delta:.4g} left. Nothing was charged: ask for less, or "
+                "use another ledger."
+            )
+
+    def options(self, label: str, part: float = 1.0) -> dict[str, Any]:
+        """Of the `Curator` of a plan, for this part of epsilon and delta."""
+        return {
+            "budget": Budget(part * self.epsilon, part * self.delta, self.neighbours),
+            "ledger": as_ledger(self.ledger),
+            "noise": self.noise,
+            "random_state": self.random_state,
+            "groups": self.groups,
+            "max_rows": self.max_rows,
+            "label": label,
+        }
