@@ -80,10 +80,16 @@ def _plain(text: str) -> str:
 _FIELDS = re.compile(r"(Parameters|Attributes|Returns|Raises|Warns)$")
 
 
-def _describe(
-    _app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]
-) -> None:
+_TEXT = ("algorithms", "describe", "domains", "evaluation", "losses")
+"""Packages whose entries have a description behind the colon, and no type."""
+
+
+def _describe(_app: Any, _what: str, _name: str, obj: Any, _options: Any, lines: list[str]) -> None:
     """Give numpydoc `name : text` as a name and its description, not as a name and a type."""
+    if not (getattr(obj, "__module__", None) or "").startswith(
+        tuple(f"privtail.{x}" for x in _TEXT)
+    ):
+        return
     fields, out, names = False, [], ""
     for i, line in enumerate(lines):
         following = lines[i + 1] if i + 1 < len(lines) else ""

@@ -101,20 +101,28 @@ class MeanEstimate:
 
     Attributes
     ----------
-    value : float for one column given as a vector, else (d,).
-    noise_std : standard deviation of the privacy noise in ``value``, same shape; may be published.
-    sampling_std : estimate of the standard deviation that sampling brings into ``value``: bought
-        deviation / sqrt(n). NaN where nothing was bought that tells: with a ``threshold``, with
-        groups whose median is taken, for persons, whose rows are not independent, and for columns
-        that are not reliable.
-    clipped_below, clipped_above : the mean of the records may lie so much below, or above, that of
-        the clipped ones: what released counts do not exclude. Infinite where nothing bounds it; 0
-        with a ``threshold``, of which nothing was bought.
-    reliable : whether the column showed and its error is bounded on both sides (all True when a
+    value : float or ndarray of shape (d,)
+        The mean, in the units of the column; a float for one column given as a vector.
+    noise_std : float or ndarray of shape (d,)
+        Standard deviation of the privacy noise in ``value``; may be published.
+    sampling_std : float or ndarray of shape (d,)
+        Estimate of the standard deviation that sampling brings into ``value``: released deviation /
+        sqrt(n). NaN where nothing was released that tells: with a ``threshold``, with groups whose
+        median is taken, for persons, whose rows are not independent, and for columns that are not
+        reliable.
+    clipped_below, clipped_above : float or ndarray of shape (d,)
+        The mean of the records may lie so much below, or above, that of the clipped ones: what
+        released counts do not exclude. Infinite where nothing bounds it; 0 with a ``threshold``, of
+        which nothing was released.
+    reliable : bool or ndarray of shape (d,)
+        Whether the column was detected and its error is bounded on both sides (all True when a
         threshold was given). Where False the value says little.
-    privacy_ : the `Statement`.
-    warnings_ : what `private_mean` warned of (`privtail.errors.AccuracyWarning`).
-    groups : with ``by`` the categories of each group; the numbers are then (groups, columns).
+    privacy_ : Statement
+        What was spent.
+    warnings_ : tuple of str
+        What `private_mean` warned of (`privtail.errors.AccuracyWarning`).
+    groups : tuple of tuple
+        With ``by`` the categories of each group; the numbers are then (groups, columns).
     """
 
     value: Any
@@ -139,15 +147,25 @@ class MeanEstimate:
         )
 
     def conf_int(self, level: float = 0.95, *, sampling: bool = True) -> NDArray[np.float64]:
-        """Ends (..., 2) of an interval for the mean, by the central limit theorem.
+        """Intervals for the mean, by the central limit theorem.
 
         Noise, sampling error and what clipping may have cost are in it. The last is a bound from
         noisy counts, for tails whose part beyond a distance falls with a power of 4/3 of it, or
         faster. Rows so few that noise hides them, and so far that they move the mean, are not in
         it. Where counts show a tail without a mean, or too little, an end is infinite.
 
-        ``sampling=False``: for the mean of these very records (with a ``threshold``, of the clipped
-        ones; with groups whose median is taken, for that median).
+        Parameters
+        ----------
+        level : float, default=0.95
+            How often an interval should hold, in (0, 1).
+        sampling : bool, default=True
+            Hold the sampling error too. False: for the mean of these very records (with a
+            ``threshold``, of the clipped ones; with groups whose median is taken, for that median).
+
+        Returns
+        -------
+        ndarray, shape of value and a last axis of 2
+            Lower and upper ends, in the units of the column.
 
         Raises
         ------
@@ -223,15 +241,15 @@ def private_mean(
 ) -> MeanEstimate:
     """Differentially private mean of columns that may be unbounded.
 
-    Called with a budget alone it buys centre and scale of every column from private histograms, so
-    nobody must know a bound or a moment. Usually they cost 15 % of the squared Gaussian-DP
+    Called with a budget alone it releases centre and scale of every column from private histograms,
+    so nobody must know a bound or a moment. Usually they cost 15 % of the squared Gaussian-DP
     parameter; up to half of it where less would not find a column that lies far from zero. The
     statement's notes say when columns may not have been found.
 
     A column is clipped where noise hides the rest of it. What clipping may have cost is estimated
-    from the released counts and is in ``conf_int`` and ``std``. Where they do not bound it (nothing
-    but zeros shows, or a tail may have no mean), ``reliable`` is False, the interval has no end on
-    that side, and an `AccuracyWarning` says so.
+    from the released counts and is in ``conf_int`` and ``std``. Where they do not bound it (only
+    zeros were detected, or a tail may have no mean), ``reliable`` is False, the interval has no end
+    on that side, and an `AccuracyWarning` says so.
 
     So it is with a column most of whose values are one, such as -1 for "none", while noise may hide
     1 % of the rows: counts do not tell how large the others are. A constant column is reliable from
@@ -242,13 +260,13 @@ def private_mean(
     rows, 50 Pareto(1.5) in the others, intervals held 80 % of the means.
 
     A count of the rows that count (every number of theirs is finite, and they are among
-    ``max_rows`` of their person) is bought at 3 % of the price of the mean (under zero-out, 6 %).
+    ``max_rows`` of their person) is released at 3 % of the price of the mean (under zero-out, 6 %).
     Where it is below n by more than three deviations of its noise, the mean is that of these rows,
     and a note says so. Where fewer are missing than that, the mean is so much nearer to the coarse
     centre; of sparse records, which cannot be centred, to zero.
 
     Sizes are told apart from 2^-64 (5.4e-20) to 2^64 (1.8e19). Smaller values are not told from
-    zero: where nothing else shows, the noise is that of a column whose values reach 1, and
+    zero: where only zeros are detected, the noise is that of a column whose values reach 1, and
     ``reliable`` is False, for the rest may be larger. A column most of which lies beyond is not
     found: ``reliable`` is False and the value is noise. Multiply such a column by a public number
     first, or give a ``threshold``.
@@ -261,31 +279,50 @@ def private_mean(
 
     Parameters
     ----------
-    x : (n,) or (n, d) numbers, CSR, a data frame, or a file (`privtail.open_table`). Rows with a
-        non-finite number contribute nothing. A list is one column, whatever its cells hold, and a
-        cell that is no number is missing: for several columns pass an array or a data frame.
-    epsilon, delta, neighbours : the budget.
-    method : ``"clipped"`` (l2 norm of the row: Kamath, Singhal, Ullman 2020, Algorithm 4),
-        ``"clamped"`` (entries; with ``blocks`` > 1 the median of means of X23 Algorithm 3 and of
-        Kamath, Liu, Zhang 2022, theorem 5.2), ``"truncated"`` (entries beyond count as 0, T22
-        Algorithm 1; with ``blocks`` > 1 T22 Algorithm 3), ``"catoni"`` (Holland 2019, W20 (12);
-        Kamath, Liu, Zhang 2022, theorem 5.4), ``"ksu"`` (median of noisy means of groups: Kamath,
-        Singhal, Ullman 2020, Algorithm 2), ``"coinpress"`` (Biswas et al. 2020). All find a coarse
-        range first, then the mean.
-    threshold : in the units of ``x``, around ``centre``; skips the private scales and the count: a
-        row that does not count is one at ``centre``. With ``"coinpress"`` it bounds the deviation
-        of every column, and half the distance of its mean from the centre. `truncation_threshold`,
+    x : array of shape (n,) or (n, d), CSR matrix, data frame, or table of `open_table`
+        Numbers. Rows with a non-finite number contribute nothing. A list is one column, whatever
+        its cells hold, and a cell that is no number is missing: for several columns pass an array
+        or a data frame.
+    epsilon : float
+        Privacy budget, above 0.
+    delta : float, default=1e-6
+        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
+    method : str, default="clipped"
+        All methods find a coarse range first, then the mean. ``"clipped"`` shortens rows to an l2
+        norm (Kamath, Singhal, Ullman 2020, Algorithm 4). ``"clamped"`` clamps entries; with
+        ``blocks`` > 1 it is the median of means of X23 Algorithm 3 and of Kamath, Liu, Zhang 2022,
+        theorem 5.2. ``"truncated"`` counts entries beyond as 0 (T22 Algorithm 1; with ``blocks`` >
+        1 T22 Algorithm 3). ``"catoni"`` is Holland 2019, W20 (12), and Kamath, Liu, Zhang 2022,
+        theorem 5.4. ``"ksu"`` is the median of noisy means of groups (Kamath, Singhal, Ullman 2020,
+        Algorithm 2). ``"coinpress"`` is Biswas et al. 2020.
+    threshold : float or None, default=None
+        In the units of ``x``, around ``centre``. It skips the private scales and the count: a row
+        that does not count is one at ``centre``. With ``"coinpress"`` it bounds the deviation of
+        every column, and half the distance of its mean from the centre. `truncation_threshold`,
         `median_of_means_threshold` and `projection_threshold` give those of the papers for known
         moments.
-    centre : public point (number or (d,)) that a given ``threshold`` is measured from; 0 if None.
-    blocks : number of groups whose median is taken; None for 15 with ``"ksu"``, else 1.
-    smoothing : beta of the Catoni mean.
-    noise : as in the estimators. random_state : a whole number, or None.
-    ledger : a shared `Ledger` that is charged, or the path of an existing one.
-    groups, max_rows : whose a row is, (n,), and how many rows of one person count; then persons
-        are protected instead of rows.
-    by : one column, or two, to group by. categories : column -> its categories; of one column a
-        list will do.
+    centre : float, array of shape (d,) or None, default=None
+        Public point that a given ``threshold`` is measured from; None for 0.
+    blocks : int or None, default=None
+        Number of groups whose median is taken; None for 15 with ``"ksu"``, else 1.
+    smoothing : float, default=3.0
+        beta of the Catoni mean.
+    neighbours : {"replace_one", "zero_out"}, default="replace_one"
+        Which two tables are compared: one row replaced by any other, or one row emptied.
+    noise : {"exact", "simulated"}, default="exact"
+        ``"simulated"`` is fast and seeded, and not private.
+    random_state : int or None, default=None
+        Seed of public choices, and of simulated noise.
+    ledger : Ledger, path or None, default=None
+        A shared `Ledger` that is charged, or the path of an existing one.
+    groups : array of shape (n,) or None, default=None
+        Whose a row is. Then persons are protected instead of rows.
+    max_rows : int or None, default=None
+        How many rows of one person count; with ``groups``.
+    by : str, sequence of str or None, default=None
+        One column, or two, to group by.
+    categories : mapping of str to sequence, sequence or None, default=None
+        Column to its categories; of one column a list will do.
 
     Returns
     -------
@@ -294,7 +331,10 @@ def private_mean(
 
     Raises
     ------
-    InvalidInput, BudgetExceeded
+    InvalidInput
+        If an argument or the data cannot be used.
+    BudgetExceeded
+        If the ledger has too little left. No row was read.
 
     Warns
     -----
@@ -307,7 +347,7 @@ def private_mean(
     >>> from privtail import private_mean
     >>> x = np.random.default_rng(0).pareto(2.5, 100_000)
     >>> estimate = private_mean(x, epsilon=1.0, noise="simulated", random_state=0)
-    >>> abs(float(estimate) - x.mean()) < 0.05
+    >>> bool(abs(float(estimate) - x.mean()) < 0.05)
     True
     """
     if by is not None:

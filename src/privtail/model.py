@@ -52,6 +52,15 @@ _TRIAL = 4096
 def load(path: str | os.PathLike[str]) -> Model:
     """Read a model that `Model.save` or ``privtail fit`` wrote.
 
+    Parameters
+    ----------
+    path : path
+        A file of JSON.
+
+    Returns
+    -------
+    Model
+
     Raises
     ------
     InvalidInput
@@ -99,23 +108,42 @@ class Model:
 
     Attributes
     ----------
-    kind : what was fitted: a name of `LINKS`, or ``"generalized"``.
-    target : name of what is predicted.
-    columns : the feature columns, in order.
-    classes : labels in order; None for numbers.
-    coef : (K, features), K = 1 for numbers and for two classes.
-    intercept : (K,).
-    statement : the `Statement` of what was spent.
-    link : what a prediction is: the score (``"identity"``), its exponential (``"log"``), or the
-        most probable label (``"logit"``).
-    feature_range : (features, 2), to which features are clipped before they are scored: the model
-        extrapolates no farther than what was released of them. By default, and in files of earlier
-        versions, infinite.
-    target_range : (2,), to which predictions of numbers and counts are clipped.
-    margin_range : (2,), to which scores of two classes are clipped.
-    noise_std, sampling_std : (K, features) standard deviations of what noise, and the sampling of
-        the rows, did to ``coef``; infinite of a feature that is not used, NaN where not known, as
-        in files of earlier versions.
+    kind : str
+        What was fitted: a name of `LINKS`, or ``"generalized"``.
+    target : str
+        Name of what is predicted.
+    columns : tuple of Column
+        The feature columns, in order.
+    classes : tuple or None
+        Labels in order; None for numbers.
+    coef : ndarray of shape (K, n_features)
+        Slopes; K = 1 for numbers and for two classes.
+    intercept : ndarray of shape (K,)
+        Scores where all features are 0.
+    statement : Statement
+        What was spent.
+    link : {"identity", "log", "logit"}
+        What a prediction is: the score, its exponential, or the most probable label.
+    feature_range : ndarray of shape (n_features, 2)
+        Ends to which features are clipped before they are scored, so that the model extrapolates no
+        farther than what was released of them. Infinite by default, and in files of earlier
+        versions.
+    target_range : ndarray of shape (2,)
+        Ends to which predictions of numbers and counts are clipped.
+    margin_range : ndarray of shape (2,)
+        Ends to which scores of two classes are clipped.
+    noise_std, sampling_std : ndarray of shape (K, n_features)
+        Standard deviations of what noise, and the sampling of the rows, did to ``coef``. Infinite
+        for a feature that is not used, NaN where not known, as in files of earlier versions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.linear_model import DPRidge
+    >>> X = np.random.default_rng(0).normal(size=(1_000, 2))
+    >>> model = DPRidge(noise="simulated", random_state=0).fit(X, X[:, 0]).to_model()
+    >>> model.predict(X).shape
+    (1000,)
     """
 
     kind: str
@@ -134,7 +162,21 @@ class Model:
 
     @classmethod
     def of(cls, estimator: Any, *, target: str, columns: Sequence[Column]) -> Model:
-        """The model that a fitted estimator of `privtail.linear_model` holds."""
+        """The model that a fitted estimator of `privtail.linear_model` holds.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted one.
+        target : str
+            Name of what it predicts.
+        columns : sequence of Column
+            The feature columns, in order.
+
+        Returns
+        -------
+        Model
+        """
         classes = getattr(estimator, "classes_", None)
         return cls(
             kind=estimator.kind,
@@ -170,15 +212,18 @@ class Model:
     # ---------------------------------------------------------------- use
 
     def predict(self, data: Any) -> NDArray[Any]:
-        """Numbers, expected counts or labels, (rows,).
-
-        A row in which a number is missing or not finite has none: NaN, or None if labels are text.
+        """Numbers, expected counts or labels.
 
         Parameters
         ----------
-        data : a data frame, an Arrow table, a mapping of columns, or a file: its path, or what
-            `privtail.open_table` gives. Columns are found by name; others are ignored. A category
-            that was not declared is all zeros. A model that was fitted on an array takes arrays.
+        data : data frame, Arrow table, mapping, table of `privtail.open_table` or path
+            Columns are found by name; others are ignored. A category that was not declared is all
+            zeros. A model that was fitted on an array takes arrays.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            NaN, or None if labels are text, where a number of the row is missing or not finite.
 
         Raises
         ------
@@ -188,20 +233,57 @@ class Model:
         return self.answers(self.decision_function(data))
 
     def answers(self, scores: NDArray[np.float64]) -> NDArray[Any]:
-        """Predictions (rows,) from `decision_function`."""
+        """Predictions from `decision_function`.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (rows,) or (rows, n_classes)
+            Scores.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+        """
         if self.classes is None:
             numbers = expected_counts(scores) if self.link == "log" else scores
             return np.clip(numbers, *self.target_range)
         return likely_labels(scores, label_array(self.classes))
 
     def predict_proba(self, data: Any) -> NDArray[np.float64]:
-        """Probability of every class, (rows, classes); NaN where a number is missing."""
+        """Probability of every class.
+
+        Parameters
+        ----------
+        data : data frame, Arrow table, mapping, table of `privtail.open_table` or path
+            Rows, as `predict` takes them.
+
+        Returns
+        -------
+        ndarray of shape (rows, n_classes)
+            NaN where a number of the row is missing.
+
+        Raises
+        ------
+        InvalidInput
+            If the model predicts numbers, or a column is missing.
+        """
         if self.classes is None:
             raise InvalidInput(f"A {self.kind} model predicts numbers; it has no probabilities.")
         return probabilities(self.decision_function(data))
 
     def decision_function(self, data: Any) -> NDArray[np.float64]:
-        """Scores: (rows,) for numbers and two classes, else (rows, classes)."""
+        """Scores, before they become predictions.
+
+        Parameters
+        ----------
+        data : data frame, Arrow table, mapping, table of `privtail.open_table` or path
+            Rows, as `predict` takes them.
+
+        Returns
+        -------
+        ndarray of shape (rows,) or (rows, n_classes)
+            One score for numbers and for two classes.
+        """
         gaps = self.gaps()
         scores = self.scores(gaps.counting(self.designs(data)))
         if isinstance(data, TableFile | str | os.PathLike):
@@ -209,7 +291,17 @@ class Model:
         return scores
 
     def scores(self, designs: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """The same from blocks of `designs`."""
+        """Scores from blocks of `designs`.
+
+        Parameters
+        ----------
+        designs : iterable of ndarray
+            Features as the model sees them.
+
+        Returns
+        -------
+        ndarray of shape (rows,) or (rows, n_classes)
+        """
         scores = scores_of(designs, self.coef, self.intercept, self.feature_range)
         return scores[:, 0].clip(*self.margin_range) if len(self.coef) == 1 else scores
 
@@ -218,11 +310,31 @@ class Model:
         return Gaps((c.name, c.categories) for c in self.columns)
 
     def design(self, data: Any) -> NDArray[np.float64]:
-        """The features as the model sees them, (rows, features)."""
+        """The features as the model sees them.
+
+        Parameters
+        ----------
+        data : data frame, Arrow table, mapping, table of `privtail.open_table` or path
+            Rows, as `predict` takes them.
+
+        Returns
+        -------
+        ndarray of shape (rows, n_features)
+        """
         return np.concatenate([np.empty((0, len(self.features))), *self.designs(data)])
 
     def designs(self, data: Any) -> Iterator[NDArray[np.float64]]:
-        """The same in blocks of rows; of a file, as they are read."""
+        """The features as the model sees them, in blocks of rows; of a file, as they are read.
+
+        Parameters
+        ----------
+        data : data frame, Arrow table, mapping, table of `privtail.open_table` or path
+            Rows, as `predict` takes them.
+
+        Yields
+        ------
+        ndarray
+        """
         names = [column.name for column in self.columns]
         if isinstance(data, np.ndarray) and names == [f"x{i}" for i in range(len(names))]:
             data = numbered(data, names)
@@ -233,6 +345,15 @@ class Model:
 
         Standard errors hold noise and sampling; where either is not known they are NaN, and the
         table says why.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the intervals, in (0, 1).
+
+        Returns
+        -------
+        CoefficientTable
 
         Raises
         ------
@@ -259,6 +380,13 @@ class Model:
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the model as JSON, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            File to write.
+        overwrite : bool, default=False
+            Replace an existing file.
 
         Raises
         ------
@@ -298,6 +426,15 @@ class Model:
     @classmethod
     def from_json(cls, content: Any) -> Model:
         """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        content : mapping
+            A JSON object.
+
+        Returns
+        -------
+        Model
 
         Raises
         ------

@@ -58,32 +58,32 @@ COUNTS_NOISE = 1 / math.sqrt(10)
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     """Abstract: a linear model of labels, by the logistic or the multinomial loss.
 
+    A label that is not declared (a misspelt one too) makes its row count as zero. There is no
+    error, since an error would tell.
+
     Parameters
     ----------
-    classes : declared labels; their order says nothing, ``classes_`` is sorted. None buys them:
-        where a part q of the rows must hold a label for it to be found, other noise grows by about
-        2q, and by 16 % at most. At delta = 1e-6 these are 152 of 7,500 rows at epsilon = 1, and 749
-        at 0.1; `plan` says how many.
-    class_weight : None; a mapping from a label to the (public) weight of its losses, 1 for labels
-        that it does not name; or ``"balanced"``, n / (K count) with counts that are bought.
-
-    Everything else is as in `DPLinearRegression`. A label that is not declared (a misspelt one
-    too) makes its row count as zero, silently, since an error would tell.
+    classes : sequence of labels or None, default=None
+        Declared labels, in any order; ``classes_`` is sorted. None releases them privately. Then a
+        label is found if enough rows hold it: at delta = 1e-6, 152 of 7,500 rows at epsilon = 1 and
+        749 at 0.1; `plan` says how many. Other noise grows by about 2q for a label that a part q of
+        the rows must hold, and by 16 % at most.
+    class_weight : None, mapping or "balanced", default=None
+        A mapping gives public weights to the losses of labels; labels that it does not name have
+        weight 1. ``"balanced"`` is n / (K count), with counts that are released.
 
     Attributes
     ----------
-    coef_ : (1, d), or (K, d) for K > 2 classes. intercept_ : (1,) or (K,).
-    classes_ : (K,) labels, sorted as in scikit-learn (numbers before text); columns of
-        probabilities are in this order, and a score of two classes is of the second.
-    feature_range_ : (d, 2) what features are clipped to before they are scored, as in
-        `DPLinearRegression`.
-    margin_range_ : the least and the largest score of two classes, to which scores are clipped;
-        infinite where nothing was released of it.
-    n_iter_, n_features_in_ : int. privacy_ : the `Statement`. plan_ : the `FitPlan`.
-
-    Raises
-    ------
-    InvalidInput, BudgetExceeded, UnsupportedAccounting
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Slopes, in log-odds per unit of the feature; one row for two classes.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Scores where all features are 0.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted as in scikit-learn (numbers before text). Columns of probabilities are in
+        this order, and a score of two classes is that of the second.
+    margin_range_ : ndarray of shape (2,)
+        The least and the largest score of two classes, to which scores are clipped; infinite where
+        nothing was released of it.
     """
 
     link: ClassVar[Link] = "logit"
@@ -96,10 +96,23 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     @as_a_whole
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
-        """Fit on X (n, d) and labels y (n,); charges the ledger once.
+        """Fit the model; charges the ledger once.
 
-        ``groups`` (n,) says whose row it is: then a person is protected, of whom ``max_rows`` rows
-        count.
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, mapping, Arrow table or table of `privtail.open_table`
+            Features (n, d). Rows with a missing or non-finite number count as zero.
+        y : array of shape (n,) or str, default=None
+            Labels; needed. With a table of `privtail.open_table`, or a Dask data frame, the name of
+            its column.
+        groups : array of shape (n,) or str, default=None
+            Whose row it is. Then a person is protected, of whom ``max_rows`` rows count.
+        **unknown : Any
+            Nothing else is accepted; ``sample_weight`` is refused with a reason.
+
+        Returns
+        -------
+        self
         """
         declared = self._declared()
         curator = self._curate(
@@ -264,25 +277,52 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     @partitionwise
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores: (rows,) of the second of two classes, else (rows, K); NaN as in `predict`.
+        """Scores, in log-odds.
 
-        Those of two classes are X coef^T + intercept, clipped to ``margin_range_``.
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, mapping, Arrow table, table or path
+            Features (rows, d), in the units of the fit.
+
+        Returns
+        -------
+        ndarray of shape (rows,) or (rows, n_classes)
+            Of two classes the score of the second: X coef^T + intercept, clipped to
+            ``margin_range_``. NaN where a number of the row is missing or not finite.
         """
         scores = self._margins(X)
         return scores[:, 0].clip(*self.margin_range_) if len(self.classes_) == 2 else scores
 
     @partitionwise
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Class probabilities (rows, K) in the order of ``classes_``; NaN as in `predict`."""
+        """Class probabilities.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, mapping, Arrow table, table or path
+            Features (rows, d), in the units of the fit.
+
+        Returns
+        -------
+        ndarray of shape (rows, n_classes)
+            In the order of ``classes_``. NaN where a number of the row is missing or not finite.
+        """
         return probabilities(self.decision_function(X))
 
     @partitionwise
     def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class (rows,).
+        """The most probable class of each row.
 
-        A row in which a number is missing or not finite has none, whatever X is: NaN among labels
-        that are numbers, else None in an array of objects; its scores and probabilities are NaN.
-        With ``invalid="raise"`` it is refused.
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, mapping, Arrow table, table or path
+            Features (rows, d), in the units of the fit.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            Where a number of the row is missing or not finite: NaN among labels that are numbers,
+            else None. With ``invalid="raise"`` such a row is refused.
         """
         return likely_labels(self.decision_function(X), self.classes_)
 
@@ -293,11 +333,21 @@ class DPLogisticRegression(PrivateClassifier):
 
     Parameters
     ----------
-    C : inverse strength of the ridge penalty, as in scikit-learn: the objective is
-        |coef|^2/2 + C sum of losses. By default ``inf``, no penalty, where scikit-learn has 1: a
-        penalty counts in your units, and would silence columns that vary little in theirs.
+    C : float, default=inf
+        Inverse strength of the ridge penalty, above 0, as in scikit-learn: the objective is
+        |coef|^2/2 + C sum of losses. ``inf`` is no penalty; scikit-learn's default is 1. A penalty
+        counts in your units, so it makes slopes vanish of columns that vary little in theirs.
 
-    Everything else is as in `PrivateClassifier`.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.linear_model import DPLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_t(2.5, size=(20_000, 2))
+    >>> y = (X @ [1.0, 2.0] + rng.logistic(size=20_000) > 0).astype(int)
+    >>> model = DPLogisticRegression(classes=[0, 1], noise="simulated", random_state=0).fit(X, y)
+    >>> bool((model.predict(X) == y).mean() > 0.7)
+    True
     """
 
     kind: ClassVar[str] = "logistic"

@@ -26,25 +26,26 @@ Doubles = NDArray[np.float64]
 class DPMean(PrivateEstimator):
     """Private means of columns, without bounds on the data: `private_mean` as an estimator.
 
-    As there, sizes are told apart from 2^-64 to 2^64 (1.8e19): multiply a column that is smaller or
-    larger by a public number first.
+    Sizes are told apart from 2^-64 to 2^64 (1.8e19). Multiply a column that is smaller or larger by
+    a public number first.
 
     Parameters
     ----------
-    method : that of `private_mean`; all buy centre and scale of every column first.
-    epsilon, delta, neighbours, invalid, noise, random_state, ledger, max_rows : as in
-        `DPLinearRegression`.
+    method : {"clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"}, default="clipped"
+        Method of `private_mean`; all release centre and scale of every column first.
 
     Attributes
     ----------
-    mean_ : (d,) means. noise_std_ : (d,) standard deviation of the noise in them, public.
-    reliable_ : (d,) whether the scale of a column rose above its noise; else its mean says little.
-    n_features_in_ : int. feature_names_in_ : names, if the columns had any.
-    privacy_ : the `Statement`.
-
-    Raises
-    ------
-    InvalidInput, BudgetExceeded, UnsupportedAccounting
+    mean_ : ndarray of shape (n_features,)
+        Means, in the units of the columns.
+    noise_std_ : ndarray of shape (n_features,)
+        Standard deviation of the noise in them; public.
+    reliable_ : ndarray of bool, shape (n_features,)
+        Whether the scale of a column rose above its noise. If not, its mean says little.
+    estimate_ : MeanEstimate
+        What `private_mean` returns.
+    warnings_ : tuple of str
+        What the fit warned of.
 
     Examples
     --------
@@ -60,7 +61,23 @@ class DPMean(PrivateEstimator):
 
     @as_a_whole
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
-        """Release the means of X (n, d); y is ignored. Charges the ledger once."""
+        """Release the means of the columns; charges the ledger once.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame or table of `privtail.open_table`
+            Columns (n, d).
+        y : Any, default=None
+            Ignored.
+        groups : array of shape (n,), default=None
+            Whose row it is. Then a person is protected, of whom ``max_rows`` rows count.
+        **unknown : Any
+            Nothing else is accepted.
+
+        Returns
+        -------
+        self
+        """
         self._refuse(unknown)
         found = mean_of(self._entrusted(X, groups=groups), method=self.method)
         self.mean_, self.noise_std_, self.reliable_ = found.value, found.noise_std, found.reliable
@@ -69,7 +86,20 @@ class DPMean(PrivateEstimator):
         return self
 
     def conf_int(self, level: float = 0.95, *, sampling: bool = True) -> Doubles:
-        """Ends (d, 2) of intervals for the means; see `MeanEstimate.conf_int`."""
+        """Intervals for the means; see `MeanEstimate.conf_int`.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            How often an interval should hold, in (0, 1).
+        sampling : bool, default=True
+            Hold the sampling error too. False: for the mean of these very records.
+
+        Returns
+        -------
+        ndarray of shape (n_features, 2)
+            Lower and upper ends, in the units of the columns.
+        """
         check_is_fitted(self)
         return self.estimate_.conf_int(level, sampling=sampling)
 
@@ -86,23 +116,21 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
 
     Parameters
     ----------
-    with_centering, with_scaling : whether medians are subtracted, and spreads divided by.
-    epsilon, delta, neighbours, invalid, noise, random_state, ledger, max_rows : as in
-        `DPLinearRegression`.
+    with_centering : bool, default=True
+        Subtract medians.
+    with_scaling : bool, default=True
+        Divide by spreads.
 
     Attributes
     ----------
-    center_ : (d,) medians, or None. scale_ : (d,) distances of quartiles (or wider quantiles, where
-        those fall together) over that of a Gaussian, to about a fifth; or None; 1 for a column of
-        zeros.
-    reliable_ : (d,) whether the histogram of a column rose above its noise. Where it did not, its
-        centre is 0 and its scale that of all columns together.
-    n_features_in_ : int. feature_names_in_ : names, if the columns had any.
-    privacy_ : the `Statement`.
-
-    Raises
-    ------
-    InvalidInput, BudgetExceeded, UnsupportedAccounting
+    center_ : ndarray of shape (n_features,) or None
+        Medians.
+    scale_ : ndarray of shape (n_features,) or None
+        Distances of quartiles (or wider quantiles, where those fall together) over that of a
+        Gaussian, to about a fifth; 1 for a column of zeros.
+    reliable_ : ndarray of bool, shape (n_features,)
+        Whether the histogram of a column rose above its noise. Where it did not, its centre is 0
+        and its scale that of all columns together.
 
     Examples
     --------
@@ -119,7 +147,23 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
 
     @as_a_whole
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
-        """Release centre and scale of the columns of X (n, d); charges the ledger once."""
+        """Release centre and scale of the columns; charges the ledger once.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame or table of `privtail.open_table`
+            Columns (n, d). A sparse matrix needs ``with_centering=False``.
+        y : Any, default=None
+            Ignored.
+        groups : array of shape (n,), default=None
+            Whose row it is. Then a person is protected, of whom ``max_rows`` rows count.
+        **unknown : Any
+            Nothing else is accepted.
+
+        Returns
+        -------
+        self
+        """
         if self.with_centering and hasattr(X, "tocsr"):
             raise InvalidInput(
                 "Cannot center sparse matrices: pass with_centering=False to DPScaler."
@@ -135,14 +179,34 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
         return self
 
     def transform(self, X: Any) -> Any:
-        """(x - center_) / scale_ of every row, shape of X."""
+        """(x - center_) / scale_ of every row.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame or table
+            Columns (rows, d).
+
+        Returns
+        -------
+        ndarray or CSR matrix, shape of X
+        """
         X = self._checked(X)
         if self.center_ is not None:
             X = X - self.center_
         return X if self.scale_ is None else _times(X, 1 / self.scale_)
 
     def inverse_transform(self, X: Any) -> Any:
-        """Back to the units of the data."""
+        """Back to the units of the data.
+
+        Parameters
+        ----------
+        X : array or CSR matrix
+            Transformed columns (rows, d).
+
+        Returns
+        -------
+        ndarray or CSR matrix, shape of X
+        """
         check_is_fitted(self)
         X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=self._strict)
         if self.scale_ is not None:

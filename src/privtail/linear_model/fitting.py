@@ -31,6 +31,7 @@ from privtail.default import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, of_slopes, require
 from privtail.errors import AccuracyWarning, InvalidInput, require_whole
 from privtail.gaps import Gaps
+from privtail.linear_model.documented import documented
 from privtail.linear_model.partitionwise import partitionwise
 from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
@@ -104,16 +105,45 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon, delta : the privacy budget of one ``fit``; ``epsilon=inf`` is not private and says so.
-    neighbours : ``"replace_one"`` or ``"zero_out"``.
-    invalid : ``"zero"`` (rows with a non-finite number or an undeclared label count as zero) or
-        ``"raise"`` (scikit-learn's manners; refusals are outside the guarantee).
-    noise : ``"exact"`` or ``"simulated"`` (fast, seeded, not private).
-    random_state : seed of public choices, and of simulated noise; a whole number or None.
-    ledger : a shared `Ledger` that every fit is charged to, or the path of an existing one.
-    max_rows : with ``fit(X, y, groups)``, whose groups are persons and no column to group by (that
-        is ``categories``): how many rows of one person count. Noise grows with
-        it; but gradients divide by all n rows, so most rows should count.
+    epsilon : float, default=1.0
+        Privacy budget of one ``fit``, above 0. ``math.inf`` fits without privacy; the statement
+        says so.
+    delta : float, default=1e-6
+        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
+    neighbours : {"replace_one", "zero_out"}, default="replace_one"
+        Which two tables are compared: one row replaced by any other, or one row emptied.
+    invalid : {"zero", "raise"}, default="zero"
+        What happens to rows with a non-finite number or an undeclared label. ``"zero"`` lets them
+        count as zero. ``"raise"`` refuses the table, as scikit-learn does; the refusal is outside
+        the guarantee.
+    noise : {"exact", "simulated"}, default="exact"
+        ``"simulated"`` is fast and seeded, and not private: for experiments on public data.
+    random_state : int or None, default=None
+        Seed of public choices, and of simulated noise. It never seeds exact noise.
+    ledger : Ledger, path or None, default=None
+        Shared `Ledger`, or the path of an existing one, that every fit is charged to.
+    max_rows : int or None, default=None
+        How many rows of one person count, with ``fit(X, y, groups)``. Groups are persons, and no
+        column to group by. Noise grows with it. Gradients divide by all n rows, so most rows should
+        count.
+
+    Attributes
+    ----------
+    privacy_ : Statement
+        What was spent, on what, under which assumptions.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Names of the columns, if X had any.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter or the data cannot be used.
+    BudgetExceeded
+        If the ledger has too little left. No row was read.
+    UnsupportedAccounting
+        If no theorem gives the cost of these releases for these neighbours.
     """
 
     _: KW_ONLY
@@ -125,6 +155,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     random_state: int | None = None
     ledger: Ledger | Allowance | str | os.PathLike[str] | None = None
     max_rows: int | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Add to the docstring what is inherited."""
+        super().__init_subclass__(**kwargs)
+        cls.__doc__ = documented(cls)
 
     def _fitted(self) -> dict[str, Any]:
         """What scikit-learn's convention calls fitted: attributes that end with an underscore."""
@@ -252,18 +287,58 @@ class PrivateLinearModel(PrivateEstimator):
 
     Parameters
     ----------
-    algorithm : ``"auto"`` (`ScaledDescent`; without privacy `AcceleratedDescent`), a name of
-        `privtail.published.NAMES` (the published algorithm on privately standardized features), or
-        an object such as
-        `CatoniDescent(steps=..., step_size=..., scale=..., smoothing=...)` in your units.
-    fit_intercept : add an intercept, which is never penalised.
-    verbose : 1 shows progress on stderr.
-    categories : column -> declared categories, for data frames and files; one-hot encoded in the
-        core.
-    count_invalid : part of epsilon that buys `n_invalid_`, a noisy count of the rows that counted
-        as zero; 0 buys nothing.
+    algorithm : str or object, default="auto"
+        ``"auto"`` is privtail's own (`ScaledDescent`; without privacy `AcceleratedDescent`). A name
+        of `privtail.published.NAMES` is the published algorithm on privately standardized features.
+        An object such as `CatoniDescent(steps=..., step_size=..., scale=..., smoothing=...)` works
+        in your units.
+    fit_intercept : bool, default=True
+        Add an intercept, which is never penalised.
+    verbose : int, default=0
+        1 shows progress on stderr.
+    categories : mapping of str to sequence, or None, default=None
+        Column to its declared categories, for data frames and files. They are one-hot encoded
+        inside the fit. A cell that was not declared is all zeros.
+    count_invalid : float, default=0.0
+        Fraction of epsilon, in [0, 1), for `n_invalid_`: a noisy count of the rows that counted as
+        zero. 0 releases none.
 
-    Everything else is as in `PrivateEstimator`.
+    Attributes
+    ----------
+    n_iter_ : int
+        Number of steps.
+    coef_noise_std_ : ndarray, shape of coef_
+        Standard deviation of what the noise of the gradients adds to each slope, in the units of
+        the slope. For a convex loss it is at most this. NaN where no theory gives it: algorithms by
+        name or of your own, features that were not selected. Infinite for a feature that is not
+        used, because hardly more than one value of it was detected. Clipping, early stopping,
+        sampling and the noise of released scales are not in it.
+    coef_sampling_std_ : ndarray, shape of coef_
+        Standard error of each slope from the sampling of the rows alone. NaN where it is not known.
+        ``conf_int(level)`` makes intervals of both, and ``summary()`` prints a table.
+    feature_range_ : ndarray of shape (n_features, 2)
+        Ends to which predictions clip features, so that a slope does not extrapolate far: a hundred
+        times as far from the centre as the released histogram shows. [0, 1] for a declared
+        category; infinite where nothing was released.
+    categories_ : dict
+        The declared categories by column.
+    n_invalid_ : int
+        With ``count_invalid``: the noisy count of rows that counted as zero.
+    report_ : dict
+        Released numbers by name, which say why the model is what it is (`Result.report` of
+        `privtail.algorithms`). Empty where an algorithm reports nothing.
+    warnings_ : tuple of str
+        What the fit warned of (`privtail.errors.AccuracyWarning`), from released numbers: for
+        example that all slopes are zero, or that most rows do not count.
+    plan_ : FitPlan
+        The releases, as planned and as made.
+
+    Notes
+    -----
+    The promise covers ``fit`` on rows that were not computed from other rows. A scaler, an imputer,
+    an encoder or a selector that was fitted on the same rows reads them without paying. So do
+    ``score`` and the scores of a search: `privtail.audit_pipeline` lists such steps. You need no
+    scaler: features are scaled privately inside the fit.
     """
 
     _: KW_ONLY
@@ -282,14 +357,35 @@ class PrivateLinearModel(PrivateEstimator):
     # ---------------------------------------------------------------- planned
 
     def plan(self, n: int, d: int, indicators: int = 0) -> FitPlan:
-        """What ``fit`` will release on n rows and d (encoded) features; reads no data.
+        """What ``fit`` will release, and what it will cost; reads no data.
 
-        ``indicators`` of the d features encode declared categories. With labels still to buy, the
-        plan has room for 64 classes.
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        d : int
+            Number of features, after declared categories are encoded.
+        indicators : int, default=0
+            How many of the d features encode declared categories.
+
+        Returns
+        -------
+        FitPlan
+            With labels that are not declared, the plan has room for 64 classes.
 
         Raises
         ------
-        InvalidInput, BudgetExceeded, UnsupportedAccounting
+        InvalidInput
+            If a number or a parameter of the estimator cannot be used.
+        UnsupportedAccounting
+            If no theorem gives the cost of these releases for these neighbours.
+
+        Examples
+        --------
+        >>> from privtail.linear_model import DPRidge
+        >>> plan = DPRidge(epsilon=1.0).plan(n=10_000, d=5)
+        >>> plan.epsilon <= 1.0
+        True
         """
         self._require_parameters()
         require_whole("n", n, 1)
@@ -308,7 +404,17 @@ class PrivateLinearModel(PrivateEstimator):
 
     @steady
     def planned(self, problem: Problem) -> FitPlan:
-        """The calibrated plan of a fit; the same before and with the data."""
+        """The calibrated plan of a fit; the same before and with the data.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public sizes of the data; `plan` makes it from n and d.
+
+        Returns
+        -------
+        FitPlan
+        """
         algorithm, budget = self._algorithm(), self._budget()
         require_loss(algorithm, self._loss(), problem)
         require(self._domain(problem.n), *algorithm.needs, needed_by=type(algorithm).__name__)
@@ -468,16 +574,14 @@ class PrivateLinearModel(PrivateEstimator):
     def conf_int(
         self, level: float = 0.95, *, kind: Literal["population", "noise"] = "population"
     ) -> NDArray[np.float64]:
-        """Ends (..., 2) of intervals for the slopes, of the shape of ``coef_``.
-
-        They are made of released numbers alone and cost nothing.
+        """Intervals for the slopes, from released numbers alone; it costs nothing.
 
         ``kind="population"``: for the slopes of the population that the rows come from. They hold
         the noise, and the sampling error ``coef_sampling_std_``: the sandwich of an M-estimator,
-        from released second moments and released sizes of residuals. It assumes that these sizes
-        do not depend on the features; of counts and labels, that margins are about Gaussian.
-        Clipping moves the slopes of skewed residuals and of features with heavy tails; that is not
-        in them. ``benchmarks/slopes.py`` measures how often they hold and how wide they are.
+        from released second moments and released sizes of residuals. It assumes that these sizes do
+        not depend on the features; of counts and labels, that margins are about Gaussian. Clipping
+        moves the slopes of skewed residuals and of features with heavy tails; that is not in them.
+        ``benchmarks/slopes.py`` measures how often they hold and how wide they are.
 
         ``kind="noise"``: for the slopes to which the same releases would have led without noise. A
         step on a convex loss brings two paths no further apart, and nearer where the loss is
@@ -485,20 +589,30 @@ class PrivateLinearModel(PrivateEstimator):
         none. What shrinking took from a slope is added. That is cautious:
         ``benchmarks/intervals.py`` shows how much wider it is than the noise it saw.
 
-        Which slopes columns have that say the same (two alike; all indicators of a category beside
-        an intercept) is left to noise, also to that of bought second moments, which is not in it
-        either: there intervals are wide, and those of 95 % hold in 88 % to 100 % of the fits. A
-        feature of one value in 99 % of the rows or more may not be used, nor may one of which noise
-        hides the rest: then its slope is zero, and its interval has no ends.
+        Two columns that are alike, or all indicators of a category beside an intercept, leave the
+        split of their slopes to noise. Their intervals are wide, and those of 95 % hold in 88 % to
+        100 % of the fits. A feature of one value in 99 % of the rows or more may not be used, nor
+        may one of which noise hides the rest: then its slope is zero, and its interval has no ends.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            How often an interval should hold, in (0, 1).
+        kind : {"population", "noise"}, default="population"
+            What the interval is for.
+
+        Returns
+        -------
+        ndarray, shape of coef_ and a last axis of 2
+            Lower and upper ends, in the units of the slopes.
 
         Raises
         ------
         InvalidInput
-            Where no theory gives the noise: with an algorithm of your own or by name, with
-            selected features, and where the model is a private constant. And where the sampling
-            error is not known: with a penalty, for least absolute deviations and quantiles, with
-            three labels or more, with so many features that no second moments were released, and
-            without privacy.
+            Where no theory gives the noise: with an algorithm of your own or by name, with selected
+            features, and where the model is a private constant. And where the sampling error is not
+            known: with a penalty, for least absolute deviations and quantiles, with three labels or
+            more, with so many features that no second moments were released, and without privacy.
         """
         check_is_fitted(self)
         if kind not in ("population", "noise"):
@@ -517,7 +631,16 @@ class PrivateLinearModel(PrivateEstimator):
         """Slopes with standard errors, z, p values and intervals for the population, as a table.
 
         Standard errors hold noise and sampling. Where `conf_int` refuses they are NaN, and the
-        table says why. Costs nothing.
+        table says why. It costs nothing.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the intervals, in (0, 1).
+
+        Returns
+        -------
+        CoefficientTable
 
         Raises
         ------
@@ -532,7 +655,14 @@ class PrivateLinearModel(PrivateEstimator):
     ) -> None:
         """Write the released model as JSON, for `privtail.load` and the command line.
 
-        ``target`` is the name of what it predicts.
+        Parameters
+        ----------
+        path : path
+            File to write.
+        target : str, default="y"
+            Name of what the model predicts.
+        overwrite : bool, default=False
+            Replace an existing file.
 
         Raises
         ------
@@ -542,7 +672,18 @@ class PrivateLinearModel(PrivateEstimator):
         self.to_model(target).save(path, overwrite=overwrite)
 
     def to_model(self, target: str = "y") -> Model:
-        """The released model alone; its columns are ``x0``, ``x1`` ... where X had no names."""
+        """The released model alone, as `privtail.load` returns it.
+
+        Parameters
+        ----------
+        target : str, default="y"
+            Name of what the model predicts.
+
+        Returns
+        -------
+        Model
+            Its columns are called ``x0``, ``x1`` ... where X had no names.
+        """
         check_is_fitted(self)
         known = getattr(self, "feature_names_in_", None)
         names = [f"x{i}" for i in range(self.n_features_in_)] if known is None else map(str, known)
@@ -607,10 +748,21 @@ class PrivateLinearModel(PrivateEstimator):
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
-    """Abstract: a model of one number."""
+    """Abstract: a model of one number.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Slopes, in units of the target per unit of the feature.
+    intercept_ : float
+        Prediction where all features are 0; 0.0 without an intercept.
+    target_range_ : ndarray of shape (2,)
+        Ends to which predictions are clipped, by the rule of ``feature_range_``. For counts the
+        upper end is the highest that the histogram of the counts allows. A constant is not clipped.
+    """
 
     def objective(self) -> AnyLoss:
-        """The loss whose mean is minimised."""
+        """The loss whose mean is minimised, one of `privtail.losses`."""
         return self._loss()
 
     def _domain(self, n: int) -> Domain:
@@ -626,10 +778,23 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
     @as_a_whole
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
-        """Fit on X (n, d) and y (n,); charges the ledger once.
+        """Fit the model; charges the ledger once.
 
-        ``groups`` (n,) says whose row it is: then a person is protected, of whom ``max_rows`` rows
-        count. For X from `privtail.open_table`, y and groups may name columns.
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, mapping, Arrow table or table of `privtail.open_table`
+            Features (n, d). Rows with a missing or non-finite number count as zero.
+        y : array of shape (n,) or str, default=None
+            Target; needed. With a table of `privtail.open_table`, or a Dask data frame, the name of
+            its column.
+        groups : array of shape (n,) or str, default=None
+            Whose row it is. Then a person is protected, of whom ``max_rows`` rows count.
+        **unknown : Any
+            Nothing else is accepted; ``sample_weight`` is refused with a reason.
+
+        Returns
+        -------
+        self
         """
         curator = self._curate(X, y, groups, unknown)
         plan = self._open(curator)
@@ -650,20 +815,41 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
     @partitionwise
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predictions (rows,) for X (rows, d): margins, or of counts what is expected.
+        """Predictions for rows; for counts, expected counts.
 
-        A row in which a number is missing or not finite has none: NaN, whatever X is (an array, a
-        data frame, a mapping, an Arrow table, a file). With ``invalid="raise"`` it is refused. Of a
-        Dask collection it is one, of the same partitions.
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, mapping, Arrow table, table or path
+            Features (rows, d), in the units of the fit; a file by its path.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            NaN where a number of the row is missing or not finite; with ``invalid="raise"`` such a
+            row is refused. A Dask collection for a Dask collection, with the same partitions.
         """
         margins = self._margins(X)[:, 0]
         numbers = expected_counts(margins) if self.link == "log" else margins
         return np.asarray(np.clip(numbers, *self.target_range_))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of predictions, of counts D^2 (their Poisson deviance), as scikit-learn's scores.
+        """R^2 of predictions (for counts D^2, of the Poisson deviance), as scikit-learn's scores.
 
         It is computed from records without noise: outside the promise, unless the rows are public.
+        Use `privtail.evaluate` for private rows.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Features (rows, d).
+        y : array of shape (rows,)
+            Target.
+        sample_weight : array of shape (rows,) or None, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
         """
         score = functools.partial(d2_tweedie_score, power=1) if self.link == "log" else r2_score
         return float(score(y, self.predict(X), sample_weight=sample_weight))

@@ -17,16 +17,26 @@ from privtail.model import GENERALIZED, Link
 class DPPoissonRegressor(PrivateRegressor):
     """Private Poisson regression of counts, E[y] = exp(Xw + b), as `PoissonRegressor`.
 
-    Minimises the mean of exp(m) - y m (half the deviance, but for a constant) + alpha/2 |w|^2.
+    Minimises the mean of exp(m) - y m (half the deviance, but for a constant) + alpha/2 |w|^2. The
+    mean of the counts is released first. ``score`` is D^2. No prediction exceeds
+    ``target_range_[1]``: what the highest count allows that the same histogram shows.
 
     Parameters
     ----------
-    alpha : strength of the penalty, in your units; not of the intercept. By default there is none,
-        where scikit-learn has 1: it would silence columns that vary little in their units.
+    alpha : float, default=0.0
+        Strength of the penalty, at least 0, in your units; not on the intercept. scikit-learn's
+        default is 1; such a penalty makes slopes vanish of columns that vary little in their units.
 
-    Everything else is as in `DPLinearRegression`; ``score`` is D^2. The mean of the counts is
-    bought first, and no prediction exceeds ``target_range_[1]``: what the highest count allows that
-    the same histogram shows.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.linear_model import DPPoissonRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 2))
+    >>> y = rng.poisson(np.exp(X @ [0.5, -0.5]))
+    >>> model = DPPoissonRegressor(epsilon=1.0, noise="simulated", random_state=0).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [0.5, -0.5]).max() < 0.1)
+    True
     """
 
     kind: ClassVar[str] = "poisson"
@@ -53,15 +63,29 @@ class DPPoissonRegressor(PrivateRegressor):
 class DPGeneralizedLinearEstimator(PrivateRegressor):
     """Any loss, any penalty or constraint, any algorithm, on a numeric target.
 
+    ``predict`` returns margins, for counts their exponentials. For labels use
+    `DPLogisticRegression`.
+
     Parameters
     ----------
-    loss : a name of `privtail.losses.LOSSES` that needs no parameter, or a loss such as
+    loss : str or loss, default="squared"
+        A name of `privtail.losses.LOSSES` that needs no parameter, or a loss such as
         `HuberLoss(threshold=2.0)` or `CustomLoss(value=..., derivative=...)`.
-    domain : a penalty or a set of `privtail.domains`, in your units; None for none. The intercept
-        is never in it.
+    domain : domain or None, default=None
+        A penalty or a set of `privtail.domains`, in your units; None for none. The intercept is
+        never in it.
 
-    Everything else is as in `DPLinearRegression`. ``predict`` returns margins, for counts their
-    exponentials; for labels use `DPLogisticRegression`.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.domains import L1
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).standard_t(2.5, size=(20_000, 2))
+    >>> y = X @ [1.0, 2.0]
+    >>> lasso = L1(alpha=0.01)
+    >>> model = DPGeneralizedLinearEstimator("squared", lasso, noise="simulated", random_state=0)
+    >>> bool(np.abs(model.fit(X, y).coef_ - [1, 2]).max() < 0.2)
+    True
     """
 
     kind: ClassVar[str] = GENERALIZED

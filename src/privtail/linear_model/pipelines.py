@@ -111,7 +111,14 @@ def audit_pipeline(pipeline: Any) -> PipelineAudit:
 
     Parameters
     ----------
-    pipeline : an estimator of scikit-learn or privtail, fitted or not.
+    pipeline : estimator
+        An estimator or a pipeline of scikit-learn or privtail, fitted or not.
+
+    Returns
+    -------
+    PipelineAudit
+        ``steps`` are all steps, ``unpaid`` those that read records without paying. It is true if
+        there are none.
 
     Raises
     ------

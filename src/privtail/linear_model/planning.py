@@ -25,15 +25,21 @@ class FitPlan:
 
     Iterating gives the rounds of the releases.
 
-    Attributes
+    Parameters
     ----------
-    label : the estimator.
-    problem : public sizes: n, d (encoded features), outputs, intercept.
-    budget : what the fit may cost.
-    multiplier : common factor on all noise; 0 without privacy.
-    releases : the rounds, in order.
-    standardized : whether features are, so that a gradient is as long as a typical row of those
-        that may have slopes; else of length 1.
+    label : str
+        The estimator.
+    problem : Problem
+        Public sizes: n, d (encoded features), outputs, intercept.
+    budget : Budget
+        What the fit may cost.
+    multiplier : float
+        Common factor on all noise; 0 without privacy.
+    releases : tuple of Round
+        The rounds, in order.
+    standardized : bool, default=False
+        Whether features are standardized, so that a gradient is as long as a typical row of those
+        that may have slopes. If not, gradients have length 1.
     """
 
     label: str

@@ -18,21 +18,34 @@ class DPHuberRegressor(PrivateRegressor):
 
     Minimises sum of H(y - Xw - b) + alpha |w|^2, where H(r) is r^2 up to the threshold t and
     2 t |r| - t^2 beyond it. scikit-learn's `HuberRegressor` divides r by a scale that it estimates
-    with w; here that scale is bought after a fifth of the steps.
+    with w; here that scale is released after a fifth of the steps.
 
     Parameters
     ----------
-    threshold : where the loss becomes linear, in scales of the target: its spread between
-        quartiles (or further quantiles) over that of a Gaussian, bought with the budget. By default
-        also in scales of the residuals of a first fit, and the lower of both counts. With an
-        algorithm that you built yourself: in the units of the target.
-    alpha : strength of the penalty, in your units; not of the intercept. By default there is none.
-
-    Everything else is as in `DPLinearRegression`.
+    threshold : float, default=1.35
+        Where the loss becomes linear, above 0, in scales of the target. A scale is the spread
+        between quartiles (or further quantiles) over that of a Gaussian, and is released from the
+        budget. By default the scale of the residuals of a first fit is released too, and the lower
+        threshold of both counts. With an algorithm that you built yourself: in the units of the
+        target.
+    alpha : float, default=0.0
+        Strength of the penalty, at least 0, in your units; not on the intercept.
 
     Attributes
     ----------
-    threshold_ : the threshold in units of the target.
+    threshold_ : float
+        The threshold in units of the target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.linear_model import DPHuberRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_t(2.5, size=(20_000, 2))
+    >>> y = X @ [1.0, 2.0] + rng.standard_cauchy(20_000)
+    >>> model = DPHuberRegressor(epsilon=1.0, noise="simulated", random_state=0).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [1, 2]).max() < 0.2)
+    True
     """
 
     kind: ClassVar[str] = "huber"
@@ -61,9 +74,19 @@ class DPLADRegressor(PrivateRegressor):
 
     Parameters
     ----------
-    alpha : strength of the penalty alpha |w|_1, in your units; not of the intercept.
+    alpha : float, default=0.0
+        Strength of the penalty alpha |w|_1, at least 0, in your units; not on the intercept.
 
-    Everything else is as in `DPLinearRegression`.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.linear_model import DPLADRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_t(2.5, size=(20_000, 2))
+    >>> y = X @ [1.0, 2.0] + rng.standard_cauchy(20_000)
+    >>> model = DPLADRegressor(epsilon=1.0, noise="simulated", random_state=0).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [1, 2]).max() < 0.2)
+    True
     """
 
     kind: ClassVar[str] = "lad"
@@ -84,11 +107,22 @@ class DPQuantileRegressor(PrivateRegressor):
 
     Parameters
     ----------
-    quantile : which quantile of y given x is modelled, in (0, 1).
-    alpha : strength of the penalty, in your units; not of the intercept. By default there is none,
-        where scikit-learn has 1: it would silence columns that vary little in their units.
+    quantile : float, default=0.5
+        Which quantile of y given x is modelled, in (0, 1).
+    alpha : float, default=0.0
+        Strength of the penalty, at least 0, in your units; not on the intercept. scikit-learn's
+        default is 1; such a penalty makes slopes vanish of columns that vary little in their units.
 
-    Everything else is as in `DPLinearRegression`.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.linear_model import DPQuantileRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 2))
+    >>> y = X @ [1.0, 2.0] + rng.exponential(size=20_000)
+    >>> model = DPQuantileRegressor(0.9, noise="simulated", random_state=0).fit(X, y)
+    >>> bool(abs((y < model.predict(X)).mean() - 0.9) < 0.03)
+    True
     """
 
     kind: ClassVar[str] = "quantile"

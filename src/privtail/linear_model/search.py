@@ -86,37 +86,43 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     is no ``cv_results_``, and the ledger has one entry. The running time tells the number of
     trials; it is outside the promise.
 
+    ``epsilon``, ``delta``, ``noise``, ``ledger`` and the like are those of the whole search; those
+    of ``estimator`` are not used. With ``groups`` a person is protected: all rows of a person are
+    held out, or none is.
+
     Parameters
     ----------
-    estimator : an estimator of this module; its own budget, noise and ledger are not used.
-    param_grid : parameter -> values to try, or a list of such mappings. They are public: choosing
-        them by looking at the records is outside the promise.
-    trials : mean number of trials, a million at most; 1 is one random candidate. More trials find
+    estimator : estimator
+        An estimator of this module.
+    param_grid : mapping of str to sequence, or a list of mappings
+        Parameter to the values to try. They are public: choosing them by looking at the records is
+        outside the promise.
+    trials : int, default=10
+        Mean number of trials, from 1 to a million; 1 is one random candidate. More trials find
         better ones and leave less budget for each.
-    held_out : part of the records that scores, in (0, 1).
-    epsilon, delta, neighbours, invalid, noise, random_state, ledger, max_rows : of the whole
-        search; those of ``estimator`` are not used. With ``groups`` a person is protected: all rows
-        of a person are held out, or none is.
+    held_out : float, default=0.25
+        Fraction of the records that scores, in (0, 1).
 
     Attributes
     ----------
-    best_estimator_ : the best trial, fitted to the records that were not held out. Its ``privacy_``
-        is that of the search.
-    best_params_ : its parameters.
-    best_score_ : its released score: the share of right labels; of numbers minus the mean loss of
-        ``estimator``, each record's clamped at that of an error of 3 scales of the target, which
-        are bought; of counts how much less their Poisson loss is than that of a constant, which is
-        bought too. What is scored is what the estimator predicts, with features and predictions
-        clipped to their ranges. With ``groups`` a row that does not count adds no loss. Noisy, and
-        too good on average, since it is the best of several.
-    score_noise_std_ : standard deviation of the noise in a score.
-    trial_epsilon_ : what one trial costs, at ``delta``.
-    n_features_in_, feature_names_in_, classes_ : as in the estimators.
-    privacy_ : the `Statement`.
-
-    Raises
-    ------
-    InvalidInput, BudgetExceeded, UnsupportedAccounting
+    best_estimator_ : estimator
+        The best trial, fitted to the records that were not held out. Its ``privacy_`` is that of
+        the search.
+    best_params_ : dict
+        Its parameters.
+    best_score_ : float
+        Its released score: noisy, and too good on average, since it is the best of several. For
+        labels the fraction that is right. For numbers minus the mean loss of ``estimator``, with
+        the loss of each record clamped at that of an error of 3 scales of the target, which are
+        released. For counts, how much less their Poisson loss is than that of a constant, which is
+        released too. Features and predictions are clipped to their ranges. With ``groups`` a row
+        that does not count adds no loss.
+    score_noise_std_ : float
+        Standard deviation of the noise in a score.
+    trial_epsilon_ : float
+        What one trial costs, at ``delta``.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, of a classifier.
 
     Examples
     --------
@@ -138,11 +144,22 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
 
     @as_a_whole
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
-        """Search on X (n, d) and y (n,); charges the ledger once.
+        """Search; charges the ledger once.
 
-        ``groups`` (n,) says whose row it is: then a person is protected, of whom ``max_rows`` rows
-        count. For X from `privtail.open_table`, y and groups may name columns; every trial reads
-        the file as a fit does.
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, mapping, Arrow table or table of `privtail.open_table`
+            Features (n, d). Every trial reads a file as a fit does.
+        y : array of shape (n,) or str, default=None
+            Target; needed. With a table of `privtail.open_table` the name of its column.
+        groups : array of shape (n,) or str, default=None
+            Whose row it is. Then a person is protected, of whom ``max_rows`` rows count.
+        **unknown : Any
+            Nothing else is accepted.
+
+        Returns
+        -------
+        self
         """
         self._refuse(unknown)
         candidates, labels = self._candidates(), _labels(self.estimator)
@@ -285,24 +302,70 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     # ---------------------------------------------------------------- used
 
     def predict(self, X: Any) -> Any:
-        """Predictions of the best estimator, (rows,)."""
+        """Predictions of ``best_estimator_``.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, mapping, Arrow table, table or path
+            Features (rows, d).
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+        """
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
     @available_if(_classifies)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
-        """Class probabilities of the best estimator, (rows, K)."""
+        """Class probabilities of ``best_estimator_``.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, mapping, Arrow table, table or path
+            Features (rows, d).
+
+        Returns
+        -------
+        ndarray of shape (rows, n_classes)
+        """
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X)
 
     @available_if(_classifies)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
-        """Scores of the best estimator: (rows,) for two classes, else (rows, K)."""
+        """Scores of ``best_estimator_``.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, mapping, Arrow table, table or path
+            Features (rows, d).
+
+        Returns
+        -------
+        ndarray of shape (rows,) or (rows, n_classes)
+        """
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The best estimator's score, without noise: R^2, D^2 of counts, or right labels."""
+        """Score of ``best_estimator_``, without noise.
+
+        It is outside the promise, unless the rows are public.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Features (rows, d).
+        y : array of shape (rows,)
+            Target or labels.
+        sample_weight : array of shape (rows,) or None, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight=sample_weight))
 

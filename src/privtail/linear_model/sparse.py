@@ -27,6 +27,12 @@ class PrivateSparseModel(PrivateLinearModel):
     slopes of the chosen ones by a descent, which is charged too (`ScaledDescent`). Under much noise
     fewer features are chosen than ``sparsity`` allows. Whatever else ``algorithm`` names, its
     largest slopes (times the scale of the feature) are kept.
+
+    Parameters
+    ----------
+    sparsity : int, default=10
+        How many features each output may use. A public guess: more of them cost accuracy, since
+        each is found and measured with noise.
     """
 
     sparsity: int = 10
@@ -49,6 +55,18 @@ class PrivateSparseModel(PrivateLinearModel):
         self, level: float = 0.95, *, kind: Literal["population", "noise"] = "population"
     ) -> NDArray[np.float64]:
         """Refused: intervals know nothing of how the features were selected.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Ignored.
+        kind : {"population", "noise"}, default="population"
+            Ignored.
+
+        Returns
+        -------
+        ndarray
+            Never.
 
         Raises
         ------
@@ -79,15 +97,8 @@ def thinned(result: Result, sparsity: int, d: int) -> Result:
 class DPSparseRegressor(PrivateSparseModel, PrivateRegressor):
     """Private least squares on few features, found privately: for more features than noise allows.
 
-    Minimises |y - Xw - b|^2 over w with at most ``sparsity`` entries that are not zero; which ones
-    is decided by the features' own relation to the target, not jointly.
-
-    Parameters
-    ----------
-    sparsity : how many features may be used. A public guess: more of them cost accuracy, each
-        being found and measured with noise.
-
-    Everything else is as in `DPLinearRegression`.
+    Minimises |y - Xw - b|^2 over w with at most ``sparsity`` entries that are not zero. Each
+    feature is chosen by its own relation to the target, not jointly with others.
 
     Examples
     --------
@@ -108,13 +119,17 @@ class DPSparseRegressor(PrivateSparseModel, PrivateRegressor):
 
 @dataclass(eq=False, repr=False)
 class DPSparseClassifier(PrivateSparseModel, PrivateClassifier):
-    """Private logistic regression on few features, found privately.
+    """Private logistic regression on few features, found privately; there is no ridge penalty.
 
-    Parameters
-    ----------
-    sparsity : how many features may be used, by every class; see `DPSparseRegressor`.
-
-    Everything else is as in `DPLogisticRegression`, which has a ridge penalty and no selection.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.linear_model import DPSparseClassifier
+    >>> X = np.random.default_rng(0).standard_t(3, size=(20_000, 100))
+    >>> y = (X[:, 17] > 0).astype(int)
+    >>> model = DPSparseClassifier(1, classes=[0, 1], noise="simulated", random_state=0).fit(X, y)
+    >>> np.flatnonzero(model.coef_[0])
+    array([17])
     """
 
     kind: ClassVar[str] = "sparse-logistic"

@@ -36,8 +36,15 @@ def report(*paths: str | os.PathLike[str], title: str = "Private release") -> st
 
     Parameters
     ----------
-    paths : files of models, evaluations, means, summaries or statements.
-    title : of the page.
+    *paths : path
+        Files of models, evaluations, means, summaries or statements.
+    title : str, default="Private release"
+        Title of the page.
+
+    Returns
+    -------
+    str
+        The page, to write to a file.
 
     Raises
     ------

@@ -90,18 +90,32 @@ class Statement:
 
     Parameters
     ----------
-    epsilon, delta : the promise; an infinite epsilon promises nothing.
-    n : public number of records.
-    plan : the rounds whose events were released.
-    neighbours : relation of the promise.
-    noise : ``"exact"``, ``"simulated"`` or ``"none"``.
-    seeded_public_choices : whether ``random_state`` fixed the deals into blocks and parts.
-    label : what was fitted.
-    max_rows : how many rows of one person count; None protects one row.
-    assumptions : sentences on which the promise rests, beyond the code itself.
-    outside : sentences on what it does not cover.
-    notes : sentences about the model, made of what was released.
-    versions : (package, version) pairs.
+    epsilon : float
+        The promised epsilon; an infinite one promises nothing.
+    delta : float
+        The promised delta.
+    n : int
+        Public number of records.
+    plan : tuple of Round
+        The rounds whose events were released.
+    neighbours : {"replace_one", "zero_out"}, default="replace_one"
+        Relation of the promise.
+    noise : {"exact", "simulated", "none"}, default="exact"
+        What was added.
+    seeded_public_choices : bool, default=False
+        Whether ``random_state`` fixed the deals into blocks and parts.
+    label : str, default="fit"
+        What was fitted.
+    max_rows : int or None, default=None
+        How many rows of one person count; None protects one row.
+    assumptions : tuple of str, default=()
+        Sentences on which the promise rests, beyond the code itself.
+    outside : tuple of str, default=OUTSIDE
+        Sentences on what it does not cover.
+    notes : tuple of str, default=()
+        Sentences about the model, made of what was released.
+    versions : tuple of (str, str), default=those that are installed
+        Packages and their versions.
 
     Raises
     ------
@@ -240,6 +254,15 @@ class Statement:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Statement:
         """Read what `to_json` wrote, without believing its computed numbers.
+
+        Parameters
+        ----------
+        content : mapping
+            A JSON object.
+
+        Returns
+        -------
+        Statement
 
         Raises
         ------

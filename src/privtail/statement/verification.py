@@ -74,7 +74,8 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Ve
 
     Parameters
     ----------
-    source : a statement file, a model file with a ``"statement"``, the JSON object of either, or a
+    source : path, mapping or Statement
+        A statement file, a model file with a ``"statement"``, the JSON object of either, or a
         `Statement`.
 
     Returns
@@ -89,6 +90,14 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Ve
     ------
     InvalidInput
         If this is no statement: not a file, not JSON, another format, missing or mistyped fields.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import private_mean, verify
+    >>> mean = private_mean(np.arange(1_000.0), epsilon=1.0)
+    >>> verify(mean.privacy_).ok
+    True
     """
     if not isinstance(source, str | os.PathLike | Mapping | Statement):
         raise wrong_field("the source", "a Statement, a path or a JSON object", source)

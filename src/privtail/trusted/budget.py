@@ -29,16 +29,25 @@ class Budget:
 
     Parameters
     ----------
-    epsilon : float > 0, or ``math.inf`` for no privacy at all (no noise is drawn and every
-        statement says ``not private``).
-    delta : float in [0, 1). Zero asks for pure epsilon-DP.
-    neighbours : ``"replace_one"`` (two data sets of n rows differ in one row) or ``"zero_out"``
-        (one of n public slots is filled or empty; an empty slot contributes 0).
+    epsilon : float
+        Above 0, or ``math.inf`` for no privacy at all: then no noise is drawn and every statement
+        says ``not private``.
+    delta : float, default=0.0
+        In [0, 1). Zero asks for pure epsilon-DP.
+    neighbours : {"replace_one", "zero_out"}, default="replace_one"
+        ``"replace_one"``: two data sets of n rows differ in one row. ``"zero_out"``: one of n
+        public slots is filled or empty; an empty slot contributes 0.
 
     Raises
     ------
     InvalidInput
         If a number is outside its range or the relation is unknown.
+
+    Examples
+    --------
+    >>> from privtail import Budget
+    >>> Budget(1.0, 1e-6).private
+    True
     """
 
     epsilon: float
@@ -71,7 +80,18 @@ class Budget:
             )
 
     def require_approximate(self, needed_by: str) -> None:
-        """Refuse budgets for which a theorem's log(1/delta) and epsilon mean nothing."""
+        """Refuse budgets for which a theorem's log(1/delta) and epsilon mean nothing.
+
+        Parameters
+        ----------
+        needed_by : str
+            The algorithm, for the error.
+
+        Raises
+        ------
+        UnsupportedAccounting
+            If epsilon is infinite or delta is 0.
+        """
         if not (self.private and self.delta > 0):
             raise InvalidInput(
                 f"{needed_by} needs a finite epsilon and delta > 0, for example",

@@ -80,13 +80,19 @@ class Ledger:
 
     Parameters
     ----------
-    path : file of the ledger; None keeps it in the memory of this process. An existing file brings
-        its own budget: give the path alone, or the same numbers again.
-    epsilon, delta : the total that may be spent. A new ledger of a finite epsilon needs both;
-        delta=0 admits pure epsilon-DP alone.
-    neighbours : the relation that all plans are stated for; ``"replace_one"`` if not given.
-    composition : ``"basic"`` (if not given) takes every plan; ``"zcdp"`` and ``"gdp"`` admit many
-        more small ones, of those that have a rho, or are Gaussian only.
+    path : path or None, default=None
+        File of the ledger; None keeps it in the memory of this process. An existing file brings its
+        own budget: give the path alone, or the same numbers again.
+    epsilon : float or None, default=None
+        The total epsilon that may be spent. A new ledger needs it.
+    delta : float or None, default=None
+        The total delta. A new ledger of a finite epsilon needs it; 0 admits pure epsilon-DP alone.
+    neighbours : {"replace_one", "zero_out"} or None, default=None
+        The relation that all plans are stated for; None for ``"replace_one"`` or that of the file.
+    composition : {"basic", "zcdp", "gdp"} or None, default=None
+        How costs add up; None for ``"basic"`` or that of the file. ``"basic"`` takes every plan.
+        ``"zcdp"`` and ``"gdp"`` admit many more small ones, of those that have a rho, or are
+        Gaussian only.
 
     Raises
     ------
@@ -98,6 +104,16 @@ class Ledger:
     -----
     Copies (``copy``, ``deepcopy``, ``sklearn.clone``) are the same ledger. A file ledger pickles as
     its path; one in memory refuses to be pickled and to be charged after a fork.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import Ledger, private_mean
+    >>> ledger = Ledger(epsilon=1.0, delta=1e-5)
+    >>> mean = private_mean(np.arange(1_000.0), epsilon=0.25, delta=1e-6, ledger=ledger)
+    >>> epsilon, delta = ledger.remaining
+    >>> round(epsilon, 4)
+    0.75
     """
 
     def __init__(
@@ -147,12 +163,27 @@ class Ledger:
 
         Parameters
         ----------
-        label : what will be fitted.
-        epsilon, delta : cost of the plan.
-        neighbours : relation of that cost.
-        plan : the plan, by `plan_to_json`.
-        mu, rho : its Gaussian-DP and zCDP parameters, None where there is none.
-        unit : whether that relation is about one row or about one person with several.
+        label : str
+            What will be fitted.
+        epsilon : float
+            Epsilon of the plan.
+        delta : float
+            Delta of the plan.
+        neighbours : {"replace_one", "zero_out"}
+            Relation of that cost.
+        plan : list of dict
+            The plan, by `plan_to_json`.
+        mu : float or None, default=None
+            Its parameter of Gaussian differential privacy, if it has one.
+        rho : float or None, default=None
+            Its parameter of zCDP, if it has one.
+        unit : {"row", "person"}, default="row"
+            Whether that relation is about one row or about one person with several.
+
+        Returns
+        -------
+        Reservation
+            Proof that the plan was charged.
 
         Raises
         ------
@@ -191,6 +222,11 @@ class Ledger:
 
     def refuse_simulated(self, label: str) -> None:
         """Refuse simulated noise, unless nothing is promised.
+
+        Parameters
+        ----------
+        label : str
+            What would be fitted, for the error.
 
         Raises
         ------

@@ -76,29 +76,43 @@ def open_table(
     Names of folders, such as ``year=2024/`` of Hive, are read only if they are declared: they tell
     who exists, and a statement says then that they are public.
 
+    In folders and patterns, names that begin with ``.`` or ``_`` do not count. A URL such as
+    ``s3://bucket/claims/`` is read by fsspec (``pip install 'privtail[remote]'``, and the package
+    of that file system) or PyArrow, which look for keys where they usually do. Nobody may write to
+    a file during a fit: that stops the fit, which stays charged; a change is seen by size, time,
+    ETag or checksum.
+
+    A polars ``LazyFrame`` or a ``pyarrow.dataset.Dataset`` may be any program, so it is run once,
+    now, into a nameless file in ``scratch`` or else the folder for temporary files. The rows that
+    it gives are the records, and how many they are is public, also after a filter.
+
     Parameters
     ----------
-    path : a file; a folder, with the folders in it; a pattern such as ``claims/*.parquet`` (``**``
-        for folders of any depth); or a list of these. In folders and patterns, names that begin
-        with ``.`` or ``_`` do not count. A URL such as ``s3://bucket/claims/`` is read by fsspec
-        (``pip install 'privtail[remote]'``, and the package of that file system) or PyArrow, which
-        look for keys where they usually do. Nobody may write to a file during a fit: that stops the
-        fit, which stays charged; a change is seen by size, time, ETag or checksum. A CSV has a
-        header; it may be compressed (``.csv.gz``, ``.csv.bz2``, ``.csv.zst``). Or a polars
-        ``LazyFrame`` or a ``pyarrow.dataset.Dataset``: it may be any program, so it is run once,
-        now, into a nameless file in ``scratch`` or else the folder for temporary files. The rows
-        that it gives are the records, and how many they are is public, also after a filter.
-    categories : column -> its declared categories, one-hot encoded.
-    numeric : columns of numbers by declaration; what is none in them drops its row.
-    drop : columns to leave out. An index of pandas is left out unless it is declared.
-    scratch : a folder for a private copy that is decoded once, for many passes.
-    decimal, thousands : marks in numbers that are written as text, such as ``,`` and ``.`` for
-        1.234,5.
-    separator : the mark between the cells of a CSV; ``,``, ``;`` and tab are found by themselves.
-    encoding : of a CSV, a name that Python knows, such as ``utf-16`` or ``latin-1``.
-    comment : how lines of a CSV begin that are skipped above the header; below it they are rows
-        without values.
-    partition_columns : columns that the names of folders hold: ``["year"]`` for ``year=2024/``.
+    path : path, list of paths, LazyFrame or Dataset
+        A file; a folder, with the folders in it; a pattern such as ``claims/*.parquet`` (``**`` for
+        folders of any depth); or a list of these. A CSV has a header; it may be compressed
+        (``.csv.gz``, ``.csv.bz2``, ``.csv.zst``).
+    categories : mapping of str to sequence, or None, default=None
+        Column to its declared categories, one-hot encoded.
+    numeric : collection of str, default=()
+        Columns of numbers by declaration. A cell that is no number drops its row.
+    drop : collection of str, default=()
+        Columns to leave out. An index of pandas is left out unless it is declared.
+    scratch : path or None, default=None
+        A folder for a private copy that is decoded once, for many passes.
+    decimal : str, default="."
+        The decimal mark in numbers that are written as text, such as ``,`` in 1.234,5.
+    thousands : str or None, default=None
+        The mark between thousands, such as ``.`` in 1.234,5.
+    separator : str or None, default=None
+        The mark between the cells of a CSV. None finds ``,``, ``;`` and tab.
+    encoding : str, default="utf-8"
+        Of a CSV: a name that Python knows, such as ``utf-16`` or ``latin-1``.
+    comment : str or None, default=None
+        How lines of a CSV begin that are skipped above the header; below it they are rows without
+        values.
+    partition_columns : collection of str, default=()
+        Columns that the names of folders hold: ``["year"]`` for ``year=2024/``.
 
     Returns
     -------

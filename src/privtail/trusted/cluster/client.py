@@ -26,7 +26,12 @@ def workers(client: Any) -> Iterator[None]:
 
     Parameters
     ----------
-    client : a `distributed.Client`.
+    client : distributed.Client
+        A synchronous client.
+
+    Yields
+    ------
+    None
 
     Raises
     ------
