@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal, get_args
 
@@ -26,9 +26,9 @@ from privtail.influence import catoni_bound
 from privtail.lost import OF_THESE, counted
 from privtail.promised import Promised
 from privtail.statement import Statement, state
-from privtail.summaries.column_summaries import ColumnSummaries
+from privtail.summaries.column_ranges import ColumnRanges
 from privtail.summaries.histograms import part_that_counts
-from privtail.summaries.mean_intervals import SURE, CutRange, reach_of
+from privtail.summaries.mean_intervals import SURE, CutRange
 from privtail.summaries.summary import Summary
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
@@ -51,11 +51,6 @@ Method = Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"
 METHODS: tuple[Method, ...] = get_args(Method)
 GROUPS = 15
 """Groups of ``"ksu"``, if there are that many records."""
-SCALE_SHARE, LARGEST_SHARE = 0.15, 0.5
-"""Parts of the squared Gaussian-DP parameter that buy centre and scale: usually, and at most.
-
-More than usual goes there where less would not find a column that lies far from zero.
-"""
 COUNT_SHARE = 0.03
 """What a count of the rows that count costs, beside the mean."""
 
@@ -82,11 +77,7 @@ UNSURE = (
     "its mean is off by more than the noise that is stated."
 )
 
-LOOKS = ColumnSummaries(narrow=True)
-"""What finds the columns: a mean clipped to a cell that holds nearly all loses little.
-
-If it loses a part p of the records, the mean is off by sqrt(p) deviations at most.
-"""
+RANGES = ColumnRanges()
 
 
 def interval(value: Any, std: Any, level: float) -> NDArray[np.float64]:
@@ -388,7 +379,7 @@ def _of_groups(table: Tabled, promised: Promised) -> MeanEstimate:
     curator = table.curator(promised, "private_mean(by)")
     asked = ColumnMoments(columns=table.columns, by=table.by)
     multiplier = calibrated(curator, lambda m: asked.plan(m, curator.problem))
-    seen = asked.run(curator, multiplier, 0.95)
+    seen = asked.run(curator, multiplier)
     known = seen.reliable & (curator.problem.max_rows == 1)
     sampling = np.where(known, seen.deviation / np.sqrt(np.maximum(seen.count, 1.0)), math.nan)
     count, d = int(np.sum(~seen.reliable)), seen.reliable.size
@@ -481,18 +472,6 @@ def _centre(
     return np.broadcast_to(point, (d,)).copy()
 
 
-def _around_zero(found: Summary) -> Summary:
-    """The same columns as seen from zero, for records that cannot be centred."""
-    away = np.abs(found.centres)
-    return replace(
-        found,
-        centres=np.zeros_like(away),
-        scales=np.hypot(found.scales, away),
-        deviations=np.hypot(found.deviations, away),
-        tails=found.tails + away,
-    )
-
-
 @dataclass(frozen=True)
 class _Mean:
     """How many rows count, and scales, unless a threshold is given; one release of a robust mean.
@@ -518,7 +497,7 @@ class _Mean:
             return last
         counted = self._counting(multiplier).event(problem.histogram(1, 1))
         count = Round(stage="rows that count", events=(counted,))
-        return compose((count,), LOOKS.plan(self._scales(multiplier, problem), problem), last)
+        return compose((count,), RANGES.plan(multiplier, problem), last)
 
     def run(self, curator: Curator) -> MeanEstimate:
         """The mean, for the whole budget of the curator."""
@@ -531,13 +510,8 @@ class _Mean:
             unknown, none, yes = np.full(d, math.nan), np.zeros(d), np.ones(d, dtype=np.bool_)
             return MeanEstimate(value, std, unknown, none, none, yes, state(curator))
         part, part_std, count_std = self._part(curator, multiplier)
-        looks = self._scales(multiplier, curator.problem)
-        found, views = LOOKS.looked(curator, looks, part=part)
+        found, reaches = RANGES.run(curator, multiplier, part)
         rows, price = max(1, round(part * n)), multiplier * curator.problem.max_rows / n
-        if curator.sparse:
-            found = _around_zero(found)
-        reaches = [reach_of(views[j], found.take([j]), rows) for j in range(d)]
-        found = replace(found, tails=np.array([reach.distance for reach in reaches]))
         scales, threshold = self._reach(found, price)
         value, std, ends = self._last(curator, multiplier, scales, threshold, found.centres, part)
         away = np.abs(value - found.centres)
@@ -577,7 +551,7 @@ class _Mean:
     def _clipped(self, reaches: Sequence[CutRange], ends: Doubles, found: Summary) -> Doubles:
         """What the means may have lost (below and above, d), where values beyond are clipped."""
         beyond = np.array([r.beyond(end) for r, end in zip(reaches, ends, strict=True)])
-        rows, lost = beyond.transpose(2, 1, 0)
+        rows, lost, _ = beyond.transpose(2, 1, 0)
         if self.method == "truncated":  # values beyond count as 0
             lost = lost + ends * rows
         if self.method == "catoni":
@@ -595,11 +569,10 @@ class _Mean:
         """What the statement should say of the columns that may not have been found."""
         hidden, blank = int(np.sum(~found.detected)), int(np.sum(found.only_zeros))
         unbounded = int(np.sum(found.detected & ~found.only_zeros & ~reliable))
-        scales = self._scales(multiplier, problem)
-        unsure = scales > LOOKS.enough_for_features(scales, problem) * (1 + 1e-9)
         unseen = UNSEEN.format(count=hidden, d=problem.d)
         only = ZEROS.format(count=blank, d=problem.d)
         open_ = UNBOUNDED.format(count=unbounded, d=problem.d)
+        unsure = RANGES.unsure(multiplier, problem)
         said = ((unseen, hidden > 0), (only, blank > 0), (open_, unbounded > 0), (UNSURE, unsure))
         return tuple(text for text, true in said if true)
 
@@ -635,14 +608,6 @@ class _Mean:
             wide = math.sqrt((1 + 1 / self.smoothing) / (2 * slope))
             return found.deviations * wide, 1.0
         return found.deviations if self.method == "coinpress" else found.tails, 1.0
-
-    def _scales(self, multiplier: float, problem: Problem) -> float:
-        """Noise of one release that pays for centres and scales."""
-        usual, least = (
-            multiplier * math.sqrt((1 - share) / (2 * share))
-            for share in (SCALE_SHARE, LARGEST_SHARE)
-        )
-        return max(least, min(usual, LOOKS.enough_for_features(least, problem)))
 
     def _mean(self, threshold: float) -> RobustMean:
         if self.method == "clipped":

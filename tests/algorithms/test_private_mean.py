@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from privtail import Ledger, private_mean
+from privtail import Ledger, open_table, private_mean
 from privtail.algorithms.coin_press import CoinPress
 from privtail.calibration import calibrated
 from privtail.errors import BudgetExceeded, InvalidInput
@@ -375,6 +375,20 @@ def test_containers_agree(method):
     for other in (column.tolist(), pd.Series(column), column[:, None]):
         again = private_mean(other, epsilon=1.0, method=method, **SIMULATED)
         assert np.ravel(again.value) == pytest.approx([one.value])
+
+
+def test_categories_beside_numbers(tmp_path):
+    """Columns that encode a category are within 0 and 1 by declaration: nothing is looked for."""
+    rng, n = np.random.default_rng(2), 4_000
+    frame = pd.DataFrame(
+        {"a": rng.normal(5, 1, n), "kind": np.where(rng.random(n) < 0.3, "u", "v")}
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    table = open_table(tmp_path / "t.csv", categories={"kind": ["u", "v"]})
+    found = private_mean(table, epsilon=2, **SIMULATED)
+    assert found.reliable.all()
+    true = [frame["a"].mean(), *(np.mean(frame["kind"] == kind) for kind in "uv")]
+    assert np.abs(found.value - true).max() < 0.1
 
 
 @every_sparse_method

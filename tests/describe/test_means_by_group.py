@@ -32,6 +32,24 @@ def test_every_group_has_its_mean() -> None:
     assert not verify(exact.privacy_).problems
 
 
+def test_rows_of_no_group_and_small_groups() -> None:
+    """Half of the rows have no declared category; of a group of 2 % an interval holds the mean."""
+    chance, n = np.random.default_rng(1), 20_000
+    place = np.where(chance.random(n) < 0.02, "small", np.where(np.arange(n) % 2, "large", "other"))
+    cost = chance.lognormal(3, 1, n) * np.where(place == "small", 5, 1)
+    table = pd.DataFrame({"cost": cost, "place": place})
+    true = [cost[place == name].mean() for name in ("small", "large")]
+    for seed in range(10):
+        found = private_mean(
+            table, epsilon=3, by="place", categories=["small", "large"], noise="simulated",
+            random_state=seed,
+        )  # fmt: skip
+        assert found.reliable.all()
+        ends = found.conf_int(0.9999, sampling=False)[:, 0]
+        assert ((ends[:, 0] <= true) & (true <= ends[:, 1])).all()
+        assert found.noise_std[0, 0] > 10 * found.noise_std[1, 0]
+
+
 def test_other_methods_have_no_groups() -> None:
     with pytest.raises(InvalidInput, match="by= goes with the default method"):
         private_mean(frame(), epsilon=1, by="region", categories=["north"], threshold=1.0)

@@ -88,10 +88,9 @@ def test_a_missing_cell_moves_its_own_column_alone() -> None:
     """With the same noise the other column keeps its numbers; the shared plan keeps its size."""
     table = frame()[["x", "cost"]]
     other = table.assign(x=math.nan)
-    with pytest.warns(AccuracyWarning, match="Of x, cost some numbers"):
+    with pytest.warns(AccuracyWarning, match="Of x some numbers"):
         gone = privtail.summarize(other, epsilon=1, **SIMULATED)
-    with pytest.warns(AccuracyWarning, match="Of cost some numbers"):
-        kept = privtail.summarize(table, epsilon=1, **SIMULATED)
+    kept = privtail.summarize(table, epsilon=1, **SIMULATED)
     assert gone["cost"]["50%"] == kept["cost"]["50%"]
     assert gone["x"]["missing"].low > 0.9
     assert not gone["x"]["mean"].reliable
@@ -104,6 +103,27 @@ def test_few_rows_say_that_they_say_little() -> None:
     assert few["a"]["mean"].high == math.inf
     with pytest.raises(InvalidInput, match="No column holds numbers"):
         privtail.summarize(frame()[["text"]], epsilon=1)
+
+
+def test_means_are_as_good_as_means_alone() -> None:
+    """2,000 rows, epsilon 1: reliable, and as far off as `private_mean` with 70 % of the budget.
+
+    Medians of 30 runs each; equal ones differ by a factor of 1.6 with a chance of one in 100. And
+    95 % of the intervals hold the deviation; fewer than 25 do with a chance of one in 300.
+    """
+    off, held = [], 0
+    for k in range(30):
+        x = np.random.default_rng(k).normal(3, 2, 2_000)
+        chance: Any = {"noise": "simulated", "random_state": k}
+        found = privtail.summarize({"a": x}, epsilon=1, **chance)["a"]
+        assert found["mean"].reliable
+        assert found["std"].reliable
+        held += found["std"].low <= 2 <= found["std"].high
+        alone = privtail.private_mean(x, epsilon=0.7**0.5, **chance)
+        off.append((abs(found["mean"].value - x.mean()), abs(alone.value - x.mean())))
+    ours, theirs = np.median(off, axis=0)
+    assert ours < 1.6 * theirs
+    assert held >= 25
 
 
 @pytest.mark.parametrize("law", ["gauss", "lognormal", "zeros", "flag"])

@@ -178,19 +178,25 @@ def seen_exactly(x, std=30.0):
 def test_counts_bound_what_is_beyond(law, end):
     """Rows beyond an end, and what they exceed it by, on both sides: at most as claimed."""
     x = TAILS[law](np.random.default_rng(0))
-    (fewer, below), (more, above) = seen_exactly(x).beyond(end)
+    (fewer, below, low), (more, above, high) = seen_exactly(x).beyond(end)
     far = x - np.median(x)
     assert fewer >= np.mean(far < -end)
     assert more >= np.mean(far > end)
     assert below >= np.maximum(-far - end, 0).mean()
     assert np.maximum(far - end, 0).mean() <= above < 3 * end * more * 1.01
+    squares = np.maximum(far**2 - end**2, 0)
+    assert low >= squares[far < 0].sum() / len(x)
+    assert high >= squares[far > 0].sum() / len(x) or law == "Pareto(1.5)"  # has no mean square
 
 
 def test_a_tail_that_surely_has_no_mean_is_not_bounded():
     far = np.random.default_rng(0).pareto(0.5, 100_000)
-    (_, below), (_, above) = seen_exactly(far).beyond(2.0**16)
-    assert above == math.inf
+    (_, below, _), (_, above, squares) = seen_exactly(far).beyond(2.0**16)
+    assert above == squares == math.inf
     assert below < math.inf
+    with_mean = seen_exactly(np.cbrt(far), std=1.0)
+    assert with_mean._endless(1, 64.0, moment=2)
+    assert not with_mean._endless(1, 64.0)
 
 
 def test_rows_that_are_missing_everywhere_are_not_bounded():

@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.describe.search import Found, QuantileSearch
-from privtail.summaries.histograms import COARSE, Histogram
-from privtail.summaries.mean_intervals import SURE, CutRange, View, reach_of
-from privtail.summaries.summary import Summary
+from privtail.summaries.column_ranges import ColumnRanges
+from privtail.summaries.histograms import part_that_counts
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
+from privtail.trusted.sensitivity import Sensitivity
 
 Doubles = NDArray[np.float64]
 
-SEARCH, COUNTS, TAILS, SUMS = 0.4, 0.1, 0.2, 0.3
-"""Parts of the budget: quantiles, rows and zeros, tails, sums of what is not clipped."""
-LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""Quantiles that say where a column lies and how wide it is."""
+COUNT_SHARE = 0.05
+"""What counts of rows and of zeros cost, beside the sums."""
 SIGN = np.array([0.0, 5e-324])
 """Edges between which only zero lies."""
-HIDDEN = 0.01
-"""Part of the rows that noise may hide in a tail: where it is more, nothing bounds the mean.
-
-With it 95 % intervals hold in 93 % and more of the runs of eight laws, lognormal(3, 2) and a column
-that is zero in 80 % among them; without it in as few as 38 % of 2,000 rows at epsilon .2
-(`benchmarks/summaries.py`).
-"""
 SEEN = 5.0
 """So many deviations of its noise a count needs, to divide by."""
+RANGES = ColumnRanges(cells=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,30 +34,40 @@ class Seen:
 
     Attributes
     ----------
-    found : quantiles of each column, of all rows.
     count, zeros : cells that hold a number, and that hold zero; ``count_std`` the noise of either
         of them at most.
-    mean, noise_std, deviation : of the numbers as clipped.
+    mean, noise_std : of the numbers as clipped.
+    variance, variance_std : the same of their variance.
     below, above : how far the mean may be off by clipping; infinite where nothing bounds it.
-    reliable : whether both are finite, the quartiles are found, and the count is not hidden by
-        noise. Where not known, means are NaN.
+    squares : how much larger the variance may be, which clipping can only lessen.
+    reliable : whether ``below`` and ``above`` are finite, and noise hides neither the column nor
+        the count. Where it hides the count, means are NaN.
     """
 
-    found: list[Found]
     count: Doubles
     zeros: Doubles
     count_std: float
     mean: Doubles
     noise_std: Doubles
-    deviation: Doubles
+    variance: Doubles
+    variance_std: Doubles
     below: Doubles
     above: Doubles
+    squares: Doubles
     reliable: NDArray[np.bool_]
+
+    @property
+    def deviation(self) -> Doubles:
+        """The root of the variance."""
+        return np.sqrt(self.variance)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnMoments:
-    """Quantiles of columns, then counts, tails, and sums of their values, in disjoint groups.
+    """Counts of columns, their ranges, and sums of their values, in disjoint groups.
+
+    All groups share the ranges of the whole columns. What all rows of a group lose by clipping is
+    at most what all rows of the table lose, so its mean loses so much more as it has fewer rows.
 
     **Privacy.** Gaussian releases of cell counts and column moments (`Problem`): a record is in one
     group, so their noise does not grow with the number of groups (parallel composition). Together
@@ -84,110 +84,70 @@ class ColumnMoments:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """All releases."""
-        size, groups = len(self.columns), self.groups
-        answers = (
-            ("counts", COUNTS, problem.cell_counts(size, len(SIGN), groups)),
-            ("tails", TAILS, problem.cell_counts(size, len(COARSE.edges), groups)),
-            ("sums", SUMS, problem.column_moments(size, groups)),
-        )
-        search = QuantileSearch(levels=LEVELS).plan(multiplier / math.sqrt(SEARCH), problem, size)
+        counts, sums = self._counting(multiplier), self._summing(multiplier)
         return (
-            *search,
-            *(
-                Round(stage=stage, events=(_noise(multiplier, part).event(answer),))
-                for stage, part, answer in answers
-            ),
+            *(Round(stage="counts", events=(counts.event(x),)) for x in self._counts(problem)),
+            *RANGES.plan(multiplier, problem),
+            Round(stage="sums", events=(sums.event(self._sums(problem)),)),
         )
 
-    def run(self, curator: Curator, multiplier: float, confidence: float) -> Seen:
+    def run(self, curator: Curator, multiplier: float) -> Seen:
         """What the releases say."""
-        shape = self.groups, len(self.columns)
-        search = QuantileSearch(levels=LEVELS)
-        found = search.run(curator, multiplier / math.sqrt(SEARCH), self.columns, confidence)
-        noise = _noise(multiplier, COUNTS)
-        answer = curator.everyone().cell_counts(self.columns, np.tile(SIGN, (shape[1], 1)), self.by)
-        std = noise.event(answer.sensitivity).std
-        signs = answer.release(noise).reshape(*shape, 3)
-        count, count_std = signs.sum(axis=-1), math.sqrt(3) * std
-        middles, halves = np.array([_window(one) for one in found]).T
-        reaches = self._reaches(curator, multiplier, middles, halves, np.maximum(count, 1.0))
-        ends = np.array([max(r.distance for r in column) for column in zip(*reaches, strict=True)])
-        scales, offsets = np.ones(curator.problem.d), np.zeros(curator.problem.d)
-        own = list(self.columns)
-        scales[own], offsets[own] = 1 / ends, -middles / ends
-        noise = _noise(multiplier, SUMS)
-        answer = curator.everyone(FeatureMap.of(len(scales), scales, offsets)).column_moments(
-            self.columns, self.by
+        problem, own = curator.problem, list(self.columns)
+        whole, std = self._counted(curator, multiplier, ())
+        signs = self._counted(curator, multiplier, self.by)[0] if self.by else whole
+        n, every = problem.n, whole[0]
+        parts = np.array([part_that_counts(one, std, n)[0] for one in every])
+        found, reaches = RANGES.run(curator, multiplier, parts)
+        found, reaches = found.take(own), [reaches[j] for j in own]
+        scales, offsets = np.ones(problem.d), np.zeros(problem.d)
+        scales[own], offsets[own] = 1 / found.tails, -found.centres / found.tails
+        noise, batch = (
+            self._summing(multiplier),
+            curator.everyone(FeatureMap.of(problem.d, scales, offsets)),
         )
+        answer = batch.column_moments(self.columns, self.by)
         sum_std = noise.event(answer.sensitivity).std
-        sums = answer.release(noise).reshape(*shape, 2)
-        placed = np.array([one.reliable()[1:-1].all() for one in found])
-        known = (count > SEEN * count_std) & placed
+        sums = answer.release(noise).reshape(self.groups, len(own), 2)
+        count, count_std = signs.sum(axis=-1), math.sqrt(3) * std
+        known = count > SEEN * count_std
         rows = np.where(known, count, np.nan)
         first, second = sums[..., 0] / rows, sums[..., 1] / rows
-        losses = np.array(
-            [[r.beyond(end)[:, 1] for r, end in zip(row, ends, strict=True)] for row in reaches]
-        )
-        tails = _noise(multiplier, TAILS).event(
-            curator.problem.cell_counts(len(self.columns), len(COARSE.edges), self.groups)
-        )
-        bounded = known & (SURE * tails.std <= HIDDEN * count)
-        below, above = np.where(bounded[..., None], losses, np.inf).transpose(2, 0, 1)
+        unsure = second - 2 * first**2  # the derivative of the variance in the logarithm of rows
+        lost = np.array([r.beyond(r.distance)[:, 1:] for r in reaches]).transpose(1, 2, 0)
+        with np.errstate(invalid="ignore"):
+            lost = np.where(known, lost[:, :, None] * (parts * n) / rows, np.inf)
+        (below, below_squares), (above, above_squares) = lost
         return Seen(
-            found, count, signs[..., 1], count_std,
-            middles + ends * first,
-            ends * np.hypot(sum_std, first * count_std) / rows,
-            ends * np.sqrt(np.maximum(second - first**2, 0.0)),
-            below, above, known & np.isfinite(below) & np.isfinite(above),
+            count, signs[..., 1], count_std,
+            found.centres + found.tails * first,
+            found.tails * np.hypot(sum_std, first * count_std) / rows,
+            found.tails**2 * np.maximum(second - first**2, 0.0),
+            found.tails**2 * np.hypot(sum_std * np.hypot(1, 2 * first), unsure * count_std) / rows,
+            below, above, below_squares + above_squares,
+            known & found.detected & np.isfinite(below) & np.isfinite(above),
         )  # fmt: skip
 
-    def _reaches(
-        self, curator: Curator, multiplier: float, middles: Doubles, halves: Doubles, rows: Doubles
-    ) -> list[list[CutRange]]:
-        """Where each column of each group is clipped, and what is known of the rest."""
-        noise, edges = _noise(multiplier, TAILS), COARSE.edges
-        cuts = middles[:, None] + halves[:, None] * edges
-        answer = curator.everyone().cell_counts(self.columns, cuts, self.by)
+    def _counts(self, problem: Problem) -> tuple[Sensitivity, ...]:
+        """Of all rows, and of those of each group if there are any."""
+        kinds = (1, self.groups) if self.by else (1,)
+        return tuple(problem.cell_counts(len(self.columns), len(SIGN), k) for k in kinds)
+
+    def _sums(self, problem: Problem) -> Sensitivity:
+        return problem.column_moments(len(self.columns), self.groups)
+
+    def _counted(
+        self, curator: Curator, multiplier: float, by: tuple[tuple[int, ...], ...]
+    ) -> tuple[Doubles, float]:
+        """Values below zero, at zero and above, (groups, columns, 3), and the noise of each."""
+        noise, edges = self._counting(multiplier), np.tile(SIGN, (len(self.columns), 1))
+        answer = curator.everyone().cell_counts(self.columns, edges, by)
         std = noise.event(answer.sensitivity).std
-        counts = answer.release(noise).reshape(*rows.shape, len(edges) + 1)
-        return [
-            [_reach(middles[j], halves[j], counts[g, j], std, round(rows[g, j]))
-             for j in range(rows.shape[1])]
-            for g in range(rows.shape[0])
-        ]  # fmt: skip
+        return answer.release(noise).reshape(-1, len(self.columns), 3), std
 
+    def _counting(self, multiplier: float) -> GaussianNoise:
+        return GaussianNoise(multiplier / math.sqrt(2 * COUNT_SHARE))
 
-def _noise(multiplier: float, part: float) -> GaussianNoise:
-    return GaussianNoise(multiplier / math.sqrt(part))
-
-
-def _window(found: Found) -> tuple[float, float]:
-    """Middle and half width of where to look for tails."""
-    low, quarter, middle, upper, high = found.values
-    sure = found.reliable()
-    half = max((upper - quarter) / 2, (high - low) / 4 if sure[0] and sure[-1] else 0.0)
-    least = abs(middle) * 2.0**-20 or 1.0
-    return float(middle), float(max(half, least))
-
-
-def _reach(middle: float, half: float, counts: Doubles, std: float, rows: int) -> CutRange:
-    """What one histogram of a window says of tails, seen from its middle."""
-    view = View(COARSE, middle, half, counts, np.full(len(counts), std))
-    seen = Histogram(counts, COARSE, std).described(rows)
-    if seen is None or not seen.detected[0]:
-        return reach_of([view], replace(Summary.unseen(), tails=np.array([2 * half])), rows)
-    away = half * np.abs(seen.centres)
-    return reach_of(
-        [view],
-        replace(
-            seen, centres=np.array([middle]), scales=half * seen.scales,
-            deviations=half * seen.deviations, tails=half * seen.tails + away,
-            lows=middle + half * seen.lows, highs=middle + half * seen.highs,
-        ),
-        rows,
-    )  # fmt: skip
-
-
-def names_of(groups: Sequence[tuple[object, ...]]) -> tuple[object, ...]:
-    """A group of one category is named by it."""
-    return tuple(group[0] if len(group) == 1 else group for group in groups)
+    def _summing(self, multiplier: float) -> GaussianNoise:
+        """As much noise as one mean has: a value and its square are sqrt 2 long, and not 1."""
+        return GaussianNoise(multiplier / math.sqrt(2))

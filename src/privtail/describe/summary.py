@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import ndtri
@@ -16,19 +16,22 @@ from scipy.special import ndtri
 from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.moments import ColumnMoments, Seen
+from privtail.describe.search import Found, QuantileSearch
 from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.promised import Promised
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Plan, compose
 from privtail.trusted.ledger import Ledger
+from privtail.trusted.problem import Problem
 
 FACTS = ("count", "mean", "std", "25%", "50%", "75%", "zeros", "missing")
 """What is said of every column, in this order."""
 SHARES = ("zeros", "missing")
-CLIPPED = 0.05
-"""Where clipping may cost the mean this part of a deviation, nothing bounds the deviation above."""
-
+QUARTILES = 0.3
+"""Part of the budget that buys quartiles; the rest buys counts, ranges and sums."""
 NOT_RELIABLE = (
     "Of {names} some numbers are not reliable: noise hides too much, or clips a long tail, and "
     "their intervals have no end on one side or both. Spend more, or summarize fewer columns."
@@ -182,11 +185,10 @@ def summarize(
     text are left out; which they are is told by their public types.
 
     Mean and deviation are of numbers that are clipped where noise hides the rest. What clipping may
-    cost the mean is in its interval, for tails whose part beyond a distance falls with a power of
-    4/3 of it, or faster. Where it may cost 5 % of a deviation, the interval of the deviation has no
-    upper end; else that is of noise and sampling alone, as if the column were Gaussian. Where noise
-    may hide too much, a number is not reliable: an end of its interval is infinite, and an
-    `AccuracyWarning` names the column.
+    cost is in their intervals: of the mean, for tails whose part beyond a distance falls with a
+    power of 4/3 of it, or faster; of the deviation, with a power of 2.5 of it. Sampling error of a
+    deviation is that of a Gaussian column. Where noise may hide too much, a number is not reliable:
+    an end of its interval is infinite, and an `AccuracyWarning` names the column.
 
     Parameters
     ----------
@@ -230,12 +232,11 @@ def summarize(
     if not table.columns:
         raise InvalidInput("No column holds numbers, so there is nothing to summarize.")
     curator = table.curator(promised, "summarize")
-    asked = ColumnMoments(columns=table.columns)
-    multiplier = calibrated(curator, lambda m: asked.plan(m, curator.problem))
-    seen = asked.run(curator, multiplier, confidence)
-    rows = curator.problem.n
+    asked, problem = _Asked(table.columns), curator.problem
+    multiplier = calibrated(curator, lambda m: asked.plan(m, problem))
+    found, seen = asked.run(curator, multiplier, confidence)
     facts = {
-        name: _facts(seen, j, rows, confidence, curator.problem.max_rows)
+        name: _facts(seen, found[j], j, problem.n, confidence, problem.max_rows)
         for j, name in enumerate(table.names)
     }
     poor = [str(n) for n, one in facts.items() if not all(x.reliable for x in one.values())]
@@ -246,9 +247,36 @@ def summarize(
     return Summary(facts, confidence, left, state(curator), warned)
 
 
-def _facts(seen: Seen, j: int, rows: int, confidence: float, alike: int) -> dict[str, Fact]:
+@dataclass(frozen=True)
+class _Asked:
+    """Quartiles and moments of columns."""
+
+    columns: tuple[int, ...]
+    _search: ClassVar[QuantileSearch] = QuantileSearch(levels=(0.25, 0.5, 0.75))
+
+    def plan(self, multiplier: float, problem: Problem) -> Plan:
+        one, other = self._parts(multiplier)
+        return compose(
+            self._search.plan(one, problem, len(self.columns)),
+            ColumnMoments(columns=self.columns).plan(other, problem),
+        )
+
+    def run(
+        self, curator: Curator, multiplier: float, confidence: float
+    ) -> tuple[list[Found], Seen]:
+        one, other = self._parts(multiplier)
+        found = self._search.run(curator, one, self.columns, confidence)
+        return found, ColumnMoments(columns=self.columns).run(curator, other)
+
+    def _parts(self, multiplier: float) -> tuple[float, float]:
+        return multiplier / math.sqrt(QUARTILES), multiplier / math.sqrt(1 - QUARTILES)
+
+
+def _facts(
+    seen: Seen, found: Found, j: int, rows: int, confidence: float, alike: int
+) -> dict[str, Fact]:
     """All facts of one column; ``alike`` rows of a person may be the same."""
-    z, found = float(ndtri((1 + confidence) / 2)), seen.found[j]
+    z = float(ndtri((1 + confidence) / 2))
     weights = np.array([found.total_std, seen.count_std]) ** -2.0 if seen.count_std else None
     both = np.array([found.total, seen.count[0, j]])
     count = float(np.average(both, weights=weights))
@@ -258,7 +286,7 @@ def _facts(seen: Seen, j: int, rows: int, confidence: float, alike: int) -> dict
     sure = found.reliable()
     quartiles = {
         name: Fact(float(found.values[k]) if sure[k] else math.nan, float(low[k]), float(high[k]))
-        for k, name in ((1, "25%"), (2, "50%"), (3, "75%"))
+        for k, name in enumerate(("25%", "50%", "75%"))
     }
     mean, deviation = float(seen.mean[0, j]), float(seen.deviation[0, j])
     known = bool(seen.reliable[0, j])
@@ -277,7 +305,7 @@ def _facts(seen: Seen, j: int, rows: int, confidence: float, alike: int) -> dict
             mean - reach - float(seen.below[0, j]) if known else -math.inf,
             mean + reach + float(seen.above[0, j]) if known else math.inf,
         ),
-        "std": _deviation(deviation, seen, j, z, numbers / alike) if known
+        "std": _deviation(seen, j, z, numbers / alike) if known
         else Fact(deviation, 0.0, math.inf),
         **quartiles,
         "zeros": Fact(math.nan, 0.0, math.inf) if open_ else _within(zeros, spread, 0.0, 1.0),
@@ -290,12 +318,12 @@ def _within(value: float, reach: float, low: float, high: float) -> Fact:
     return Fact(*map(float, ends))
 
 
-def _deviation(deviation: float, seen: Seen, j: int, z: float, rows: float) -> Fact:
-    """By the law of a Gaussian's deviation, and the noise of the mean square."""
-    noise = float(seen.noise_std[0, j])
-    reach = z * math.hypot(noise, deviation / math.sqrt(2 * rows))
-    clipped = float(seen.below[0, j] + seen.above[0, j]) > CLIPPED * deviation
-    return Fact(deviation, max(deviation - reach, 0.0), math.inf if clipped else deviation + reach)
+def _deviation(seen: Seen, j: int, z: float, rows: float) -> Fact:
+    """By the law of a Gaussian's variance, its noise, and what was clipped."""
+    variance = float(seen.variance[0, j])
+    reach = z * math.hypot(float(seen.variance_std[0, j]), variance * math.sqrt(2 / rows))
+    most = variance + reach + float(seen.squares[0, j])
+    return Fact(math.sqrt(variance), math.sqrt(max(variance - reach, 0.0)), math.sqrt(most))
 
 
 def _known(x: float) -> float | None:

@@ -22,6 +22,7 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
 
 Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 FINE_FROM = 30
 """Looks are through the finer window where a cell's noise is n over this, or less."""
@@ -83,8 +84,10 @@ class ColumnSummaries:
     ``pooling`` in a feature's cell, every record votes for one feature only, and all features share
     one window and one scale. ``enough``: all looks together need no less noise in a feature's cell
     than n over this; one at the target no less than n/100. ``narrow``: also a needle is described
-    by the cell that holds it, for what is clipped there. Columns that noise hides among the powers
-    of two are described by what is likely, given all of them (`ColumnPrior`).
+    by the cell that holds it, for what is clipped there. ``cells``: a
+    cell that is not finite leaves its own column alone, and not its row (`Problem.cell_counts`);
+    votes are not shared then. Columns that noise hides among the powers of two are described by
+    what is likely, given all of them (`ColumnPrior`).
 
     **Privacy.** Edges are made of what earlier looks released. Per look one Gaussian release of d
     histograms (l2 sensitivity sqrt(2 d) under replace-one) and one of the target's; together they
@@ -96,6 +99,7 @@ class ColumnSummaries:
     enough: int = 100_000
     pooling: float = POOLING
     narrow: bool = False
+    cells: bool = False
 
     @classmethod
     def of(cls, targets: Targets, enough: int = 100_000, *, selecting: bool = True) -> Self:
@@ -133,7 +137,7 @@ class ColumnSummaries:
         """The looks, at so many features (all by default)."""
         count = len(problem.measured) if features is None else features
         looks = self._looks(multiplier, problem, count)
-        events = tuple(look.event(problem) for look in looks)
+        events = tuple(look.event(problem, self.cells) for look in looks)
         return (
             (Round(stage="column summaries", events=events, times=1 + self.zooms),)
             if events
@@ -142,31 +146,32 @@ class ColumnSummaries:
 
     def run(
         self, curator: Curator, multiplier: float, features: tuple[int, ...] | None = None,
-        part: float = 1.0,
+        part: Doubles | float = 1.0,
     ) -> Summary:  # fmt: skip
         """Release the histograms; what they describe is post-processing.
 
         ``features`` are the columns to look at; by default those that nobody has declared. ``part``
-        of the n rows counts.
+        of the n rows counts, of every column or of all.
         """
         return self.looked(curator, multiplier, features, part)[0]
 
     def looked(
         self, curator: Curator, multiplier: float, features: tuple[int, ...] | None = None,
-        part: float = 1.0,
+        part: Doubles | float = 1.0,
     ) -> tuple[Summary, list[list[View]]]:  # fmt: skip
         """As `run`; and of a ``narrow`` one the looks at every feature, the closest one last."""
         problem = curator.problem
         columns = problem.measured if features is None else features
         looks, found = self._looks(multiplier, problem, len(columns)), Summary.declared(problem.d)
         asked = [columns] * bool(columns) + [_TARGET] * self.target
-        counted = replace(problem, n=max(1, round(part * problem.n)))
+        rows = np.maximum(1, np.rint(np.multiply(part, problem.n))).astype(int)
         sights = [
             _Sight(
-                look, counted, which, fixed=curator.sparse and which != _TARGET, kept=self.narrow
+                look, problem, which, np.broadcast_to(rows, look.votes),
+                fixed=curator.sparse and which != _TARGET, kept=self.narrow, cells=self.cells,
             )
             for look, which in zip(looks, asked, strict=True)
-        ]
+        ]  # fmt: skip
         if not sights:
             return found, []
         for batch in curator.rounds(Everyone(), 1 + self.zooms):
@@ -199,7 +204,7 @@ class ColumnSummaries:
         looks = []
         if columns:
             one = std(columns, 1 - part, n / self.enough)
-            pooled = columns > 1 and one > n / self.pooling
+            pooled = columns > 1 and one * self.pooling > n
             if pooled:
                 part = self._part(columns, math.inf)
                 one = std(1, 1 - part, n / self.enough)
@@ -226,9 +231,14 @@ class _Look:
         """Relative to the l2 radius."""
         return GaussianNoise(self.std / math.sqrt(self.votes) / problem.max_rows)
 
-    def event(self, problem: Problem) -> Event:
+    def event(self, problem: Problem, cells: bool = False) -> Event:
         """The release."""
-        answer = problem.histogram(self.columns, len(POWERS.edges), self.pooled)
+        edges = len(POWERS.edges)
+        answer = (
+            problem.cell_counts(self.columns, edges)
+            if cells
+            else problem.histogram(self.columns, edges, self.pooled)
+        )
         return self.noise(problem).event(answer)
 
 
@@ -238,7 +248,8 @@ class _Sight:
     A column is looked at among the powers of two (``_first`` is what these said), then through a
     window around what was found (``_coarser``). ``fixed``: windows are around zero. Of many columns
     one may show by chance where it is not: what shows less than `HELD` of it is not followed.
-    ``kept``: looks through windows that were left are remembered.
+    ``rows``: how many values of each count. ``kept``: looks through windows that were left are
+    remembered. ``cells``: as of `ColumnSummaries`.
 
     Attributes
     ----------
@@ -246,12 +257,14 @@ class _Sight:
     """
 
     def __init__(
-        self, look: _Look, problem: Problem, columns: tuple[int, ...], *, fixed: bool, kept: bool
-    ) -> None:
+        self, look: _Look, problem: Problem, columns: tuple[int, ...], rows: Integers, *,
+        fixed: bool, kept: bool, cells: bool,
+    ) -> None:  # fmt: skip
         self._look, self._problem, self._columns, self._fixed = look, problem, columns, fixed
+        self._rows, self._cells = rows, cells
         self._left: list[tuple[NDArray[np.intp], list[View]]] | None = [] if kept else None
         count = look.votes
-        self._window = FINE if look.std <= problem.n / FINE_FROM else COARSE
+        self._window = FINE if look.std <= rows.max() / FINE_FROM else COARSE
         self._edges = np.tile(POWERS.edges, (count, 1))
         self._middles, self._halves = np.zeros(count), np.ones(count)
         self._closer, self._hidden = (np.zeros(count, dtype=np.bool_) for _ in range(2))
@@ -305,7 +318,11 @@ class _Sight:
         """Buy a histogram; look closer next time, if it shows where a column is, not its spread."""
         look = self._look
         edges = self._edges[0] if look.pooled else self._edges
-        answer = batch.histogram(self._columns, edges, look.pooled)
+        answer = (
+            batch.cell_counts(self._columns, edges)
+            if self._cells
+            else batch.histogram(self._columns, edges, look.pooled)
+        )
         self._sums += answer.release(look.noise(self._problem)).reshape(self._sums.shape)
         self._times += 1
         stds = look.std / np.sqrt(self._times)
@@ -317,7 +334,7 @@ class _Sight:
         self._hidden = self._closer & ~seen.detected
         go = seen.detected & ~self.found.scale_known & (self.found.centres != 0)
         largest = math.sqrt(2 * math.log(self._sums.size))
-        held = np.maximum(HELD, largest * stds / self._problem.n)
+        held = np.maximum(HELD, largest * stds / self._rows)
         self._approach(np.flatnonzero(go & (seen.shown >= held)))
 
     def _described(self, stds: Doubles) -> Summary:
@@ -326,14 +343,17 @@ class _Sight:
         means = self._sums / self._times[:, None]
         for group in self._groups():
             cells = self._window if self._closer[group[0]] else POWERS
-            seen.put(group, described(means[group], cells, stds[group[0]], self._problem.n))
+            rows = int(self._rows[group[0]])
+            seen.put(group, described(means[group], cells, stds[group[0]], rows))
         if self._look.columns > 1:
             seen.detected[self._closer & (seen.shown < HELD)] = False
         return seen
 
     def _groups(self) -> list[list[int]]:
-        """Columns in groups that are seen through one window, with the same noise."""
-        windows = np.column_stack([self._closer, self._middles, self._halves, self._times])
+        """Columns in groups that are seen through one window, with as many rows and one noise."""
+        windows = np.column_stack(
+            [self._closer, self._middles, self._halves, self._times, self._rows]
+        )
         groups: dict[tuple[float, ...], list[int]] = {}
         for j, window in enumerate(windows):
             groups.setdefault(tuple(window), []).append(j)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,11 @@ Then values beyond exceed the distance by three times as much, on average. Tails
 and counts that are said to be heavy fall with powers of 1.5 to 3. It is less than that because a
 range ends where noise is low, and because tails are measured from medians. With 1.5, intervals of
 heavy tails (`benchmarks.means`, 1,000 rows, epsilon 1) hold .92 of the means; with 4/3, .98.
+"""
+
+SQUARES_POWER = 2.5
+"""The same for squares, which `POWER` leaves without a mean: those of what is beyond a distance
+exceed its square by four times as much, on average. Deviations and covariances rest on it.
 """
 
 OCTAVES = 2.0
@@ -122,6 +127,7 @@ class CutRange:
     Attributes
     ----------
     distance : where to clip.
+    bounded : whether no value is farther, by declaration.
     """
 
     distance: float
@@ -131,24 +137,34 @@ class CutRange:
     _size: float = 0.0
     _n: int = 1
     _spike: bool = False
+    bounded: bool = False
     _times: ClassVar[float] = 2**OCTAVES
 
-    def beyond(self, end: float) -> Doubles:
-        """Below and above the centre: the part of the rows beyond, and what the mean loses by it.
+    @classmethod
+    def declared(cls) -> Self:
+        """Of a column that encodes a category: 0 or 1."""
+        return cls(1.0, bounded=True)
 
-        At most; (2, 2). The loss is what values exceed this distance by. It is infinite where
-        nothing bounds it: nothing but zeros shows of the column, rows are surely missing that no
-        look shows, or a tail surely falls so slowly that it has no mean.
+    def beyond(self, end: float) -> Doubles:
+        """Below and above the centre: the part of the rows beyond, and what is lost by it.
+
+        At most; (2, 3): of the mean, what values exceed this distance by; of the mean square around
+        the centre, what squares exceed its square by. A loss is infinite where nothing bounds it:
+        nothing but zeros shows of the column, rows are surely missing that no look shows, or a tail
+        surely falls so slowly that it has no mean, or no mean square.
         """
+        if self.bounded:
+            lost = max(self.distance - end, 0.0)
+            return np.array([[float(lost > 0), lost, lost * (self.distance + end)]] * 2)
         missing, unsure = self._missing(max(end, self.distance)) if self._looks else (1.0, 0.0)
         if missing > LOST * unsure:
-            return np.array([[1.0, math.inf]] * 2)
+            return np.array([[1.0, math.inf, math.inf]] * 2)
         around = self._centre - end, self._centre + end
         inside, unsure = self._looks[self._chosen].between(*around, whole=True)
         hidden = max(self._n - inside, 0.0) + SURE * unsure
         return np.array([self._beyond(side, end, hidden) for side in (-1, 1)])
 
-    def _beyond(self, side: int, end: float, hidden: float) -> tuple[float, float]:
+    def _beyond(self, side: int, end: float, hidden: float) -> tuple[float, float, float]:
         """The same on one side, given that no more rows are ``hidden`` on both."""
         far = self._times * max(end, self._size)
         (rows, std), (inside, unsure) = (
@@ -163,8 +179,12 @@ class CutRange:
             power = self._power(side, end, most)
         part = min(most / self._n / (1 - self._times**-power), 1.0)
         if self._endless(side, end):
-            return part, math.inf
-        return part, part * (from_ * power / (power - 1) - end)
+            return part, math.inf, math.inf
+        lost = part * (from_ * power / (power - 1) - end)
+        if self._endless(side, end, moment=2):
+            return part, lost, math.inf
+        power = max(power, SQUARES_POWER)
+        return part, lost, part * (from_**2 * power / (power - 2) - end**2)
 
     def _power(self, side: int, end: float, most: float) -> float:
         """`POWER`, or what rows before the end say for sure, if so many are beyond at ``most``."""
@@ -173,16 +193,16 @@ class CutRange:
             return POWER
         return max(POWER, math.log2((sure - SURE * noise) / most) / OCTAVES)
 
-    def _endless(self, side: int, end: float) -> bool:
-        """Whether a tail surely has no mean (a power below 1), or nothing tells of any."""
+    def _endless(self, side: int, end: float, moment: int = 1) -> bool:
+        """Whether a tail surely has no such moment (a lower power), or nothing tells of any."""
         if self._spike and self._may_hide(max(end, self.distance)):
             return True
         (rows, std), (before, unsure) = (
             self._count(side, end / self._times**k, end / self._times ** (k - 1)) for k in (2, 3)
         )
         every, _ = self._count(side, 0.0, self._times * end, whole=True)
-        noise = math.hypot(self._times * std, unsure)
-        slow = self._times * rows - before > MISSED * noise
+        times = self._times**moment
+        slow = times * rows - before > MISSED * math.hypot(times * std, unsure)
         return slow and rows + before < FEW * every
 
     def _count(
