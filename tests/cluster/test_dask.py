@@ -201,6 +201,19 @@ def test_other_types_in_one_partition(client: Any) -> None:
     assert bits(model) == bits(expected)
 
 
+def test_columns_are_left_out_by_the_types_that_are_announced(client: Any) -> None:
+    here = rows()
+    odd = here.astype({"a": object})
+    odd.iloc[3, 0] = SECRET
+    parts = [delayed(odd, name="announced-0"), delayed(here, name="announced-1")]
+    away = dd.from_delayed(parts, meta=here.iloc[:0], verify_meta=False)
+    found = privtail.summarize(away[["a", "city"]], **options(epsilon=50.0))
+    assert found.left_out == ("city",)
+    model = DPLinearRegression(**options()).fit(here[FEATURES], here["cost"])
+    with pytest.raises(InvalidInput, match="rows in memory or in files"):
+        privtail.evaluate(model, away[FEATURES], away["cost"], **options())
+
+
 def test_a_failing_graph_quotes_no_cell(client: Any, caplog: pytest.LogCaptureFixture) -> None:
     frame = spread_out(rows().assign(a=SECRET), CUTS[1])
     away = frame.assign(a=frame["a"].map_partitions(lambda a: a.astype(float), meta=("a", float)))

@@ -192,3 +192,12 @@ def test_refusals_say_what_to_type() -> None:
 )  # fmt: skip
 def test_the_shortest_number(low: float, high: float, number: float) -> None:
     assert shortest(low, high) == number
+
+
+@pytest.mark.parametrize("cell", [0.0, 3.0])
+def test_very_many_levels(cell: float) -> None:
+    """Edges that no level needs are numbers, however many: infinite ones were refused, and paid."""
+    found = privtail.private_quantile(
+        np.full(1000, cell), np.linspace(0.001, 0.999, 1500), epsilon=5, **SIMULATED
+    )
+    assert found.value[750] == pytest.approx(cell)

@@ -76,12 +76,15 @@ def test_all_containers_say_the_same(tmp_path: Path) -> None:
     table = frame()[["x", "cost", "text"]]
     table.to_parquet(tmp_path / "t.parquet")
     table.to_csv(tmp_path / "t.csv", index=False)
-    asked = [table, pl.from_pandas(table), tmp_path / "t.parquet", tmp_path / "t.csv"]
+    csv = privtail.open_table(tmp_path / "t.csv", drop=["text"])  # no type says that it is text
+    asked = [table, pl.from_pandas(table), tmp_path / "t.parquet", csv]
     said = [
         privtail.summarize(x, epsilon=1, noise="simulated", random_state=0).to_dict()["columns"]
         for x in asked
     ]
     assert said[1:] == said[:-1]
+    with pytest.raises(InvalidInput, match=r"drop=\['text'\]"):
+        privtail.summarize(tmp_path / "t.csv", epsilon=1)
 
 
 def test_a_missing_cell_moves_its_own_column_alone() -> None:

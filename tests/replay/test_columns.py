@@ -73,6 +73,18 @@ class Shaped:
         return (0.0, 1.0, 2.0)[k]
 
 
+class Classless:
+    """What raises when its class is asked for, as a proxy of something that is gone does."""
+
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("a secret")
+
+    @__class__.setter
+    def __class__(self, _: Any) -> None:
+        raise RuntimeError("a secret")
+
+
 class Colour(enum.StrEnum):
     RED = "red"
 
@@ -88,7 +100,8 @@ CELLS: dict[str, Any] = {
     "bytes": b"7", "odd bytes": b"\xff\xfe", "list": [1.0], "two": [1.0, 2.0], "nested": [[1.0]],
     "no cells": [], "tuple": (1.0,), "dict": {"a": 1.0}, "set": {1.0}, "range": range(2),
     "hostile": Hostile(), "hostile number": Number(2.0), "hostile int": Whole(2),
-    "hostile text": Text("a"), "shaped": Shaped(), "decimal": Decimal("2.5"),
+    "hostile text": Text("a"), "shaped": Shaped(), "classless": Classless(),
+    "decimal": Decimal("2.5"),
     "signalling": Decimal("sNaN"), "fraction": Fraction(1, 3), "complex": 1 + 2j,
     "complex of numpy": np.complex128(1 + 2j), "date": dt.date(2020, 1, 1),
     "time": dt.datetime(2020, 1, 1, tzinfo=dt.UTC), "span": dt.timedelta(1), "bool": True,
@@ -339,7 +352,9 @@ def test_every_cell_of_a_list(question: str) -> None:
     assert told_apart(question, "list", "lists of one", CELLS) == []
 
 
-TELLING = ("large", "none", "text", "list", "two", "hostile", "shaped", "decimal", "na")
+TELLING = (
+    "large", "none", "text", "list", "two", "hostile", "shaped", "decimal", "na", "classless",
+)  # fmt: skip
 """The cells at which libraries stumble most."""
 
 

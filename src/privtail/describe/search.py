@@ -119,7 +119,7 @@ class Found:
         brackets = np.unique(np.clip(ends, FIRST[0], FIRST[-1]), axis=0)
         each = size // len(brackets)
         cuts = np.unique(np.concatenate([_cut(low, high, each) for low, high in brackets]))[:size]
-        beyond = 2.0 ** (LARGE + 1 + np.arange(size - len(cuts)))
+        beyond = 2.0 ** (LARGE + 1) * (1 + np.arange(size - len(cuts)))
         return np.concatenate([cuts, beyond])
 
     def see(self, edges: Doubles, counts: Doubles, std: float, sure: float) -> None:

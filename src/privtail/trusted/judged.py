@@ -29,6 +29,7 @@ from scipy.special import log_softmax
 from privtail.compilation import QUIET, apart, by_hand
 from privtail.errors import InvalidInput, NotReleased
 from privtail.schema.declared import Label
+from privtail.trusted.cluster.spread import is_spread
 from privtail.trusted.curator import Curator
 from privtail.trusted.maps import MappedRows
 from privtail.trusted.records import InMemory, Room, as_records
@@ -82,6 +83,7 @@ class LinearModel:
         for name in ("coef", "intercept", "feature_range", "margin_range", "target_range"):
             object.__setattr__(self, name, np.array(getattr(self, name), np.float64, subok=False))
 
+    @np.errstate(all="ignore")
     def said(self, X: Any, labels: int | None) -> Doubles:
         """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where X has gaps."""
         parts = [self._of(z) for z in self._blocks(X)]
@@ -292,6 +294,7 @@ def _length(X: Any) -> int:
 
 def _numbers(X: Any, y: Any) -> Doubles:
     """The target as doubles; what is none is NaN."""
+    _require_here(X, y)
     if not isinstance(y, str):
         return Numbers(y, len(y)).rows(slice(0, len(y)))
     if not isinstance(X, TableFile):
@@ -303,6 +306,7 @@ def _numbers(X: Any, y: Any) -> Doubles:
 
 def _codes(X: Any, y: Any, classes: Sequence[Label]) -> Doubles:
     """The target as positions among ``classes``; NaN where it is none of them."""
+    _require_here(X, y)
     if not isinstance(y, str):
         labels = Labels(y, len(y))
         labels.declare(tuple(classes))
@@ -318,6 +322,15 @@ def _codes(X: Any, y: Any, classes: Sequence[Label]) -> Doubles:
         labels.declare(tuple(classes))
         parts.append(labels.rows(slice(0, len(block.positions))))
     return np.concatenate([np.empty(0), *parts])
+
+
+def _require_here(X: Any, y: Any) -> None:
+    """Refuse Dask collections, of which only the cells say what type they have once computed."""
+    if is_spread(X, y):
+        raise InvalidInput(
+            "A model is evaluated on rows in memory or in files, and these are on a Dask cluster. "
+            "Write them to Parquet, and pass what privtail.open_table(folder) gives."
+        )
 
 
 def _column(X: Any, name: str) -> Any:

@@ -9,6 +9,7 @@ Learning goes through a `Curator` only.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from privtail.errors import InvalidInput
 from privtail.schema.declared import Label
 from privtail.schema.dialect import Dialect
-from privtail.trusted.cluster.spread import is_spread
+from privtail.trusted.cluster.spread import announced, is_spread
 from privtail.trusted.records.arrays import as_numbers, is_column, require_read, require_typed
 from privtail.trusted.records.files import (
     TableFile,
@@ -191,12 +192,32 @@ def column_names(data: Any) -> tuple[str, ...] | None:
 def numeric_names(data: Any, names: Sequence[str]) -> tuple[str, ...]:
     """Those of these columns that hold numbers by their type, which is public.
 
-    Of a CSV, which has no types, those that a fit would take for numbers.
+    Of a Dask collection by the type that it announces. A CSV has no types, and only its cells could
+    say which columns are left out of an answer: so text in one is refused, as by a fit.
+
+    Raises
+    ------
+    InvalidInput
+        If a column of a CSV holds text.
     """
     if isinstance(data, TableFile):
         text = data.texts(names, data.numeric)
+        if text and data.untyped:
+            listed = ", ".join(map(repr, text))
+            raise InvalidInput(
+                f"{data.path} has text in {listed}, and a CSV has no types by which columns could "
+                "be left out.",
+                f"Leave them out yourself: open_table(path, drop=[{listed}]).",
+                cli=f"Name those of numbers: --column {shlex.quote(_other(names, text))}",
+            )
         return tuple(name for name in names if name not in text)
-    return tuple(name for name in names if as_numbers(data[name]).dtype.kind in "fiub")
+    columns = {name: data[name] for name in names}
+    types = announced(columns) if is_spread(columns) else columns
+    return tuple(name for name in names if as_numbers(types[name]).dtype.kind in "fiub")
+
+
+def _other(names: Sequence[str], text: Sequence[str]) -> str:
+    return next((str(name) for name in names if name not in text), "cost")
 
 
 def feature_blocks(

@@ -96,7 +96,7 @@ class Spread:
             )
         self._client = found()
         self._reading = Reading(
-            _empty(X), None if y is None else _empty(y), categories, classes is not None
+            announced(X), None if y is None else announced(y), categories, classes is not None
         )
         empty, self.targets = self._reading.empty()
         self.d, self.names = empty.d, getattr(empty, "names", None)
@@ -269,10 +269,10 @@ def _is_loss(error: BaseException) -> bool:
     )
 
 
-def _empty(values: Any) -> Any:
+def announced(values: Any) -> Any:
     """A container without rows that has the types which a collection announces."""
     if isinstance(values, Mapping):
-        return {name: _empty(column) for name, column in values.items()}
+        return {name: announced(column) for name, column in values.items()}
     if not is_spread(values):
         raise InvalidInput("The columns of X are all Dask collections, or none is.")
     if hasattr(values, "_meta") and hasattr(values, "to_delayed") and not hasattr(values, "chunks"):

@@ -229,10 +229,10 @@ def _from_categories(values: Any) -> NDArray[Any]:
 
 def _number(cell: Any) -> float:
     """One cell of a list as a double; NaN for what is not a number."""
-    if isinstance(cell, Real | Decimal | str | bytes | np.bool_):
-        try:
+    try:
+        if isinstance(cell, Real | Decimal | str | bytes | np.bool_):
             with np.errstate(all="ignore"):
                 return float(cell)
-        except Exception:  # noqa: BLE001  what is not a number is missing
-            return math.nan
+    except Exception:  # noqa: BLE001  what is not a number is missing; a dead proxy has no class
+        return math.nan
     return math.nan

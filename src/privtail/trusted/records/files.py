@@ -410,6 +410,11 @@ class TableFile:
                 raise self._unusable(name, self._columns.type(name), needed=True)
 
     @property
+    def untyped(self) -> bool:
+        """Whether it is a CSV, whose columns have no types."""
+        return self._format.untyped
+
+    @property
     def from_text(self) -> bool:
         """Whether some numbers are read from text, by the format and what is declared."""
         return self._format.untyped or any(map(self._columns.is_text, self.numeric))
