@@ -104,6 +104,9 @@ EXAMPLES = {
         TrimmedDescent(steps=4, step_size=0.1, low=-3.0, high=3.0),
         TrimmedDescent(steps=3, step_size=0.1, low=-1.0, high=9.0, trim=0, smoothness=0.3),
     ],
+    "clipped-trimmed-descent": [
+        TrimmedDescent.clipped(steps=4, step_size=0.1, low=-3.0, high=3.0),
+    ],
     "sample-and-aggregate": [
         AggregatedMinimizer(blocks=9, radius=3.0, smoothness=0.5, delta=1e-6),
     ],

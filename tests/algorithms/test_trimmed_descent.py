@@ -17,30 +17,34 @@ from privtail.trusted.mechanisms.samplers import SimulatedSampler
 from privtail.trusted.problem import Problem
 
 
-def smooth_sensitivity(x, m, a, b, t):
-    """max_k e^(-k t) max_(0 <= l <= k + 1) (x_(n-m+1+k-l) - x_(m+1-l))/(n - 2 m), x in [a, b]."""
+def smooth_sensitivity(x, m, a, b, t, clipped):
+    """max_k e^(-k t) max_(0 <= l <= k + 1) (x_(n-m+1+k-l) - x_(m+1-l))/(n - 2 m), at most b - a.
+
+    Of clipped values x in [a, b], else of values without bounds.
+    """
     n = len(x)
-    p = [a, *sorted(x), b]
+    p = [a if clipped else -math.inf, *sorted(x), b if clipped else math.inf]
     best = 0.0
     for k in range(2 * m + 2):
         for j in range(k + 2):
             high, low = min(n - m + 1 + k - j, n + 1), max(m + 1 - j, 0)
-            best = max(best, math.exp(-k * t) * (p[high] - p[low]) / (n - 2 * m))
+            moved = min((p[high] - p[low]) / (n - 2 * m), b - a)
+            best = max(best, math.exp(-k * t) * moved)
     return best
 
 
-def algorithm_2(D, *, epsilon, a, b, m, c, Z):
-    """Corrected: values forced into [a, b], exact S, Laplace log-normal with its best sigma."""
+def algorithm_2(D, *, epsilon, a, b, m, c, clipped, Z):
+    """Corrected: a smooth S, Laplace log-normal with its best sigma."""
     t = c * epsilon
     sigma = max(np.roots([5 * epsilon / t, -5, 0, -1]), key=lambda r: -abs(r.imag)).real
     s = math.exp(-1.5 * sigma**2) * (epsilon - t / sigma)
-    x = sorted(min(max(float(v), a), b) for v in D)
-    trimmed = sum(x[m : len(x) - m]) / (len(x) - 2 * m)
+    x = sorted(min(max(float(v), a), b) if clipped else float(v) for v in D)
+    trimmed = min(max(sum(x[m : len(x) - m]) / (len(x) - 2 * m), a), b)
     X, Y = Z
-    return trimmed + smooth_sensitivity(x, m, a, b, t) / s * X * math.exp(sigma * Y)
+    return trimmed + smooth_sensitivity(x, m, a, b, t, clipped) / s * X * math.exp(sigma * Y)
 
 
-def algorithm_3(gradient, kind, X, y, *, T, eta, a, b, m, c, multiplier, project, Z):
+def algorithm_3(gradient, kind, X, y, *, T, eta, a, b, m, c, clipped, multiplier, project, Z):
     """Corrected: eps~/sqrt(d T) per call, which is 1/multiplier."""
     w = np.zeros(Z[0][0].shape)
     for t in range(T):
@@ -49,7 +53,7 @@ def algorithm_3(gradient, kind, X, y, *, T, eta, a, b, m, c, multiplier, project
         for j in np.ndindex(w.shape):
             g[j] = algorithm_2(
                 gradients[(slice(None), *j)], epsilon=1 / multiplier, a=a, b=b, m=m, c=c,
-                Z=(Z[t][0][j], Z[t][1][j]),
+                clipped=clipped, Z=(Z[t][0][j], Z[t][1][j]),
             )  # fmt: skip
         w = project(w - eta * g)
     return w
@@ -80,18 +84,18 @@ def drawn(monkeypatch):
     ],
     ids=["free", "ball", "l1"],
 )
-def test_the_box(watched, drawn, case, gradient, keep_slopes, domain, projection, trim):
+@pytest.mark.parametrize("make", [TrimmedDescent, TrimmedDescent.clipped], ids=["box", "clipped"])
+def test_the_box(watched, drawn, case, gradient, keep_slopes, domain, projection, trim, make):
     X, y, loss = case.records()
-    algorithm = TrimmedDescent(
-        steps=3, step_size=0.3, low=-2.0, high=1.5, trim=trim, smoothness=0.2
-    )
+    algorithm = make(steps=3, step_size=0.3, low=-2.0, high=1.5, trim=trim, smoothness=0.2)
     w = watched.fit(
         algorithm, case.stored(X), y, loss, domain=domain, intercept=case.intercept, epsilon=50.0
     )
     shape = w.shape
     expected = algorithm_3(
         gradient, case.kind, case.rows(X), y, T=3, eta=0.3, a=-2.0, b=1.5, m=trim, c=0.2,
-        multiplier=watched.multiplier, project=lambda v: keep_slopes(case, v, projection),
+        clipped=make != TrimmedDescent, multiplier=watched.multiplier,
+        project=lambda v: keep_slopes(case, v, projection),
         Z=[(x.reshape(shape), v.reshape(shape)) for x, v in drawn],
     )  # fmt: skip
     assert np.abs(w - expected).max() < 1e-6
@@ -140,7 +144,7 @@ def test_wide_bounds_cost_little(watched, make_problem):
     truth = np.linspace(1.0, -1.0, 3)
     errors = {}
     for reach in (10.0, 1000.0):
-        algorithm = TrimmedDescent(
+        algorithm = TrimmedDescent.clipped(
             steps=10, step_size=0.5, low=-reach, high=reach, trim=500, smoothness=0.3
         )
         w = watched.fit(algorithm, X, y, loss, intercept=True, epsilon=5.0)
@@ -157,13 +161,16 @@ def test_it_beats_its_printed_noise_by_orders_of_magnitude():
     from privtail.trusted.smooth.trimmed import decay, trimmed_sum
 
     problem = Problem(n=100_000, d=10)
-    algorithm = TrimmedDescent(steps=50, step_size=0.1, low=-20.0, high=20.0, smoothness=0.04)
+    algorithm = TrimmedDescent.clipped(
+        steps=50, step_size=0.1, low=-20.0, high=20.0, smoothness=0.04
+    )
     multiplier = calibrate(lambda m: algorithm.plan(m, problem), Budget(1.0, 1e-5))
     mechanism = algorithm.mechanism(multiplier, problem)
     x = np.random.default_rng(0).standard_t(2.5, problem.n)
     grid = mechanism.on_grid(x[:, None], problem.bits)[0]
     weights = decay(mechanism.t(problem), mechanism.trim, problem.bits)
-    _, size = trimmed_sum(grid, mechanism.trim, 2**problem.bits, weights)
+    inside = mechanism.inside(problem)
+    _, size = trimmed_sum(grid, mechanism.trim, 2**problem.bits, weights, inside)
     event = mechanism.event(problem, 10)
     std = size * event.unit * event.scale * math.sqrt(2) * math.exp(event.spread**2)
     assert 0.003 < std < 0.02

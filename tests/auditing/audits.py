@@ -579,6 +579,12 @@ FITS: dict[str, Fit] = {
     "W20 2": of_values(Fit(algorithm=Trimmed(mechanism=trimmed_mean), **HALVES, **LOOSE)),
     "W20 3": Fit(
         algorithm=TrimmedDescent(
+            steps=2, step_size=0.1, low=-0.5, high=0.5, trim=20, smoothness=0.04
+        ),
+        loss=AbsoluteLoss(), **HALVES, **LOOSE,
+    ),
+    "W20 3, clipped": Fit(
+        algorithm=TrimmedDescent.clipped(
             steps=2, step_size=0.1, low=-1.0, high=1.0, trim=20, smoothness=0.04
         ),
         loss=AbsoluteLoss(), **HALVES, **LOOSE,

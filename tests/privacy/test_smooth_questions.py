@@ -74,6 +74,11 @@ def naive(values: np.ndarray, trim: int, low: float = -3.0, high: float = 3.0) -
     return inside[trim : len(inside) - trim].mean(axis=0)
 
 
+def truncated(values: np.ndarray, trim: int, low: float, high: float) -> np.ndarray:
+    """W20 Algorithm 2, line 2: the trimmed mean of the values as they are, then truncated."""
+    return np.clip(naive(values, trim, -math.inf, math.inf), low, high)
+
+
 # --- trimmed means -----------------------------------------------------------------------------
 
 
@@ -82,6 +87,23 @@ def test_trimmed_means_of_columns() -> None:
     mechanism = trimmed_mean()
     batch = opened(mechanism, X, size=2)
     assert trimmed_means(batch, mechanism) == pytest.approx(naive(X, 5), abs=1e-8)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.5, 0.4), (2.0, 3.0), (-9.0, -8.0)])
+def test_trimmed_means_that_are_truncated(low: float, high: float) -> None:
+    """The values are not clipped, unless they are beyond ``reach`` intervals."""
+    X, _ = records()
+    X[0], X[1] = 1e5, -1e5
+    for reach in (1e6, 2.0**30):
+        mechanism = trimmed_mean(low=low, high=high, reach=reach)
+        found = trimmed_means(opened(mechanism, X, size=2), mechanism)
+        assert found == pytest.approx(truncated(X, 5, low, high), abs=1e-6)
+    clipping = trimmed_mean(low=low, high=high)
+    found = trimmed_means(opened(clipping, X, size=2), clipping)
+    assert found == pytest.approx(naive(X, 5, low, high), abs=1e-8)
+    middling = trimmed_mean(trim=0, low=-1.0, high=1.0, reach=4.0)
+    found = trimmed_means(opened(middling, X, size=2), middling)
+    assert found == pytest.approx(np.clip(np.clip(X, -4, 4).mean(axis=0), -1, 1), abs=1e-8)
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr", "fortran", "float32", "frame"])
@@ -126,8 +148,9 @@ def test_trimmed_gradients_of_a_general_loss_and_of_labels() -> None:
 
 @pytest.mark.parametrize("value", HOSTILE)
 @pytest.mark.parametrize("place", ["x", "y", "row"])
+@pytest.mark.parametrize("reach", [1.0, 1e6])
 def test_one_record_moves_a_trimmed_sum_by_no_more_than_its_sensitivity(
-    value: float, place: str, monkeypatch: pytest.MonkeyPatch
+    value: float, place: str, reach: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the question itself: grid steps of both data sets, and what S says of them."""
     grids: list[np.ndarray] = []
@@ -141,18 +164,17 @@ def test_one_record_moves_a_trimmed_sum_by_no_more_than_its_sensitivity(
         other[7, : 1 if place == "x" else 2] = value
     if place != "x":
         target[7] = value
-    mechanism = trimmed_mean(4.0)
+    mechanism = trimmed_mean(4.0, reach=reach)
     for a, b in ((X, y), (other, target)):
         batch = opened(mechanism, a, b, size=2, budget=Budget(50.0, 1e-3))
         trimmed_gradient(batch, SquaredLoss(), np.array([[1e3], [-2.0]]), mechanism)
-    weights = decay(mechanism.t(batch.problem), 5, batch.problem.bits)
+    bits, inside = mechanism.bits(batch.problem), mechanism.inside(batch.problem)
+    weights = decay(mechanism.t(batch.problem), 5, bits)
     for one, two in zip(*grids, strict=True):
         assert one.min() >= 0
-        assert max(one.max(), two.max()) <= 2**batch.problem.bits
+        assert max(one.max(), two.max()) <= 2**bits
         assert (np.sort(one) != np.sort(two)).sum() == 0 or (one != two).sum() == 1
-        (f, s), (g, t) = (
-            trimmed_sum(c.copy(), 5, 2**batch.problem.bits, weights) for c in (one, two)
-        )
+        (f, s), (g, t) = (trimmed_sum(c.copy(), 5, 2**bits, weights, inside) for c in (one, two))
         assert abs(f - g) <= min(s, t)
         assert abs(math.log(s / t)) <= mechanism.t(batch.problem)
 
@@ -174,17 +196,19 @@ def test_a_row_that_cannot_be_used_counts_as_zero_forced_onto_the_interval(low: 
     )
 
 
-def test_trimmed_noise_is_the_sensitivity_that_is_billed() -> None:
+@pytest.mark.parametrize("reach", [1.0, 64.0])
+def test_trimmed_noise_is_the_sensitivity_that_is_billed(reach: float) -> None:
     """Seeded: 4000 equal columns; the median |noise| of a Laplace log-normal is scale log 2."""
     x = np.random.default_rng(0).standard_t(3, 100)
-    mechanism = trimmed_mean(3.0, trim=20, low=-20.0, high=20.0)
+    mechanism = trimmed_mean(3.0, trim=20, low=-20.0, high=20.0, reach=reach)
     batch = opened(mechanism, np.tile(x[:, None], 4000), size=4000, budget=Budget(1e6, 1e-3))
     found = trimmed_means(batch, mechanism)
-    bits = batch.problem.bits
+    bits, inside = mechanism.bits(batch.problem), mechanism.inside(batch.problem)
     grid = mechanism.on_grid(x[:, None], bits)[0]
-    total, size = trimmed_sum(grid, 20, 2**bits, decay(mechanism.t(batch.problem), 20, bits))
-    step = 40.0 / 2**bits / 60
-    noise = np.abs((found + 20.0) / step - total)
+    weights = decay(mechanism.t(batch.problem), 20, bits)
+    total, size = trimmed_sum(grid, 20, 2**bits, weights, inside)
+    step = 40.0 * reach / 2**bits / 60
+    noise = np.abs((found + 20.0 * reach) / step - total)
     assert np.median(noise) / (
         size * mechanism.scale(batch.problem) * math.log(2)
     ) == pytest.approx(1, abs=0.08)

@@ -139,8 +139,14 @@ TABLE: tuple[Row, ...] = (
     ),
     Row(
         "trimmed-descent", "Wang, Xiao, Devadas, Xu 2020", "Algorithms 2 and 3", TrimmedDescent,
-        "an interval that holds the mean gradient's coordinates",
-        "one trimmed mean per coordinate per step", "(epsilon, delta) by zCDP",
+        "an interval that holds the mean of every coordinate of the gradient",
+        "one truncated trimmed mean per coordinate per step", "(epsilon, delta) by zCDP",
+    ),
+    Row(
+        "clipped-trimmed-descent", "Wang, Xiao, Devadas, Xu 2020",
+        "Algorithm 3 with clipped values (ours)", TrimmedDescent,
+        "an interval that holds nearly all values of every coordinate of the gradient",
+        "one trimmed mean of clipped values per coordinate per step", "(epsilon, delta) by zCDP",
     ),
     Row(
         "sample-and-aggregate", "Wang, Xiao, Devadas, Xu 2020", "Algorithm 1", AggregatedMinimizer,

@@ -21,6 +21,9 @@ from privtail.trusted.sampling import Everyone
 from privtail.trusted.smooth.questions import trimmed_gradient
 from privtail.trusted.smooth.trimmed import TrimmedMean
 
+UNBOUNDED = 2.0**20
+"""How far values reach where they are not clipped, in widths of the interval of their mean."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrimmedDescent:
@@ -37,6 +40,8 @@ class TrimmedDescent:
     T             ``steps``              iterations
     eta           ``step_size``          step size, 1/curvature in theorem 5
     a, b          ``low``, ``high``      interval of the mean of a gradient's coordinate
+    --            ``reach``              width of the interval of values over b - a; `UNBOUNDED`
+                                         for the box, 1 to clip values onto [a, b]
     m             ``trim``               values left out at either end; None for n/10
     t, s          ``smoothness``         t as a part of the epsilon of a call; s follows
     eps~          multiplier             1/multiplier is the epsilon of a call, eps~/sqrt(d T)
@@ -55,12 +60,17 @@ class TrimmedDescent:
 
     **Deviations from the paper.** Line 1 of Algorithm 2 has the scale max((x_(n) - x_(1))/(n - 2m),
     e^(-m t)(b - a)): not t-smooth, and so not private: on 1000 zeros against 999 zeros and one
-    huge value it changes by far more than e^t. Here the exact t-smooth sensitivity of the trimmed
-    mean of values forced onto [a, b]. Line 3's noise sinh(Y) with t = eps^2/16, s = eps/4 becomes
-    Laplace log-normal with its optimal sigma, which a small epsilon per call needs: for sinh(Y) t
-    costs sqrt(2 t). With m = O(1) as printed e^(-m t)(b - a) would stay near b - a: m is a part of
-    n. Line 4 of Algorithm 3 prints eps/sqrt(d T), which is not (eps, delta)-DP; eps~/sqrt(d T) is.
+    huge value it changes by far more than e^t. Here a proved t-smooth sensitivity of the trimmed
+    mean that is truncated onto [a, b] (`TrimmedMean`), which is exact where truncation does not
+    bind. Line 3's noise sinh(Y) with t = eps^2/16, s = eps/4 becomes Laplace log-normal with its
+    optimal sigma, which a small epsilon per call needs: for sinh(Y) t costs sqrt(2 t). With m =
+    O(1) as printed the noise would stay near b - a: m is a part of n. The text at hand prints
+    eps/sqrt(d T) in line 4 of Algorithm 3, probably for eps~/sqrt(d T), which is (eps, delta)-DP.
     A regularizer enters by its prox, which for a set is the projection of line 5.
+
+    **Clipped values.** `clipped` is no box of the paper: it clips every value of a gradient onto
+    [a, b], which then has to hold nearly all of them, not their mean alone. Its smooth sensitivity
+    falls to (b - a)/(n - 2m) at most, where that of a truncated mean may be b - a.
     """
 
     steps: int
@@ -69,8 +79,20 @@ class TrimmedDescent:
     high: float
     trim: int | None = None
     smoothness: float = 0.1
+    reach: float = UNBOUNDED
 
     needs: ClassVar[tuple[str, ...]] = ("prox",)
+
+    @classmethod
+    def clipped(
+        cls, *, steps: int, step_size: float, low: float, high: float, trim: int | None = None,
+        smoothness: float = 0.1,
+    ) -> Self:  # fmt: skip
+        """Every value is clipped onto [low, high]: with less noise, and a mean of other values."""
+        return cls(
+            steps=steps, step_size=step_size, low=low, high=high, trim=trim,
+            smoothness=smoothness, reach=1.0,
+        )  # fmt: skip
 
     @classmethod
     def from_theory(
@@ -96,7 +118,7 @@ class TrimmedDescent:
         trim = problem.n // 10 if self.trim is None else self.trim
         return TrimmedMean(
             multiplier=multiplier, trim=trim, low=self.low, high=self.high,
-            smoothness=self.smoothness,
+            smoothness=self.smoothness, reach=self.reach,
         )  # fmt: skip
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:

@@ -78,6 +78,14 @@ def _peeling(problem: Problem, unit: float, budget: Budget, curvature: float) ->
 
 def _trimmed(problem: Problem, unit: float, budget: Budget, curvature: float) -> MappedAlgorithm:
     return TrimmedDescent(
+        steps=30, step_size=1 / (3 * curvature), low=-unit, high=unit, smoothness=0.3
+    )
+
+
+def _clipped_trimmed(
+    problem: Problem, unit: float, budget: Budget, curvature: float
+) -> MappedAlgorithm:
+    return TrimmedDescent.clipped(
         steps=30, step_size=1 / (3 * curvature), low=-10 * unit, high=10 * unit, smoothness=0.3
     )
 
@@ -102,6 +110,7 @@ NAMES: dict[str, Maker] = {
     "median-of-means-descent": _median,
     "sparse-peeling": _peeling,
     "trimmed-descent": _trimmed,
+    "clipped-trimmed-descent": _clipped_trimmed,
     "sample-and-aggregate": _aggregated,
 }
 """Names that the estimators' ``algorithm`` takes, besides ``"auto"``."""

@@ -126,7 +126,7 @@ def _draw(sampler: Sampler, law: str) -> None:
         from privtail.trusted.smooth.trimmed import grid_steps, smooth_sensitivity
 
         grid_steps(np.empty((0, 1)), 0.0, 1.0, 1.0, np.empty((1, 0), np.int64))
-        smooth_sensitivity(zeros, zeros, ones)
+        smooth_sensitivity(zeros, zeros, ones, 0)
     if not sampler.exact:  # its draws are seeded: one more would change the others
         return
     if law in ("gaussian", "gaussian_labels"):

@@ -107,7 +107,8 @@ def _trimmed(
     batch._require_everyone("trimmed means")
     sampler = batch._opening.charge(mechanism.event(batch.problem, size))
     n, no_labels = batch.problem.n, np.zeros(0, np.int64)
-    nothing = mechanism.on_grid(np.zeros((1, 1)), batch.problem.bits)[0, 0]
+    bits = mechanism.bits(batch.problem)
+    nothing = mechanism.on_grid(np.zeros((1, 1)), bits)[0, 0]
     released = []
     for part in in_parts(size, sweeps(n, size)):
         columns = np.full((part.stop - part.start, n), nothing)
@@ -116,7 +117,7 @@ def _trimmed(
             ids: Ids, rows: Rows, y: Doubles, columns: Integers = columns, part: slice = part
         ) -> None:
             seen = Block(batch.problem, batch._map.applied(rows), y, no_labels)
-            columns[:, ids] = mechanism.on_grid(values(seen)[:, part], batch.problem.bits)
+            columns[:, ids] = mechanism.on_grid(values(seen)[:, part], bits)
 
         at_once = max(partitions.BLOCK_ROWS, NARROW // batch.problem.d)
         batch._data.visit(block, batch._seen, targets, at_once)
