@@ -231,6 +231,19 @@ def test_bad_input_is_refused_with_what_to_do(numbers):
         evaluate(fitted, X[:, :2], y, epsilon=1, **QUIET)
 
 
+@pytest.mark.parametrize("wrong", ["features", "rows", "names"])
+def test_what_is_refused_costs_nothing(numbers, wrong):
+    """The target was paid for before it showed that the model takes other features."""
+    X, y = numbers[0][:500], numbers[1][:500]
+    named = {"a": X[:, 0], "b": X[:, 1]}
+    model = DPLinearRegression(epsilon=1, **QUIET).fit(named if wrong == "names" else X, y)
+    rows = {"features": X[:, :2], "rows": X[1:], "names": {"a": X[:, 0]}}[wrong]
+    ledger = Ledger(epsilon=10, delta=1e-3)
+    with pytest.raises(InvalidInput):
+        evaluate(model, rows, y, epsilon=1, ledger=ledger)
+    assert ledger.entries() == ()
+
+
 def test_the_better_of_two_models(numbers, labels):
     X, y = numbers
     good, bad = LinearRegression().fit(X, y), LinearRegression().fit(X[:, :1], y)

@@ -51,8 +51,8 @@ def asked(X: Any, y: Any, model: Any) -> dict[str, judged.Judged]:
     """Every kind of row that can be asked for."""
     found = {}
     if isinstance(model, OutsideModel) or model.link != "logit":
-        found["target"] = judged.target_of_numbers(X, y)
-        found["errors"] = judged.errors(X, y, model, 0.5, 2.0)
+        predicted = judged.Predicted(X, y, model)
+        found["target"], found["errors"] = predicted.target(), predicted.errors(0.5, 2.0)
         found["differences"] = judged.differences(X, y, model, linear("identity"))
         return found
     classes = tuple(range(max(2, len(model.coef))))
@@ -133,7 +133,7 @@ def test_nothing_is_shown_of_a_row(capsys, recwarn):
     chance = np.random.default_rng(0)
     X, y = chance.normal(size=(N, D)), chance.normal(size=N)
     X[3] = 1e150
-    found = judged.errors(X, y, OutsideModel(Careless().predict), 0.0, 1.0)
+    found = judged.Predicted(X, y, OutsideModel(Careless().predict)).errors(0.0, 1.0)
     assert "1e+" not in repr(found)
     with pytest.raises(NotReleased):
         pickle.dumps(found)
@@ -158,5 +158,5 @@ def test_numbers_of_a_model_are_plain_copies():
         endless.view(Spy), endless.view(Spy), "identity", None, {},
     )  # fmt: skip
     Spy.seen.clear()
-    judged.errors(np.zeros((N, D)), np.zeros(N), model, 0.0, 1.0)
+    judged.Predicted(np.zeros((N, D)), np.zeros(N), model)
     assert not Spy.seen

@@ -281,12 +281,12 @@ def _of_array(cells: Any) -> Any:
 
 
 def test_a_mean_of_the_target_that_nobody_bought(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = judged.errors
+    honest = judged.Predicted.errors
 
-    def centred(X: Any, y: Any, model: Any, centre: float, scale: float) -> Any:
-        return honest(X, y, model, float(np.nanmean(judged._numbers(X, y))), scale)
+    def centred(self: Any, _: float, scale: float) -> Any:
+        return honest(self, float(np.nanmean(self._y)), scale)
 
-    monkeypatch.setattr(judged, "errors", centred)
+    monkeypatch.setattr(judged.Predicted, "errors", centred)
     rows = {"large": tables.FIRST["large"]}
     assert tables.replayed(RECORDS["evaluation"], tables.doubles, rows)
 

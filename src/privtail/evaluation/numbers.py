@@ -33,12 +33,13 @@ NO_CENTRE = (
 def of_numbers(model: AnyModel, X: Any, y: Any, promised: Promised, level: float) -> Evaluation:
     """Errors of the model, and of the constant that predicts the released mean."""
     promised.require_left()
-    target = judged.target_of_numbers(X, y).curator(**promised.options("evaluate: target", CENTRE))
+    predicted = judged.Predicted(X, y, model)
+    target = predicted.target().curator(**promised.options("evaluate: target", CENTRE))
     n = target.problem.n
     mean = mean_of(target)
     centre, spread = float(mean.value[0]), float(mean.sampling_std[0]) * math.sqrt(n)
     scale = spread if 0 < spread < math.inf else 1.0
-    rows = judged.errors(X, y, model, centre, scale)
+    rows = predicted.errors(centre, scale)
     found = mean_of(
         rows.curator(**promised.options("evaluate: errors", 1 - CENTRE)), method="clamped"
     )

@@ -12,7 +12,7 @@ and neighbouring records give neighbouring rows.
   model keeps no state between rows. A row of which it says nothing, for it raises, or answers in
   another shape, or with what is no number, counts for nothing. Its warnings are not shown.
 
-No row of a `Judged` is handed out: `Judged.curator` is its only door.
+No row of a `Judged` or a `Predicted` is handed out: `Judged.curator` is the only door.
 """
 
 from __future__ import annotations
@@ -193,22 +193,30 @@ class Judged:
         raise NotReleased("Private records cannot be pickled or copied.")
 
 
-def target_of_numbers(X: Any, y: Any) -> Judged:
-    """The target alone, (n, 1)."""
-    return Judged(_numbers(X, y)[:, None], None, ())
+class Predicted:
+    """Numbers, and what a model says of them. Whatever is refused is refused here, at once."""
 
+    def __init__(self, X: Any, y: Any, model: AnyModel) -> None:
+        self._y = _numbers(X, y)
+        self._said = _same_length(model.said(X, None), self._y)
+        self._assumptions = model.assumptions
 
-def errors(X: Any, y: Any, model: AnyModel, centre: float, scale: float) -> Judged:
-    """Of residuals r over ``scale``: |r| and r^2 of the model, r^2 of the constant ``centre``."""
-    y = _numbers(X, y)
-    said = _same_length(model.said(X, None), y)
-    with np.errstate(all="ignore"):
-        away = np.abs(np.column_stack([y - said, y - centre])) / scale
-    away = np.minimum(away, _FARTHEST)  # NaN stays: the row counts for nothing
-    away[~np.isfinite(y)] = np.nan
-    first, second = away.T
-    columns = np.column_stack([first, first**2, second**2])
-    return Judged(columns, None, model.assumptions)
+    def target(self) -> Judged:
+        """The target alone, (n, 1)."""
+        return Judged(self._y[:, None], None, ())
+
+    def errors(self, centre: float, scale: float) -> Judged:
+        """Of residuals r over ``scale``: |r|, r^2 of the model, r^2 of the constant ``centre``."""
+        with np.errstate(all="ignore"):
+            away = np.abs(np.column_stack([self._y - self._said, self._y - centre])) / scale
+        away = np.minimum(away, _FARTHEST)  # NaN stays: the row counts for nothing
+        away[~np.isfinite(self._y)] = np.nan
+        first, second = away.T
+        columns = np.column_stack([first, first**2, second**2])
+        return Judged(columns, None, self._assumptions)
+
+    def __reduce__(self) -> NoReturn:
+        raise NotReleased("Private records cannot be pickled or copied.")
 
 
 def differences(X: Any, y: Any, first: AnyModel, second: AnyModel) -> Judged:
