@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from privtail.errors import InvalidInput
-from privtail.model import LARGEST_LOG, Column, Model
+from privtail.model import LARGEST_LOG, Model
+from privtail.schema.encoding import Cell, Design, Gap, Levels, Part, Product
+from privtail.schema.features import Bins, Log, Spline
 
 Language = Literal["sql", "python"]
 LANGUAGES: tuple[Language, ...] = ("sql", "python")
@@ -88,25 +91,77 @@ def _sql(model: Model) -> str:
 
 def _sql_score(model: Model, output: int) -> str:
     terms = [_number(model.intercept[output])]
-    slopes = iter(zip(model.coef[output], model.feature_range, strict=True))
-    for column, used in _columns(model, slopes):
-        name = _quoted(column.name)
-        if column.categories is None:
-            ((slope, (low, high)),) = used
-            terms.append(f"{_number(slope)} * {_between(name, low, high)}")
+    for part, places in model.encoded.placed():
+        slopes, ranges = model.coef[output][places], model.feature_range[places]
+        if isinstance(part.source, Levels):
+            terms.append(_sql_cases(part, slopes, ranges))
             continue
-        cases = (
-            f"WHEN {_literal(label)} THEN {_number(slope * np.clip(1.0, low, high))}"
-            for label, (slope, (low, high)) in zip(column.categories, used, strict=True)
-        )
-        terms.append(f"CASE {name} {' '.join(cases)} ELSE 0 END")
+        values = _sql_values(part, model.encoded)
+        for value, slope, ends, fill in zip(
+            values, slopes, ranges, np.broadcast_to(model.fill, model.coef[0].shape)[places],
+            strict=True,
+        ):  # fmt: skip
+            filled = f"COALESCE({value}, {_number(fill)})" if part.optional else value
+            inside = filled if part.bounded else _between(filled, *ends)
+            terms.append(f"{_number(slope)} * {inside}")
     return "(" + "\n  + ".join(terms) + ")"
 
 
-def _columns(model: Model, slopes: Iterator[Any]) -> Iterator[tuple[Column, list[Any]]]:
-    """Every column with the slopes and ranges of its features."""
-    for column in model.columns:
-        yield column, [next(slopes) for _ in column.features]
+def _sql_cases(part: Part, slopes: Any, ranges: Any) -> str:
+    """The slope of the category that a row holds."""
+    values = [value for k, value in enumerate(part.source.values) if k != part.base]  # type: ignore[union-attr]
+    cases = (
+        f"WHEN {_literal(label)} THEN {_number(slope * np.clip(1.0, *ends))}"
+        for label, slope, ends in zip(values, slopes, ranges, strict=True)
+    )
+    return f"CASE {_quoted(part.columns[0])} {' '.join(cases)} ELSE 0 END" if values else "0"
+
+
+def _sql_values(part: Part, design: Design) -> list[str]:
+    """An expression for every feature of a part."""
+    source = part.source
+    if isinstance(source, Product):
+        sides = (_sql_values(side, design) for side in (source.left, source.right))
+        return [f"({left}) * ({right})" for left, right in itertools.product(*sides)]
+    name = _quoted(source.column)
+    if isinstance(source, Cell):
+        return [name]
+    if isinstance(source, Gap):
+        return [f"CASE WHEN {name} IS NULL THEN 1 ELSE 0 END"]
+    if isinstance(source, Levels):
+        held = [value for k, value in enumerate(source.values) if k != part.base]
+        return [f"CASE WHEN {name} = {_literal(value)} THEN 1 ELSE 0 END" for value in held]
+    if isinstance(source, Log):
+        moved = f"{name} + {_number(source.plus)}"
+        return [f"CASE WHEN {moved} > 0 THEN LN({moved}) ELSE NULL END"]
+    start = f"CASE WHEN {name} IS NULL THEN {0 if design.indicator else 'NULL'}"
+    if isinstance(source, Bins):
+        ends = [(low, high) for k, (low, high) in enumerate(_intervals(source)) if k != part.base]
+        return [f"{start} WHEN {_sql_inside(name, *pair)} THEN 1 ELSE 0 END" for pair in ends]
+    inside = _between(name, source.knots[0], source.knots[-1])
+    found = []
+    for k in range(source.pieces.shape[2]):
+        texts = []
+        for i, knot in enumerate(source.knots[:-1]):
+            away, text = f"({inside} - {_number(knot)})", "0"
+            for c in source.pieces[:, i, k]:
+                text = _number(c) if text == "0" else f"({text} * {away} + {_number(c)})"
+            texts.append(text)
+        cases = (
+            f"WHEN {name} < {_number(knot)} THEN {text}"
+            for knot, text in zip(source.knots[1:-1], texts[:-1], strict=True)
+        )
+        found.append(" ".join([start, *cases, f"ELSE {texts[-1]} END"]))
+    return found
+
+
+def _intervals(bins: Bins) -> list[tuple[float, float]]:
+    return list(itertools.pairwise([-math.inf, *bins.edges, math.inf]))
+
+
+def _sql_inside(name: str, low: float, high: float) -> str:
+    ends = [f"{name} >= {_number(low)}"] * (low > -math.inf)
+    return " AND ".join(ends + [f"{name} < {_number(high)}"] * (high < math.inf))
 
 
 def _between(value: str, low: float, high: float) -> str:
@@ -145,25 +200,23 @@ _PROGRAM = '''"""A {kind} model by privtail: predict(row) needs no library."""
 
 import math
 
-COLUMNS = {columns!r}
-CATEGORIES = {categories!r}
 COEF = {coef}
 INTERCEPT = {intercept!r}
 FEATURE_RANGE = {feature_range}
 
 
+def number(x):
+    return math.nan if x is None else float(x)
+
+
 def clipped(x, low, high):
     return min(max(x, low), high)
 
-
+{functions}
 def features(row):
     """Numbers in the order of the slopes; a category is 1 for its own label and 0 for others."""
-    found = []
-    for name in COLUMNS:
-        if name in CATEGORIES:
-            found += [float(row[name] == label) for label in CATEGORIES[name]]
-        else:
-            found.append(float(row[name]))
+    found = [
+{features}    ]
     return [clipped(x, *ends) for x, ends in zip(found, FEATURE_RANGE)]
 
 
@@ -200,13 +253,94 @@ def _python(model: Model) -> str:
         predict = _MANY.format(classes=list(model.classes))
     return _PROGRAM.format(
         kind=model.kind,
-        columns=[column.name for column in model.columns],
-        categories={name: list(labels) for name, labels in model.categories.items()},
+        functions="".join(_needed(model.encoded)),
+        features="".join(f"        {value},\n" for value in _python_features(model)),
         coef=_python_rows(model.coef.tolist()),
         intercept=model.intercept.tolist(),
         feature_range=_python_rows(model.feature_range.tolist()),
         predict=predict,
     )
+
+
+_FUNCTIONS = {
+    Bins: """
+def inside(x, low, high, missing):
+    return missing if math.isnan(x) else float(low <= x < high)
+
+""",
+    Spline: """
+def spline(x, knots, pieces, missing):
+    if math.isnan(x):
+        return missing
+    x = clipped(x, knots[0], knots[-1])
+    i = max(k for k in range(len(pieces)) if k == 0 or knots[k] <= x)
+    value = 0.0
+    for c in pieces[i]:
+        value = value * (x - knots[i]) + c
+    return value
+
+""",
+    Log: """
+def log(x):
+    return math.log(x) if x > 0 else math.nan
+
+""",
+}
+_FILLED = """
+def filled(x, fill):
+    return fill if math.isnan(x) else x
+
+"""
+
+
+def _needed(design: Design) -> list[str]:
+    """The functions that the features of a design need."""
+    sources, left = set(), [part.source for part in design.parts]
+    while left:
+        source = left.pop()
+        sources.add(type(source))
+        if isinstance(source, Product):
+            left += [source.left.source, source.right.source]
+    found = [text for kind, text in _FUNCTIONS.items() if kind in sources]
+    return [*found, *[_FILLED] * bool(design.optional)]
+
+
+def _python_features(model: Model) -> list[str]:
+    """An expression for every feature."""
+    found = []
+    fills = np.broadcast_to(model.fill, model.coef[0].shape)
+    for part, places in model.encoded.placed():
+        values = _python_values(part, model.encoded)
+        for value, fill in zip(values, fills[places], strict=True):
+            found.append(f"filled({value}, {_python_number(fill)})" if part.optional else value)
+    return found
+
+
+def _python_values(part: Part, design: Design) -> list[str]:
+    source = part.source
+    if isinstance(source, Product):
+        sides = (_python_values(side, design) for side in (source.left, source.right))
+        return [f"{left} * {right}" for left, right in itertools.product(*sides)]
+    cell, missing = f"row[{source.column!r}]", "0.0" if design.indicator else "math.nan"
+    x = f"number({cell})"
+    if isinstance(source, Cell):
+        return [x]
+    if isinstance(source, Gap):
+        return [f"float(math.isnan({x}))"]
+    if isinstance(source, Log):
+        return [f"log({x} + {source.plus!r})"]
+    if isinstance(source, Levels):
+        held = [value for k, value in enumerate(source.values) if k != part.base]
+        return [f"float({cell} == {value!r})" for value in held]
+    if isinstance(source, Bins):
+        ends = [pair for k, pair in enumerate(_intervals(source)) if k != part.base]
+        shown = (", ".join(map(_python_number, pair)) for pair in ends)
+        return [f"inside({x}, {pair}, {missing})" for pair in shown]
+    pieces = source.pieces
+    return [
+        f"spline({x}, {list(source.knots)!r}, {pieces[:, :, k].T.tolist()!r}, {missing})"
+        for k in range(pieces.shape[2])
+    ]
 
 
 def _python_rows(rows: Sequence[Sequence[float]]) -> str:

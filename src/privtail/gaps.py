@@ -25,11 +25,12 @@ class Gaps:
 
     Parameters
     ----------
-    columns : pairs of a column's name and its categories; None of a column of numbers.
+    columns : of every column the name, the places of its features, and whether these are categories
+        of which each value but the undeclared has one.
     """
 
-    def __init__(self, columns: Iterable[tuple[str, Sequence[Any] | None]]) -> None:
-        self._columns = list(columns)
+    def __init__(self, columns: Iterable[tuple[str, Sequence[int], bool]]) -> None:
+        self._columns = [(name, list(places), exhaustive) for name, places, exhaustive in columns]
         self._rows = self._empty = 0
         self._missing = np.zeros(len(self._columns), np.int64)
         self._matched = np.zeros(len(self._columns), np.int64)
@@ -41,16 +42,14 @@ class Gaps:
             yield features
 
     def _count(self, features: NDArray[np.float64]) -> None:
-        finite, first = np.isfinite(features), 0
+        finite = np.isfinite(features)
         self._rows += len(features)
         self._empty += int(np.count_nonzero(~finite.all(axis=1)))
-        for place, (_, categories) in enumerate(self._columns):
-            width = 1 if categories is None else len(categories)
-            if categories is None:
-                self._missing[place] += np.count_nonzero(~finite[:, first])
+        for k, (_, places, exhaustive) in enumerate(self._columns):
+            if exhaustive:
+                self._matched[k] += np.count_nonzero(features[:, places])
             else:
-                self._matched[place] += np.count_nonzero(features[:, first : first + width])
-            first += width
+                self._missing[k] += np.count_nonzero(~finite[:, places].all(axis=1))
 
     def warn(self) -> None:
         """Warn of what `said` says."""
@@ -62,13 +61,13 @@ class Gaps:
         found = []
         if self._empty:
             shares = zip(self._columns, self._missing, strict=True)
-            where = ", ".join(f"{name!r} ({count:,})" for (name, _), count in shares if count)
+            where = ", ".join(f"{name!r} ({count:,})" for (name, *_), count in shares if count)
             found.append(
                 f"{self._empty:,} of {self._rows:,} rows have no prediction: a number is missing "
                 f"in {where}. {WRITTEN}"
             )
-        for place, (name, categories) in enumerate(self._columns):
-            if categories is not None and self._rows and not self._matched[place]:
+        for k, (name, _, exhaustive) in enumerate(self._columns):
+            if exhaustive and self._rows and not self._matched[k]:
                 found.append(
                     f"No row holds a category of {name!r} that the model knows: compare the "
                     "spelling."

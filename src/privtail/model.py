@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
@@ -19,6 +20,7 @@ from privtail.coefficients import CoefficientTable
 from privtail.errors import InvalidInput
 from privtail.gaps import Gaps
 from privtail.schema.declared import Label, whole
+from privtail.schema.encoding import PLAIN, Design, Encoding
 from privtail.statement import Statement
 from privtail.trusted.tables import TableFile, table_blocks
 
@@ -43,7 +45,7 @@ GENERALIZED = "generalized"
 LARGEST_LOG = 30.0
 """Expected counts are exp(score) of scores clipped to plus or minus this."""
 
-_FORMAT, _VERSION = "privtail-model", 5
+_FORMAT, _VERSION = "privtail-model", 6
 
 _TRIAL = 4096
 """Bytes that are written to see whether a file can be."""
@@ -89,17 +91,10 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 @dataclass(frozen=True)
 class Column:
-    """A feature column: a number, or one of declared categories (each a 0/1 feature)."""
+    """A column that a model reads: a number, or one of declared categories."""
 
     name: str
     categories: tuple[Label, ...] | None = None
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """Names of its features, in the order of the coefficients."""
-        if self.categories is None:
-            return (self.name,)
-        return tuple(f"{self.name}={value}" for value in self.categories)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -144,6 +139,10 @@ class Model:
     >>> model = DPRidge(noise="simulated", random_state=0).fit(X, X[:, 0]).to_model()
     >>> model.predict(X).shape
     (1000,)
+    encoding : Encoding
+        What was declared of the features beside categories.
+    fill : ndarray of shape (n_features,)
+        What a missing number counts as; NaN where its row has no prediction.
     """
 
     kind: str
@@ -159,6 +158,8 @@ class Model:
     margin_range: NDArray[np.float64] = field(default_factory=lambda: _endless(1)[0])
     noise_std: NDArray[np.float64] = field(default_factory=lambda: np.array(math.nan))
     sampling_std: NDArray[np.float64] = field(default_factory=lambda: np.array(math.nan))
+    encoding: Encoding = PLAIN
+    fill: NDArray[np.float64] = field(default_factory=lambda: np.array(math.nan))
 
     @classmethod
     def of(cls, estimator: Any, *, target: str, columns: Sequence[Column]) -> Model:
@@ -192,12 +193,28 @@ class Model:
             margin_range=getattr(estimator, "margin_range_", _endless(1)[0]),
             noise_std=np.atleast_2d(estimator.coef_noise_std_),
             sampling_std=np.atleast_2d(estimator.coef_sampling_std_),
+            encoding=estimator.encoding_,
+            fill=estimator.fill_,
         )
 
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the coefficients, such as ``age`` and ``education=Masters``."""
-        return tuple(feature for column in self.columns for feature in column.features)
+        return self.encoded.names
+
+    @functools.cached_property
+    def encoded(self) -> Design:
+        """From columns to features."""
+        return self.encoding.design([c.name for c in self.columns], self.categories)
+
+    def get_feature_names_out(self) -> NDArray[Any]:
+        """Names of the coefficients, in the order of ``coef``.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        return np.array(self.features, dtype=object)
 
     @property
     def numeric(self) -> list[str]:
@@ -307,7 +324,7 @@ class Model:
 
     def gaps(self) -> Gaps:
         """A count of what is missing in `designs`, which pass through it."""
-        return Gaps((c.name, c.categories) for c in self.columns)
+        return Gaps(self.encoded.watched())
 
     def design(self, data: Any) -> NDArray[np.float64]:
         """The features as the model sees them.
@@ -338,7 +355,7 @@ class Model:
         names = [column.name for column in self.columns]
         if isinstance(data, np.ndarray) and names == [f"x{i}" for i in range(len(names))]:
             data = numbered(data, names)
-        return table_blocks(data, names, self.categories)
+        return table_blocks(data, names, self.categories, self.encoding, self.fill)
 
     def summary(self, level: float = 0.95) -> CoefficientTable:
         """Slopes with standard errors, z, p values and intervals for the population, as a table.
@@ -412,6 +429,7 @@ class Model:
                 {"name": c.name} | ({} if c.categories is None else {"categories": c.categories})
                 for c in self.columns
             ],
+            **self.encoding.to_json(),
             "classes": self.classes,
             "coef": self.coef.tolist(),
             "intercept": self.intercept.tolist(),
@@ -420,6 +438,7 @@ class Model:
             "margin_range": _nullable(self.margin_range[None])[0],
             "noise_std": _deviations_to_json(self.noise_std, self.coef.shape),
             "sampling_std": _deviations_to_json(self.sampling_std, self.coef.shape),
+            **({"fill": _nullable(self.fill[None])[0]} if self.encoded.optional else {}),
             "statement": self.statement.to_json(),
         }
 
@@ -459,9 +478,12 @@ class Model:
         if link != LINKS.get(kind, link) or link not in ("identity", "log", "logit"):
             raise InvalidInput("The field 'link' does not fit the kind of the model.")
         outputs = 1 if classes is None or len(classes) == 2 else len(classes)
-        features = sum(len(column.features) for column in columns)
         if len({column.name for column in columns}) != len(columns) or not columns:
             raise InvalidInput("The field 'columns' must name distinct columns.")
+        encoding = Encoding.from_json(content)
+        known = {c.name: c.categories for c in columns if c.categories is not None}
+        design = encoding.design([c.name for c in columns], known)
+        features = len(design.names)
         return cls(
             kind=kind,
             target=_typed(content, "target", str),
@@ -476,6 +498,8 @@ class Model:
             margin_range=_ranges("margin_range", [content.get("margin_range")], 1)[0],
             noise_std=_deviations("noise_std", content, (outputs, features)),
             sampling_std=_deviations("sampling_std", content, (outputs, features)),
+            encoding=encoding,
+            fill=_fill(content.get("fill"), design),
         )
 
     def __repr__(self) -> str:
@@ -630,6 +654,22 @@ def _deviations(
     if std.shape != shape or (std < 0).any():
         raise InvalidInput(f"The field {name!r} must hold numbers from 0 of shape {shape}.")
     return std
+
+
+def _fill(content: Any, design: Design) -> NDArray[np.float64]:
+    """What missing numbers count as, for the features that are filled in; NaN for the others."""
+    count, places = len(design.names), list(design.optional)
+    fill = np.full(count, math.nan)
+    if not places:
+        return fill
+    try:
+        given = np.array(content, dtype=np.float64)  # null becomes NaN
+    except (TypeError, ValueError, OverflowError):
+        given = np.empty(0)
+    if given.shape != fill.shape or not np.isfinite(given[places]).all():
+        raise InvalidInput(f"The field 'fill' must hold {count} numbers or nulls.")
+    fill[places] = given[places]
+    return fill
 
 
 def _endless(count: int) -> NDArray[np.float64]:

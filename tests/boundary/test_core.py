@@ -65,9 +65,9 @@ ROOMS = {
     },
     "linear_model": {
         "coefficients", "lost", "model", "mean", "published", "default", "summaries", "algorithms",
-        "statement", "calibration", "trusted", "losses", "domains",
+        "statement", "calibration", "trusted", "losses", "domains", "schema",
     },
-    "export": {"model"},
+    "export": {"model", "schema"},
     "reporting": {"model", "statement"},
     "describe": {"promised", "summaries", "statement", "calibration", "trusted"},
     "promised": {"trusted"},

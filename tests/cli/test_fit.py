@@ -308,3 +308,20 @@ def test_sparse_models_keep_as_many_features_as_they_may(shell, table):
         assert model.kind == kind
         assert np.count_nonzero(model.coef) <= 1
         shell("predict", "model.json", "claims.parquet", "--out", f"{kind}.csv")
+
+
+def test_missing_numbers_may_count(shell, table):
+    days = table["days"].to_numpy().astype(float)
+    days[::3] = np.nan
+    place = table.column_names.index("days")
+    gaps = table.set_column(place, "days", pa.array(days, from_pandas=True))
+    pq.write_table(gaps, "gaps.parquet")
+    words = ("gaps.parquet", *LINEAR, "--missing", "indicator")
+    shell("fit", *words)
+    model = privtail.load("model.json")
+    assert "days=missing" in model.features
+    Path("facts.json").write_text('{"missing": "indicator"}')
+    shell("fit", "gaps.parquet", *LINEAR, "--schema", "facts.json", "--out", "again.json")
+    assert (privtail.load("again.json").coef == model.coef).all()
+    shell("predict", "model.json", "gaps.parquet", "--out", "p.csv")
+    assert "" not in Path("p.csv").read_text().splitlines()

@@ -26,7 +26,8 @@ class Result:
     multiplier : noise multiplier that was used.
     unit : released scale of a numeric target; 1 where it was not asked for.
     margin_range : to which margins are clipped where counts, or two labels, are predicted.
-    scales : (d,) released scales of the features; None where they were not asked for.
+    scales, centres : (d,) released scales of the features, and what they were centred at; None
+        where they were not asked for.
     noise : (d,) standard deviations of what noise adds to the slopes, in scales of the target per
         scale of the feature, for a convex loss about at most; inf of a feature that is not used;
         None where it is not known.
@@ -59,6 +60,7 @@ class Result:
     notes: tuple[str, ...] = ()
     rows: tuple[float, float] = (1.0, 0.0)
     scales: Doubles | None = None
+    centres: Doubles | None = None
     threshold: float | None = None
     ranges: Doubles | None = None
     report: Mapping[str, Any] | None = None
@@ -70,6 +72,16 @@ class Result:
             ranges[:] = self.ranges[: problem.d]
         ranges[list(problem.indicators)] = 0.0, 1.0
         return ranges
+
+    def fill(self, problem: Problem) -> Doubles:
+        """(d,) what missing numbers count as: zero after centring; NaN where they drop their row.
+
+        It lies in the range of its feature, so that clipping leaves it as it is.
+        """
+        found, places = np.full(problem.d, np.nan), list(problem.optional)
+        centres = np.zeros(problem.d) if self.centres is None else self.centres
+        found[places] = np.clip(centres, *self.feature_range(problem).T)[places]
+        return found
 
     def target_range(self, d: int) -> Doubles:
         """(2,) of what was released of a numeric target; a constant is what was released."""

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
@@ -16,6 +16,7 @@ from privtail.cli.options import Numeric, Written
 from privtail.errors import InvalidInput
 
 Label = str | int | float | bool
+Missing = Literal["drop", "indicator"]
 
 _FORM = (
     '{"target": "y", "classes": ["a", "b"], "numeric": ["age"], "categories": '
@@ -55,12 +56,21 @@ class Declared:
         list[str] | None,
         typer.Option(metavar="COLUMN", show_default=False, help="Leave a column out. Repeat it."),
     ] = None
+    missing: Annotated[
+        Missing | None,
+        typer.Option(
+            show_default="drop",
+            help="A missing number drops its row; or counts as the centre of its column, beside a "
+            "feature that says that it was missing.",
+        ),
+    ] = None
     schema: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="JSON that says the same: target, classes, categories, numeric, drop, decimal ...",
+            help="JSON that says the same: target, classes, categories, numeric, drop, missing, "
+            "decimal ...",
         ),
     ] = None
 
@@ -83,6 +93,7 @@ class Declared:
             numeric=(*file.numeric, *(self.numeric or ())),
             categories={**file.categories, **named},
             drop=(*file.drop, *(self.drop or ())),
+            missing=self.missing or file.missing,
             written=file.written,
             complete=file.complete,
         )
@@ -99,6 +110,7 @@ class Schema:
     numeric : columns of numbers.
     categories : column -> its categories.
     drop : columns to leave out.
+    missing : what a missing number does, as an estimator takes it.
     written : how files are written: what is declared of the options of `Written`.
     complete : whether a feature that is neither numeric nor has categories is refused.
     """
@@ -108,6 +120,7 @@ class Schema:
     numeric: tuple[str, ...] = ()
     categories: Mapping[str, tuple[Label, ...]] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
+    missing: Missing = "drop"
     written: Mapping[str, Any] = field(default_factory=dict)
     complete: bool = False
 
@@ -123,7 +136,9 @@ class Schema:
         if not isinstance(content, dict):
             raise InvalidInput(f"The schema {path} is not a JSON object. Its form: {_FORM}")
         written = {name: content.pop(name) for name in _WRITTEN if name in content}
-        unknown = set(content) - {"target", "classes", "numeric", "categories", "drop"}
+        unknown = set(content) - {"target", "classes", "numeric", "categories", "drop", "missing"}
+        if content.get("missing", "drop") not in get_args(Missing):
+            unknown.add("missing")
         unknown |= {
             name for name, value in written.items() if not isinstance(value, _FORMS.get(name, str))
         }
@@ -139,6 +154,7 @@ class Schema:
                 name: _list(path, categories, name, str | int | float) or () for name in categories
             },
             drop=_list(path, content, "drop", str) or (),
+            missing=content.get("missing", "drop"),
             written=written,
             complete=content.get("numeric") is not None,
         )

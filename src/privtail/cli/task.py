@@ -13,6 +13,7 @@ from privtail.errors import InvalidInput
 
 if TYPE_CHECKING:
     from privtail.model import Column
+    from privtail.schema.encoding import Encoding
     from privtail.trusted.tables import TableFile
 
 
@@ -27,6 +28,7 @@ class Task:
     model : name of the model.
     columns : the features, in order.
     classes : declared labels of the target; None for numbers, and for labels still to buy.
+    encoding : what is declared of the features beside categories.
     """
 
     table: TableFile
@@ -34,6 +36,7 @@ class Task:
     model: Name
     columns: tuple[Column, ...]
     classes: tuple[Label, ...] | None
+    encoding: Encoding
 
     @classmethod
     def of(
@@ -53,6 +56,7 @@ class Task:
             Names the file, the column and the option that mends it.
         """
         from privtail.model import LINKS, Column
+        from privtail.schema.encoding import Encoding
         from privtail.trusted.tables import TableFile
 
         facts = declared.facts()
@@ -91,6 +95,7 @@ class Task:
             model=model,
             columns=tuple(Column(name, table.categories.get(name)) for name in features),
             classes=None if facts.classes is None else table.typed(facts.target, facts.classes),
+            encoding=Encoding(facts.missing),
         )
 
     def estimator(self, choice: Choice, **others: Any) -> Any:
@@ -108,14 +113,14 @@ class Task:
                     f"--class-weight names the label {unknown[0]!r}, which --classes does not."
                 )
         categories = dict(self.table.categories) or None
+        declared["missing"] = self.encoding.missing
         return choice.estimator(self.model, categories=categories, **declared, **others)
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Features as the model sees them, and how many of these encode categories."""
-        widths = [len(column.features) for column in self.columns]
-        encoded = [len(column.features) for column in self.columns if column.categories is not None]
-        return sum(widths), sum(encoded)
+        """Features as the model sees them, and how many of these lie in [0, 1] by declaration."""
+        design = self.encoding.design([c.name for c in self.columns], self.table.categories)
+        return len(design.names), len(design.bounded)
 
     def reading(self, plan: Any) -> str:
         """How often a fit of this plan decodes the file."""

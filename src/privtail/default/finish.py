@@ -73,6 +73,7 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
         multiplier,
         unit=standard.target.scale,
         scales=standard.scales,
+        centres=standard.centres,
         margin_range=fit.margins,
         noise=np.zeros(problem.d) if reasons else np.where(standard.used, noise, unknown),
         sampling=None if reasons or regime != "all features" else sampling_deviations(fit),

@@ -52,6 +52,7 @@ def _of_model(model: Model) -> LinearModel:
     return LinearModel(
         model.coef, model.intercept, model.feature_range, model.margin_range, model.target_range,
         model.link, [column.name for column in model.columns], model.categories,
+        model.encoding, model.fill,
     )  # fmt: skip
 
 
@@ -61,4 +62,5 @@ def _of_estimator(model: Any) -> LinearModel:
         np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_), model.feature_range_,
         getattr(model, "margin_range_", endless), getattr(model, "target_range_", endless),
         model.link, None if names is None else [str(name) for name in names], model.categories_,
+        model.encoding_, model.fill_,
     )  # fmt: skip

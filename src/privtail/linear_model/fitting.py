@@ -51,6 +51,8 @@ from privtail.model import (
 from privtail.progress import watching
 from privtail.published.accelerated_descent import AcceleratedDescent
 from privtail.published.names import named
+from privtail.schema.encoding import Design, Drop, Encoding, Missing
+from privtail.schema.features import Feature
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
@@ -302,6 +304,17 @@ class PrivateLinearModel(PrivateEstimator):
     count_invalid : float, default=0.0
         Fraction of epsilon, in [0, 1), for `n_invalid_`: a noisy count of the rows that counted as
         zero. 0 releases none.
+    missing : {"drop", "indicator"}, default="drop"
+        ``"drop"``: a row with a missing number counts for nothing. ``"indicator"``: a missing
+        number counts as the centre of its column, and one more feature says that it was missing.
+    drop : "first", mapping of str to label, or None, default=None
+        Base level of declared categories and bins, to which slopes compare and which has none
+        itself: the first, or a label for each column that has one, ``{"region": "north"}``. A value
+        that was not declared counts as the base level then.
+    features : list, or None, default=None
+        Functions of columns that `privtail.features` makes, such as ``bins("age", [20, 40])``,
+        computed inside the fit and in predictions. One of a single column takes its place, unless
+        the list names the column, too.
 
     Attributes
     ----------
@@ -322,6 +335,8 @@ class PrivateLinearModel(PrivateEstimator):
         category; infinite where nothing was released.
     categories_ : dict
         The declared categories by column.
+    fill_ : ndarray of shape (n_features,)
+        What a missing number counts as; NaN where its row has no prediction.
     n_invalid_ : int
         With ``count_invalid``: the noisy count of rows that counted as zero.
     report_ : dict
@@ -347,6 +362,9 @@ class PrivateLinearModel(PrivateEstimator):
     verbose: int = 0
     categories: Mapping[str, Sequence[Any]] | None = None
     count_invalid: float = 0.0
+    missing: Missing = "drop"
+    drop: Drop = None
+    features: Sequence[Feature] | None = None
 
     kind: ClassVar[str]
     """Its name in written models and on the command line."""
@@ -355,6 +373,21 @@ class PrivateLinearModel(PrivateEstimator):
     """What a prediction is: the score, its exponential, or a label."""
 
     # ---------------------------------------------------------------- planned
+
+    def _encoding(self) -> Encoding:
+        """What is declared of the features beside categories."""
+        return Encoding(self.missing, self.drop, () if self.features is None else self.features)
+
+    def _design(self) -> Design:
+        """From the columns of the fit to features."""
+        return self.encoding_.design(self._columns(), self.categories_)
+
+    def _columns(self) -> list[str]:
+        """The columns of the fit; ``x0``, ``x1`` ... where X had no names."""
+        known = getattr(self, "feature_names_in_", None)
+        return (
+            [f"x{i}" for i in range(self.n_features_in_)] if known is None else [*map(str, known)]
+        )
 
     def plan(self, n: int, d: int, indicators: int = 0) -> FitPlan:
         """What ``fit`` will release, and what it will cost; reads no data.
@@ -366,7 +399,8 @@ class PrivateLinearModel(PrivateEstimator):
         d : int
             Number of features, after declared categories are encoded.
         indicators : int, default=0
-            How many of the d features encode declared categories.
+            How many of the d features lie in [0, 1] by declaration: those of categories, of bins
+            and splines, and those that say what is missing.
 
         Returns
         -------
@@ -511,6 +545,7 @@ class PrivateLinearModel(PrivateEstimator):
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise InvalidInput(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
         require_categories(self.categories)
+        self._encoding()
         self._domain(1)
 
     def _curate(
@@ -520,8 +555,9 @@ class PrivateLinearModel(PrivateEstimator):
         """Check what is not the data, then hand over the records."""
         self._refuse(unknown)
         self._require_target(y)
+        self.encoding_ = self._encoding()
         return self._entrusted(
-            X, y, groups, self.categories or {},
+            X, y, groups, self.categories or {}, encoding=self.encoding_,
             intercept=self.fit_intercept, outputs=outputs, classes=classes,
         )  # fmt: skip
 
@@ -561,10 +597,11 @@ class PrivateLinearModel(PrivateEstimator):
         free = isinstance(slopes, Unconstrained) or getattr(slopes, "alpha", None) == 0
         self.coef_sampling_std_ = (sampling if free else np.nan) * result.unit / scales
         self.feature_range_ = result.feature_range(curator.problem)
+        self.fill_ = result.fill(curator.problem)
         missing, lost = counted(*result.rows, curator.problem.n, FILL, text=curator.from_text)
         silent = () if lost else silenced(of_slopes(domain), loss, result)
         if self.categories_:
-            silent += unmatched(result, self.feature_names_in_.tolist(), self.categories_)
+            silent += unmatched(result, self._design())
         self.privacy_: Statement = state(curator, (*notes, *result.notes, *silent, *missing))
         self.warnings_ = (*slopeless(result, curator.problem, multiplier), *silent, *lost)
         return result
@@ -685,10 +722,8 @@ class PrivateLinearModel(PrivateEstimator):
             Its columns are called ``x0``, ``x1`` ... where X had no names.
         """
         check_is_fitted(self)
-        known = getattr(self, "feature_names_in_", None)
-        names = [f"x{i}" for i in range(self.n_features_in_)] if known is None else map(str, known)
         declared = {name: tuple(labels) for name, labels in self.categories_.items()}
-        columns = [Column(name, declared.get(name)) for name in names]
+        columns = [Column(name, declared.get(name)) for name in self._columns()]
         return Model.of(self, target=target, columns=columns)
 
     def _designs(self, X: Any) -> Iterable[Any]:
@@ -705,8 +740,8 @@ class PrivateLinearModel(PrivateEstimator):
                     f"X has {len(names)} features, but {type(self).__name__} is expecting "
                     f"{self.n_features_in_} features as input."
                 )
-            blocks = table_blocks(X, names, self.categories_)
-            return self._counted(blocks, names) if _is_file(X) else blocks
+            blocks = table_blocks(X, names, self.categories_, self.encoding_, self.fill_)
+            return self._counted(blocks) if _is_file(X) else blocks
         if self.categories_:
             raise InvalidInput("This model was fitted on named columns; pass a data frame.")
         if getattr(X, "ndim", 2) != 2:
@@ -714,18 +749,35 @@ class PrivateLinearModel(PrivateEstimator):
                 "predict needs two dimensions (rows, features). Reshape your data: "
                 "x.reshape(1, -1) for one row."
             )
-        return [
-            validate_data(
-                self, X, reset=False, accept_sparse="csr", ensure_all_finite=False,
-                ensure_min_samples=0,
-            )
-        ]  # fmt: skip
+        rows = validate_data(
+            self, X, reset=False, accept_sparse=self.encoding_.plain and "csr",
+            ensure_all_finite=False, ensure_min_samples=0,
+        )  # fmt: skip
+        if self.encoding_.plain:
+            return [rows]
+        columns = dict(zip(self._columns(), rows.T, strict=True))
+        return table_blocks(columns, list(columns), {}, self.encoding_, self.fill_)
 
-    def _counted(self, blocks: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
+    def _counted(self, blocks: Iterable[Any]) -> Iterator[Any]:
         """Blocks of a file to predict, and a warning of what is missing in them after the last."""
-        gaps = Gaps((name, self.categories_.get(name)) for name in names)
+        gaps = Gaps(self._design().watched())
         yield from gaps.counting(blocks)
         gaps.warn()
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the coefficients, in the order of ``coef_``.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Ignored; the names are those of the fit.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        return np.array(self._design().names, dtype=object)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         """Scores (rows, K) = X coef^T + intercept; NaN in rows where a number is not finite.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
 
 from privtail.algorithms.result import Result
+from privtail.schema.encoding import Design
 from privtail.trusted.problem import Problem
 
 SLOPELESS = "All slopes are zero, so the model predicts a constant."
@@ -24,19 +22,16 @@ def slopeless(result: Result, problem: Problem, multiplier: float) -> tuple[str,
     return (" ".join([SLOPELESS, *result.notes]),)
 
 
-def unmatched(
-    result: Result, names: Sequence[str], categories: Mapping[str, Sequence[Any]]
-) -> tuple[str, ...]:
+def unmatched(result: Result, design: Design) -> tuple[str, ...]:
     """A warning of every column of categories of which no indicator is used.
 
-    ``names`` are the columns in order. What is used was decided by released second moments.
+    What is used was decided by released second moments.
     """
     if result.noise is None:
         return ()
-    unused, found, first = np.isinf(result.noise), [], 0
-    for name in names:
-        width = len(categories.get(name, "1"))
-        if name in categories and unused[first : first + width].all():
-            found.append(UNMATCHED.format(name))
-        first += width
-    return tuple(found)
+    unused = np.isinf(result.noise)
+    return tuple(
+        UNMATCHED.format(part.columns[0])
+        for part, places in design.placed()
+        if part.categorical and len(places) and unused[places.start : places.stop].all()
+    )

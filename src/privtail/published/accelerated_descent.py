@@ -113,7 +113,10 @@ class AcceleratedDescent:
                     break
             w = path.w
         report = {"regime": "without privacy", "accepted": True, "reasons": ()}
-        return Result(standard.raw(w, problem), used, multiplier, unit=scale, report=report)
+        return Result(
+            standard.raw(w, problem), used, multiplier, unit=scale, centres=standard.centres,
+            report=report,
+        )  # fmt: skip
 
     def _first(self, multiplier: float, problem: Problem) -> tuple[Stage, ...]:
         noise = GaussianNoise(multiplier)

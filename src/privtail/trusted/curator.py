@@ -48,6 +48,7 @@ from numpy.typing import NDArray
 from privtail import progress
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned, NotReleased, require_whole
 from privtail.losses import AnyLoss
+from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.accountants import cost
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget, protected
@@ -90,6 +91,7 @@ class Curator:
     outputs : K, columns of w.
     classes : declared labels, in order; None for a numeric target; ``()`` for labels still to buy.
     categories : column -> declared categories, for data frames and mappings; None: there are none.
+    encoding : what else is declared of the features, such as what a missing number counts as.
     groups : (n,) person ids, numbers or text: the promise is then for one person with all rows,
         not for one row. A missing id belongs to nobody, and its row never counts. Or the `Seats` of
         some persons, of which there are a public number as divisor.
@@ -115,6 +117,7 @@ class Curator:
         outputs: int = 1,
         classes: Sequence[Any] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
+        encoding: Encoding = PLAIN,
         groups: Any = None,
         max_rows: int | None = None,
         label: str = "fit",
@@ -122,9 +125,10 @@ class Curator:
     ) -> None:
         if noise not in ("exact", "simulated"):
             raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
-        away = _away(X, y, classes, categories, groups, max_rows)
+        declared = categories, encoding
+        away = _away(X, y, classes, declared, groups, max_rows)
         records: Any
-        records, targets = (away, away.targets) if away else opened(X, y, classes, categories)
+        records, targets = (away, away.targets) if away else opened(X, y, classes, *declared)
         self.from_text = isinstance(X, TableFile) and X.from_text
         n = records.n
         seats = groups if isinstance(groups, Seats) else None
@@ -140,6 +144,7 @@ class Curator:
             outputs=outputs,
             intercept=intercept,
             indicators=records.indicators,
+            optional=records.optional,
             max_rows=1 if max_rows is None else max_rows,
         )
         self._budget, self._ledger = budget, ledger
@@ -340,12 +345,12 @@ class Curator:
 
     def _mapped(self, given: FeatureMap | None) -> FeatureMap:
         """A checked copy of a map: no callback and no other thread can change what a batch uses."""
-        d = self.problem.d
+        d, optional = self.problem.d, self.problem.optional
         if given is None:
-            return FeatureMap.of(d, np.ones(d))
+            return FeatureMap.of(d, np.ones(d), optional=optional)
         if not isinstance(given, FeatureMap):
             raise InvalidInput("A map of features is made by FeatureMap.of(d, scales, offsets).")
-        own = FeatureMap.of(d, given.scales, given.offsets)
+        own = FeatureMap.of(d, given.scales, given.offsets, optional)
         if self.sparse and own.offsets.any():
             raise InvalidInput("Sparse records cannot be centred; use offsets=None.")
         return own
@@ -394,7 +399,7 @@ class Curator:
 
 def _away(
     X: Any, y: Any, classes: Sequence[Any] | None,
-    categories: Mapping[str, Sequence[Any]] | None, groups: Any, max_rows: Any,
+    declared: tuple[Mapping[str, Sequence[Any]] | None, Encoding], groups: Any, max_rows: Any,
 ) -> Spread | None:  # fmt: skip
     """Records on a cluster; None for all others."""
     if not is_spread(X, y):
@@ -404,7 +409,7 @@ def _away(
             "Persons cannot be told apart on a Dask cluster: groups= works with a data frame, and "
             "with a folder of files, privtail.open_table(folder)."
         )
-    return Spread(X, y, classes, categories)
+    return Spread(X, y, classes, *declared)
 
 
 def _persons(groups: Any, max_rows: Any, n: int) -> Persons | None:

@@ -25,6 +25,7 @@ from privtail.compilation import steady
 from privtail.errors import InvalidInput, NotReleased, require_whole
 from privtail.trusted import partitions
 from privtail.trusted.deals import Deal, Ids, Seen
+from privtail.trusted.maps import FeatureMap
 from privtail.trusted.partitions import Partitions, answered, counted, pieces, rows_at_once, swept
 from privtail.trusted.questions import Question
 from privtail.trusted.records import Room, Rows, Stream, Targets, Window
@@ -157,7 +158,8 @@ class Dataset:
                 "invalid='raise' reads all rows on one machine, and these are on a Dask cluster. "
                 "With invalid='zero' rows that are not finite count as zero."
             )
-        one, zero = np.ones(self.records.d), np.zeros(self.records.d)
+        d, optional = self.records.d, self.records.optional
+        seen = FeatureMap.of(d, np.ones(d), optional=optional)
         labels: set[Any] = set()
         for window in self.windows(True):
             records, targets = window.open()
@@ -165,7 +167,7 @@ class Dataset:
                 labels |= targets.occurring()
             for start in range(0, window.stop - window.start, partitions.BLOCK_ROWS):
                 ids = slice(start, min(start + partitions.BLOCK_ROWS, window.stop - window.start))
-                z = records.rows(ids).transformed(one, zero)
+                z = seen.applied(records.rows(ids)).transformed()
                 y = targets.rows(ids) if isinstance(targets, Numbers) else np.zeros(1)
                 for name, values in (("X", z), ("y", y)):
                     if not np.isfinite(values).all():

@@ -18,7 +18,7 @@ No row of a `Judged` or a `Predicted` is handed out: `Judged.curator` is the onl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, NoReturn
 
@@ -29,6 +29,7 @@ from scipy.special import log_softmax
 from privtail.compilation import QUIET, apart, by_hand
 from privtail.errors import InvalidInput, NotReleased
 from privtail.schema.declared import Label
+from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.cluster.spread import is_spread
 from privtail.trusted.curator import Curator
 from privtail.trusted.maps import MappedRows
@@ -65,6 +66,7 @@ class LinearModel:
     margin_range, target_range : (2,), to which a single margin, and a number, are clipped.
     link : ``"identity"``, ``"log"`` or ``"logit"``.
     names, categories : columns that X is read by, where it has names; None: X has none.
+    encoding, fill : how they become features, as of a `privtail.model.Model`.
     """
 
     coef: Doubles
@@ -75,12 +77,14 @@ class LinearModel:
     link: Literal["identity", "log", "logit"]
     names: Sequence[str] | None
     categories: Mapping[str, Sequence[Label]]
+    encoding: Encoding = PLAIN
+    fill: Doubles = field(default_factory=lambda: np.array(np.nan))
 
     assumptions = ()
 
     def __post_init__(self) -> None:
         # Plain copies: an array of another class would be shown whole blocks of rows.
-        for name in ("coef", "intercept", "feature_range", "margin_range", "target_range"):
+        for name in ("coef", "intercept", "feature_range", "margin_range", "target_range", "fill"):
             object.__setattr__(self, name, np.array(getattr(self, name), np.float64, subok=False))
 
     @np.errstate(all="ignore")
@@ -92,9 +96,9 @@ class LinearModel:
 
     def _blocks(self, X: Any) -> Iterator[Doubles]:
         if self.names is not None and not (isinstance(X, np.ndarray) and not self.categories):
-            yield from table_blocks(X, self.names, self.categories)
+            yield from table_blocks(X, self.names, self.categories, self.encoding, self.fill)
             return
-        records: Any = as_records(X)
+        records: Any = as_records(X, encoding=self.encoding)
         if not isinstance(records, InMemory) or records.d != self.coef.shape[1]:
             raise InvalidInput(
                 f"The model takes {self.coef.shape[1]} features, but X has {records.d}."
@@ -102,7 +106,8 @@ class LinearModel:
         one, zero = np.ones(records.d), np.zeros(records.d)
         for start in range(0, records.n, _BLOCK_ROWS):
             ids = slice(start, min(start + _BLOCK_ROWS, records.n))
-            yield records.rows(ids, Room()).transformed(one, zero)
+            block = records.rows(ids, Room()).transformed(one, zero)
+            yield np.where(np.isnan(block), self.fill, block)
 
     def _of(self, z: Doubles) -> Doubles:
         rows = MappedRows.as_they_are(np.ascontiguousarray(z)).clipped(self.feature_range)

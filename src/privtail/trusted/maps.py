@@ -17,27 +17,44 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """Public map of features z = x * scales + offsets; the intercept column stays 1."""
+    """Public map of features z = x * scales + offsets; the intercept column stays 1.
+
+    A number that is missing (NaN) in one of the ``optional`` columns counts as the x of z = 0,
+    which is a public number; so a row as it is seen stays a function of that row.
+    """
 
     scales: Doubles
     offsets: Doubles
+    optional: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, d: int, scales: ArrayLike, offsets: ArrayLike | None = None) -> Self:
+    def of(
+        cls, d: int, scales: ArrayLike, offsets: ArrayLike | None = None,
+        optional: tuple[int, ...] = (),
+    ) -> Self:  # fmt: skip
         """Copies that nobody else holds, checked: d scales and offsets."""
         s, o = _copy(scales), _copy(np.zeros(d) if offsets is None else offsets)
         if s.shape != (d,) or o.shape != (d,):
             raise InvalidInput(f"scales and offsets need shape ({d},).")
         if not (np.isfinite(s).all() and (s > 0).all() and np.isfinite(o).all()):
             raise InvalidInput("scales must be positive and finite, offsets finite.")
-        return cls(s, o)
+        return cls(s, o, optional)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return FeatureMap.of, (len(self.scales), self.scales, self.offsets)
+        return FeatureMap.of, (len(self.scales), self.scales, self.offsets, self.optional)
 
     def applied(self, rows: Rows) -> MappedRows:
         """Rows as every question about them sees them."""
-        return MappedRows(rows, self.scales, self.offsets)
+        if not self.optional:
+            return MappedRows(rows, self.scales, self.offsets)
+        X = rows.dense().copy()
+        missing = np.isnan(X)
+        missing[:, np.setdiff1d(np.arange(X.shape[1]), self.optional)] = False
+        with np.errstate(all="ignore"):
+            fill = -self.offsets / self.scales
+        fill[~np.isfinite(fill)] = 0.0
+        X[missing] = np.broadcast_to(fill, X.shape)[missing]
+        return MappedRows(DenseRows(X), self.scales, self.offsets, missing)
 
 
 def _copy(numbers: ArrayLike) -> Doubles:
@@ -75,8 +92,12 @@ class MappedRows:
     which no callback and no other thread can change meanwhile.
     """
 
-    def __init__(self, rows: Rows, scales: Doubles, offsets: Doubles) -> None:
+    def __init__(
+        self, rows: Rows, scales: Doubles, offsets: Doubles,
+        missing: NDArray[np.bool_] | None = None,
+    ) -> None:  # fmt: skip
         self._rows, self._scales, self._offsets = rows, scales, offsets
+        self._missing = missing
 
     @classmethod
     def as_they_are(cls, z: Doubles) -> Self:
@@ -107,6 +128,11 @@ class MappedRows:
     def transformed(self) -> Doubles:
         """Dense z, (rows, d)."""
         return self._rows.transformed(self._scales, self._offsets)
+
+    def known(self) -> Doubles:
+        """The same, with NaN where a number was missing and is filled in."""
+        z = self.transformed()
+        return z if self._missing is None else np.where(self._missing, np.nan, z)
 
     def clipped(self, ranges: Doubles) -> MappedRows:
         """Rows whose finite numbers are those of z in their ranges (d, 2)."""

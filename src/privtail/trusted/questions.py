@@ -265,7 +265,8 @@ class Moments:
 class Histogram:
     """Counts of columns (-1: the target) between the edges of each, (columns, edges).
 
-    If ``pooled``, a row counts in the column of its label alone.
+    If ``pooled``, a row counts in the column of its label alone. A number that is missing where it
+    is filled in counts in no cell of its column.
     """
 
     columns: tuple[int, ...]
@@ -277,6 +278,7 @@ class Histogram:
         valid = np.isfinite(z).all(axis=1)
         if -1 in self.columns:
             valid &= np.isfinite(block.y)
+        z = block.rows.known()
         if self.columns != tuple(range(z.shape[1])):
             z = np.column_stack([block.y if c == -1 else z[:, c] for c in self.columns])
         own = np.where(valid, block.labels if self.pooled else kernels.EVERY, kernels.NONE)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from privtail.errors import InvalidInput
 from privtail.schema.declared import Label
 from privtail.schema.dialect import Dialect
+from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.cluster.spread import announced, is_spread
 from privtail.trusted.records.arrays import as_numbers, is_column, require_read, require_typed
 from privtail.trusted.records.files import (
@@ -221,24 +222,29 @@ def _other(names: Sequence[str], text: Sequence[str]) -> str:
 
 
 def feature_blocks(
-    columns: Mapping[str, Any], categories: Mapping[str, Sequence[Label]]
-) -> Iterator[NDArray[np.float64]]:
+    columns: Mapping[str, Any], categories: Mapping[str, Sequence[Label]],
+    encoding: Encoding = PLAIN, fill: NDArray[np.float64] | None = None,
+) -> Iterator[NDArray[np.float64]]:  # fmt: skip
     """Encode columns as a fit does, in blocks (rows, features); NaN where a number is missing.
+
+    But for features that have a ``fill`` (features,): there missing numbers count as that.
 
     Raises
     ------
     InvalidInput
         If a column is neither numeric nor has declared categories.
     """
-    table = Table(columns, categories)
+    table = Table(columns, categories, encoding)
     one, zero = np.ones(table.d), np.zeros(table.d)
     for start in range(0, table.n, _BLOCK_ROWS):
-        yield table.rows(slice(start, start + _BLOCK_ROWS)).transformed(one, zero)
+        block = table.rows(slice(start, start + _BLOCK_ROWS)).transformed(one, zero)
+        yield block if fill is None else np.where(np.isnan(block), fill, block)
 
 
 def table_blocks(
-    data: Any, names: Sequence[str], categories: Mapping[str, Sequence[Label]]
-) -> Iterator[NDArray[np.float64]]:
+    data: Any, names: Sequence[str], categories: Mapping[str, Sequence[Label]],
+    encoding: Encoding = PLAIN, fill: NDArray[np.float64] | None = None,
+) -> Iterator[NDArray[np.float64]]:  # fmt: skip
     """The columns of these names of any table, as `feature_blocks`; others are left out.
 
     ``data`` is a file or query, or what `open_table` gives of it, a data frame, an Arrow table, or
@@ -258,12 +264,13 @@ def table_blocks(
         data.require(names, "that the model was fitted on")
         categories = {name: data.typed(name, listed) for name, listed in categories.items()}
         for block in column_blocks(data, numbers, categories):
-            yield from feature_blocks({name: block[name] for name in names}, categories)
+            columns = {name: block[name] for name in names}
+            yield from feature_blocks(columns, categories, encoding, fill)
         return
-    columns: Any = data
+    known: Any = data
     if not isinstance(data, Mapping):
-        columns = getattr(data, "column_names", None) or getattr(data, "columns", ())
-    present = {str(name): name for name in columns}
+        known = getattr(data, "column_names", None) or getattr(data, "columns", ())
+    present = {str(name): name for name in known}
     if not present:
         raise InvalidInput(
             f"The model finds columns by name, and {type(data).__name__} has none. Pass a data "
@@ -275,7 +282,8 @@ def table_blocks(
             f"The data have no column {', '.join(map(repr, missing))}, which the model was "
             "fitted on. Columns are found by name: rename what was renamed."
         )
-    yield from feature_blocks({name: data[present[name]] for name in names}, categories)
+    columns = {name: data[present[name]] for name in names}
+    yield from feature_blocks(columns, categories, encoding, fill)
 
 
 def column_blocks(

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
+from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.records import Dense, InMemory, Targets, Window, as_records
 from privtail.trusted.records.arrays import as_numbers, column_of
 from privtail.trusted.records.arrow import Distinct
@@ -42,16 +43,18 @@ class Reading:
     X, y : without rows; y is None where there is no target.
     categories : column -> its declared categories.
     labelled : whether the target holds labels.
+    encoding : what is declared of the features beside categories.
     """
 
     X: Any
     y: Any
     categories: Mapping[str, Sequence[Any]] | None
     labelled: bool
+    encoding: Encoding = PLAIN
 
     def empty(self) -> tuple[Any, Targets | None]:
         """Records and targets without rows. Raises InvalidInput if types do not fit."""
-        records = as_records(self.X, self.categories)
+        records = as_records(self.X, self.categories, self.encoding)
         if self.y is None:
             return records, None
         return records, Labels(self.y, 0) if self.labelled else Numbers(self.y, 0)
@@ -117,6 +120,8 @@ class Held:
         empty, targets = self._reading.empty()
         if isinstance(empty, Dense):
             records: Any = Dense(self._columns[0][1])
+        elif isinstance(self._reading.X, np.ndarray):
+            records = empty.like(list(self._columns[0][1].T))
         else:
             names = list(getattr(self._reading.X, "columns", self._reading.X))
             labelled = self._reading.categories or {}

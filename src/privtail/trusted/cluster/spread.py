@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
 from privtail.losses import AnyLoss
+from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.cluster.client import found
 from privtail.trusted.cluster.held import FAILED, Held, Reading, facts
 from privtail.trusted.cluster.probe import DIFFERS, probed, probed_loss
@@ -70,11 +71,11 @@ class Spread:
     ----------
     lengths : of the partitions; public.
     targets : numbers, or labels, without rows; they know what is declared.
-    n, d, names, indicators : as other records.
+    n, d, names, indicators, optional : as other records.
 
     Parameters
     ----------
-    X, y, classes, categories : as `records.opened` takes them.
+    X, y, classes, categories, encoding : as `records.opened` takes them.
 
     Raises
     ------
@@ -87,7 +88,7 @@ class Spread:
 
     def __init__(
         self, X: Any, y: Any, classes: Sequence[Any] | None,
-        categories: Mapping[str, Sequence[Any]] | None,
+        categories: Mapping[str, Sequence[Any]] | None, encoding: Encoding = PLAIN,
     ) -> None:  # fmt: skip
         if y is not None and is_spread(X) != is_spread(y):
             raise InvalidInput(
@@ -96,11 +97,15 @@ class Spread:
             )
         self._client = found()
         self._reading = Reading(
-            announced(X), None if y is None else announced(y), categories, classes is not None
+            announced(X),
+            None if y is None else announced(y),
+            categories,
+            classes is not None,
+            encoding,
         )
         empty, self.targets = self._reading.empty()
         self.d, self.names = empty.d, getattr(empty, "names", None)
-        self.indicators = empty.indicators
+        self.indicators, self.optional = empty.indicators, empty.optional
         if classes and isinstance(self.targets, Labels):
             self.targets.declare(tuple(classes))
         self._parts = self._delayed(_partitions(X), y)

@@ -2,9 +2,9 @@
 
 Formal guarantee
 ----------------
-A value adds one to one cell of one column. Which one is decided by comparisons with public edges
-alone: the cell of x is the number of edges that are at most x. The leading bits of x only say where
-the search among the edges begins.
+A value adds one to one cell of one column, NaN to none. Which one is decided by comparisons with
+public edges alone: the cell of x is the number of edges that are at most x. The leading bits of x
+only say where the search among the edges begins.
 """
 
 # mypy: allow-untyped-calls, allow-untyped-defs, allow-untyped-decorators
@@ -37,7 +37,7 @@ def _slice_of(x, bits):
 
 @compiled
 def tally(values, bits, own, edges, edge_bits, sums):
-    """Count finite values in the cells of their columns.
+    """Count values in the cells of their columns; NaN in none.
 
     values (rows, columns) float64, C-contiguous; own (rows,) the column a row counts in, `EVERY` or
     `NONE`; edges (columns, edges) ascending; bits and edge_bits are the same numbers as int64; sums
@@ -58,6 +58,8 @@ def tally(values, bits, own, edges, edge_bits, sums):
         last = columns if own[i] == EVERY else own[i] + 1
         for c in range(first, last):
             x = values[i, c]
+            if x != x:
+                continue
             k = _slice_of(x, bits[i, c])
             cell, end = begins[c, k], begins[c, k + 1]
             while cell < end:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from privtail.errors import InvalidInput
+from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.records.arrays import require_typed
 from privtail.trusted.records.dense import Dense, DenseRows, Room
 from privtail.trusted.records.files import TableFile
@@ -29,8 +30,9 @@ __all__ = [
 
 
 def opened(
-    X: Any, y: Any, classes: Sequence[Any] | None, categories: Mapping[str, Sequence[Any]] | None
-) -> tuple[Records, Targets | None]:
+    X: Any, y: Any, classes: Sequence[Any] | None, categories: Mapping[str, Sequence[Any]] | None,
+    encoding: Encoding = PLAIN,
+) -> tuple[Records, Targets | None]:  # fmt: skip
     """Records and targets: numbers, or labels (``classes`` not None), declared unless ``()``.
 
     Raises
@@ -40,7 +42,7 @@ def opened(
     """
     require_categories(categories)
     if isinstance(X, TableFile):
-        return _from_file(X, y, classes, categories)
+        return _from_file(X, y, classes, categories, encoding)
     if isinstance(X, str | PathLike):
         raise InvalidInput(f"Of a file pass what privtail.open_table({plain(str(X))!r}) gives.")
     if isinstance(y, str):
@@ -48,7 +50,7 @@ def opened(
             f"y={y!r} names a column, which goes with a file: privtail.open_table(path). Of a data "
             f'frame pass two parts: X=frame.drop(columns=["{y}"]), y=frame["{y}"].'
         )
-    records = as_records(X, categories)
+    records = as_records(X, categories, encoding)
     return records, _targets(y, records.n, classes)
 
 
@@ -65,16 +67,16 @@ def _targets(y: Any, n: int, classes: Sequence[Any] | None) -> Targets | None:
 
 def _from_file(
     file: TableFile, y: Any, classes: Sequence[Any] | None,
-    categories: Mapping[str, Sequence[Any]] | None,
+    categories: Mapping[str, Sequence[Any]] | None, encoding: Encoding,
 ) -> tuple[Records, Targets | None]:  # fmt: skip
     column = y if isinstance(y, str) else None
     file = file.declaring(categories or {})
-    stream = Stream(file, column)
+    stream = Stream(file, column, encoding)
     targets = _targets(y, stream.n, classes) if column is None else stream.target(classes)
     if file.scratch is None:
         return stream, targets
     table, copied = file.copy(
-        (column, None if classes is None else tuple(map(repr, classes))),
+        (column, None if classes is None else tuple(map(repr, classes)), repr(encoding)),
         lambda folder: stream.scratch(folder, targets),
     )
     return table, targets if copied is None or targets is None else targets.like(copied)
@@ -88,19 +90,27 @@ def _named(frame: Any, names: list[Any]) -> dict[str, Any]:
     return {str(name): frame[name] for name in names}
 
 
-def as_records(X: Any, categories: Mapping[str, Sequence[Any]] | None = None) -> Records:
+def as_records(
+    X: Any, categories: Mapping[str, Sequence[Any]] | None = None, encoding: Encoding = PLAIN
+) -> Records:  # fmt: skip
     """Wrap an array, a CSR matrix or a data frame without copying it as a whole."""
     require_categories(categories)
     if isinstance(X, TableFile):
-        return _from_file(X, None, None, categories)[0]
+        return _from_file(X, None, None, categories, encoding)[0]
     require_typed(X)
     if hasattr(X, "tocsr") and not categories:
+        if not encoding.plain:
+            raise InvalidInput(
+                "Missing numbers and features of columns are for dense records: pass an array, "
+                "X.toarray(), or a data frame."
+            )
         return Sparse(X)
     names = getattr(X, "column_names", None) or getattr(X, "columns", None)
     if names is not None and not isinstance(X, np.ndarray):
-        return Table(_named(X, list(names)), categories)
+        return Table(_named(X, list(names)), categories, encoding)
     if isinstance(X, Mapping):
-        return Table(X, categories)
+        return Table(X, categories, encoding)
     if categories:
         raise InvalidInput("categories need named columns: pass a data frame, not an array.")
-    return Dense(X)
+    array = Dense(X)
+    return array if encoding.plain else Table(array.columns(), None, encoding)

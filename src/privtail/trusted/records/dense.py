@@ -39,6 +39,7 @@ class Dense:
 
     sparse = False
     indicators: tuple[int, ...] = ()
+    optional: tuple[int, ...] = ()
 
     def __init__(self, X: Any) -> None:
         array = as_numbers(X)
@@ -81,6 +82,10 @@ class Dense:
         with np.errstate(all="ignore"):
             np.copyto(block, self._X[ids], casting="unsafe")
         return DenseRows(block)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Views of the columns by the names that a model gives them."""
+        return {f"x{j}": self._X[:, j] for j in range(self.d)}
 
     def nothing(self) -> DenseRows:
         """A block without rows, of the type of all blocks; no cell is read."""

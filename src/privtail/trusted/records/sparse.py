@@ -25,6 +25,7 @@ class Sparse:
     sparse = True
     viewed = False
     indicators: tuple[int, ...] = ()
+    optional: tuple[int, ...] = ()
 
     def __init__(self, X: Any) -> None:
         if not isinstance(X, sp.csr_matrix | sp.csr_array):

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
+from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.tables import Table
 from privtail.trusted.records.targets import Labels, Numbers, canonical_label
@@ -52,6 +53,7 @@ class Stream:
     ----------
     file : what to read, and what is declared about it.
     target : a column that is no feature.
+    encoding : what is declared of the features beside categories.
 
     Raises
     ------
@@ -62,8 +64,10 @@ class Stream:
     sparse = False
     viewed = False
 
-    def __init__(self, file: TableFile, target: str | None) -> None:
-        self._file, self._target = file, target
+    def __init__(
+        self, file: TableFile, target: str | None, encoding: Encoding = PLAIN
+    ) -> None:  # fmt: skip
+        self._file, self._target, self._encoding = file, target, encoding
         self._features = file.features(target)
         self._categories = {n: c for n, c in file.categories.items() if n in self._features}
         self._empty = Table(
@@ -72,9 +76,10 @@ class Stream:
                 for name in self._features
             },
             self._categories,
+            encoding,
         )
         self.names, self.indicators = self._empty.names, self._empty.indicators
-        self.d = self._empty.d
+        self.d, self.optional = self._empty.d, self._empty.optional
         self._classes: tuple[Label, ...] = ()
         self.n = file.n
 
@@ -141,7 +146,7 @@ class Stream:
         target: Any = columns[-1] if own else None
         if own and isinstance(targets, Labels):
             target = Distinct(list(labels), columns[-1])
-        return Table(features, self._categories), target
+        return Table(features, self._categories, self._encoding), target
 
     def _opened(
         self, batch: Any, ids: slice, targets: Targets | None

@@ -9,23 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
+from privtail.schema.encoding import PLAIN, Encoding
 from privtail.spelling import meant
 from privtail.trusted import kernels
 from privtail.trusted.records.arrays import as_labels, as_numbers
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.dense import DenseRows, Room
+from privtail.trusted.records.encoded import encoded
 from privtail.trusted.records.kinds import conversion, kind_of, of_objects
 from privtail.trusted.records.targets import Labels
 
 
 class Table:
-    """Named columns of equal length; a declared category becomes one 0/1 feature.
+    """Named columns of equal length, encoded; a declared category becomes one 0/1 feature.
 
     Parameters
     ----------
     columns : name -> one-dimensional array, in order.
     categories : name -> declared categories, or None where nobody can declare any. A value that
-        was not declared is all zeros, and so is a missing one; a missing number drops its row.
+        was not declared is all zeros, and so is a missing one.
+    encoding : what else is declared of the features. By default a missing number drops its row.
 
     Raises
     ------
@@ -38,8 +41,9 @@ class Table:
     viewed = False
 
     def __init__(
-        self, columns: Mapping[str, Any], categories: Mapping[str, Sequence[Any]] | None
-    ) -> None:
+        self, columns: Mapping[str, Any], categories: Mapping[str, Sequence[Any]] | None,
+        encoding: Encoding = PLAIN,
+    ) -> None:  # fmt: skip
         declarable, categories = categories is not None, categories or {}
         unknown = [name for name in categories if name not in columns]
         if unknown:
@@ -50,8 +54,6 @@ class Table:
                 f"{', '.join(map(repr, unknown))}.{hint}"
             )
         self._parts: list[tuple[Any, int]] = []
-        names: list[str] = []
-        indicators: list[int] = []
         lengths = set()
         for name, values in columns.items():
             array: Any = values
@@ -65,23 +67,39 @@ class Table:
                 labels = Labels(array, len(array), column=name, kind=kind_of(values))
                 labels.declare(declared)
                 self._parts.append((labels, len(declared)))
-                indicators += range(len(names), len(names) + len(declared))
-                names += [f"{name}={value}" for value in declared]
             elif array.dtype.kind in "fiub":
                 self._parts.append((array, 0))
-                names.append(name)
             else:
                 raise InvalidInput(_mend(name, values, declarable))
         if len(lengths) != 1:
             raise InvalidInput("A table needs columns of one length.")
-        self.names, self.indicators = tuple(names), tuple(indicators)
-        self.n, self.d = lengths.pop(), len(names)
+        self._design = encoding.design(tuple(columns), categories)
+        self.n = lengths.pop()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self._design.names
+
+    @property
+    def d(self) -> int:
+        """How many features there are."""
+        return len(self._design.names)
+
+    @property
+    def indicators(self) -> tuple[int, ...]:
+        """Places of features in [0, 1] by declaration."""
+        return self._design.bounded
+
+    @property
+    def optional(self) -> tuple[int, ...]:
+        """Places of features that are NaN where a number is missing, to be filled in."""
+        return self._design.optional
 
     def like(self, columns: Sequence[Any]) -> Table:
         """Other rows: doubles, or `Distinct` labels where categories are declared."""
         other = object.__new__(Table)
-        other.names, other.indicators, other.d = self.names, self.indicators, self.d
-        other.n = len(columns[0])
+        other._design, other.n = self._design, len(columns[0])
         other._parts = [
             (values.like(column) if width else column, width)
             for column, (values, width) in zip(columns, self._parts, strict=True)
@@ -93,18 +111,12 @@ class Table:
         count = len(range(*ids.indices(self.n))) if isinstance(ids, slice) else len(ids)
         both = (room or Room()).of(2, self.d * count)
         columns, X = both[0].reshape(self.d, count), both[1].reshape(count, self.d)
-        if self.indicators:
-            columns.fill(0.0)
-        first = 0
         with np.errstate(all="ignore"):
-            for values, width in self._parts:
-                if width == 0:
-                    columns[first] = values[ids]
-                else:
-                    codes = values.codes(ids)
-                    filled = np.flatnonzero(codes >= 0)
-                    columns[first + codes[filled], filled] = 1.0
-                first += width or 1
+            cells = {
+                name: values.codes(ids) if width else values[ids]
+                for name, (values, width) in zip(self._design.columns, self._parts, strict=True)
+            }
+            encoded(self._design, cells, columns)
         kernels.rows_of(columns, 0, X)
         return DenseRows(X)
 

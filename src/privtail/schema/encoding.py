@@ -1,0 +1,353 @@
+"""From columns to the features of a model: a declared map, which is public.
+
+An `Encoding` is what somebody declared; a `Design` is what follows from it for the columns of one
+table. Neither is given a cell: the core applies a design to one row after the other.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from privtail.errors import InvalidInput
+from privtail.schema.declared import Label
+from privtail.schema.features import (
+    Bins,
+    Cross,
+    Feature,
+    Log,
+    OfOneColumn,
+    Spline,
+    parsed,
+    written,
+)
+from privtail.spelling import meant
+
+Missing = Literal["drop", "indicator"]
+Drop = Literal["first"] | Mapping[str, Label] | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number as it is."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A declared category: 1 for its own label, 0 for others."""
+
+    column: str
+    values: tuple[Label, ...]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Whether the number of a column is missing: 1, else 0."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class Product:
+    """Every feature of one part times every feature of the other."""
+
+    left: Part
+    right: Part
+
+
+Source = Cell | Levels | Gap | Bins | Spline | Log | Product
+
+
+@dataclass(frozen=True)
+class Part:
+    """Features that follow from one declaration.
+
+    Attributes
+    ----------
+    source : what they are made of.
+    levels : their names, that of the base level among them.
+    base : the place of the base level, for which there is no feature; None if there is none.
+    bounded : whether they lie in [0, 1] by declaration.
+    optional : whether they are filled in where a number is missing.
+    """
+
+    source: Source
+    levels: tuple[str, ...]
+    base: int | None = None
+    bounded: bool = False
+    optional: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return tuple(name for k, name in enumerate(self.levels) if k != self.base)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that they are made of."""
+        source = self.source
+        if isinstance(source, Product):
+            return source.left.columns + source.right.columns
+        return (source.column,)
+
+    @property
+    def categorical(self) -> bool:
+        """Whether these are the categories of a column."""
+        return isinstance(self.source, Levels)
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a model sees of the columns of a table.
+
+    Attributes
+    ----------
+    columns : names of the columns, in order.
+    parts : the features, in order.
+    indicator : whether a missing number is filled in, and not its row dropped.
+    """
+
+    columns: tuple[str, ...]
+    parts: tuple[Part, ...]
+    indicator: bool = False
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return tuple(name for part in self.parts for name in part.names)
+
+    @functools.cached_property
+    def bounded(self) -> tuple[int, ...]:
+        """Places of the features that lie in [0, 1] by declaration."""
+        return tuple(j for part, places in self.placed() for j in places if part.bounded)
+
+    @functools.cached_property
+    def optional(self) -> tuple[int, ...]:
+        """Places of the features that are filled in where a number is missing."""
+        return tuple(j for part, places in self.placed() for j in places if part.optional)
+
+    def placed(self) -> Iterator[tuple[Part, range]]:
+        """Every part with the places of its features."""
+        first = 0
+        for part in self.parts:
+            yield part, range(first, first + len(part.names))
+            first += len(part.names)
+
+    def watched(self) -> list[tuple[str, list[int], bool]]:
+        """Of columns to predict from: name, places, and whether these are all its categories."""
+        numbers: dict[str, list[int]] = {}
+        found: list[tuple[str, list[int], bool]] = []
+        for part, places in self.placed():
+            name, source = part.columns[0], part.source
+            if isinstance(source, Levels) and part.base is None:
+                found.append((name, list(places), True))
+            elif not isinstance(source, Levels | Gap | Product):
+                if name not in numbers:
+                    found.append((name, numbers.setdefault(name, []), False))
+                numbers[name] += places
+        return found
+
+    def rows(self) -> Iterator[tuple[str, int | None]]:
+        """Names of features and of base levels, with the places of features; of a base level None.
+
+        A base level stands where its feature would.
+        """
+        for part, places in self.placed():
+            left = iter(places)
+            for k, name in enumerate(part.levels):
+                yield name, None if k == part.base else next(left)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What is declared of the features, beside the categories of columns.
+
+    Attributes
+    ----------
+    missing : ``"drop"``: a row with a missing number counts for nothing. ``"indicator"``: a missing
+        number counts as the centre of its column, and one more feature says that it was missing.
+    drop : the base level of categories and bins, which has no feature: ``"first"``, or a label for
+        each column that has one; None: no column has one.
+    features : functions of columns. One of a single column takes the place of that column, unless
+        the column is named, too; a cross stands beside its columns.
+
+    Raises
+    ------
+    InvalidInput
+        If one of them cannot be understood.
+    """
+
+    missing: Missing = "drop"
+    drop: Drop = None
+    features: Sequence[Feature] = ()
+
+    def __post_init__(self) -> None:
+        if self.missing not in ("drop", "indicator"):
+            raise InvalidInput(f'missing must be "drop" or "indicator", got {self.missing!r}.')
+        if not (self.drop is None or self.drop == "first" or isinstance(self.drop, Mapping)):
+            raise InvalidInput(
+                'drop must be "first", or name a base level for columns, for example '
+                f'drop={{"city": "Rome"}}; got {self.drop!r}. To leave out a column, pass X '
+                "without it."
+            )
+        given: Any = self.features
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            raise InvalidInput(
+                'features must be a list, for example features=[privtail.features.log("income")]; '
+                f"got {self.features!r}."
+            )
+        for one in self.features:
+            if not isinstance(one, str | Bins | Spline | Log | Cross):
+                raise InvalidInput(
+                    "features holds names of columns and what privtail.features makes, got "
+                    f"{one!r}. A function of your own would run on private rows."
+                )
+        object.__setattr__(self, "features", tuple(self.features))
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is declared beside categories."""
+        return self.missing == "drop" and not self.drop and not self.features
+
+    def design(
+        self, columns: Sequence[str], categories: Mapping[str, Sequence[Label]]
+    ) -> Design:  # fmt: skip
+        """The features of a table of these columns, some of which have declared categories.
+
+        Raises
+        ------
+        InvalidInput
+            If a column is missing, or is not of the kind that a feature needs, or two features
+            have one name.
+        """
+        return _Builder(self, tuple(columns), categories).design()
+
+    def to_json(self) -> dict[str, Any]:
+        """What a model writes; nothing of what is as by default."""
+        return {
+            **({"missing": self.missing} if self.missing != "drop" else {}),
+            **({"drop": self.drop if isinstance(self.drop, str) else dict(self.drop)}
+               if self.drop else {}),
+            **({"features": [written(one) for one in self.features]} if self.features else {}),
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """What `to_json` wrote, among other fields.
+
+        Raises
+        ------
+        InvalidInput
+            If a field cannot be understood.
+        """
+        features = content.get("features", [])
+        if not isinstance(features, list) or not all(isinstance(one, str) for one in features):
+            raise InvalidInput("The field 'features' must be a list of texts.")
+        missing, drop = content.get("missing", "drop"), content.get("drop")
+        return cls(missing, drop, tuple(map(parsed, features)))
+
+
+PLAIN = Encoding()
+
+
+class _Builder:
+    """Turns declarations into parts."""
+
+    def __init__(
+        self, encoding: Encoding, columns: tuple[str, ...], categories: Mapping[str, Any]
+    ) -> None:
+        self._encoding, self._columns, self._categories = encoding, columns, categories
+        self._indicator = encoding.missing == "indicator"
+
+    def design(self) -> Design:
+        """All parts, in the order of the columns; crosses come last."""
+        features = self._encoding.features
+        for one in features:
+            for name in (one,) if isinstance(one, str) else one.columns:
+                self._require(name)
+        self._require_bases()
+        parts: list[Part] = []
+        for name in self._columns:
+            own = [f for f in features if isinstance(f, OfOneColumn) and f.column == name]
+            if not own or name in features:
+                parts.append(self._part(name))
+            parts += map(self._part, own)
+            if self._indicator and name not in self._categories:
+                parts.append(Part(Gap(name), (f"{name}=missing",), bounded=True))
+        parts += [self._part(one) for one in features if isinstance(one, Cross)]
+        design = Design(self._columns, tuple(parts), self._indicator)
+        twice = [name for name, count in Counter(design.names).items() if count > 1]
+        if twice and not self._encoding.plain:
+            raise InvalidInput(
+                f"Two features are called {twice[0]!r}. Declare each once, and one basis for a "
+                "column."
+            )
+        if not design.names:
+            raise InvalidInput("No feature is left beside the base levels.")
+        return design
+
+    def _part(self, feature: Feature) -> Part:
+        drops = self._encoding.drop == "first"
+        if isinstance(feature, Cross):
+            return self._product(self._part(feature.left), self._part(feature.right))
+        if isinstance(feature, str) and feature in self._categories:
+            values = tuple(self._categories[feature])
+            names = tuple(f"{feature}={value}" for value in values)
+            return Part(Levels(feature, values), names, self._base(feature, values), bounded=True)
+        if isinstance(feature, str):
+            return Part(Cell(feature), (feature,), optional=self._indicator)
+        if feature.column in self._categories:
+            raise InvalidInput(
+                f"{feature} is a function of a number, and {feature.column!r} has declared "
+                "categories."
+            )
+        if isinstance(feature, Log):
+            return Part(feature, feature.levels, optional=self._indicator)
+        base = 0 if drops and isinstance(feature, Bins) else None
+        return Part(feature, feature.levels, base, bounded=True)
+
+    @staticmethod
+    def _product(left: Part, right: Part) -> Part:
+        names = (":".join(pair) for pair in itertools.product(left.names, right.names))
+        return Part(
+            Product(left, right),
+            tuple(names),
+            bounded=left.bounded and right.bounded,
+            optional=left.optional or right.optional,
+        )
+
+    def _base(self, name: str, values: tuple[Label, ...]) -> int | None:
+        drop = self._encoding.drop
+        if drop is None or isinstance(drop, str):
+            return None if drop is None else 0
+        if name not in drop:
+            return None
+        level = drop[name]
+        same = [k for k, value in enumerate(values) if value == level or str(value) == str(level)]
+        if not same:
+            raise InvalidInput(
+                f"The base level {level!r} of column {name!r} is none of its declared categories."
+            )
+        return same[0]
+
+    def _require(self, name: str) -> None:
+        if name not in self._columns:
+            near = meant(name, self._columns)
+            hint = "" if near is None else f" Is {near!r} meant?"
+            raise InvalidInput(f"Features are declared of a missing column: {name!r}.{hint}")
+
+    def _require_bases(self) -> None:
+        drop = self._encoding.drop
+        for name in drop if isinstance(drop, Mapping) else ():
+            self._require(name)
+            if name not in self._categories:
+                raise InvalidInput(
+                    f"A base level is declared for column {name!r}, which has no declared "
+                    "categories."
+                )

@@ -1,0 +1,223 @@
+"""Declared features: a record moves its own row alone, and no answer by more than it may."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+
+from privtail import open_table
+from privtail.errors import InvalidInput
+from privtail.schema.encoding import Encoding
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Round
+from privtail.trusted.maps import FeatureMap
+from privtail.trusted.means import ClippedMean
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.questions import Block, Histogram
+from privtail.trusted.records import Room, Stream, Table, as_records
+
+N = 40
+JOBS = {"job": ["clerk", "cook", "none"]}
+ODD = (math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, 0.0, -7.0, 20.0, None)
+ENCODINGS = {
+    "indicator": Encoding("indicator"),
+}
+
+
+def rows(seed: int = 0) -> dict[str, list[Any]]:
+    """Columns as lists; of numbers some are missing."""
+    rng = np.random.default_rng(seed)
+    age, pay = rng.normal(45, 15, N).tolist(), rng.pareto(1.5, N).tolist()
+    for column in (age, pay):
+        for i in rng.integers(0, N, 6):
+            column[i] = None
+    job = rng.choice([*JOBS["job"], "other"], N).tolist()
+    return {"age": age, "pay": pay, "job": job}
+
+
+def numbers(cells: list[Any]) -> np.ndarray:
+    return np.array([math.nan if cell is None else cell for cell in cells], dtype=float)
+
+
+def frame(columns: dict[str, list[Any]], _: Path) -> Any:
+    return pd.DataFrame({n: c if n == "job" else numbers(c) for n, c in columns.items()})
+
+
+def lists(columns: dict[str, list[Any]], _: Path) -> Any:
+    return columns
+
+
+def of_polars(columns: dict[str, list[Any]], _: Path) -> Any:
+    return pl.DataFrame(columns, strict=False)
+
+
+def arrow(columns: dict[str, list[Any]], _: Path) -> Any:
+    return pa.table(columns)
+
+
+def csv(columns: dict[str, list[Any]], folder: Path) -> Any:
+    text = [",".join(columns)]
+    text += [",".join("" if c is None else str(c) for c in r) for r in zip(*columns.values())]  # noqa: B905
+    path = folder / "t.csv"
+    path.write_text("\n".join(text) + "\n")
+    return open_table(path, categories=JOBS, numeric=["age", "pay"])
+
+
+def parquet(columns: dict[str, list[Any]], folder: Path) -> Any:
+    pq.write_table(pa.table(columns), folder / "t.parquet", row_group_size=7)
+    return open_table(folder / "t.parquet", categories=JOBS)
+
+
+CONTAINERS = (frame, lists, of_polars, arrow, csv, parquet)
+
+
+def seen(X: Any, encoding: Encoding, step: int = N) -> np.ndarray:
+    """The rows as questions see them, ``step`` at a time."""
+    records = as_records(X, JOBS, encoding)
+    d, optional = records.d, records.optional
+    map_ = FeatureMap.of(d, np.linspace(0.5, 2.0, d), np.linspace(-1.0, 1.0, d), optional)
+    found = []
+    windows = records.windows(None) if isinstance(records, Stream) else ()
+    tables = [window.open()[0] for window in windows] or [records]
+    for table in tables:
+        for start in range(0, table.n, step):
+            ids = slice(start, min(start + step, table.n))
+            found.append(map_.applied(table.rows(ids, Room())).transformed())
+    return np.concatenate(found)
+
+
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    """To the bit, but for the payload of NaN."""
+    return np.array_equal(np.nan_to_num(a).view(np.int64), np.nan_to_num(b).view(np.int64)) and (
+        np.array_equal(np.isnan(a), np.isnan(b))
+    )
+
+
+def moved(container: Any, encoding: Encoding, folder: Path) -> set[int]:
+    """Which rows some replaced record moves beside its own."""
+    before, found = seen(container(rows(), folder), encoding), set()
+    for k, odd in enumerate(ODD):
+        changed, i = rows(), 3 * k
+        changed["age"][i], changed["pay"][i], changed["job"][i] = odd, ODD[-k], f"x{k}"
+        after = seen(container(changed, folder), encoding)
+        for j in range(N):
+            if j != i and not same(before[j], after[j]):
+                found.add(j)
+    return found
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_a_record_moves_its_own_row_alone(name: str, container: Any, tmp_path: Path) -> None:
+    assert moved(container, ENCODINGS[name], tmp_path) == set()
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_every_container_has_the_same_rows_in_blocks_of_any_size(name: str, tmp_path: Path) -> None:
+    first = seen(frame(rows(), tmp_path), ENCODINGS[name])
+    assert same(first, seen(frame(rows(), tmp_path), ENCODINGS[name], step=1))
+    for container in CONTAINERS:
+        assert same(first, seen(container(rows(), tmp_path), ENCODINGS[name], step=9))
+
+
+def test_filling_with_the_mean_of_a_block_is_caught(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    honest = Table.rows
+
+    def sabotaged(self: Table, ids: Any, room: Any = None) -> Any:
+        block = honest(self, ids, room)
+        X = block.X
+        with np.errstate(all="ignore"):
+            X[:, 0] = np.where(np.isnan(X[:, 0]), np.nanmean(X[:, 0]), X[:, 0])
+        return block
+
+    monkeypatch.setattr(Table, "rows", sabotaged)
+    assert moved(frame, ENCODINGS["indicator"], tmp_path)
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+EDGES = np.array([-1.0, 0.0, 1.0, 30.0, 60.0])
+
+
+def counts(columns: dict[str, list[Any]]) -> np.ndarray:
+    """A histogram of all features, (features, cells)."""
+    curator = Curator(
+        frame(columns, Path()), categories=JOBS, encoding=ENCODINGS["indicator"],
+        budget=Budget(math.inf, 1e-6),
+    )  # fmt: skip
+    problem = curator.problem
+    records = as_records(frame(columns, Path()), JOBS, ENCODINGS["indicator"])
+    block = Block(
+        problem, FeatureMap.of(problem.d, np.ones(problem.d), optional=problem.optional).applied(
+            records.rows(slice(0, N))
+        ), np.zeros(N), np.zeros(N, np.int64),
+    )  # fmt: skip
+    sums = np.zeros((1, problem.d, len(EDGES) + 1))
+    term = Histogram(tuple(range(problem.d)), np.tile(EDGES, (problem.d, 1)), pooled=False)
+    term.add(block, sums)
+    return sums[0]
+
+
+def most_moved() -> float:
+    """How far one replaced record moves the counts of a column at most, in l1."""
+    before, most = counts(rows()), 0.0
+    for k, odd in enumerate(ODD):
+        changed, i = rows(), 3 * k
+        changed["age"][i], changed["pay"][i], changed["job"][i] = odd, ODD[-k], "cook"
+        most = max(most, float(np.abs(counts(changed) - before).sum(axis=1).max()))
+    return most
+
+
+def test_a_record_fills_at_most_one_cell_of_a_column_and_a_gap_none() -> None:
+    assert most_moved() <= 2
+    found, known = counts(rows()), numbers(rows()["age"])
+    assert found[0].sum() == np.count_nonzero(~np.isnan(known))
+    assert found[1].sum() == N
+
+
+def test_a_gap_that_counts_in_every_cell_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Block.count
+
+    def sabotaged(self: Block, values: Any, own: Any, edges: Any, sums: Any) -> None:
+        honest(self, values, own, edges, sums)
+        sums += np.isnan(values).sum(axis=0)[:, None]
+
+    monkeypatch.setattr(Block, "count", sabotaged)
+    assert most_moved() > 2
+
+
+def test_a_missing_number_adds_a_bounded_gradient_and_an_infinite_one_none() -> None:
+    """Sums of clipped rows: one record replaced moves them by less than the sensitivity."""
+
+    def answer(columns: dict[str, list[Any]]) -> np.ndarray:
+        curator = Curator(
+            frame(columns, Path()), categories=JOBS, encoding=ENCODINGS["indicator"],
+            budget=Budget(math.inf, 1e-6),
+        )  # fmt: skip
+        problem, mean = curator.problem, ClippedMean(1.0)
+        noise = GaussianNoise(0.0)
+        curator.open((Round(stage="s", events=(noise.event(problem.means(mean)),)),))
+        return curator.everyone().means(mean).release(noise) * N
+
+    before = answer(rows())
+    for k, odd in enumerate(ODD):
+        changed, i = rows(), 3 * k
+        changed["age"][i], changed["pay"][i] = odd, ODD[-k]
+        assert np.linalg.norm(answer(changed) - before) <= 2 + 1e-6
+
+
+def test_sparse_records_refuse_what_needs_dense_ones() -> None:
+    with pytest.raises(InvalidInput, match="dense records"):
+        as_records(sp.csr_matrix(np.eye(3)), None, Encoding("indicator"))
