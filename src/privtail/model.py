@@ -130,6 +130,10 @@ class Model:
     noise_std, sampling_std : ndarray of shape (K, n_features)
         Standard deviations of what noise, and the sampling of the rows, did to ``coef``. Infinite
         for a feature that is not used, NaN where not known, as in files of earlier versions.
+    encoding : Encoding
+        What was declared of the features beside categories.
+    fill : ndarray of shape (n_features,)
+        What a missing number counts as; NaN where its row has no prediction.
 
     Examples
     --------
@@ -139,10 +143,6 @@ class Model:
     >>> model = DPRidge(noise="simulated", random_state=0).fit(X, X[:, 0]).to_model()
     >>> model.predict(X).shape
     (1000,)
-    encoding : Encoding
-        What was declared of the features beside categories.
-    fill : ndarray of shape (n_features,)
-        What a missing number counts as; NaN where its row has no prediction.
     """
 
     kind: str
