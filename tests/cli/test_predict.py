@@ -149,7 +149,7 @@ def test_a_missing_model(shell, table):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("version", 6), ("noise_std", [[-1.0] * 4]), ("sampling_std", "x"),
+        ("version", 7), ("noise_std", [[-1.0] * 4]), ("sampling_std", "x"),
         ("link", "log"), ("kind", "linear"), ("kind", "forest"), ("target", 3),
         ("target_range", [1, 0]), ("margin_range", [1, 0]),
         ("columns", []),
