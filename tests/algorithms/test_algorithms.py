@@ -332,9 +332,9 @@ def test_a_streamed_file_gives_the_bits_of_memory(
     monkeypatch.setattr(partitions, "BLOCK_ROWS", 50)
     for algorithm in STREAMED.get(name, EXAMPLES[name]):
         file, passes = open_table(tmp_path / "t.parquet"), []
-        batches = file._format.batches
+        runs = file._format.runs
         monkeypatch.setattr(
-            file._format, "batches", lambda *a, b=batches, p=passes: (p.append(1), b(*a))[1]
+            file._format, "runs", lambda *a, b=runs, p=passes: (p.append(1), b(*a))[1]
         )
         memory = watched.fit(algorithm, X, y, loss, neighbours=neighbours, intercept=True)
         streamed = watched.fit(algorithm, file, "y", loss, neighbours=neighbours, intercept=True)

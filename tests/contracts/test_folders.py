@@ -459,7 +459,7 @@ def test_a_file_that_changes_between_passes_stops_the_fit(
     (tmp_path / "data").mkdir()
     folder = split(tmp_path / "data", kind)
     table = privtail.open_table(folder, categories=JOBS, drop=["late"])
-    victim, passes, honest = folder / "year=2023" / f"b.{kind}", [], folders.Files.batches
+    victim, passes, honest = folder / "year=2023" / f"b.{kind}", [], folders.Files.runs
     content = victim.read_bytes()
 
     def watched(self: Any, *of: Any) -> Any:
@@ -478,7 +478,7 @@ def test_a_file_that_changes_between_passes_stops_the_fit(
                 other.replace(victim)
         return honest(self, *of)
 
-    monkeypatch.setattr(folders.Files, "batches", watched)
+    monkeypatch.setattr(folders.Files, "runs", watched)
     ledger = Ledger(tmp_path / "ledger.jsonl", epsilon=2.0, delta=1e-5)
     model = DPLinearRegression(epsilon=1.0, delta=1e-6, ledger=ledger)
     with pytest.raises(InvalidInput) as caught:

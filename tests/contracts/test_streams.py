@@ -297,9 +297,9 @@ def test_passes_are_announced(
         pytest.skip("labels are bought with a budget")
     file = table(folder, "parquet-groups", drop=["late" if classes == 0 else "cost"])
     begun = []
-    honest = file._format.batches
+    honest = file._format.runs
     monkeypatch.setattr(
-        file._format, "batches", lambda *a: (begun.append(1), honest(*a))[1], raising=True
+        file._format, "runs", lambda *a: (begun.append(1), honest(*a))[1], raising=True
     )
     options: Any = {"epsilon": epsilon, "noise": "simulated", "random_state": 0}
     if epsilon == float("inf"):
@@ -318,7 +318,7 @@ def test_reading_ahead_is_bounded(
     monkeypatch.setenv("PRIVTAIL_THREADS", "2")
     monkeypatch.setattr(formats, "WINDOW_ROWS", 20)
     waiting, most, lock = [0], [0], threading.Lock()
-    honest_read, honest_open = TableFile.batches, streams.Stream._opened
+    honest_read, honest_open = TableFile._kept_of, streams.Stream._opened
 
     def read(*arguments: Any) -> Any:
         for batch in honest_read(*arguments):
@@ -332,7 +332,7 @@ def test_reading_ahead_is_bounded(
             waiting[0] -= 1
         return honest_open(*arguments)
 
-    monkeypatch.setattr(TableFile, "batches", read)
+    monkeypatch.setattr(TableFile, "_kept_of", read)
     monkeypatch.setattr(streams.Stream, "_opened", opened)
     answers(table(folder, "parquet-whole", drop=["late"]), "cost")
     assert 0 < most[0] <= 4
@@ -368,7 +368,7 @@ def test_a_row_more_than_counted_is_refused(
     path = written(tmp_path, "arrow-chunks", frame(2_000))
     file = privtail.open_table(path, categories=JOBS, drop=["late"])
     for count in (1_999, 2_001):
-        monkeypatch.setitem(file._format.__dict__, "n", count)
+        monkeypatch.setitem(file._format.__dict__, "lengths", (count,))
         curator = fit(file, "cost")
         assert "Open it again" in refused(lambda c=curator: list(c._data.windows(False)))
 

@@ -1038,8 +1038,29 @@ def test_a_sweep_that_fails_gives_nothing_and_closes_its_source(
         return np.ones(1, np.int64)
 
     with pytest.raises(error):
-        dataset.added(work, shares(), (1,), int(threads))
+        dataset.added(work, [shares()], (1,), int(threads))
     assert closed == [True]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_every_share_of_every_run_is_added_once(threads: int) -> None:
+    """However threads meet: one that finds nothing left may not end what another still sums."""
+
+    def run(size: int) -> Any:
+        for i in range(size):
+            time.sleep(1e-5 * (i % 3))
+            yield i
+
+    def work(share: Any) -> Any:
+        time.sleep(1e-4 * (share % 2))
+        return np.array([1, share], np.int64)
+
+    sizes = (0, 1, 7, 30, 2)
+    for some in ((), sizes[:1], sizes[1:2], sizes[3:4], sizes, sizes * 3):
+        expected = [sum(some), sum(k * (k - 1) // 2 for k in some)]
+        for _ in range(5):
+            found = dataset.added(work, [run(size) for size in some], (2,), threads)
+            assert found.tolist() == expected
 
 
 def test_a_matrix_that_is_changed_during_a_fit_is_not_read() -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from typing import Any, NoReturn
@@ -34,6 +34,7 @@ from privtail.trusted.records.targets import Labels, Numbers
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _Share = tuple[Window, Ids]
+_Run = tuple[threading.Lock, Iterator[_Share]]
 SPARE = 2
 """Workers for each thread that is asked for: one that has to wait does not stop the others.
 
@@ -94,9 +95,8 @@ class Dataset:
         at_once = rows_at_once(self.records, question)
         return self._added(
             lambda window, ids: answered(question, window, ids, self._room()),
-            self._shares(question.seen, question.targets, at_once),
-            question.shape,
-        )
+            question.seen, question.targets, at_once, question.shape,
+        )  # fmt: skip
 
     def counts(self, seen: Seen) -> Counter[Any]:
         """How often each label occurs among the ids that are seen; private."""
@@ -118,7 +118,7 @@ class Dataset:
                 work(*block)
             return np.zeros(1, np.int64)
 
-        self._added(one, self._shares(seen, targets, at_once), (1,))
+        self._added(one, seen, targets, at_once, (1,))
 
     def _room(self) -> Room:
         """Memory of this thread."""
@@ -127,17 +127,21 @@ class Dataset:
 
     def windows(self, targets: bool) -> Iterator[Window]:
         """One pass over the records, window by window; what is in memory is one window."""
+        for run in self._runs(targets):
+            yield from run
+
+    def _runs(self, targets: bool) -> list[Iterator[Window]]:
+        """One pass over the records, in runs that threads can read at one time."""
         if self._away is not None:
             raise InvalidInput("This needs all rows on one machine, and they are on a cluster.")
         records, needed = self.records, self.targets if targets else None
         if isinstance(records, Stream):
-            yield from records.windows(needed)
-        else:
-            yield Window(0, records.n, lambda: (records, needed))
+            return records.runs(needed)
+        return [iter([Window(0, records.n, lambda: (records, needed))])]
 
-    def _shares(self, seen: Seen, targets: bool, at_once: int) -> Generator[_Share]:
+    def _shares(self, run: Iterator[Window], seen: Seen, at_once: int) -> Generator[_Share]:
         """What one thread sweeps at a time: a window of a file, or a block of what is in memory."""
-        for window in self.windows(targets):
+        for window in run:
             ids = seen.within(window.start, window.stop)
             if isinstance(self.records, Stream):
                 yield window, ids
@@ -145,11 +149,12 @@ class Dataset:
                 yield from ((window, part) for part in pieces(ids, at_once))
 
     def _added(
-        self, work: Callable[[Window, Ids], Integers], shares: Generator[_Share],
+        self, work: Callable[[Window, Ids], Integers], seen: Seen, targets: bool, at_once: int,
         shape: tuple[int, ...],
     ) -> Integers:  # fmt: skip
+        runs = [self._shares(run, seen, at_once) for run in self._runs(targets)]
         spare = 1 if isinstance(self.records, Stream) or threads() == 1 else SPARE
-        return added(steady(lambda share: work(*share)), shares, shape, threads() * spare)
+        return added(steady(lambda share: work(*share)), runs, shape, threads() * spare)
 
     def refuse_non_finite(self) -> None:
         """Raise InvalidInput if a number is not finite or a label is none: a leak, if asked for."""
@@ -187,34 +192,32 @@ class Dataset:
 
 def added(
     work: Callable[[_Share], Integers],
-    shares: Generator[_Share],
+    runs: Sequence[Generator[_Share]],
     shape: tuple[int, ...],
     workers: int,
 ) -> Integers:
-    """Sum of ``work`` over all shares.
+    """Sum of ``work`` over all shares of all runs.
 
-    Every thread takes its next share by itself: reading a file is one share after the other while
-    the other threads compute, and no more windows are in memory than there are workers.
+    Every thread reads a run of its own, share by share, and sums what it has read. Who finds no
+    run left helps with one that another thread reads, which is then read by one of them while the
+    other sums. So no more shares are in memory than there are workers.
     """
-    lock, ended = threading.Lock(), threading.Event()
-    first = list(itertools.islice(shares, 2))
-    left = itertools.chain(first, shares)
+    failed, left = threading.Event(), _Left(runs)
 
     def run() -> Integers:
         total = np.zeros(shape, dtype=np.int64)
         try:
-            while not ended.is_set():
-                with lock:
-                    share = next(left, None)
-                if share is None:
-                    break
+            for share in left:
                 total += work(share)
-        finally:
-            ended.set()
+                if failed.is_set():
+                    break
+        except BaseException:
+            failed.set()
+            raise
         return total
 
-    with closing(shares):
-        if workers == 1 or len(first) < 2:
+    with closing(left):
+        if workers == 1 or left.at_most_one():
             return run()
         with ThreadPoolExecutor(workers) as pool:
             running: list[Future[Integers]] = []
@@ -224,9 +227,56 @@ def added(
                         running.append(pool.submit(run))  # noqa: PERF401  those that were started
                 total = np.zeros(shape, np.int64) if running else run()
                 total += sum(one.result() for one in running)
-            finally:
-                ended.set()
+            except BaseException:
+                failed.set()
+                raise
     return total
+
+
+class _Left:
+    """Shares of runs, for several threads: each iterates by itself, and each share comes once."""
+
+    def __init__(self, runs: Sequence[Generator[_Share]]) -> None:
+        self._runs = runs
+        self._lock = threading.Lock()
+        self._waiting: deque[_Run] = deque((threading.Lock(), run) for run in runs)
+        self._begun: deque[_Run] = deque()
+
+    def at_most_one(self) -> bool:
+        """Whether there is one run of one share, or none; reads at most two shares ahead."""
+        if len(self._waiting) != 1:
+            return not self._waiting
+        lock, run = self._waiting.pop()
+        first = list(itertools.islice(run, 2))
+        self._waiting.append((lock, itertools.chain(first, run)))
+        return len(first) < 2
+
+    def __iter__(self) -> Iterator[_Share]:
+        while True:
+            with self._lock:
+                if self._waiting:
+                    self._begun.append(self._waiting.popleft())
+                if not self._begun:
+                    return
+                found = self._begun[-1]
+                self._begun.rotate()
+            yield from self._of(*found)
+            with self._lock:
+                if found in self._begun:
+                    self._begun.remove(found)
+
+    def _of(self, lock: threading.Lock, run: Iterator[_Share]) -> Iterator[_Share]:
+        while True:
+            with lock:
+                share = next(run, None)
+            if share is None:
+                return
+            yield share
+
+    def close(self) -> None:
+        """End all runs, those too that nobody has begun."""
+        for run in self._runs:
+            run.close()
 
 
 def in_parts(size: int, parts: int) -> Iterator[slice]:

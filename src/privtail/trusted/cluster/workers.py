@@ -96,10 +96,10 @@ def _summed(question: Question, windows: Sequence[Window]) -> Integers:
         room = rooms.__dict__.setdefault("room", Room())
         return answered(question, *share, room)
 
-    def shares() -> Generator[tuple[Window, Ids]]:
-        for window in windows:
-            at_once = rows_at_once(window.open()[0], question)
-            ids = question.seen.within(window.start, window.stop)
-            yield from ((window, part) for part in pieces(ids, at_once))
+    def shares(window: Window) -> Generator[tuple[Window, Ids]]:
+        at_once = rows_at_once(window.open()[0], question)
+        ids = question.seen.within(window.start, window.stop)
+        yield from ((window, part) for part in pieces(ids, at_once))
 
-    return added(steady(one), shares(), question.shape, get_worker().state.nthreads)
+    runs = [shares(window) for window in windows]
+    return added(steady(one), runs, question.shape, get_worker().state.nthreads)

@@ -304,29 +304,48 @@ class TableFile:
 
     # ---------------------------------------------------------------- cells, for the core
 
-    def batches(self, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
+    def runs(
+        self, names: Sequence[str], labels: Collection[str]
+    ) -> list[tuple[int, Iterator[Any]]]:
         """One pass: Arrow batches of these columns; text of ``labels`` may come as dictionaries.
+
+        Run by run, and the id of the first row of each; several runs may be read at once.
 
         Raises
         ------
         InvalidInput
-            If the file is damaged, or was written to since it was opened.
+            If a file is damaged, or was written to since it was opened.
         """
-        import pyarrow as pa
-
-        seen = 0
         self._format.require_unchanged()
         self.require_rows()
-        for batch in self._format.batches(names, labels):
+        begun, first, found = 0, 0, []
+        lengths, runs = self._format.lengths, self._format.runs(names, labels)
+        for rows, run in zip(lengths, runs, strict=True):
+            some = slice(begun, begun + rows)
+            found.append((first, self._kept_of(run, some)))
+            first += rows if self._part is None else int(np.count_nonzero(self._part[some]))
+            begun += rows
+        return found
+
+    def batches(self, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
+        """One pass, one run after the other."""
+        for _, run in self.runs(names, labels):
+            yield from run
+
+    def _kept_of(self, run: Iterator[Any], rows: slice) -> Iterator[Any]:
+        """Batches of a run that holds these rows, without those that this table leaves out."""
+        import pyarrow as pa
+
+        seen = rows.start
+        for batch in run:
             start, seen = seen, seen + batch.num_rows
-            if seen > self._format.n:
+            if seen > rows.stop:
                 break
             if self._part is None:
                 yield batch
             elif self._part[start:seen].any():
                 yield batch.filter(pa.array(self._part[start:seen]))
-        self._format.require_unchanged()
-        if seen != self._format.n:
+        if seen != rows.stop:
             raise changed(self.path)
 
     def numbers(self, name: str, column: Any) -> NDArray[np.float64]:

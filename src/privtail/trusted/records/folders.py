@@ -214,27 +214,50 @@ class Files:
         self.names += tuple(self._partitions)
 
     @cached_property
-    def n(self) -> int:
-        """Number of rows; of CSV files, from one pass over them."""
-        total = 0
+    def lengths(self) -> tuple[int, ...]:
+        """Rows of every run; of CSV files, from one pass over them."""
+        found: list[int] = []
         for source, one in zip(self._sources, self._formats, strict=True):
             with source.refusing():
-                total += one.n
-        return total
+                found += one.lengths
+        return tuple(found)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return sum(self.lengths)
+
+    def runs(self, names: Sequence[str], labels: Collection[str]) -> list[Iterator[Any]]:
+        """Record batches of the columns ``names``, run by run; several runs may be read at once.
+
+        A file that was written to before its run ends is refused.
+        """
+        return [
+            self._run(i, run, names, labels)
+            for i, one in enumerate(self._formats)
+            for run in range(one.runs)
+        ]
 
     def batches(self, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
         """Record batches of the columns ``names``, file by file; none is empty."""
-        for i, source in enumerate(self._sources):
-            with source.refusing():
-                for batch in self._read(i, names, labels):
-                    if batch.num_rows:
-                        yield batch
+        return itertools.chain.from_iterable(self.runs(names, labels))
 
-    def _read(self, i: int, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
-        """Batches of one file, as if all files had its columns in one type."""
+    def _run(
+        self, i: int, run: int, names: Sequence[str], labels: Collection[str]
+    ) -> Iterator[Any]:
+        with self._sources[i].refusing():
+            for batch in self._read(i, run, names, labels):
+                if batch.num_rows:
+                    yield batch
+        self._sources[i].require_unchanged()
+
+    def _read(
+        self, i: int, run: int, names: Sequence[str], labels: Collection[str]
+    ) -> Iterator[Any]:
+        """Batches of one run of a file, as if all files had its columns in one type."""
         one, casts = self._formats[i], self._casts[i]
         held = [name for name in names if name not in self._partitions]
-        batches = one.batches(held or one.names[: len(names[:1])], set(labels) & set(held))
+        batches = one.batches(held or one.names[: len(names[:1])], set(labels) & set(held), run)
         if len(held) == len(names) and not casts:
             yield from batches
             return
@@ -252,11 +275,11 @@ class Files:
     def beginnings(self, names: Sequence[str]) -> list[Any]:
         """The first batch of each file, until these are as many rows as one window."""
         found: list[Any] = []
-        for i, source in enumerate(self._sources):
+        for i, (source, one) in enumerate(zip(self._sources, self._formats, strict=True)):
             if sum(batch.num_rows for batch in found) >= formats.WINDOW_ROWS:
                 break
             with source.refusing():
-                found += itertools.islice(self._read(i, names, ()), 1)
+                found += itertools.islice(self._read(i, 0, names, ()), 1 if one.runs else 0)
         return found
 
     def refusing(self) -> AbstractContextManager[None]:

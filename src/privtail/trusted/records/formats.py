@@ -28,6 +28,9 @@ WINDOW_ROWS = 16_384
 KEPT_BYTES = 2**28
 """Memory for numbers that a question keeps of every record; it takes a sweep for each."""
 
+RUN_ROWS = 2**17
+"""Row groups are put together until they are so many rows; a thread decodes them by itself."""
+
 _READ_BYTES = 1 << 20
 _KEPT_WINDOWS = 32
 
@@ -47,7 +50,12 @@ def index_of(schema: Any) -> tuple[str, ...]:
 
 
 class Parquet:
-    """A Parquet file. Pages are read as they are needed, however large a row group is."""
+    """A Parquet file. Pages are read as they are needed, however large a row group is.
+
+    Attributes
+    ----------
+    lengths : rows of its runs, which threads can read at one time; here some row groups each.
+    """
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -55,13 +63,28 @@ class Parquet:
             self.names = tuple(file.schema_arrow.names)
             self.index = index_of(file.schema_arrow)
             self.types = dict(zip(self.names, file.schema_arrow.types, strict=True))
-            self.n = int(file.metadata.num_rows)
+            self._footer = file.metadata
+        groups: list[list[int]] = []
+        lengths: list[int] = []
+        for group in range(self._footer.num_row_groups):
+            if not lengths or lengths[-1] >= RUN_ROWS:
+                groups.append([])
+                lengths.append(0)
+            groups[-1].append(group)
+            lengths[-1] += self._footer.row_group(group).num_rows
+        self._groups, self.lengths = groups, tuple(lengths)
 
-    def batches(self, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
+    @property
+    def runs(self) -> int:
+        """How many runs there are."""
+        return len(self.lengths)
+
+    def batches(self, names: Sequence[str], labels: Collection[str], run: int) -> Iterator[Any]:
         """Record batches of the columns ``names``, in order; text of ``labels`` as dictionaries."""
-        with self._open(read_dictionary=list(labels)) as file:
-            for batch in file.iter_batches(WINDOW_ROWS, columns=list(names), use_threads=False):
-                yield batch.select(list(names))
+        names, groups = list(names), self._groups[run]
+        with self._open(read_dictionary=list(labels), metadata=self._footer) as file:
+            for batch in file.iter_batches(WINDOW_ROWS, groups, names, use_threads=False):
+                yield batch.select(names)
 
     @contextmanager
     def _open(self, **options: Any) -> Iterator[Any]:
@@ -78,6 +101,8 @@ class Arrow:
     file short while it is read ends the process (SIGBUS). Write a new file beside it instead.
     """
 
+    runs = 1
+
     def __init__(self, source: Source) -> None:
         self._source = source
         schema = self._open()[0]
@@ -86,11 +111,11 @@ class Arrow:
         self.types = dict(zip(self.names, schema.types, strict=True))
 
     @cached_property
-    def n(self) -> int:
+    def lengths(self) -> tuple[int]:
         """Number of rows, from one pass over the heads of the batches."""
-        return sum(batch.num_rows for batch in self._open()[1])
+        return (sum(batch.num_rows for batch in self._open()[1]),)
 
-    def batches(self, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
+    def batches(self, names: Sequence[str], labels: Collection[str], run: int) -> Iterator[Any]:
         """Record batches of the columns ``names``, in order."""
         _, batches, pages = self._open()
         windows = 0
@@ -119,13 +144,15 @@ class Arrow:
 
 
 class Csv:
-    """A CSV file with a header, all of it text; ``n`` takes one pass over it.
+    """A CSV file with a header, all of it text; ``lengths`` take one pass over it.
 
     Parameters
     ----------
     header : its first line.
     drop : columns that nobody will ask for.
     """
+
+    runs = 1
 
     def __init__(self, source: Source, header: Header, drop: Collection[str]) -> None:
         import pyarrow as pa
@@ -138,11 +165,11 @@ class Csv:
         self._kept = [name for name in self.names if name not in set(drop)] or self.names[:1]
 
     @cached_property
-    def n(self) -> int:
+    def lengths(self) -> tuple[int]:
         """Number of rows. The same pass meets every cell that later passes will read."""
-        return sum(batch.num_rows for batch in self.batches(self._kept, ()))
+        return (sum(batch.num_rows for batch in self.batches(self._kept, (), 0)),)
 
-    def batches(self, names: Sequence[str], _: Collection[str]) -> Iterator[Any]:
+    def batches(self, names: Sequence[str], labels: Collection[str], run: int) -> Iterator[Any]:
         """Record batches of the columns ``names``, in order, as text."""
         comment = self._header.dialect.comment
         names = list(names)

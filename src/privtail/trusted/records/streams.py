@@ -95,15 +95,27 @@ class Stream:
             labels.declare(self._classes)
         return labels
 
-    def windows(self, targets: Targets | None) -> Iterator[Window]:
-        """One pass: windows of consecutive ids, with ``targets`` if a question needs them."""
+    def runs(self, targets: Targets | None) -> list[Iterator[Window]]:
+        """One pass: windows of consecutive ids, with ``targets`` if a question needs them.
+
+        Several runs may be read at once, each by one thread at a time.
+        """
         own = targets is not None and self._target is not None
         names = [*self._features, *([str(self._target)] if own else [])]
         labelled = {name for name in self._features if name in self._categories}
         if own and isinstance(targets, Labels):
             labelled.add(str(self._target))
-        start = 0
-        for batch in self._file.batches(names, labelled):
+        return [
+            self._windows(start, run, targets) for start, run in self._file.runs(names, labelled)
+        ]
+
+    def windows(self, targets: Targets | None) -> Iterator[Window]:
+        """One pass, one run after the other."""
+        for run in self.runs(targets):
+            yield from run
+
+    def _windows(self, start: int, run: Iterator[Any], targets: Targets | None) -> Iterator[Window]:
+        for batch in run:
             stop = start + batch.num_rows
             yield Window(start, stop, partial(self._opened, batch, slice(start, stop), targets))
             start = stop
