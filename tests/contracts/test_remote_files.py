@@ -226,7 +226,7 @@ def test_a_remote_file_that_changes_stops_the_fit(
     (tmp_path / "data").mkdir()
     copied(split(tmp_path / "data", "parquet"), memory, "/claims")
     table = privtail.open_table("memory://claims", categories=JOBS, drop=["late"])
-    victim, passes, honest = "/claims/year=2023/b.parquet", [], folders.Files.batches
+    victim, passes, honest = "/claims/year=2023/b.parquet", [], folders.Files.runs
     content = memory.cat(victim)
 
     def watched(self: Any, *of: Any) -> Any:
@@ -237,7 +237,7 @@ def test_a_remote_file_that_changes_stops_the_fit(
             memory.pipe(victim, content * (2 if fault == "longer" else 1))
         return honest(self, *of)
 
-    monkeypatch.setattr(folders.Files, "batches", watched)
+    monkeypatch.setattr(folders.Files, "runs", watched)
     ledger = Ledger(tmp_path / "ledger.jsonl", epsilon=2.0, delta=1e-5)
     model = DPLinearRegression(epsilon=1.0, delta=1e-6, ledger=ledger)
     with pytest.raises(InvalidInput, match=r"memory://claims/year=2023/b\.parquet"):

@@ -26,6 +26,7 @@ from privtail.trusted.means import BoundedMean, ClippedMean, SmoothedCatoniMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.records import formats, streams
 from privtail.trusted.records.files import TableFile
+from privtail.trusted.records.folders import Files
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches
 
@@ -318,7 +319,7 @@ def test_reading_ahead_is_bounded(
     monkeypatch.setenv("PRIVTAIL_THREADS", "2")
     monkeypatch.setattr(formats, "WINDOW_ROWS", 20)
     waiting, most, lock = [0], [0], threading.Lock()
-    honest_read, honest_open = TableFile._kept_of, streams.Stream._opened
+    honest_read, honest_open = Files._counted, streams.Stream._opened
 
     def read(*arguments: Any) -> Any:
         for batch in honest_read(*arguments):
@@ -332,7 +333,7 @@ def test_reading_ahead_is_bounded(
             waiting[0] -= 1
         return honest_open(*arguments)
 
-    monkeypatch.setattr(TableFile, "_kept_of", read)
+    monkeypatch.setattr(Files, "_counted", read)
     monkeypatch.setattr(streams.Stream, "_opened", opened)
     answers(table(folder, "parquet-whole", drop=["late"]), "cost")
     assert 0 < most[0] <= 4

@@ -14,6 +14,7 @@ error quotes a cell.
 
 from __future__ import annotations
 
+import itertools
 import math
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -309,7 +310,7 @@ class TableFile:
     ) -> list[tuple[int, Iterator[Any]]]:
         """One pass: Arrow batches of these columns; text of ``labels`` may come as dictionaries.
 
-        Run by run, and the id of the first row of each; several runs may be read at once.
+        Run by run, with the id of its first row; several runs may be read at once.
 
         Raises
         ------
@@ -318,35 +319,11 @@ class TableFile:
         """
         self._format.require_unchanged()
         self.require_rows()
-        begun, first, found = 0, 0, []
-        lengths, runs = self._format.lengths, self._format.runs(names, labels)
-        for rows, run in zip(lengths, runs, strict=True):
-            some = slice(begun, begun + rows)
-            found.append((first, self._kept_of(run, some)))
-            first += rows if self._part is None else int(np.count_nonzero(self._part[some]))
-            begun += rows
-        return found
+        return self._format.counted_runs(names, labels, self._part)
 
     def batches(self, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
         """One pass, one run after the other."""
-        for _, run in self.runs(names, labels):
-            yield from run
-
-    def _kept_of(self, run: Iterator[Any], rows: slice) -> Iterator[Any]:
-        """Batches of a run that holds these rows, without those that this table leaves out."""
-        import pyarrow as pa
-
-        seen = rows.start
-        for batch in run:
-            start, seen = seen, seen + batch.num_rows
-            if seen > rows.stop:
-                break
-            if self._part is None:
-                yield batch
-            elif self._part[start:seen].any():
-                yield batch.filter(pa.array(self._part[start:seen]))
-        if seen != rows.stop:
-            raise changed(self.path)
+        return itertools.chain.from_iterable(run for _, run in self.runs(names, labels))
 
     def numbers(self, name: str, column: Any) -> NDArray[np.float64]:
         """Cells of a batch as doubles; NaN for what is not a number."""

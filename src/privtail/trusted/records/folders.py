@@ -24,6 +24,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privtail.errors import InvalidInput
 from privtail.schema.columns import refuse_repeated
 from privtail.schema.dialect import Dialect
@@ -33,7 +36,7 @@ from privtail.trusted.records import formats
 from privtail.trusted.records.formats import format_of
 from privtail.trusted.records.queries import ASSUMPTION, is_query, run
 from privtail.trusted.records.remote import found_at, here, is_hidden, is_url, plain
-from privtail.trusted.records.source import Place, Source
+from privtail.trusted.records.source import Place, Source, changed
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,10 @@ class Listing:
         _refuse_twice(paths)
         more = len(paths) - 1
         return cls(f"{paths[0]} and {more} more" if more else paths[0], tuple(paths))
+
+
+def _ends(lengths: Sequence[int]) -> list[int]:
+    return [0, *itertools.accumulate(lengths)]
 
 
 def _refuse_twice(paths: Sequence[Place]) -> None:
@@ -199,7 +206,8 @@ class Files:
 
     def __init__(self, listing: Listing, dialect: Dialect, drop: Collection[str]) -> None:
         self._sources = [Source(path, dialect) for path in listing.paths]
-        self._refuse_mixed(listing.name)
+        self._name = listing.name
+        self._refuse_mixed(self._name)
         self._formats = [format_of(source, drop) for source in self._sources]
         for source, one in zip(self._sources, self._formats, strict=True):
             refuse_repeated(source.path, one.names)
@@ -241,6 +249,41 @@ class Files:
     def batches(self, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
         """Record batches of the columns ``names``, file by file; none is empty."""
         return itertools.chain.from_iterable(self.runs(names, labels))
+
+    def counted_runs(
+        self, names: Sequence[str], labels: Collection[str], kept: NDArray[np.bool_] | None
+    ) -> list[tuple[int, Iterator[Any]]]:
+        """The ``kept`` rows of all runs, with the id of the first of each among those.
+
+        A run that has another number of rows than was counted is refused.
+        """
+        ids = [slice(*ends) for ends in itertools.pairwise(_ends(self.lengths))]
+        sizes = self.lengths
+        if kept is not None:
+            sizes = tuple(int(np.count_nonzero(kept[some])) for some in ids)
+        runs = self.runs(names, labels)
+        return [
+            (first, self._counted(run, some, kept))
+            for first, run, some in zip(_ends(sizes)[:-1], runs, ids, strict=True)
+        ]
+
+    def _counted(
+        self, run: Iterator[Any], ids: slice, kept: NDArray[np.bool_] | None
+    ) -> Iterator[Any]:
+        import pyarrow as pa
+
+        seen = ids.start
+        for batch in run:
+            start, seen = seen, seen + batch.num_rows
+            if seen > ids.stop:
+                break
+            if kept is None:
+                yield batch
+            elif kept[start:seen].any():
+                yield batch.filter(pa.array(kept[start:seen]))
+        if seen != ids.stop:
+            self.require_unchanged()
+            raise changed(self._name)
 
     def _run(
         self, i: int, run: int, names: Sequence[str], labels: Collection[str]
