@@ -41,7 +41,7 @@ from privtail.trusted.records.arrow import (
     odd_share,
     text_numbers,
 )
-from privtail.trusted.records.folders import Files, Listing
+from privtail.trusted.records.folders import Files, Listing, Runs
 from privtail.trusted.records.formats import sweeps
 from privtail.trusted.records.source import changed
 from privtail.trusted.records.tables import require_categories
@@ -305,9 +305,7 @@ class TableFile:
 
     # ---------------------------------------------------------------- cells, for the core
 
-    def runs(
-        self, names: Sequence[str], labels: Collection[str]
-    ) -> list[tuple[int, Iterator[Any]]]:
+    def runs(self, names: Sequence[str], labels: Collection[str]) -> Runs:
         """One pass: Arrow batches of these columns; text of ``labels`` may come as dictionaries.
 
         Run by run, with the id of its first row; several runs may be read at once.

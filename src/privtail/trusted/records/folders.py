@@ -38,6 +38,9 @@ from privtail.trusted.records.queries import ASSUMPTION, is_query, run
 from privtail.trusted.records.remote import found_at, here, is_hidden, is_url, plain
 from privtail.trusted.records.source import Place, Source, changed
 
+Runs = list[tuple[int, Iterator[Any]]]
+"""Record batches of every run, and the id of its first row."""
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -252,7 +255,7 @@ class Files:
 
     def counted_runs(
         self, names: Sequence[str], labels: Collection[str], kept: NDArray[np.bool_] | None
-    ) -> list[tuple[int, Iterator[Any]]]:
+    ) -> Runs:
         """The ``kept`` rows of all runs, with the id of the first of each among those.
 
         A run that has another number of rows than was counted is refused.
