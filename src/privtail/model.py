@@ -35,6 +35,8 @@ LINKS: dict[str, Link] = {
     "lad": "identity",
     "quantile": "identity",
     "poisson": "log",
+    "gamma": "log",
+    "tweedie": "log",
     "logistic": "logit",
     "sparse": "identity",
     "sparse-logistic": "logit",

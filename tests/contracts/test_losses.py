@@ -23,6 +23,7 @@ import privtail
 from privtail.compilation import Compiled, compiled
 from privtail.errors import InvalidInput
 from privtail.losses import (
+    LABELS,
     LOSSES,
     AbsoluteLoss,
     BiweightLoss,
@@ -34,6 +35,7 @@ from privtail.losses import (
     PoissonLoss,
     QuantileLoss,
     SquaredLoss,
+    TweedieLoss,
     loss_by_name,
 )
 from privtail.losses.custom import _custom_loop
@@ -81,6 +83,7 @@ TARGETS = {
     "binary": lambda rng, rows, k: rng.integers(0, 2, rows).astype(float),
     "class": lambda rng, rows, k: rng.integers(0, k, rows).astype(float),
     "count": lambda rng, rows, k: rng.poisson(3.0, rows).astype(float),
+    "amount": lambda rng, rows, k: rng.poisson(1.0, rows) * rng.gamma(1.0, 3.0, rows),
 }
 HOSTILE = [0.0, -0.0, 5e-324, 1e-310, 1.0, 29.9, 30.0, 710.0, 746.0, 1e16, 1e154, 1e300, 1e308]
 HOSTILE += [-a for a in HOSTILE] + [np.inf, -np.inf, np.nan]
@@ -98,7 +101,7 @@ def kink_distance(loss, margins, y):
         return r
     if isinstance(loss, (HuberLoss, BiweightLoss)):
         return np.abs(r - loss.threshold)
-    if isinstance(loss, PoissonLoss):
+    if isinstance(loss, (PoissonLoss, TweedieLoss)):
         return np.abs(np.abs(margins[:, 0]) - 30)
     return np.full(len(y), np.inf)
 
@@ -147,7 +150,7 @@ def test_refuses_other_shapes(loss):
 
 
 def test_names():
-    assert len({loss.name for loss in LOSSES}) == len(LOSSES) == 10
+    assert len({loss.name for loss in LOSSES}) == len(LOSSES) == 11
     assert loss_by_name("squared") == SquaredLoss()
     assert loss_by_name("huber", threshold=2.0) == HuberLoss(threshold=2.0)
     with pytest.raises(InvalidInput, match=r"no loss 'hubert'.*huber"):
@@ -163,6 +166,11 @@ def test_names():
         lambda: HuberLoss(threshold=math.inf),
         lambda: BiweightLoss(threshold=math.nan),
         lambda: QuantileLoss(quantile=1.0),
+        lambda: TweedieLoss(power=0.0),
+        lambda: TweedieLoss(power=3.0),
+        lambda: TweedieLoss(power=1.5, mean=0.0),
+        lambda: TweedieLoss(power=1.5, lowest=-31.0),
+        lambda: TweedieLoss(power=1.5, lowest=2.0, highest=1.0),
         lambda: MultinomialLoss(classes=1),
         lambda: MultinomialLoss(classes=2.5),
         lambda: CustomLoss(value=1.0, derivative=math.sin),
@@ -175,6 +183,15 @@ def test_refuses_parameters(make):
 
 
 # --- values ---------------------------------------------------------------------------------
+
+
+def _exact_tweedie(loss, m, y):
+    a, y, p = mpmath.mpf(float(m[0])), mpmath.mpf(float(y)), mpmath.mpf(loss.power)
+    c = max(mpmath.mpf(-30), min(mpmath.mpf(30), a))
+    slope = mpmath.exp((2 - p) * c) - y * mpmath.exp((1 - p) * c)
+    own = c if p == 2 else mpmath.exp((2 - p) * c) / (2 - p)
+    own -= y * c if p == 1 else y * mpmath.exp((1 - p) * c) / (1 - p)
+    return own + slope * (a - c), [slope]
 
 
 def _exact(loss, m, y):
@@ -220,7 +237,10 @@ def _exact(loss, m, y):
     raise AssertionError(loss.name)
 
 
-@pytest.mark.parametrize("loss", [pytest.param(loss, id=loss.name) for loss in LOSSES])
+TWEEDIE = [pytest.param(TweedieLoss(power=p), id=f"power {p:g}") for p in (1.0, 1.1, 1.99, 2.0)]
+
+
+@pytest.mark.parametrize("loss", [*(pytest.param(loss, id=loss.name) for loss in LOSSES), *TWEEDIE])
 def test_values_against_mpmath(loss):
     rng = np.random.default_rng(1)
     boundary = [0.0, 1e-300, 1e-9, 0.5, 1.0, 1.345, 4.685, 20.0, 30.0, 31.0, 37.0, 700.0, 745.0]
@@ -228,12 +248,13 @@ def test_values_against_mpmath(loss):
     first = np.array(boundary + [-b for b in boundary])
     margins = np.column_stack([first, *rng.normal(size=(loss.outputs - 1, first.size))])
     _, y = draw(loss, first.size)
+    of_one = _exact_tweedie if loss.name == "tweedie" else _exact
     with mpmath.workdps(400):
-        exact = [_exact(loss, m, t) for m, t in zip(margins, y, strict=True)]
+        exact = [of_one(loss, m, t) for m, t in zip(margins, y, strict=True)]
         value = np.array([float(v) for v, _ in exact])
         gradient = np.array([[float(g) for g in gs] for _, gs in exact])
     # Where the residual itself is rounded, so are the values near its zero.
-    slack = 1e-15 * (np.abs(first) + np.abs(y)) if loss.targets in ("real", "count") else 0.0
+    slack = 1e-15 * (np.abs(first) + np.abs(y)) if loss.targets not in LABELS else 0.0
     slack = np.minimum(slack, 1e-12) + 1e-323
     assert np.all(np.abs(loss.values(margins, y) - value) <= 1e-14 * np.abs(value) + slack)
     bound = 1e-14 * np.abs(gradient) + np.reshape(slack, (-1, 1))

@@ -323,7 +323,7 @@ def test_losses_are_cut_where_predictions_are():
         cut.values(margins, y), LogisticLoss().values(margins.clip(-1, 2), y)
     )
     assert cut_to(LogisticLoss(), (-np.inf, np.inf)) == LogisticLoss()
-    with pytest.raises(InvalidInput, match="labels or counts"):
+    with pytest.raises(InvalidInput, match="labels, counts or amounts"):
         CutLoss(loss=SquaredLoss(), lowest=0.0, highest=1.0)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privtail.default import ScaledDescent
-from privtail.default.constant import NONE_DETECTED, StartAtMeanCount
+from privtail.default.constant import NONE_DETECTED, StartAtMeanAmount
 from privtail.default.intercept import MeanDerivative
 from privtail.linear_model import DPLinearRegression, DPPoissonRegressor
 from privtail.losses import PoissonLoss
@@ -19,7 +19,7 @@ SIMULATED = {"noise": "simulated"}
 
 
 def started(y, noise=1.0, seed=0):
-    stage = StartAtMeanCount(GaussianNoise(noise), MeanDerivative(GaussianNoise(noise)))
+    stage = StartAtMeanAmount(GaussianNoise(noise), MeanDerivative(GaussianNoise(noise)))
     return staged([stage], np.ones((len(y), 1)), y, PoissonLoss(), random_state=seed)
 
 

@@ -21,12 +21,14 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.linear_model import (
     ElasticNet,
+    GammaRegressor,
     Lasso,
     LinearRegression,
     LogisticRegression,
     PoissonRegressor,
     QuantileRegressor,
     Ridge,
+    TweedieRegressor,
 )
 from sklearn.metrics import mean_poisson_deviance
 from sklearn.model_selection import GridSearchCV, GroupKFold
@@ -77,10 +79,14 @@ def table():
     X = X * [1.0, 10.0, 0.1] + [0.0, 5.0, -2.0]
     signal = X @ [1.0, -0.05, 4.0]
     y = signal + rng.standard_t(3, 500)
-    counts = rng.poisson(np.exp(0.3 + np.clip(0.1 * signal, -3, 2))).astype(float)
+    expected = np.exp(0.3 + np.clip(0.1 * signal, -3, 2))
+    counts = rng.poisson(expected).astype(float)
+    positive = expected * np.random.default_rng(1).gamma(2.0, 0.5, 500)
     return X, {
         "real": y,
         "count": counts,
+        "positive": positive,
+        "amount": counts * positive,
         "label": y > np.median(y),
         "three": np.digitize(y, [-9, -7]),
     }
@@ -88,7 +94,13 @@ def table():
 
 def target(name, targets):
     return targets[
-        {"poisson": "count", "logistic": "label", "sparse-logistic": "label"}.get(name, "real")
+        {
+            "poisson": "count",
+            "gamma": "positive",
+            "tweedie": "amount",
+            "logistic": "label",
+            "sparse-logistic": "label",
+        }.get(name, "real")
     ]
 
 
@@ -96,8 +108,17 @@ def target(name, targets):
 
 
 ONCE = {
-    1e4: ("linear", "lad", "poisson", "generalized", "logistic", "sparse"),
-    math.inf: ("ridge", "lasso", "elastic-net", "huber", "quantile", "logistic", "sparse-logistic"),
+    1e4: ("linear", "lad", "poisson", "gamma", "generalized", "logistic", "sparse"),
+    math.inf: (
+        "ridge",
+        "lasso",
+        "elastic-net",
+        "huber",
+        "quantile",
+        "tweedie",
+        "logistic",
+        "sparse-logistic",
+    ),
 }
 """Where `make test` checks each model: privately, or, of those that differ little, without."""
 
@@ -137,6 +158,11 @@ TWINS = {
         QuantileRegressor(quantile=0.8, alpha=0.02),
     ),
     "poisson": ({"alpha": 0.1}, PoissonRegressor(alpha=0.1, **TIGHT)),
+    "gamma": ({"alpha": 0.1}, GammaRegressor(alpha=0.1, **TIGHT)),
+    "tweedie": (
+        {"alpha": 0.1, "power": 1.3},
+        TweedieRegressor(alpha=0.1, power=1.3, link="log", **TIGHT),
+    ),
     "logistic": ({"C": 0.1}, LogisticRegression(C=0.1, **TIGHT)),
 }
 

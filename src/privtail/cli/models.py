@@ -19,6 +19,8 @@ Name = Literal[
     "lad",
     "quantile",
     "poisson",
+    "gamma",
+    "tweedie",
     "logistic",
     "sparse",
     "sparse-logistic",
@@ -35,7 +37,8 @@ class Choice:
             metavar="NAME",
             show_default="by the type of the target",
             help="linear, ridge, lasso, elastic-net: means; huber, lad, quantile: robust to odd "
-            "targets; poisson: counts; logistic: labels; sparse, sparse-logistic: few features.",
+            "targets; poisson: counts; gamma: positive amounts; tweedie: amounts and zeros; "
+            "logistic: labels; sparse, sparse-logistic: few features.",
         ),
     ] = None
     alpha: Annotated[
@@ -54,6 +57,10 @@ class Choice:
     ] = None
     quantile: Annotated[
         float | None, typer.Option(show_default=False, help="Of quantile: which one, 0 to 1.")
+    ] = None
+    power: Annotated[
+        float | None,
+        typer.Option(show_default=False, help="Of tweedie: of the variance, 1 to 2."),
     ] = None
     threshold: Annotated[
         float | None,

@@ -12,12 +12,11 @@ from scipy.special import expit, ndtr, ndtri
 
 from privtail.default.constant import lead
 from privtail.default.fit import Decision, Fit
-from privtail.default.standardization import without_slopes
 from privtail.losses import (
+    AmountLoss,
     ExcessLoss,
     HuberLoss,
     Loss,
-    PoissonLoss,
     QuantileLoss,
     SquaredLoss,
     WeightedLoss,
@@ -61,7 +60,7 @@ class Improvement:
 
 @dataclass(frozen=True)
 class Accept:
-    """Keeps the slopes of numbers and counts that lower the mean loss.
+    """Keeps the slopes of numbers, counts and amounts that lower the mean loss.
 
     Two mean gains are released. One is clamped early, at the loss of a margin that is off by one
     scale of the target, of counts at half of `Tuning.late_gain`: neither noise nor a few far
@@ -70,8 +69,7 @@ class Accept:
 
     Slopes are kept if the early gain is significant, as one of two (Bonferroni 1936), and the late
     one no significant loss; if the late gain is and the early one no loss, or it is sure; if the
-    early gain is likely and the late one no loss. Slopes of counts are compared with none beside
-    the same intercept: the descent may find a better one than the mean that was released.
+    early gain is likely and the late one no loss.
     """
 
     improvement: Improvement
@@ -82,10 +80,8 @@ class Accept:
     def run(self, fit: Fit) -> None:
         deviation, tuning = self.improvement.deviation(fit.problem), fit.tuning
         batch, loss = fit.everyone(), cut_to(fit.loss, fit.margins)
-        counts = fit.given.targets == "count"
-        base = without_slopes(fit.w, fit.problem) if counts else fit.constant
         early, late = (
-            self.improvement.release(batch, loss, fit.w, base, clamp)
+            self.improvement.release(batch, loss, fit.w, fit.constant, clamp)
             for clamp in self._clamps(fit, tuning.significant * deviation)
         )
         if deviation == 0:
@@ -101,9 +97,12 @@ class Accept:
     def _clamps(fit: Fit, noticed: float) -> tuple[float, float]:
         """Where gains are clamped; ``noticed`` is what can be seen, in units of a clamp."""
         loss, seen = fit.loss, fit.tuning.visible_loss / noticed if noticed > 0 else 0.0
-        if isinstance(loss, PoissonLoss) and loss.mean:
-            nats = max(fit.tuning.late_gain, seen)  # a typical half deviance is 1 / 2
-            return fit.tuning.late_gain / 2 / loss.mean, nats / 2 / loss.mean
+        if isinstance(loss, AmountLoss) and loss.mean:
+            late, size = (
+                fit.tuning.late_gain / 2,
+                fit.dispersion,
+            )  # half a typical deviance is size / 2
+            return late * size, max(late, seen / 2) * size
         one = _loss_of_one(loss, fit.standard.target.scale)
         if isinstance(loss, SquaredLoss) and fit.standard.target.median_zero:
             one = max(one, _loss_of_one(loss, math.sqrt(fit.residuals.mean_square())))

@@ -1,9 +1,10 @@
-"""Intercept-only models, where the descent begins: of numbers, of counts and of labels."""
+"""Intercept-only models, where the descent begins: of numbers, amounts and labels."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,8 @@ from privtail.domains import Multiple
 from privtail.losses import (
     POISSON_MARGIN,
     AbsoluteLoss,
+    AmountLoss,
     Loss,
-    PoissonLoss,
     QuantileLoss,
     SquaredLoss,
     WeightedLoss,
@@ -31,15 +32,15 @@ from privtail.trusted.problem import Problem
 Doubles = NDArray[np.float64]
 
 COUNT_CELLS = Cells(np.append(-1.0, 2.0 ** (np.arange(-63, 65) - 0.5)), zero=1)
-"""Public cells for counts: below zero, zero, then one around every power of two."""
+"""Public cells for counts and amounts: below zero, zero, then one around every power of two."""
 
 _EDGES = COUNT_CELLS.edges
 _LOWEST, _HIGHEST = np.append([0.0, 0.0], _EDGES[1:]), np.append(_EDGES.clip(0), math.inf)
 _MIDDLES = np.concatenate([[0.0, 0.0], _EDGES[1:-1] * math.sqrt(2), _EDGES[-1:]])
 
 NONE_DETECTED = (
-    "No counts above zero rose above the noise of their histogram: for the mean they are clipped "
-    "at 1. Where counts are usually larger, the model says little; raise epsilon."
+    "No targets above zero rose above the noise of their histogram: for the mean they are clipped "
+    "at 1. Where they are usually larger, the model says little; raise epsilon."
 )
 
 
@@ -116,13 +117,14 @@ def _expected(target: Target) -> float:
 
 
 @dataclass(frozen=True)
-class StartAtMeanCount:
-    """A histogram of the counts, and their mean: the constant model, where the descent begins.
+class StartAtMeanAmount:
+    """A histogram of the amounts, and their mean: the constant model, where the descent begins.
 
-    The curvature of exp(margin) is unbounded; near the mean it is the mean. So the objective is
-    divided by the mean. The mean clips where that misses as much as noise adds. Margins end where
-    the highest count that was detected is three deviations above the expected one: a record far out
-    would else be expected to hold any number of them.
+    The curvature of a loss of counts or amounts is unbounded; near the mean it is a power of the
+    mean, by which the objective is divided. The mean clips where that misses as much as noise adds.
+    Margins end where the highest count that was detected is three deviations above the expected
+    one: a record far out would else be expected to hold any number of them. Those of other amounts
+    end at the highest that was detected, and as far below the mean.
 
     Parameters
     ----------
@@ -145,22 +147,28 @@ class StartAtMeanCount:
         released = fit.curator.everyone().histogram((-1,), _EDGES).release(self.histogram)
         counts = _detected(Histogram(released, COUNT_CELLS, std), n)
         deviation = self.mean.deviation(problem) if self.mean else 0.0
-        clip = _clip(counts, deviation, fit.tuning.negligible)
-        mean, top = _described(counts, fit.tuning.sure * std / n, n, clip)
+        whole = fit.given.targets == "count"
+        clip = _clip(counts, deviation, fit.tuning.negligible, 1.0 if whole else 0.0)
+        mean, top = _described(counts, fit.tuning.sure * std / n, n, clip, whole=whole)
         w = np.zeros_like(fit.w)
         if self.mean:
-            least = max(clip * deviation / 4, 1 / n)
+            least = max(clip * deviation / 4, (1.0 if whole else clip) / n)
             w[-1] = clip / 2
             off = self.mean.release(fit, SquaredLoss(), w, clip / 2)[0]
             mean = max(clip / 2 - float(off), least)
             w[-1], top = math.log(mean), max(top, 2 * mean)
         size = mean if self.mean else max(mean, 1.0)
-        private = fit.curator.budget.private
-        highest = min(math.log(top), POISSON_MARGIN) if private else POISSON_MARGIN
-        fit.given = fit.loss = PoissonLoss(mean=size, highest=highest)
-        fit.domain = Multiple(domain=fit.domain, factor=1 / size)
+        lowest, highest = -POISSON_MARGIN, POISSON_MARGIN
+        if fit.curator.budget.private:
+            highest = float(np.clip(math.log(top), -POISSON_MARGIN, POISSON_MARGIN))
+            lowest = float(np.clip(2 * math.log(mean) - highest, -POISSON_MARGIN, highest))
+        given = cast(AmountLoss, fit.given)
+        fit.given = fit.loss = given.at(size, lowest, highest)
+        fit.domain = Multiple(domain=fit.domain, factor=size ** (given.power - 2))
+        fit.dispersion = 1 / size if whole else _dispersion(counts, size, clip)
+        fit.least_threshold = _reach(counts, size, fit.tuning.clipped)
         fit.w = fit.constant = w
-        fit.margins = -math.inf, highest
+        fit.margins = -math.inf if whole else lowest, highest
         fit.remarks = (NONE_DETECTED,) * (not counts[2:].any())
 
     def _event(self, problem: Problem) -> Event:
@@ -177,27 +185,50 @@ def _detected(histogram: Histogram, n: int) -> Doubles:
     return shown + rest.surest_run()
 
 
-def _described(counts: Doubles, hidden: float, n: int, clip: float) -> tuple[float, float]:
+def _described(
+    counts: Doubles, hidden: float, n: int, clip: float, *, whole: bool
+) -> tuple[float, float]:
     """Mean, and the largest expected count l that the highest cell c allows: l + 3 sqrt(l) = c.
 
-    But no more than ``clip`` allows. Noise may have hidden the part ``hidden`` of the records.
+    But no more than ``clip`` allows. Noise may have hidden the part ``hidden`` of the records. Of
+    amounts that are not whole numbers the largest expected one is c, and no cell is hidden.
     """
     cells = np.flatnonzero(counts)
     mean = float(counts @ _MIDDLES) / max(float(counts.sum()), 1.0) or max(hidden / 2, 1 / n)
     highest = max(0.0, _EDGES[min(int(cells[-1]), len(_EDGES) - 1)]) if len(cells) else mean
     top = min(clip, highest) if len(cells) else mean
+    if not whole:
+        return mean, max(top, 2 * mean)
     return mean, max((math.sqrt(top + 9 / 4) - 3 / 2) ** 2, 2 * mean + hidden)
 
 
-def _clip(counts: Doubles, deviation: float, negligible: float) -> float:
+def _dispersion(counts: Doubles, mean: float, clip: float) -> float:
+    """Mean square of y / mean - 1 of amounts y that are clipped; 1 where none was detected."""
+    if not counts[2:].any():
+        return 1.0
+    relative = np.minimum(_MIDDLES, clip) / mean - 1
+    return float(counts @ relative**2 / counts.sum())
+
+
+def _reach(counts: Doubles, mean: float, part: float) -> float:
+    """The least threshold of y / mean - 1 that takes no more than a part off the mean."""
+    parts, away = counts / max(float(counts.sum()), 1.0), np.abs(_MIDDLES / mean - 1)
+    thresholds = np.unique(away)
+    missed = np.array([parts @ np.maximum(away - t, 0.0) for t in thresholds])
+    return float(thresholds[np.argmax(missed <= part)])
+
+
+def _clip(counts: Doubles, deviation: float, negligible: float, least: float) -> float:
     """Where a mean of these counts misses as much as noise adds, which has half of ``deviation``.
 
     Or where noise adds no more than a ``negligible`` part to the deviance: what was not detected
-    may be most of the mean. 1 where nothing but zeros was detected.
+    may be most of the mean. It is ``least`` or more, and 1 where nothing but zeros was detected.
     """
     parts, edges = counts / max(float(counts.sum()), 1.0), _EDGES[2:]
     missed = np.array([parts @ np.maximum(_MIDDLES - edge, 0.0) for edge in edges])
-    balanced = max(1.0, float(edges[np.argmin((deviation / 2 * edges) ** 2 + missed**2)]))
+    if not counts[2:].any():
+        return 1.0
+    balanced = max(least, float(edges[np.argmin((deviation / 2 * edges) ** 2 + missed**2)]))
     mean = float(parts @ _MIDDLES)
     if not 0 < mean < math.inf or deviation == 0:
         return balanced

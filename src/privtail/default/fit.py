@@ -66,6 +66,8 @@ class Fit:
     rarity : frequency of the rarest label times the number of labels; 1 where all are equally
         frequent.
     even : whether labels likely occur about equally often; also without an intercept.
+    dispersion : mean square of the relative residuals of amounts at their mean; of counts 1 / mean.
+    least_threshold : at which residuals are clipped at least: of amounts, lest the mean is lost.
     rows : part of the n rows that counts, and the standard deviation of its noise.
     preconditioner : of the steps.
     noise_of_steps : what noise added to the model along the directions of the preconditioner.
@@ -74,7 +76,7 @@ class Fit:
     steps : how many gradients led to the model.
     w : (rows, K) the model.
     noise : (d,) standard deviations of what noise adds to the slopes.
-    margins : between which predictions of two labels or of the logarithm of a count lie.
+    margins : between which predictions of two labels or of the logarithm of an amount lie.
     decision : of the acceptance test.
     unsure : whether the target may have been looked for in the wrong place.
     harmful : whether slopes miss some records by far, whatever the decision.
@@ -99,6 +101,8 @@ class Fit:
     constant_error: float = 0.0
     rarity: float = 1.0
     even: bool = False
+    dispersion: float = 1.0
+    least_threshold: float = 0.0
     rows: tuple[float, float] = (1.0, 0.0)
     preconditioner: Preconditioner = field(init=False)
     noise_of_steps: NoiseOfSteps = field(init=False)

@@ -78,6 +78,29 @@ class FitIntercept:
 
 
 @dataclass(frozen=True)
+class MatchMean:
+    """The mean derivative of the loss of counts or amounts at the model becomes zero.
+
+    The descent clips derivatives, so it loses a part of the mean. Here they are clipped where that
+    misses as much as noise adds. The margins move if the mean
+    derivative is larger than the noise; it is a relative error of the mean.
+    """
+
+    mean: MeanDerivative
+
+    def plan(self, problem: Problem) -> Plan:
+        return self.mean.plan(problem)
+
+    def run(self, fit: Fit) -> None:
+        deviation = self.mean.deviation(fit.problem)
+        threshold = max(fit.threshold, fit.residuals.balanced(deviation))
+        seen = float(self.mean.release(fit, fit.loss, fit.w, threshold)[0])
+        if abs(seen) > threshold * deviation:
+            fit.w = fit.w.copy()
+            fit.w[-1] -= math.log1p(seen) if seen > 0 else -math.log1p(-seen)
+
+
+@dataclass(frozen=True)
 class MatchFrequencies:
     """The mean probability of every label becomes its frequency among the rows that count.
 

@@ -17,10 +17,10 @@ from privtail.algorithms.result import Result
 from privtail.default.acceptance import Accept, AcceptLabels, CheckOutliers, Improvement
 from privtail.default.allocation import Allocation
 from privtail.default.columns import Standardize, SummarizeColumns
-from privtail.default.constant import CountLabels, StartAtConstant, StartAtMeanCount
+from privtail.default.constant import CountLabels, StartAtConstant, StartAtMeanAmount
 from privtail.default.finish import finished
 from privtail.default.fit import Fit, Stage, planned, walked
-from privtail.default.intercept import FitIntercept, MatchFrequencies, MeanDerivative
+from privtail.default.intercept import FitIntercept, MatchFrequencies, MatchMean, MeanDerivative
 from privtail.default.screening import SelectFeatures, findable
 from privtail.default.steps import (
     Descend,
@@ -32,7 +32,7 @@ from privtail.default.steps import (
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
-from privtail.losses import LABELS, AnyLoss, Loss, PoissonLoss, Targets, require_margin
+from privtail.losses import AMOUNTS, LABELS, AmountLoss, AnyLoss, Loss, Targets, require_margin
 from privtail.summaries.column_summaries import RARE, ColumnSummaries
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
@@ -88,15 +88,17 @@ class ScaledDescent:
         return planned(self.stages(multiplier, problem), problem)
 
     def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
-        """A loss of a margin; of counts `PoissonLoss`.
+        """A loss of a margin; of counts and amounts `PoissonLoss` or `TweedieLoss`.
 
         Raises
         ------
         IncompatibleParts
             For another loss.
         """
-        if self.targets == "count" and not isinstance(loss, PoissonLoss):
-            raise IncompatibleParts("ScaledDescent fits counts by PoissonLoss alone.")
+        if self.targets in AMOUNTS and not isinstance(loss, AmountLoss):
+            raise IncompatibleParts(
+                "ScaledDescent fits counts and amounts by PoissonLoss and TweedieLoss alone."
+            )
         return require_margin(loss, needed_by="ScaledDescent")
 
     def run(
@@ -126,7 +128,7 @@ class ScaledDescent:
                 math.sqrt(self.labels / 2) if self.targets in LABELS else 1.0
             )
             every = self._allocation(multiplier, problem, few=False)
-            few = self.targets != "count" and self._relative_noise(every, problem) > crowded
+            few = self.targets not in AMOUNTS and self._relative_noise(every, problem) > crowded
         if not self._finds_constant(self._allocation(multiplier, problem, few=few), problem, few):
             return "intercept only"
         return "few features" if few else "all features"
@@ -163,14 +165,15 @@ class ScaledDescent:
                 AcceptLabels(Improvement(a.mean_noise("gains", AcceptLabels.releases))),
                 MatchFrequencies(MeanDerivative(a.mean_noise("intercept"))) if intercept else None,
             )
-        elif self.targets == "count":
+        elif self.targets in AMOUNTS:
             noise = a.mean_noise("mean_count")
             mean = MeanDerivative(noise, stage=CONSTANT) if intercept else None
             stages = (
                 first,
-                StartAtMeanCount(a.count_noise("count_histogram"), mean),
+                StartAtMeanAmount(a.count_noise("count_histogram"), mean),
                 *standardize,
                 *descent,
+                MatchMean(MeanDerivative(a.mean_noise("intercept"))) if intercept else None,
                 Accept(Improvement(a.mean_noise("gains", 2))),
             )
         else:
@@ -250,13 +253,13 @@ class ScaledDescent:
         }
         if labels:
             weights["label_counts"] = tuning.label_counts
-        elif self.targets == "count":
+        elif self.targets in AMOUNTS:
             weights["count_histogram"] = tuning.column_summaries
             weights["mean_count"] = tuning.column_summaries / 2
         else:
             weights["outliers"] = other
             weights |= {"constant": other} if problem.intercept else {}
-        if problem.intercept and (labels or self.squares):
+        if problem.intercept and (self.targets != "real" or self.squares):
             weights["intercept"] = other
         if few:
             weights["column_summaries"] /= 2

@@ -87,6 +87,12 @@ class ResidualHistogram:
         missed = np.array([parts @ np.maximum(_ENDS - edge, 0.0) for edge in _EDGES])
         return float(_EDGES[np.argmin((deviation * _EDGES) ** 2 + missed**2)])
 
+    def missing(self, part: float) -> float:
+        """The least threshold by which clipping takes no more than this off a mean of the sizes."""
+        parts = self.parts
+        missed = np.array([parts @ np.maximum(_ENDS - edge, 0.0) for edge in _EDGES])
+        return float(_EDGES[np.argmax(missed <= part)])
+
     def widest(self, deviation: float, unit: float, negligible: float) -> float:
         """The threshold for an intercept: `balanced`, or later where noise is negligible still.
 

@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from privtail.default.descent import kinked
 from privtail.default.fit import Fit
+from privtail.losses import AmountLoss, Loss
 
 Doubles = NDArray[np.float64]
 
@@ -36,10 +37,11 @@ def sampling_deviations(fit: Fit) -> Doubles | None:
 
     - of numbers H = P(residual is not clipped) C and S = E(clipped residual^2) C, from the
       histogram of residuals;
-    - of two labels and of counts H is the mean of g(m) x x', g the derivative of the link at the
-      margin m. For Gaussian margins (Stein's lemma) the intercept leaves
+    - of two labels, counts and amounts H is the mean of g(m) x x', g the derivative of the link at
+      the margin m; with a variance of the power p of the mean it is exp((2 - p) m). For Gaussian
+      margins (Stein's lemma) the intercept leaves
       E(g) C + (E(g'') - E(g')^2 / E(g)) C w w' C of it for the slopes w. S = H times the
-      dispersion, E(residual^2) / E(g), 1 for labels.
+      dispersion: 1 for labels, E(residual^2) / E(g) for others, and for counts at least 1.
 
     Rows of one person count as one row.
     """
@@ -55,10 +57,12 @@ def sampling_deviations(fit: Fit) -> Doubles | None:
     else:
         w = fit.w[:d, 0][used]
         centre = float(fit.w[d:, 0].sum() + w @ mean)
-        bend, along = _curvature(_SLOPES[fit.labels], centre, float(w @ covariance @ w))
+        bend, along = _curvature(_slope(fit.given), centre, float(w @ covariance @ w))
         inverse, factor = _inverse(covariance, w, along / bend), 1 / bend
-        if not fit.labels:
-            factor *= max(1.0, float(parts @ sizes**2) / bend)
+        if isinstance(fit.given, AmountLoss):
+            unit = (fit.given.mean or 1.0) ** (2 - fit.given.power)
+            spread = float(parts @ sizes**2) * unit**2 / bend
+            factor *= max(1.0, spread) if fit.given.power == 1 else spread
     n = problem.n * fit.rows[0] / problem.max_rows
     found = np.full(d, math.inf)
     found[used] = np.sqrt(factor * np.maximum(np.diag(inverse), 0.0) / n)
@@ -82,12 +86,12 @@ def _logistic(margins: Doubles) -> Doubles:
     return np.asarray(expit(margins) * expit(-margins))
 
 
-def _exponential(margins: Doubles) -> Doubles:
-    return np.exp(np.clip(margins, -LARGEST_LOG, LARGEST_LOG))
-
-
-_SLOPES: dict[bool, Callable[[Doubles], Doubles]] = {True: _logistic, False: _exponential}
-"""Derivatives of the links of labels and of counts."""
+def _slope(loss: Loss) -> Callable[[Doubles], Doubles]:
+    """The mean derivative, in the margin, of the derivative of a loss of labels or amounts."""
+    if not isinstance(loss, AmountLoss):
+        return _logistic
+    rest = 2 - loss.power
+    return lambda margins: np.exp(rest * np.clip(margins, -LARGEST_LOG, LARGEST_LOG))
 
 
 def _curvature(

@@ -15,7 +15,7 @@ from privtail.default.fit import Fit
 from privtail.default.preconditioner import Preconditioner, symmetric
 from privtail.default.residuals import ResidualHistogram
 from privtail.default.shrinkage import may_be_zero, probabilities
-from privtail.losses import HuberLoss, RelativeHuberLoss, SquaredLoss, WeightedLoss
+from privtail.losses import AMOUNTS, HuberLoss, RelativeHuberLoss, SquaredLoss, WeightedLoss
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.means import MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -103,7 +103,7 @@ class ExpectResiduals:
         elif not kinked(loss):
             usual = fit.standard.target.scale * float(ndtri(1 - self.clipped / 2))
             threshold = min(threshold, usual * bend(loss, fit.standard.target.scale))
-        fit.threshold = threshold
+        fit.threshold = max(threshold, fit.least_threshold)
 
 
 @dataclass(frozen=True)
@@ -162,9 +162,10 @@ class MeasureResiduals:
     """A histogram of the sizes of residuals: one of its quantiles lowers the threshold.
 
     The part ``clipped`` of the records lies above it; less with a rare label. The threshold of
-    counts is at least the one at which the noise of the ``following`` steps is what clipping
-    misses. So is that of squares of a target that is mostly zero: a quantile would clip all others.
-    A Huber loss of no given unit gets its threshold.
+    counts and amounts is at least the one at which the noise of the ``following`` steps is what
+    clipping misses, and at which clipping takes no large part off their mean. The first holds of
+    squares of a target that is mostly zero, too: a quantile would clip all others. A Huber loss of
+    no given unit gets its threshold.
     """
 
     noise: GaussianNoise
@@ -185,8 +186,10 @@ class MeasureResiduals:
         most = fit.loss.lipschitz
         fit.threshold = min(fit.threshold, most, self._quantile(fit, residuals))
         rare = isinstance(fit.loss, SquaredLoss) and fit.standard.target.median_zero
-        if self.following.steps and (rare or fit.given.targets == "count"):
-            fit.threshold = min(most, max(fit.threshold, self._balanced(fit, residuals)))
+        if self.following.steps and (rare or fit.given.targets in AMOUNTS):
+            least = residuals.missing(fit.tuning.clipped) if fit.least_threshold else 0.0
+            balanced = self._balanced(fit, residuals)
+            fit.threshold = min(most, max(fit.threshold, least, balanced))
         fit.report["clipping_threshold"] = fit.threshold
 
     def _quantile(self, fit: Fit, residuals: ResidualHistogram) -> float:

@@ -27,7 +27,8 @@ class Tuning:
     steps : gradients of the descent.
     first_steps : those of them that come before the residual histogram.
     momentum : part of its last move that a step goes on before the next gradient.
-    clipped : part of the records whose residuals are clipped at least, in (0, 1).
+    clipped : part of the records whose residuals are clipped at least, in (0, 1); and of the mean
+        of counts and amounts that this takes off at most.
     half_clipped : relative noise of a gradient at which half of the records are clipped; at r it
         is r / (r + half_clipped) of them, if that is more than ``clipped``.
     label_row_length : rows of labels are shrunk to this part of `Preconditioner.row_length`.

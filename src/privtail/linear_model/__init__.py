@@ -2,7 +2,12 @@
 
 from privtail.linear_model.classification import DPLogisticRegression
 from privtail.linear_model.columns import DPMean, DPScaler
-from privtail.linear_model.generalized import DPGeneralizedLinearEstimator, DPPoissonRegressor
+from privtail.linear_model.generalized import (
+    DPGammaRegressor,
+    DPGeneralizedLinearEstimator,
+    DPPoissonRegressor,
+    DPTweedieRegressor,
+)
 from privtail.linear_model.planning import FitPlan
 from privtail.linear_model.regression import DPElasticNet, DPLasso, DPLinearRegression, DPRidge
 from privtail.linear_model.robust import DPHuberRegressor, DPLADRegressor, DPQuantileRegressor
@@ -20,6 +25,8 @@ MODELS: dict[str, type] = {
         DPLADRegressor,
         DPQuantileRegressor,
         DPPoissonRegressor,
+        DPGammaRegressor,
+        DPTweedieRegressor,
         DPLogisticRegression,
         DPSparseRegressor,
         DPSparseClassifier,
@@ -30,6 +37,7 @@ MODELS: dict[str, type] = {
 __all__ = [
     "MODELS",
     "DPElasticNet",
+    "DPGammaRegressor",
     "DPGeneralizedLinearEstimator",
     "DPHuberRegressor",
     "DPLADRegressor",
@@ -43,6 +51,7 @@ __all__ = [
     "DPScaler",
     "DPSparseClassifier",
     "DPSparseRegressor",
+    "DPTweedieRegressor",
     "FitPlan",
     "PrivateSearchCV",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import math
 import os
 import sys
 import warnings
@@ -36,7 +35,7 @@ from privtail.linear_model.partitionwise import partitionwise
 from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
 from privtail.linear_model.remarks import slopeless, unmatched
-from privtail.losses import AnyLoss, SquaredLoss, Targets
+from privtail.losses import AmountLoss, AnyLoss, SquaredLoss, Targets
 from privtail.lost import FILL, counted
 from privtail.mean import interval
 from privtail.model import (
@@ -862,8 +861,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         self.intercept_ = float(result.w[d, 0]) if self.fit_intercept else 0.0
         self.target_range_ = result.target_range(d)
         if self.link == "log":
-            highest = min(result.margin_range[1], LARGEST_LOG)
-            self.target_range_ = np.array([0.0, math.exp(highest)])
+            self.target_range_ = np.exp(np.minimum(result.margin_range, LARGEST_LOG))
 
     @partitionwise
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -885,7 +883,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         return np.asarray(np.clip(numbers, *self.target_range_))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of predictions (for counts D^2, of the Poisson deviance), as scikit-learn's scores.
+        """R^2 of predictions (of counts and amounts D^2, of deviance), as scikit-learn's scores.
 
         It is computed from records without noise: outside the promise, unless the rows are public.
         Use `privtail.evaluate` for private rows.
@@ -903,7 +901,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         -------
         float
         """
-        score = functools.partial(d2_tweedie_score, power=1) if self.link == "log" else r2_score
+        loss, score = self._loss(), r2_score
+        if isinstance(loss, AmountLoss):
+            score = functools.partial(d2_tweedie_score, power=loss.power)
         return float(score(y, self.predict(X), sample_weight=sample_weight))
 
 

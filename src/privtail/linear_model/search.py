@@ -28,12 +28,12 @@ from privtail.linear_model.fitting import (
 )
 from privtail.linear_model.planning import FitPlan
 from privtail.losses import (
+    AmountLoss,
     AnyLoss,
     GeneralLoss,
     LogisticLoss,
     Loss,
     MultinomialLoss,
-    PoissonLoss,
     RelativeHuberLoss,
     WrongLabel,
 )
@@ -409,7 +409,7 @@ def _score(estimator: PrivateLinearModel, labels: Sequence[Any] | None) -> Loss:
         return WrongLabel(outputs=outputs_of(len(labels)))
     loss: Any = estimator.objective() if isinstance(estimator, PrivateRegressor) else None
     if isinstance(loss, GeneralLoss) or not (
-        isinstance(loss, PoissonLoss) or getattr(loss, "targets", "") == "real"
+        isinstance(loss, AmountLoss) or getattr(loss, "targets", "") == "real"
     ):
         raise InvalidInput(
             "PrivateSearchCV scores numbers and counts by a loss of their margin, and labels: use "
@@ -423,7 +423,8 @@ def _margin_range(model: PrivateLinearModel) -> Doubles:
     if not isinstance(model, PrivateRegressor):
         return np.asarray(model.margin_range_)
     if model.link == "log":
-        return np.array([-np.inf, np.log(model.target_range_[1])])
+        with np.errstate(divide="ignore"):
+            return np.log(model.target_range_)
     return np.asarray(model.target_range_)
 
 
@@ -434,11 +435,12 @@ def _clamped(loss: Loss, found: Summary, rows: int) -> Score:
     """
     unit = float(found.scales[-1])
     unit = unit if unit < BEYOND else 1.0
-    if isinstance(loss, PoissonLoss):
+    if isinstance(loss, AmountLoss):
         size = max(float(found.centres[-1]), unit)
         base = np.zeros((rows, 1))
         base[-1] = math.log(size)
-        return Score(loss, max(REACH, (REACH * unit) ** 2 / (2 * size)), base)
+        most = (REACH * unit) ** 2 / (2 * size**loss.power)
+        return Score(loss, max(REACH, most) if loss.power == 1 else most, base)
     loss = loss.at(unit) if isinstance(loss, RelativeHuberLoss) else loss
     reach = np.array([[REACH * unit], [-REACH * unit]])
     bound = float(np.max(loss.values(reach, np.zeros(2))))

@@ -6,13 +6,14 @@ row-local: what row i gets is a bitwise function of ``margins[i]`` and ``y[i]``,
 in the block. Where a loss is not finite or the target is not one of its own the result may be
 NaN; whoever sums it forces the range.
 
-A new loss: two functions in `loops`, a class in `numeric` or `categorical`, and one name in
-`LOSSES`.
+A new loss: two functions in `loops`, a class in `numeric`, `amounts` or `categorical`, and one
+name in `LOSSES`.
 """
 
 from __future__ import annotations
 
-from privtail.losses.categorical import LogisticLoss, MultinomialLoss, PoissonLoss, SigmoidLoss
+from privtail.losses.amounts import AmountLoss, PoissonLoss, TweedieLoss, require_power
+from privtail.losses.categorical import LogisticLoss, MultinomialLoss, SigmoidLoss
 from privtail.losses.custom import CustomLoss, GeneralLoss, by_record
 from privtail.losses.loops import POISSON_MARGIN
 from privtail.losses.names import LOSSES, AnyLoss, loss_by_name, require_margin
@@ -26,15 +27,17 @@ from privtail.losses.numeric import (
     SmoothedQuantileLoss,
     SquaredLoss,
 )
-from privtail.losses.protocol import LABELS, Loss, Targets
+from privtail.losses.protocol import AMOUNTS, LABELS, Loss, Targets
 from privtail.losses.scores import ExcessLoss, WrongLabel
 from privtail.losses.wrapped import CutLoss, TruncatedLoss, WeightedLoss, cut_to, truncated_records
 
 __all__ = [
+    "AMOUNTS",
     "LABELS",
     "LOSSES",
     "POISSON_MARGIN",
     "AbsoluteLoss",
+    "AmountLoss",
     "AnyLoss",
     "BiweightLoss",
     "CustomLoss",
@@ -54,11 +57,13 @@ __all__ = [
     "SquaredLoss",
     "Targets",
     "TruncatedLoss",
+    "TweedieLoss",
     "WeightedLoss",
     "WrongLabel",
     "by_record",
     "cut_to",
     "loss_by_name",
     "require_margin",
+    "require_power",
     "truncated_records",
 ]

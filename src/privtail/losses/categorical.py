@@ -1,4 +1,4 @@
-"""Losses of labels and of counts."""
+"""Losses of labels."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ import numpy as np
 
 from privtail.errors import InvalidInput
 from privtail.losses.loops import (
-    POISSON_MARGIN,
     block,
     derivatives_of,
     logistic_derivatives,
     logistic_values,
     multinomial_derivatives,
     multinomial_values,
-    poisson_derivatives,
-    poisson_values,
     sigmoid_derivatives,
     sigmoid_values,
     values_of,
@@ -81,46 +78,6 @@ class MultinomialLoss:
         out = np.empty(margins.shape)
         multinomial_derivatives(margins, y, out)
         return out
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoissonLoss:
-    """exp(m) − y m, the log link, for counts y; beyond |m| = 30 continued by its tangent.
-
-    A count below zero is taken for 0.
-
-    So the derivative is exp(c) − y with c the margin clipped to ±30, a number that is public, and
-    the value is its integral: convex, and never an overflow of the exponential.
-
-    All is divided by ``mean``. With a typical count there, gradients near a model that expects it
-    are of the size 1, and ``curvature`` is what a step size should have in mind: that at twice the
-    typical count. The supremum is exp(30) / mean. ``highest`` may be a smaller end than 30.
-    """
-
-    mean: float | None = None
-    highest: float = POISSON_MARGIN
-
-    name: ClassVar[str] = "poisson"
-    outputs: ClassVar[int] = 1
-    targets: ClassVar[Targets] = "count"
-    convex: ClassVar[bool] = True
-    lipschitz: ClassVar[float] = math.inf
-
-    def __post_init__(self) -> None:
-        if self.mean is not None and not 0 < self.mean < math.inf:
-            raise InvalidInput(f"mean must be positive and finite, got {self.mean!r}.")
-        if not -POISSON_MARGIN <= self.highest <= POISSON_MARGIN:
-            raise InvalidInput(f"highest must lie in [-30, 30], got {self.highest!r}.")
-
-    @property
-    def curvature(self) -> float:
-        return math.exp(POISSON_MARGIN) if self.mean is None else 2.0
-
-    def values(self, margins: Array, y: Array) -> Array:
-        return values_of(poisson_values, margins, y, self.highest) / (self.mean or 1.0)
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return derivatives_of(poisson_derivatives, margins, y, self.highest) / (self.mean or 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

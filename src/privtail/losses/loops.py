@@ -251,6 +251,33 @@ def poisson_derivatives(margins: Array, y: Array, highest: float, out: Array) ->
 
 
 @compiled
+def tweedie_values(
+    margins: Array, y: Array, power: float, lowest: float, highest: float, out: Array
+) -> None:
+    for i in range(y.size):
+        m = margins[i]
+        c = m if m > lowest else lowest
+        c = c if c < highest else highest
+        amount = 0.0 if y[i] < 0.0 else y[i]
+        up, down = _exp((2.0 - power) * c), amount * _exp((1.0 - power) * c)
+        own = c if power == 2.0 else up / (2.0 - power)
+        own += -amount * c if power == 1.0 else down / (power - 1.0)
+        out[i] = own + (up - down) * (m - c)
+
+
+@compiled
+def tweedie_derivatives(
+    margins: Array, y: Array, power: float, lowest: float, highest: float, out: Array
+) -> None:
+    for i in range(y.size):
+        m = margins[i]
+        c = m if m > lowest else lowest
+        c = c if c < highest else highest
+        amount = 0.0 if y[i] < 0.0 else y[i]
+        out[i] = _exp((2.0 - power) * c) - amount * _exp((1.0 - power) * c)
+
+
+@compiled
 def sigmoid_values(margins: Array, y: Array, out: Array) -> None:
     for i in range(y.size):
         z = (2.0 * y[i] - 1.0) * margins[i]

@@ -6,7 +6,8 @@ from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any
 
 from privtail.errors import IncompatibleParts, InvalidInput
-from privtail.losses.categorical import LogisticLoss, MultinomialLoss, PoissonLoss, SigmoidLoss
+from privtail.losses.amounts import PoissonLoss, TweedieLoss
+from privtail.losses.categorical import LogisticLoss, MultinomialLoss, SigmoidLoss
 from privtail.losses.custom import GeneralLoss
 from privtail.losses.numeric import (
     AbsoluteLoss,
@@ -48,6 +49,7 @@ LOSSES: tuple[Loss, ...] = (
     QuantileLoss(quantile=0.8),
     SmoothedQuantileLoss(quantile=0.8, width=0.1),
     PoissonLoss(),
+    TweedieLoss(power=1.5),
     SigmoidLoss(),
     BiweightLoss(threshold=4.685),
 )

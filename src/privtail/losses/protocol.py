@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-Targets = Literal["real", "binary", "class", "count"]
+Targets = Literal["real", "binary", "class", "count", "amount"]
 LABELS: tuple[Targets, ...] = ("binary", "class")
 """Targets that name a class."""
+AMOUNTS: tuple[Targets, ...] = ("count", "amount")
+"""Targets that are not negative, whose logarithm of the mean is the margin."""
 
 
 @runtime_checkable
@@ -31,7 +33,7 @@ class Loss(Protocol):
     outputs
         K, the number of margins of a record: 1 for all but the multinomial loss.
     targets
-        What y holds: any number, 0/1, 0..K-1, or counts; always as float64.
+        What y holds: any number, 0/1, 0..K-1, counts, or amounts; always as float64.
     convex
         Whether ℓ(·, y) is convex for every y.
     curvature

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from privtail.errors import InvalidInput
-from privtail.losses.categorical import LogisticLoss, MultinomialLoss, PoissonLoss
+from privtail.losses.amounts import PoissonLoss, TweedieLoss
+from privtail.losses.categorical import LogisticLoss, MultinomialLoss
 from privtail.losses.custom import GeneralLoss
-from privtail.losses.protocol import Loss, Targets, require_threshold
+from privtail.losses.protocol import LABELS, Loss, Targets, require_threshold
 
 if TYPE_CHECKING:
     from privtail.losses.protocol import Array
@@ -94,7 +95,7 @@ class CutLoss(_Wrapper):
     Its derivatives are those of the loss where the cut leads, not zero beyond.
     """
 
-    loss: LogisticLoss | MultinomialLoss | PoissonLoss | WeightedLoss
+    loss: LogisticLoss | MultinomialLoss | PoissonLoss | TweedieLoss | WeightedLoss
     lowest: float
     highest: float
 
@@ -102,8 +103,10 @@ class CutLoss(_Wrapper):
     convex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if type(self.loss) not in (LogisticLoss, MultinomialLoss, PoissonLoss, WeightedLoss):
-            raise InvalidInput("Margins are cut for a loss of labels or counts.")
+        if type(self.loss) not in (
+            LogisticLoss, MultinomialLoss, PoissonLoss, TweedieLoss, WeightedLoss
+        ):  # fmt: skip
+            raise InvalidInput("Margins are cut for a loss of labels, counts or amounts.")
 
     def values(self, margins: Array, y: Array) -> Array:
         return self.loss.values(np.clip(margins, self.lowest, self.highest), y)
@@ -113,9 +116,9 @@ class CutLoss(_Wrapper):
 
 
 def cut_to(loss: Loss, ends: tuple[float, float]) -> Loss:
-    """``loss`` of margins that are cut, if it is one of labels or counts and there are ends."""
+    """``loss`` of margins that are cut, if it is one of labels or amounts and there are ends."""
     if ends != (-math.inf, math.inf) and isinstance(
-        loss, LogisticLoss | MultinomialLoss | PoissonLoss | WeightedLoss
+        loss, LogisticLoss | MultinomialLoss | PoissonLoss | TweedieLoss | WeightedLoss
     ):
         return CutLoss(loss=loss, lowest=ends[0], highest=ends[1])
     return loss
@@ -169,5 +172,5 @@ def truncated_records(
     margins = np.zeros((len(x), w.shape[1]))
     for j in np.flatnonzero(w.any(axis=1)):  # in a fixed order, row by row
         margins += x[:, j : j + 1] * w[j]
-    largest = bound if targets in ("real", "count") else math.inf
+    largest = bound if targets not in LABELS else math.inf
     return x, margins, np.clip(y, -largest, largest)

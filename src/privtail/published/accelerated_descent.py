@@ -12,14 +12,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.result import Result
 from privtail.default.columns import Standardize, SummarizeColumns
-from privtail.default.constant import StartAtMeanCount
+from privtail.default.constant import StartAtMeanAmount
 from privtail.default.fit import Fit, Stage, planned, walked
 from privtail.default.intercept import MeanDerivative
 from privtail.default.preconditioner import proximal_point, symmetric
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
 from privtail.errors import InvalidInput
-from privtail.losses import AbsoluteLoss, AnyLoss, Loss, QuantileLoss, Targets, require_margin
+from privtail.losses import (
+    AMOUNTS,
+    AbsoluteLoss,
+    AnyLoss,
+    Loss,
+    QuantileLoss,
+    Targets,
+    require_margin,
+)
 from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
@@ -122,7 +130,7 @@ class AcceleratedDescent:
         noise = GaussianNoise(multiplier)
         summaries = SummarizeColumns(ColumnSummaries.of(self.targets), noise)
         mean = MeanDerivative(noise) if problem.intercept else None
-        counts = (StartAtMeanCount(noise, mean),) if self.targets == "count" else ()
+        counts = (StartAtMeanAmount(noise, mean),) if self.targets in AMOUNTS else ()
         return (summaries, Standardize(), *counts)
 
     @staticmethod

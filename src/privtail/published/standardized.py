@@ -14,7 +14,7 @@ from privtail.algorithms.protocol import MappedAlgorithm, require_loss
 from privtail.algorithms.result import Result
 from privtail.default.acceptance import Accept, AcceptLabels, Improvement
 from privtail.default.columns import SummarizeColumns
-from privtail.default.constant import CountLabels, StartAtMeanCount
+from privtail.default.constant import CountLabels, StartAtMeanAmount
 from privtail.default.finish import finished
 from privtail.default.fit import Fit, Stage, planned, walked
 from privtail.default.intercept import MeanDerivative
@@ -22,7 +22,7 @@ from privtail.default.preconditioner import Preconditioner
 from privtail.default.standardization import Standardization
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
-from privtail.losses import LABELS, AnyLoss, Loss, Targets, require_margin
+from privtail.losses import AMOUNTS, LABELS, AnyLoss, Loss, Targets, require_margin
 from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
@@ -70,9 +70,9 @@ class Standardized:
         labels = (CountLabels(noise(4 * self.gain_share)),) if self.targets in LABELS else ()
         counts: tuple[Stage, ...] = ()
         gain = Improvement(noise(self.gain_share))
-        if self.targets == "count":
+        if self.targets in AMOUNTS:
             mean = MeanDerivative(noise(self.gain_share)) if problem.intercept else None
-            counts = (StartAtMeanCount(noise(2 * self.gain_share), mean),)
+            counts = (StartAtMeanAmount(noise(2 * self.gain_share), mean),)
         return (
             SummarizeColumns(summaries, noise(2 * self.share)),
             *labels,
