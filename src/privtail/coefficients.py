@@ -63,17 +63,19 @@ def normal_quantile(level: float) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CoefficientTable:
-    """Slopes of a fitted model, one row each.
+    """Slopes of a fitted model, one row each; a base level has a row without a test.
 
     Attributes
     ----------
-    names : of the features; with several labels ``label: feature``.
+    names : of the features and of base levels; with several labels ``label: feature``.
     coef : slopes. std_err : their standard errors, with noise and sampling in them.
     z, p_value : of the test that a slope of the population is zero, two-sided.
     low, high : ends of the intervals. level : of the intervals.
     intercept : of each output.
     headline : what was promised.
     note : why standard errors are not known; empty where they are.
+    log : whether the logarithm of a prediction is linear: then the exponential of a slope, its
+        relativity, is what a prediction is multiplied by.
     """
 
     names: tuple[str, ...]
@@ -87,13 +89,17 @@ class CoefficientTable:
     intercept: Doubles
     headline: str
     note: str
+    log: bool = False
 
     @classmethod
     def of(
-        cls, names: Sequence[str], coef: Doubles, intercept: Doubles, noise: Doubles,
-        sampling: Doubles, headline: str, level: float, *, noisy: bool,
+        cls, rows: Sequence[tuple[str, int | None]], coef: Doubles, intercept: Doubles,
+        noise: Doubles, sampling: Doubles, headline: str, level: float, *, noisy: bool,
+        log: bool = False,
     ) -> Self:  # fmt: skip
         """The table of slopes (K, d), with the standard deviations of their errors, (K, d).
+
+        ``rows`` are names with the places of their slopes among all K d; of a base level None.
 
         Raises
         ------
@@ -103,13 +109,24 @@ class CoefficientTable:
         reach = normal_quantile(level)
         note = why_not(noise, noisy=noisy) or (NO_SAMPLING if np.isnan(sampling).any() else "")
         std = np.full(coef.size, math.nan) if note else np.hypot(noise, sampling).ravel()
-        slopes = coef.ravel()
+        places = np.array([coef.size if place is None else place for _, place in rows])
+        slopes, std = np.append(coef.ravel(), 0.0)[places], np.append(std, math.nan)[places]
         with np.errstate(all="ignore"):
             z = np.where(np.isinf(std), 0.0, slopes / std)
         return cls(
-            tuple(names), slopes, std, z, 2 * ndtr(-np.abs(z)), slopes - reach * std,
-            slopes + reach * std, level, np.atleast_1d(intercept), headline, note,
+            tuple(name for name, _ in rows), slopes, std, z, 2 * ndtr(-np.abs(z)),
+            slopes - reach * std, slopes + reach * std, level, np.atleast_1d(intercept), headline,
+            note, log,
         )  # fmt: skip
+
+    @property
+    def relativity(self) -> Doubles:
+        """What a prediction is multiplied by where a feature grows by one; 1 at a base level.
+
+        It has a meaning with the log link alone.
+        """
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(self.coef))
 
     @property
     def used(self) -> list[int]:
@@ -131,6 +148,7 @@ class CoefficientTable:
         half = (1 - self.level) / 2
         return {
             "coef": self.coef,
+            **({"relativity": self.relativity} if self.log else {}),
             "std err": self.std_err,
             "z": self.z,
             "P>|z|": self.p_value,
@@ -140,9 +158,10 @@ class CoefficientTable:
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Numbers of every feature, by its name; NaN where one is not known."""
-        columns = {
-            "coef": self.coef, "std_err": self.std_err, "z": self.z, "p_value": self.p_value,
-            "low": self.low, "high": self.high,
+        columns = {"coef": self.coef} | ({"relativity": self.relativity} if self.log else {})
+        columns |= {
+            "std_err": self.std_err, "z": self.z, "p_value": self.p_value, "low": self.low,
+            "high": self.high,
         }  # fmt: skip
         return {
             name: {key: float(values[i]) for key, values in columns.items()}

@@ -360,10 +360,30 @@ class Model:
         return table_blocks(data, names, self.categories, self.encoding, self.fill)
 
     def summary(self, level: float = 0.95) -> CoefficientTable:
-        """Slopes with standard errors, z, p values and intervals for the population, as a table.
+        """The same as `table`, by the name that statsmodels gives it.
 
-        Standard errors hold noise and sampling; where either is not known they are NaN, and the
-        table says why.
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the intervals, in (0, 1).
+
+        Returns
+        -------
+        CoefficientTable
+
+        Raises
+        ------
+        InvalidInput
+            If ``level`` is not in (0, 1).
+        """
+        return self.table(level)
+
+    def table(self, level: float = 0.95) -> CoefficientTable:
+        """Slopes with standard errors, z, p values and intervals for the population, by name.
+
+        A base level stands among them with the slope 0. With the log link there are relativities,
+        the exponentials of slopes: 1 at a base level. Standard errors hold noise and sampling;
+        where either is not known they are NaN, and the table says why.
 
         Parameters
         ----------
@@ -380,13 +400,18 @@ class Model:
             If ``level`` is not in (0, 1).
         """
         outputs = [""] if len(self.coef) == 1 else [f"{label}: " for label in self.classes or ()]
-        names = [f"{output}{feature}" for output in outputs for feature in self.features]
+        d = len(self.features)
+        rows = [
+            (f"{output}{name}", None if place is None else k * d + place)
+            for k, output in enumerate(outputs)
+            for name, place in self.encoded.lines()
+        ]
         noise, sampling = (
             np.broadcast_to(std, self.coef.shape) for std in (self.noise_std, self.sampling_std)
         )
         return CoefficientTable.of(
-            names, self.coef, self.intercept, noise, sampling, self.statement.headline, level,
-            noisy=self.statement.noise != "none",
+            rows, self.coef, self.intercept, noise, sampling, self.statement.headline, level,
+            noisy=self.statement.noise != "none", log=self.link == "log",
         )  # fmt: skip
 
     def to_sklearn(self) -> Any:

@@ -96,6 +96,7 @@ ROOMS = {
     "compilation": set(),
     "data": set(),
     "errors": set(),
+    "features": {"schema"},
     "gaps": set(),
     "lost": {"summaries"},
     "progress": set(),

@@ -325,3 +325,25 @@ def test_missing_numbers_may_count(shell, table):
     assert (privtail.load("again.json").coef == model.coef).all()
     shell("predict", "model.json", "gaps.parquet", "--out", "p.csv")
     assert "" not in Path("p.csv").read_text().splitlines()
+
+
+def test_features_and_base_levels(shell, table):
+    words = (
+        "claims.parquet", *LINEAR, "--feature", "bins(age, 30, 60)", "--feature", "log(days, 1)",
+        "--feature", "cross(job, bins(age, 30, 60))", "--base-level", "first",
+    )  # fmt: skip
+    said = shell("fit", *words).stdout
+    model = privtail.load("model.json")
+    names = ("30<=age<60", "age>=60", "log(days+1)", "job=nurse")
+    assert model.features[:4] == names
+    assert "job=clerk " in said
+    assert "age<30 " in said
+    declared = {"features": [words[i] for i in (-7, -5, -3)], "base_levels": {"job": "clerk"}}
+    Path("facts.json").write_text(json.dumps(declared))
+    shell("fit", "claims.parquet", *LINEAR, "--schema", "facts.json", "--out", "b.json")
+    assert privtail.load("b.json").features[:3] == ("age<30", "30<=age<60", "age>=60")
+    shell("fit", "claims.parquet", *LINEAR, "--base-level", "job=nurse", "--out", "c.json")
+    assert privtail.load("c.json").features == ("age", "days", "job=clerk")
+    shell("predict", "b.json", "claims.parquet", "--out", "p.csv")
+    for wrong in (("--feature", "sin(age)"), ("--base-level", "job"), ("--feature", "log(agee)")):
+        shell("fit", "claims.parquet", *LINEAR, *wrong, "--out", "d.json", code=2)

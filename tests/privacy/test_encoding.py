@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+from scipy.interpolate import BSpline
 
 from privtail import open_table
 from privtail.errors import InvalidInput
+from privtail.features import bins, cross, log, spline
 from privtail.schema.encoding import Encoding
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -24,13 +26,25 @@ from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.questions import Block, Histogram
-from privtail.trusted.records import Room, Stream, Table, as_records
+from privtail.trusted.records import Room, Stream, Table, as_records, encoded
 
 N = 40
 JOBS = {"job": ["clerk", "cook", "none"]}
 ODD = (math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, 0.0, -7.0, 20.0, None)
+FEATURES = (
+    bins("age", [20, 45.5]),
+    spline("pay", [0, 1, 2, 5]),
+    log("pay", 1),
+    "age",
+    cross("job", bins("age", [40])),
+    cross("age", log("pay")),
+    cross(spline("age", [20, 60], degree=1), "job"),
+)
 ENCODINGS = {
     "indicator": Encoding("indicator"),
+    "base level": Encoding(drop="first"),
+    "features": Encoding("drop", {"job": "cook"}, FEATURES),
+    "all": Encoding("indicator", "first", FEATURES),
 }
 
 
@@ -144,6 +158,48 @@ def test_filling_with_the_mean_of_a_block_is_caught(
 
     monkeypatch.setattr(Table, "rows", sabotaged)
     assert moved(frame, ENCODINGS["indicator"], tmp_path)
+
+
+def test_knots_that_are_taken_from_the_rows_are_caught(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    honest = encoded._basis
+
+    def sabotaged(basis: Any, x: Any, out: Any) -> None:
+        known = np.sort(x[np.abs(x) < 1e6])  # NaN and infinities are not
+        knots = known[np.linspace(0, len(known) - 1, len(basis.knots)).astype(int)]
+        honest(type(basis)(basis.column, knots, basis.degree), x, out)
+
+    monkeypatch.setattr(encoded, "_basis", sabotaged)
+    assert moved(frame, ENCODINGS["all"], tmp_path)
+
+
+def test_features_are_what_their_definitions_say(tmp_path: Path) -> None:
+    X = frame(rows(), tmp_path)
+    records = as_records(X, JOBS, ENCODINGS["features"])
+    found = dict(zip(records.names, records.rows(slice(0, N)).X.T, strict=True))
+    age, pay, job = X["age"].to_numpy(), X["pay"].to_numpy(), X["job"].to_numpy()
+    known = ~np.isnan(age) & ~np.isnan(pay)
+    both = [name for name in found if name.startswith("job=")]
+    assert not any("cook" in name for name in both)
+    expected = {
+        "age": age,
+        "20<=age<45.5": (age >= 20) & (age < 45.5),
+        "log(pay+1)": np.log(pay + 1),
+        "job=clerk": job == "clerk",
+        "job=clerk:age<40": (job == "clerk") & (age < 40),
+        "age:log(pay)": age * np.log(pay),
+    }
+    for name, values in expected.items():
+        assert found[name][known] == pytest.approx(values[known].astype(float), rel=1e-12), name
+    assert np.isnan(found["age<20"][np.isnan(age)]).all()
+    inner, k = [0.0, 1.0, 2.0, 5.0], 3
+    basis = BSpline([0.0] * k + inner + [5.0] * k, np.eye(len(inner) + k - 1), k)
+    for j in range(1, len(inner) + k - 1):
+        values = basis(np.clip(pay[known], 0, 5))[:, j]
+        assert found[f"spline(pay)[{j}]"][known] == pytest.approx(values, abs=1e-12)
+    bounded = records.rows(slice(0, N)).X[:, records.indicators]
+    assert ((bounded >= 0) & (bounded <= 1) | np.isnan(bounded)).all()
 
 
 # --- answers --------------------------------------------------------------------------------------

@@ -26,6 +26,9 @@ _FORM = (
 
 _WRITTEN = tuple(option.name for option in fields(Written))
 _FORMS = {"partition_columns": list}
+_KNOWN = frozenset(
+    {"target", "classes", "numeric", "categories", "drop", "missing", "features", "base_levels"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +67,33 @@ class Declared:
             "feature that says that it was missing.",
         ),
     ] = None
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            show_default=False,
+            help="A function of columns, in place of its column: 'bins(age, 20, 40)', "
+            "'spline(age, 20, 40, 60)', 'log(pay, 1)'; 'cross(region, fuel)' beside them. Repeat "
+            "it.",
+        ),
+    ] = None
+    base_levels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--base-level",
+            metavar="first|COLUMN=A",
+            show_default=False,
+            help="To which categories compare: the first of each column, or the one of a column. "
+            "Repeat it.",
+        ),
+    ] = None
     schema: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             show_default=False,
             help="JSON that says the same: target, classes, categories, numeric, drop, missing, "
-            "decimal ...",
+            "features, base_levels, decimal ...",
         ),
     ] = None
 
@@ -94,6 +117,8 @@ class Declared:
             categories={**file.categories, **named},
             drop=(*file.drop, *(self.drop or ())),
             missing=self.missing or file.missing,
+            features=(*file.features, *(self.feature or ())),
+            base_levels=file.base_levels if self.base_levels is None else _bases(self.base_levels),
             written=file.written,
             complete=file.complete,
         )
@@ -111,6 +136,8 @@ class Schema:
     categories : column -> its categories.
     drop : columns to leave out.
     missing : what a missing number does, as an estimator takes it.
+    features : functions of columns, as they are typed.
+    base_levels : what an estimator takes as ``drop``.
     written : how files are written: what is declared of the options of `Written`.
     complete : whether a feature that is neither numeric nor has categories is refused.
     """
@@ -121,6 +148,8 @@ class Schema:
     categories: Mapping[str, tuple[Label, ...]] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
     missing: Missing = "drop"
+    features: tuple[str, ...] = ()
+    base_levels: Literal["first"] | Mapping[str, Label] | None = None
     written: Mapping[str, Any] = field(default_factory=dict)
     complete: bool = False
 
@@ -136,7 +165,7 @@ class Schema:
         if not isinstance(content, dict):
             raise InvalidInput(f"The schema {path} is not a JSON object. Its form: {_FORM}")
         written = {name: content.pop(name) for name in _WRITTEN if name in content}
-        unknown = set(content) - {"target", "classes", "numeric", "categories", "drop", "missing"}
+        unknown = set(content) - _KNOWN
         if content.get("missing", "drop") not in get_args(Missing):
             unknown.add("missing")
         unknown |= {
@@ -155,6 +184,8 @@ class Schema:
             },
             drop=_list(path, content, "drop", str) or (),
             missing=content.get("missing", "drop"),
+            features=_list(path, content, "features", str) or (),
+            base_levels=content.get("base_levels"),
             written=written,
             complete=content.get("numeric") is not None,
         )
@@ -185,6 +216,20 @@ def _named(text: str) -> tuple[str, tuple[Label, ...]]:
             f"--categories {text!r} is not understood. Type: --categories column=a,b,c"
         )
     return name, _split(values, f"--categories {name}=")
+
+
+def _bases(texts: Sequence[str]) -> Literal["first"] | dict[str, Label]:
+    """``first``, or the base level of each column that was typed."""
+    if list(texts) == ["first"]:
+        return "first"
+    pairs = [text.partition("=") for text in texts]
+    for text, (name, equals, level) in zip(texts, pairs, strict=True):
+        if not (name and equals and level):
+            raise InvalidInput(
+                f"--base-level {text!r} is not understood. Type --base-level first, or for each "
+                "column --base-level column=a"
+            )
+    return {name: level for name, _, level in pairs}
 
 
 def _split(text: str, option: str) -> tuple[Label, ...]:

@@ -57,6 +57,7 @@ class Task:
         """
         from privtail.model import LINKS, Column
         from privtail.schema.encoding import Encoding
+        from privtail.schema.features import parsed
         from privtail.trusted.tables import TableFile
 
         facts = declared.facts()
@@ -95,7 +96,11 @@ class Task:
             model=model,
             columns=tuple(Column(name, table.categories.get(name)) for name in features),
             classes=None if facts.classes is None else table.typed(facts.target, facts.classes),
-            encoding=Encoding(facts.missing),
+            encoding=Encoding(
+                facts.missing,
+                facts.base_levels,
+                tuple(map(parsed, facts.features)),
+            ),
         )
 
     def estimator(self, choice: Choice, **others: Any) -> Any:
@@ -113,8 +118,11 @@ class Task:
                     f"--class-weight names the label {unknown[0]!r}, which --classes does not."
                 )
         categories = dict(self.table.categories) or None
-        declared["missing"] = self.encoding.missing
-        return choice.estimator(self.model, categories=categories, **declared, **others)
+        encoding = self.encoding
+        return choice.estimator(
+            self.model, categories=categories, missing=encoding.missing, drop=encoding.drop,
+            features=encoding.features or None, **declared, **others,
+        )  # fmt: skip
 
     @property
     def sizes(self) -> tuple[int, int]:

@@ -373,8 +373,18 @@ class PrivateLinearModel(PrivateEstimator):
 
     # ---------------------------------------------------------------- planned
 
-    def _encoding(self) -> Encoding:
-        """What is declared of the features beside categories."""
+    def encoding(self) -> Encoding:
+        """What is declared of the features beside categories.
+
+        Returns
+        -------
+        Encoding
+
+        Raises
+        ------
+        InvalidInput
+            If ``missing``, ``drop`` or ``features`` cannot be understood.
+        """
         return Encoding(self.missing, self.drop, () if self.features is None else self.features)
 
     def _design(self) -> Design:
@@ -544,7 +554,7 @@ class PrivateLinearModel(PrivateEstimator):
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise InvalidInput(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
         require_categories(self.categories)
-        self._encoding()
+        self.encoding()
         self._domain(1)
 
     def _curate(
@@ -554,7 +564,7 @@ class PrivateLinearModel(PrivateEstimator):
         """Check what is not the data, then hand over the records."""
         self._refuse(unknown)
         self._require_target(y)
-        self.encoding_ = self._encoding()
+        self.encoding_ = self.encoding()
         return self._entrusted(
             X, y, groups, self.categories or {}, encoding=self.encoding_,
             intercept=self.fit_intercept, outputs=outputs, classes=classes,
@@ -664,10 +674,30 @@ class PrivateLinearModel(PrivateEstimator):
         return interval(self.coef_, np.broadcast_to(std, self.coef_.shape), level)
 
     def summary(self, level: float = 0.95) -> CoefficientTable:
-        """Slopes with standard errors, z, p values and intervals for the population, as a table.
+        """The same as `table`, by the name that statsmodels gives it.
 
-        Standard errors hold noise and sampling. Where `conf_int` refuses they are NaN, and the
-        table says why. It costs nothing.
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the intervals, in (0, 1).
+
+        Returns
+        -------
+        CoefficientTable
+
+        Raises
+        ------
+        InvalidInput
+            If ``level`` is not in (0, 1).
+        """
+        return self.table(level)
+
+    def table(self, level: float = 0.95) -> CoefficientTable:
+        """Slopes with standard errors, z, p values and intervals for the population, by name.
+
+        A base level stands among them with the slope 0. With the log link there are relativities,
+        the exponentials of slopes: 1 at a base level. Standard errors hold noise and sampling.
+        Where `conf_int` refuses they are NaN, and the table says why. It costs nothing.
 
         Parameters
         ----------
@@ -684,7 +714,7 @@ class PrivateLinearModel(PrivateEstimator):
             If ``level`` is not in (0, 1).
         """
         check_is_fitted(self)
-        return self.to_model().summary(level)
+        return self.to_model().table(level)
 
     def save(
         self, path: str | os.PathLike[str], *, target: str = "y", overwrite: bool = False

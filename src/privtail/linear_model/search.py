@@ -66,7 +66,7 @@ Of Gaussian noise alone the first is exact; beside a noisy choice no closed form
 
 BUDGETED = frozenset(
     {"epsilon", "delta", "neighbours", "noise", "random_state", "ledger", "max_rows", "invalid",
-     "verbose", "categories", "classes", "count_invalid"}
+     "verbose", "categories", "missing", "drop", "features", "classes", "count_invalid"}
 )  # fmt: skip
 """Parameters that a search does not try: they are the search's own, or change what is released."""
 
@@ -165,7 +165,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         candidates, labels = self._candidates(), _labels(self.estimator)
         loss = _score(self.estimator, labels)
         self._require_target(y)
-        categories = self.estimator.categories or {}
+        categories, encoding = self.estimator.categories or {}, self.estimator.encoding()
+        if encoding.missing != "drop":
+            raise InvalidInput(
+                "A search scores rows before it knows what their missing numbers count as: use "
+                'missing="drop" in it, and missing="indicator" in a fit with what it found.'
+            )
         if isinstance(X, TableFile):
             if isinstance(groups, str):
                 X, groups = X.without(groups), person_ids(X, groups)
@@ -173,11 +178,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         if self.invalid == "raise":
             X, y = as_plain_numbers(X), as_plain_numbers(y) if labels is None else y
         curator = self._entrusted(
-            X, y, groups, categories, intercept=True, outputs=loss.outputs, classes=labels
-        )
+            X, y, groups, categories, encoding=encoding, intercept=True, outputs=loss.outputs,
+            classes=labels,
+        )  # fmt: skip
         search = TrialSearch(
             curator, X, y, self._held_out(curator.problem.n),
-            noise=self.noise, classes=labels, categories=categories,
+            noise=self.noise, classes=labels, categories=categories, encoding=encoding,
         )  # fmt: skip
         looks = ColumnSummaries(target=labels is None)
 

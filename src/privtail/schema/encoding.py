@@ -153,7 +153,7 @@ class Design:
                 numbers[name] += places
         return found
 
-    def rows(self) -> Iterator[tuple[str, int | None]]:
+    def lines(self) -> Iterator[tuple[str, int | None]]:
         """Names of features and of base levels, with the places of features; of a base level None.
 
         A base level stands where its feature would.
@@ -256,34 +256,37 @@ class Encoding:
 PLAIN = Encoding()
 
 
+@dataclass(frozen=True)
 class _Builder:
     """Turns declarations into parts."""
 
-    def __init__(
-        self, encoding: Encoding, columns: tuple[str, ...], categories: Mapping[str, Any]
-    ) -> None:
-        self._encoding, self._columns, self._categories = encoding, columns, categories
-        self._indicator = encoding.missing == "indicator"
+    encoding: Encoding
+    columns: tuple[str, ...]
+    categories: Mapping[str, Sequence[Label]]
+
+    @property
+    def _indicator(self) -> bool:
+        return self.encoding.missing == "indicator"
 
     def design(self) -> Design:
         """All parts, in the order of the columns; crosses come last."""
-        features = self._encoding.features
+        features = self.encoding.features
         for one in features:
             for name in (one,) if isinstance(one, str) else one.columns:
                 self._require(name)
         self._require_bases()
         parts: list[Part] = []
-        for name in self._columns:
+        for name in self.columns:
             own = [f for f in features if isinstance(f, OfOneColumn) and f.column == name]
             if not own or name in features:
                 parts.append(self._part(name))
             parts += map(self._part, own)
-            if self._indicator and name not in self._categories:
+            if self._indicator and name not in self.categories:
                 parts.append(Part(Gap(name), (f"{name}=missing",), bounded=True))
         parts += [self._part(one) for one in features if isinstance(one, Cross)]
-        design = Design(self._columns, tuple(parts), self._indicator)
+        design = Design(self.columns, tuple(parts), self._indicator)
         twice = [name for name, count in Counter(design.names).items() if count > 1]
-        if twice and not self._encoding.plain:
+        if twice and not self.encoding.plain:
             raise InvalidInput(
                 f"Two features are called {twice[0]!r}. Declare each once, and one basis for a "
                 "column."
@@ -293,16 +296,16 @@ class _Builder:
         return design
 
     def _part(self, feature: Feature) -> Part:
-        drops = self._encoding.drop == "first"
+        drops = self.encoding.drop == "first"
         if isinstance(feature, Cross):
             return self._product(self._part(feature.left), self._part(feature.right))
-        if isinstance(feature, str) and feature in self._categories:
-            values = tuple(self._categories[feature])
+        if isinstance(feature, str) and feature in self.categories:
+            values = tuple(self.categories[feature])
             names = tuple(f"{feature}={value}" for value in values)
             return Part(Levels(feature, values), names, self._base(feature, values), bounded=True)
         if isinstance(feature, str):
             return Part(Cell(feature), (feature,), optional=self._indicator)
-        if feature.column in self._categories:
+        if feature.column in self.categories:
             raise InvalidInput(
                 f"{feature} is a function of a number, and {feature.column!r} has declared "
                 "categories."
@@ -323,7 +326,7 @@ class _Builder:
         )
 
     def _base(self, name: str, values: tuple[Label, ...]) -> int | None:
-        drop = self._encoding.drop
+        drop = self.encoding.drop
         if drop is None or isinstance(drop, str):
             return None if drop is None else 0
         if name not in drop:
@@ -337,16 +340,16 @@ class _Builder:
         return same[0]
 
     def _require(self, name: str) -> None:
-        if name not in self._columns:
-            near = meant(name, self._columns)
+        if name not in self.columns:
+            near = meant(name, self.columns)
             hint = "" if near is None else f" Is {near!r} meant?"
             raise InvalidInput(f"Features are declared of a missing column: {name!r}.{hint}")
 
     def _require_bases(self) -> None:
-        drop = self._encoding.drop
+        drop = self.encoding.drop
         for name in drop if isinstance(drop, Mapping) else ():
             self._require(name)
-            if name not in self._categories:
+            if name not in self.categories:
                 raise InvalidInput(
                     f"A base level is declared for column {name!r}, which has no declared "
                     "categories."

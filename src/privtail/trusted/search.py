@@ -180,7 +180,7 @@ class TrialSearch:
     curator : holds all records, and the plan that pays for the search.
     X, y : its records, in the user's containers; of a file y may name a column.
     held_out : how many records are held out, the same for all data.
-    options : of the `Curator` of the held-out part: noise, classes, categories.
+    options : of the `Curator` of the held-out part: noise, classes, categories, encoding.
 
     Raises
     ------
