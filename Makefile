@@ -7,7 +7,7 @@ MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint docs audits bench peers accuracy reproduce lock clean
+.PHONY: help demo test check lint docs audits bench peers accuracy reproduce stale lock clean
 
 VENV = .venv
 PY = $(VENV)/bin/python
@@ -45,6 +45,7 @@ help:
 	@echo 'make accuracy    the table: defaults, published algorithms, peers, baselines; what is'
 	@echo '                 missing is computed. make accuracy QUICK=1: a small one of its own'
 	@echo 'make reproduce   the experiments of the papers in small, and the report on their claims'
+	@echo 'make stale       fails if a row of these is of older code, and says what mends it'
 	@echo 'make lock        regenerate requirements/*.txt from pyproject.toml'
 	@echo 'make clean       remove .venv, demo/ and caches'
 	@echo
@@ -94,6 +95,9 @@ else
 endif
 
 # It goes on where it stopped and keeps what is finished; FRESH=--fresh runs everything again.
+stale: $(DEV) $(SELF)
+	@"$(PY)" -m experiments.runner all --stale
+
 reproduce: $(DEV) $(SELF)
 	@"$(PY)" -m privtail.cli reproduce all --quick $(FRESH)
 	@"$(PY)" -m experiments.report

@@ -55,6 +55,8 @@ INCONCLUSIVE = "inconclusive"
 UNTESTED = "not tested"
 OPEN = (INCONCLUSIVE, UNTESTED)
 
+OURS = "Ours: "
+
 LARGEST = 1e9
 """Values beyond this (a fit that diverged) and no numbers count as this."""
 NO_RATE = "at the last x, where no rate shows"
@@ -121,10 +123,15 @@ Check = Callable[[View], Finding]
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of a paper and its check."""
+    """A sentence of a paper and its check; one of our own begins with `OURS`."""
 
     sentence: str
     check: Check
+
+    @property
+    def ours(self) -> bool:
+        """Whether no paper says it: a check of our own, or of another algorithm than its own."""
+        return self.sentence.startswith(OURS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ from experiments.claims import (
     view,
 )
 from experiments.papers import PAPERS, studies
-from experiments.runner import RESULTS, ROOT, version
+from experiments.runner import RESULTS, ROOT, stale
 from experiments.study import AS_PRINTED, AUTO, STATED, Study
 
 PAGE = ROOT / "reports" / "reproduction.html"
@@ -96,8 +96,9 @@ the data. Dashed lines are fits without privacy.</p>
 neither there nor as printed, and is true <i>not at equal privacy</i> if it holds as printed alone.
 Where the 95 % interval decides neither way it is <i>inconclusive</i>; what no experiment here could
 judge is <i>not tested</i>, and the reason is given. Effects
-are ratios of geometric means over repetitions unless they say otherwise. Lines of a figure are
-medians over repetitions, bands quartiles.</p>
+are ratios of geometric means over repetitions unless they say otherwise. Claims that begin with
+“Ours” are no sentence of the paper, or not of its own algorithm; they are counted apart. Lines of
+a figure are medians over repetitions, bands quartiles.</p>
 """
 
 
@@ -127,13 +128,13 @@ def load(folder: Path, known: Iterable[Study]) -> list[Result]:
     return found
 
 
-def page(results: list[Result], known: Iterable[Study]) -> str:
+def page(results: list[Result], known: Iterable[Study], folder: Path = RESULTS) -> str:
     """The whole report."""
     missing = sorted({s.name for s in known} - {r.study.name for r in results})
     body = [
         "<h1>The papers, reproduced and judged</h1>",
         INTRODUCTION,
-        _versions(results),
+        _versions(results, folder),
         _navigation(results),
         '<h2 id="claims">Claims</h2>',
         _counts(results),
@@ -194,28 +195,35 @@ def _navigation(results: list[Result]) -> str:
     return f"<nav>{_link('claims', 'All claims')}<ul>{''.join(rows)}</ul></nav>"
 
 
-def _versions(results: list[Result]) -> str:
-    """Of which code the results are; those of other code than the present by name."""
-    now = version()
-    other = [r for r in results if set(r.frame["version"]) != {now}]
-    said = f"The present code is privtail {now}."
-    if not other:
-        return f"<p>{said} All results are of it.</p>"
-    links = ", ".join(_link(r.study.name, r.study.name) for r in other)
-    which = "all" if len(other) == len(results) else f"{len(other)} of {len(results)}: {links}"
+def _versions(results: list[Result], folder: Path) -> str:
+    """How many lines are of the present code, and which are not."""
+    old = {r.study.name: stale(r.study, folder) for r in results}
+    lines = sum(len(r.study.methods) for r in results)
+    fresh = lines - sum(map(len, old.values()))
+    said = f"{fresh} of {lines} lines (a method in a study) are of the present code."
+    if fresh == lines:
+        return f"<p>{said}</p>"
+    links = ", ".join(
+        f"{_link(r.study.name, r.study.name)} ({_which(r.study, old[r.study.name])})"
+        for r in results if old[r.study.name]
+    )  # fmt: skip
     return (
-        f'<p class="stale">{said} Results of other code: {which}. '
-        "<code>make reproduce</code> runs them again.</p>"
+        f'<p class="stale">{said} Stale: {links}. '
+        "<code>make reproduce</code> runs them again, and no others.</p>"
     )
 
 
+def _which(study: Study, names: list[str]) -> str:
+    return "all" if len(names) == len(study.methods) else escape(", ".join(names))
+
+
 def _counts(results: list[Result]) -> str:
-    rows = []
-    for paper in PAPERS:
-        verdicts = [v.verdict for r in results if r.study.paper == paper for v in r.verdicts]
-        if verdicts:
-            rows.append([_link(paper, paper), *(_number(verdicts.count(w)) for w in CLASSES)])
-    return _table(["paper", *CLASSES], rows)
+    rows = [
+        [_link(paper, paper) if paper in PAPERS else escape(paper), escape(whose),
+         *map(_number, counted)]
+        for paper, whose, counted in tallies(results)
+    ]  # fmt: skip
+    return _table(["paper", "claims", *CLASSES], rows)
 
 
 def _claims(results: list[Result]) -> str:
@@ -229,14 +237,17 @@ def _claims(results: list[Result]) -> str:
 
 
 def _verdicts(result: Result) -> str:
+    readings = {name: judge(result.study, result.frame, name) for name in result.study.readings}
     rows = [
-        [escape(v.claim.sentence), _word(v), *_effect(v.stated), *_effect(v.printed)[:2]]
-        for v in result.verdicts
-    ]
+        [escape(v.claim.sentence), _word(v), *(_word(other) for other in others),
+         *_effect(v.stated), *_effect(v.printed)[:2]]
+        for v, *others in zip(result.verdicts, *readings.values(), strict=True)
+    ]  # fmt: skip
     if not rows:
         return ""
-    heads = ["claim", "verdict", "effect at the stated ε", "95 % interval", "of",
-             "effect as printed", "95 % interval"]  # fmt: skip
+    heads = ["claim", "verdict", *(f"verdict if {escape(name)}" for name in readings),
+             "effect at the stated ε", "95 % interval", "of", "effect as printed",
+             "95 % interval"]  # fmt: skip
     return f'<div class="scroll">{_table(heads, rows)}</div>'
 
 
@@ -430,8 +441,10 @@ def lines(results: list[Result]) -> Iterator[str]:
     """The table of claims as plain text, in at most `WIDE` columns."""
     for result in results:
         yield result.study.name
-        for v in result.verdicts:
+        readings = {name: judge(result.study, result.frame, name) for name in result.study.readings}
+        for v, *others in zip(result.verdicts, *readings.values(), strict=True):
             notes = [note for note in (_effects(v.finding), v.reason) if note]
+            notes += [f"if {n}: {o.verdict}" for n, o in zip(readings, others, strict=True)]
             said = f"{v.claim.sentence} [{'; '.join(notes)}]"
             first = f"  {v.verdict:<21}"
             yield from textwrap.wrap(
@@ -446,13 +459,23 @@ def _effects(finding: Finding) -> str:
     return f"{_short(finding.effect)}, {low} … {high}: {finding.what}"
 
 
+def tallies(results: list[Result]) -> Iterator[tuple[str, str, list[int]]]:
+    """How many claims of each paper hold, and how many checks of our own beside them."""
+    for whose, ours in (("of the paper", False), ("our own", True)):
+        for paper in (*PAPERS, "all"):
+            words = [
+                v.verdict for r in results if paper in (r.study.paper, "all")
+                for v in r.verdicts if v.claim.ours is ours
+            ]  # fmt: skip
+            if words:
+                yield paper, whose, [words.count(word) for word in CLASSES]
+
+
 def totals(results: list[Result]) -> Iterator[str]:
-    """How many claims of each paper hold, as plain text."""
-    yield f"{'':<10}" + "".join(f"{word:>22}" for word in CLASSES)
-    for paper in (*PAPERS, "all"):
-        words = [v.verdict for r in results if paper in (r.study.paper, "all") for v in r.verdicts]
-        if words:
-            yield f"{paper:<10}" + "".join(f"{words.count(word):>22}" for word in CLASSES)
+    """The tallies as plain text."""
+    yield f"{'':<24}" + "".join(f"{word:>22}" for word in CLASSES)
+    for paper, whose, counted in tallies(results):
+        yield f"{f'{paper}, {whose}':<24}" + "".join(f"{count:>22}" for count in counted)
 
 
 def build(results: Path = RESULTS, out: Path = PAGE) -> list[Result]:
@@ -461,7 +484,7 @@ def build(results: Path = RESULTS, out: Path = PAGE) -> list[Result]:
     loaded = load(results, known)
     out.parent.mkdir(parents=True, exist_ok=True)
     draft = out.with_suffix(".draft")
-    draft.write_text(page(loaded, known), encoding="utf-8")
+    draft.write_text(page(loaded, known, results), encoding="utf-8")
     draft.replace(out)
     return loaded
 

@@ -4,16 +4,14 @@
 
 Every finished cell is one small file under ``build/experiments``; a run that was killed goes on
 where it stopped. When all cells of a study are there they become ``reports/results/NAME.parquet``
-and the small files go; a study whose table is of the present code and grid is not run again.
-``--fresh`` runs everything again. Cells made by other code are never used again: what counts is the
-code without its docstrings and claims.
+and the small files go. Rows of a method whose code and grid are the present ones stay in the table
+and are not run again (`experiments.reach` says which code that is); the others are stale.
+``--fresh`` runs everything again, ``--stale`` names what is stale and fails if anything is.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import hashlib
 import json
 import math
 import multiprocessing
@@ -25,7 +23,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import cache
 from itertools import groupby
 from multiprocessing.pool import Pool
 from pathlib import Path
@@ -36,6 +33,7 @@ import pandas as pd
 from scipy.optimize import nnls
 
 import privtail
+from experiments import reach
 from experiments.papers import chosen, studies
 from experiments.study import ITERATION, STATED, Cell, DataSet, Grid, Outcome, Study, Task
 
@@ -94,7 +92,7 @@ def _rows(study: Study, cell: Cell, task: Task, outcome: Outcome, seconds: float
                 "epsilon_true": outcome.epsilon_true, "delta": cell.delta, "n": task.n,
                 "d": task.d, "axis": study.axis.name, "x": float(x),
                 "repetition": cell.repetition, "metric": metric, "value": float(value),
-                "seconds": seconds, "version": version(),
+                "seconds": seconds, "version": privtail.__version__,
                 "statement": outcome.statement,
             }  # fmt: skip
 
@@ -146,20 +144,27 @@ def run_study(
     With ``fresh`` nothing that is there is used; ``pool`` are `workers` that are there already.
     """
     _GIVEN[study.name] = study = study if grid is None else replace(study, quick=grid, full=grid)
-    cells = list(study.cells(full=full))
-    mark = _fingerprint(study, full=full)
-    path, folder = results / f"{study.name}.parquet", build / f"{study.name}-{mark}"
-    if fresh:
-        shutil.rmtree(folder, ignore_errors=True)
-    elif recorded(path).get("fingerprint") == mark:
+    now = marks(study, full=full)
+    path, folder = results / f"{study.name}.parquet", build / study.name
+    old = pd.DataFrame() if fresh else _kept(path, now)
+    here = set() if old.empty else set(old["method"].astype(str))
+    cells = [cell for cell in study.cells(full=full) if cell.method not in here]
+    if not cells:
         tell(f"{study.name}: finished before; --fresh runs it again")
         return path
+    if fresh:
+        shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [cell for cell in cells if not (folder / f"{cell.key}.json").exists()]
+    files = {cell: folder / f"{cell.key}-{now[cell.method]}.json" for cell in cells}
+    missing = [cell for cell in cells if not files[cell].exists()]
     began, told = time.monotonic(), 0.0
+    if here:
+        tell(f"{study.name}: {', '.join(sorted(here))} as before")
     if len(missing) < len(cells):
         tell(f"{study.name}: {len(cells) - len(missing)} of {len(cells)} cells were there")
-    batches = [(study.name, full, list(group), folder) for group in _grouped(missing)]
+    batches = [
+        (study.name, full, [(cell, files[cell]) for cell in group]) for group in _grouped(missing)
+    ]
     done = 0
     with nullcontext(pool) if pool or not batches else workers(processes) as there:
         for count in there.imap_unordered(_batch, batches) if there else map(_batch, batches):
@@ -170,18 +175,39 @@ def run_study(
                 left = spent / done * (len(missing) - done)
                 tell(f"{study.name}: {done} of {len(missing)} cells, {left:.0f} s left")
     rows: list[Row] = []
-    seconds = 0.0
+    seconds = _spent(path, old)
     for cell in cells:
-        part = json.loads((folder / f"{cell.key}.json").read_text(encoding="utf-8"))
+        part = json.loads(files[cell].read_text(encoding="utf-8"))
         rows += part["rows"]
         seconds += part["seconds"]
-    write(table(rows), path, full=full, fingerprint=mark, seconds=seconds)
+    write(pd.concat([old, table(rows)]), path, full=full, marks=now, seconds=seconds)
     shutil.rmtree(folder)
     return path
 
 
+def _kept(path: Path, now: dict[str, str]) -> pd.DataFrame:
+    """The rows of a table whose methods have the present marks."""
+    before = json.loads(recorded(path).get("marks", "{}"))
+    same = [name for name, mark in now.items() if before.get(name) == mark]
+    frame = pd.read_parquet(path) if same else pd.DataFrame({"method": []})
+    return frame[frame["method"].isin(same)]
+
+
+def _spent(path: Path, kept: pd.DataFrame) -> float:
+    """What the kept rows took, of all seconds that their table took."""
+    if kept.empty:
+        return 0.0
+    fits, all_fits = (_fits(frame)["seconds"].sum() for frame in (kept, pd.read_parquet(path)))
+    return float(recorded(path)["seconds"]) * float(fits / max(all_fits, 1e-9))
+
+
+def _fits(frame: pd.DataFrame) -> pd.DataFrame:
+    cell = ["variant", "dataset", "method", "accounting", "epsilon", "repetition"]
+    return frame.drop_duplicates([*cell, "seconds"])
+
+
 def recorded(path: Path) -> dict[str, str]:
-    """What a table says of itself: its grid, the fingerprint of its code, all its seconds."""
+    """What a table says of itself: its grid, the marks of its methods' code, all its seconds."""
     import pyarrow.parquet as pq
 
     if not path.is_file():
@@ -191,18 +217,19 @@ def recorded(path: Path) -> dict[str, str]:
 
 
 def write(
-    frame: pd.DataFrame, path: Path, *, full: bool, fingerprint: str = "", seconds: float = 0.0
+    frame: pd.DataFrame, path: Path, *, full: bool, marks: dict[str, str], seconds: float = 0.0
 ) -> None:
     """Write a result atomically; numbers of single precision are enough for figures."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    small = frame.astype({"value": "float32", "seconds": "float32", "repetition": "int16"})
+    texts = dict.fromkeys(TEXTS, "category")
+    small = frame.astype({"value": "float32", "seconds": "float32", "repetition": "int16"} | texts)
     made = pa.Table.from_pandas(small, preserve_index=False)
     made = made.replace_schema_metadata(
         {
             "grid": "full" if full else "quick",
-            "fingerprint": fingerprint,
+            "marks": json.dumps(marks, ensure_ascii=False),
             "seconds": f"{seconds:.3f}",
         }
     )
@@ -243,67 +270,34 @@ def _receive(grids: dict[str, tuple[Grid, Grid]]) -> None:
         _GIVEN[name] = replace(studies()[name], quick=quick, full=full)
 
 
-def _batch(work: tuple[str, bool, list[Cell], Path]) -> int:
-    name, full, cells, folder = work
-    for cell in cells:
+def _batch(work: tuple[str, bool, list[tuple[Cell, Path]]]) -> int:
+    name, full, cells = work
+    for cell, path in cells:
         began = time.process_time()
         rows = run_cell(_study(name), cell, full=full)
         part = {"rows": rows, "seconds": time.process_time() - began}
-        path = folder / f"{cell.key}.json"
         draft = path.with_suffix(f".{os.getpid()}")
         draft.write_text(json.dumps(part), encoding="utf-8")
         draft.replace(path)
     return len(cells)
 
 
-def _fingerprint(study: Study, *, full: bool) -> str:
-    """Of all code that a result depends on, and of the grid."""
-    grid = study.grid(full=full)
-    return hashlib.sha256(f"{_sources(study.paper)}{full}{grid}".encode()).hexdigest()[:12]
-
-
-@cache
-def _sources(paper: str) -> str:
-    here = Path(__file__).parent
-    return _digest(
-        *_LIBRARY, *sorted((here / "data").glob("*.py")), here / "study.py", here / "methods.py",
-        *sorted(here.glob(f"{paper}*.py")),
+def marks(study: Study, *, full: bool) -> dict[str, str]:
+    """By method: a mark of all code and numbers that its rows depend on."""
+    shared = (
+        [(d.name, d.draw) for d in study.data], [m.name for m in study.metrics], study.axis.name,
+        [(c.name, c.value, c.other, c.reading) for c in study.choices], study.grid(full=full), full,
+        study.delta, study.neighbours,
     )  # fmt: skip
+    return {method.name: reach.mark(method, *shared) for method in study.methods}
 
 
-_ROOMS = ("algorithms", "linear_model", "trusted", "losses", "domains", "mean.py")
-_LIBRARY = tuple(
-    file
-    for room in (Path(privtail.__file__).parent / name for name in _ROOMS)
-    for file in (sorted(room.rglob("*.py")) if room.is_dir() else [room])
-)
-"""The code of privtail that a result depends on."""
-
-
-@cache
-def version() -> str:
-    """Of the code that runs: that of the package, and what its code is."""
-    return f"{privtail.__version__}+{_digest(*_LIBRARY)[:8]}"
-
-
-def _digest(*files: Path) -> str:
-    return hashlib.sha256("".join(map(_code, files)).encode()).hexdigest()
-
-
-class _Bare(ast.NodeTransformer):
-    """Drops what no result depends on: docstrings and claims."""
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-        return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        claims = isinstance(node.func, ast.Name) and node.func.id == "Claim"
-        return ast.Constant("a claim") if claims else self.generic_visit(node)
-
-
-@cache
-def _code(file: Path) -> str:
-    return ast.dump(_Bare().visit(ast.parse(file.read_text(encoding="utf-8"))))
+def stale(study: Study, results: Path = RESULTS) -> list[str]:
+    """The methods whose rows are missing or of other code or another grid."""
+    said = recorded(results / f"{study.name}.parquet")
+    before = json.loads(said.get("marks", "{}"))
+    now = marks(study, full=said.get("grid") == "full")
+    return [name for name, mark in now.items() if before.get(name) != mark]
 
 
 def missing_data(study: Study) -> list[str]:
@@ -319,9 +313,24 @@ def state(study: Study, results: Path = RESULTS) -> str:
     said = recorded(results / f"{study.name}.parquet")
     if not said:
         return "no results"
-    grid = said.get("grid", "quick")
-    same = said.get("fingerprint") == _fingerprint(study, full=grid == "full")
-    return f"{grid} results, {'up to date' if same else 'of other code'}"
+    old = stale(study, results)
+    which = "all" if len(old) == len(study.methods) else ", ".join(old)
+    return f"{said.get('grid', 'quick')} results, {f'stale: {which}' if old else 'up to date'}"
+
+
+def mends(study: Study, results: Path = RESULTS) -> str:
+    """The command that makes a study's results those of the present code."""
+    full = recorded(results / f"{study.name}.parquet").get("grid") == "full"
+    return f"privtail reproduce {study.name}{' --full' if full else ''}"
+
+
+def tell_stale(names: list[str], results: Path = RESULTS) -> int:
+    """Print what is stale and the commands that mend it; 1 if anything is."""
+    old = [study for study in chosen(names) if stale(study, results)]
+    for study in old:
+        print(f"{study.name}: {state(study, results)}\n    {mends(study, results)}")
+    print(f"{len(old)} of {len(chosen(names))} studies have stale rows")
+    return int(bool(old))
 
 
 SIZES = ("n", "rows", "records")
@@ -341,8 +350,7 @@ def estimate(study: Study, *, full: bool, results: Path = RESULTS) -> float | No
     said = recorded(path)
     measured = study.grid(full=said.get("grid") == "full")
     frame = pd.read_parquet(path)
-    cell = ["variant", "dataset", "method", "accounting", "epsilon", "repetition"]
-    fits = frame.drop_duplicates([*cell, "seconds"])
+    fits = _fits(frame)
     grown = not (measured.points == () or study.axis.name == ITERATION)
     xs = fits["x"].astype(float) if grown else pd.Series(math.nan, fits.index)
     work = [_work(study, measured, v, x) for v, x in zip(fits["variant"], xs, strict=True)]
@@ -406,9 +414,12 @@ def main() -> None:
     size.add_argument("--quick", action="store_true", help="small grids (the default)")
     size.add_argument("--full", action="store_true", help="the papers' grids")
     parser.add_argument("--fresh", action="store_true", help="run again what is finished")
+    parser.add_argument("--stale", action="store_true", help="name what is stale; run nothing")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--processes", type=int, default=2)
     asked = parser.parse_args()
+    if asked.stale:
+        sys.exit(tell_stale(asked.names, asked.out))
     run_all(
         asked.names, full=asked.full, processes=asked.processes, results=asked.out,
         fresh=asked.fresh, tell=lambda text: print(text, file=sys.stderr, flush=True),

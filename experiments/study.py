@@ -147,12 +147,17 @@ class Metric:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """A number that the paper left out: ``value`` and why, and ``other``, tried once."""
+    """A number that the paper left out: ``value`` and why, and ``other``, tried once.
+
+    With ``reading`` it is a sentence of the paper that can be read in two ways: both are run in
+    full, and the report gives the verdicts of both.
+    """
 
     name: str
     value: float
     reason: str
     other: float | None = None
+    reading: bool = False
 
     @property
     def variant(self) -> str:
@@ -220,6 +225,16 @@ class Study:
         """The first word of the name."""
         return self.name.split("-", maxsplit=1)[0]
 
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """The variants that are other readings of the paper."""
+        return tuple(c.variant for c in self.choices if c.variant and c.reading)
+
+    @property
+    def tried(self) -> tuple[str, ...]:
+        """The other variants."""
+        return tuple(c.variant for c in self.choices if c.variant and not c.reading)
+
     def grid(self, *, full: bool) -> Grid:
         """The grid that was asked for."""
         return self.full if full else self.quick
@@ -239,7 +254,10 @@ class Study:
         grid = self.grid(full=full)
         points = grid.points or (math.nan,)
         variants = [("", grid.repetitions)]
-        variants += [(c.variant, grid.varied) for c in self.choices if c.variant]
+        variants += [
+            (c.variant, grid.repetitions if c.reading else grid.varied)
+            for c in self.choices if c.variant
+        ]  # fmt: skip
         for variant, repetitions in variants:
             for data in self.data:
                 for x in points:
@@ -252,7 +270,7 @@ class Study:
         for method in self.methods:
             for accounting in method.accountings:
                 budgets = grid.epsilons
-                if variant and grid.varied_epsilons is not None:
+                if variant in self.tried and grid.varied_epsilons is not None:
                     budgets = grid.varied_epsilons
                 if accounting == NO_PRIVACY:
                     budgets = (math.inf,)

@@ -377,7 +377,7 @@ STUDIES = (
                 smaller_on("covertype", "synthetic", MINE),
             ),
             Claim(
-                "(ours) A smaller norm classifies better: with a larger ε fewer labels are wrong",
+                "Ours: a smaller norm classifies better: with a larger ε fewer labels are wrong",
                 decreasing(MINE, along="epsilon", metric="wrong"),
             ),
         ),
@@ -500,7 +500,7 @@ STUDIES = (
                 close(MINE, WANG, within=0.9, everywhere=True),
             ),
             Claim(
-                "(ours) Algorithm 1 and Wang 2017 are the same within 10 %",
+                "Ours: Algorithm 1 and Wang 2017 are the same within 10 %",
                 agree((MINE, WANG), within=1.1),
             ),
             Claim(
@@ -512,7 +512,7 @@ STUDIES = (
                 untestable("a judgement that no number here measures"),
             ),
             Claim(
-                "(ours) the noise that is quoted for Zhang 2017 is enough for 200 steps",
+                "Ours: the noise that is quoted for Zhang 2017 is enough for 200 steps",
                 affordable(QUOTED),
             ),
             *(

@@ -40,10 +40,10 @@ def draw_lasso(rng: np.random.Generator, setting: Setting) -> Task:
 
 
 def draw_logistic(rng: np.random.Generator, setting: Setting) -> Task:
-    """Y = sign(<x, beta> + e), e log-logistic (1/2, 1/2) less its median: it has no mean."""
+    """Y = sign(<x, beta> + e), e log-logistic (1/2, 1/2), centred, in the reading ``errors``."""
     X, beta = _features(rng, setting)
     u = rng.uniform(size=len(X))
-    e = 0.5 * (u / (1 - u)) ** 2 - 0.5
+    e = scale_and_shape(u) if setting["errors"] else mu_and_sigma(u)
     y = (X @ beta + e > 0).astype(np.float64)
 
     def measure(w: Doubles) -> dict[str, float]:
@@ -55,6 +55,16 @@ def draw_logistic(rng: np.random.Generator, setting: Setting) -> Task:
     truth = _truth(X, beta)
     penalty = L1(alpha=setting["penalty"] * truth["size"])
     return Task(X=X, y=y, loss=LogisticLoss(), domain=penalty, measure=measure, truth=truth)
+
+
+def mu_and_sigma(u: Doubles) -> Doubles:
+    """W20's law: exp(1/2 + L/2), L logistic, less its mean."""
+    return np.asarray(math.exp(0.5) * (np.sqrt(u / (1 - u)) - math.pi / 2))
+
+
+def scale_and_shape(u: Doubles) -> Doubles:
+    """Scale 1/2 and shape 1/2, less its median: it has no mean."""
+    return np.asarray(0.5 * (u / (1 - u)) ** 2 - 0.5)
 
 
 def _truth(X: Doubles, beta: Doubles) -> dict[str, float]:

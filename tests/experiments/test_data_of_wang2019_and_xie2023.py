@@ -13,7 +13,7 @@ from experiments.data import blogfeedback, covertype, online_news, sparse_effect
 from experiments.data.stationarity import HALFSPACES, STATIONARY, classified
 
 SIGMOID = {"n": 400, "d": 12, "row_norm": 4.0, "penalty": 0.01}
-SPARSE = {"n": 300, "d": 20, "penalty": 0.02, "unit_columns": 0.0}
+SPARSE = {"n": 300, "d": 20, "penalty": 0.02, "unit_columns": 0.0, "errors": 0.0}
 
 
 def rng():
@@ -55,6 +55,16 @@ def test_wild_models_are_stationary_in_the_loss_and_guess_the_labels():
     wild = task.measure(1e6 * rng().standard_normal((12, 1)))
     assert wild["gradient_norm"] == pytest.approx(SIGMOID["penalty"] / 2 * math.sqrt(12), rel=0.01)
     assert wild["wrong"] > 0.2
+
+
+def test_both_readings_of_log_logistic_errors_are_centred():
+    u = (np.arange(1_000_000) + 0.5) / 1_000_000
+    assert np.mean(sparse_effects.mu_and_sigma(u)) == pytest.approx(0, abs=0.01)
+    assert np.median(sparse_effects.scale_and_shape(u)) == pytest.approx(0, abs=1e-5)
+    assert np.mean(sparse_effects.scale_and_shape(u)) > 1e5, "it has no mean"
+    tasks = [sparse_effects.LOGISTIC.draw(rng(), {**SPARSE, "errors": e}) for e in (0.0, 1.0)]
+    assert (tasks[0].X == tasks[1].X).all()
+    assert (tasks[0].y != tasks[1].y).any()
 
 
 def test_uninformative_features_leave_the_curvature():

@@ -68,13 +68,19 @@ def test_ids_are_unique_and_links_lead_somewhere(page):
     assert not any(" " in name for name in ids), "a blank would end the address in url()"
 
 
-def test_it_says_of_which_code_the_results_are(results, page):
-    assert f"The present code is privtail {runner.version()}. All results are of it." in page
-    (one,) = report.load(results, [studies()[NAMES[0]]])
-    stale = replace(one, frame=one.frame.assign(version="0.0.1+old"))
-    assert "Results of other code: all." in report._versions([stale])
-    said = report._versions([stale, one])
-    assert f"1 of 2: {report._link(NAMES[0], NAMES[0])}" in said
+def test_it_says_which_lines_are_of_the_present_code(results, page, monkeypatch):
+    known = [studies()[name] for name in NAMES]
+    loaded = report.load(results, known)
+    lines = sum(len(study.methods) for study in known)
+    assert f"of {lines} lines (a method in a study) are of the present code." in page
+    monkeypatch.setattr(report, "stale", lambda study, folder: [])
+    assert report._versions(loaded, results) == (
+        f"<p>{lines} of {lines} lines (a method in a study) are of the present code.</p>"
+    )
+    monkeypatch.setattr(report, "stale", lambda s, folder: ["auto"] if s.name == NAMES[0] else [])
+    said = report._versions(loaded, results)
+    assert f"{lines - 1} of {lines} lines" in said
+    assert f"Stale: {report._link(NAMES[0], NAMES[0])} (auto)." in said
     assert "make reproduce" in said
 
 
@@ -99,9 +105,24 @@ def test_the_claims_are_printed_too(results, page):
     starts = [line for line in lines if line[:3].strip() and line.startswith("  ")]
     assert len(starts) == sum(len(studies()[name].claims) for name in NAMES)
     assert any(line.startswith(f"  {HOLDS}") for line in lines)
-    total = list(report.totals(loaded))[-1].split()
-    assert total[0] == "all"
-    assert sum(map(int, total[1:])) == len(starts)
+    counted = {(paper, whose): sum(n) for paper, whose, n in report.tallies(loaded)}
+    assert counted["all", "of the paper"] + counted["all", "our own"] == len(starts)
+    ours = [c for name in NAMES for c in studies()[name].claims if c.ours]
+    assert counted["wang2020", "our own"] == len(ours) > 0
+    assert list(report.totals(loaded))[-1].startswith("all, our own")
+
+
+def test_another_reading_of_the_paper_has_verdicts_of_its_own(tmp_path):
+    study = studies()["xie2023-figure-2"]
+    grid = replace(study.quick, fixed={"n": 300}, points=(20.0,), epsilons=(1.0,), repetitions=2)
+    kept = tuple(m for m in study.methods if m.name in ("DP-SPGD", "DP-SPGD(H)"))
+    study = replace(study, methods=kept)
+    run_study(study, processes=1, build=tmp_path / "build", results=tmp_path, grid=grid)
+    (result,) = report.load(tmp_path, [study])
+    assert study.readings == ("errors = 1",)
+    assert set(result.frame["variant"]) == {"", "errors = 1"}
+    assert "<th>verdict if errors = 1</th>" in report.section(result)
+    assert sum("if errors = 1:" in line for line in report.lines([result])) > 5
 
 
 def test_the_claims_alone_write_no_page(results, tmp_path, monkeypatch, capsys):

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import runner
+import privtail
+from experiments import reach, runner
 from experiments.methods import Reference, thinned
 from experiments.study import Axis, Choice, DataSet, Grid, Metric, Study, Task
 from privtail.domains import Unconstrained
@@ -88,30 +89,31 @@ def test_what_is_finished_is_not_run_again_unless_it_is_asked_for(study, tmp_pat
     run(study, tmp_path, fresh=True)
     assert len(CALLS) == len(list(study.cells()))
     CALLS.clear()
-    monkeypatch.setattr(runner, "_sources", lambda paper: "other code")
-    run(study, tmp_path)
-    assert len(CALLS) == len(list(study.cells()))
+    of_old = runner.marks
+    monkeypatch.setattr(runner, "marks", lambda s, full: of_old(s, full=full) | {"two": "other"})
+    told.clear()
+    before = pd.read_parquet(tmp_path / "results" / "made-up.parquet")
+    after = run(study, tmp_path, tell=told.append)
+    assert told[0] == "made-up: one as before"
+    assert len(CALLS) == len(list(study.cells())) / 2, "those of one method alone"
+    assert len(after) == len(before)
+    assert set(after["method"]) == {"one", "two"}
 
 
 def test_a_result_says_of_which_code_it_is_and_what_it_took(study, tmp_path):
     frame = run(study, tmp_path)
-    assert set(frame["version"]) == {runner.version()}
+    assert set(frame["version"]) == {privtail.__version__}
     said = runner.recorded(tmp_path / "results" / "made-up.parquet")
     assert said["grid"] == "full" or said["grid"] == "quick"
     assert float(said["seconds"]) >= float(frame["seconds"].sum()) / len(study.metrics) * 0.99
     assert runner.recorded(tmp_path / "nothing") == {}
 
 
-def test_docstrings_and_claims_are_no_code(tmp_path):
-    def code(name, text):
-        file = tmp_path / name
-        file.write_text(text, encoding="utf-8")
-        return runner._code(file)
-
-    plain = code("a.py", 'def f():\n    """Says."""\n    return 1\nC = [Claim("a", g(2))]\n')
-    said = code("b.py", 'def f():\n    """Says more."""\n    return 1\nC = [Claim("b", h(3))]\n')
-    assert plain == said
-    assert plain != code("c.py", "def f():\n    return 2\nC = [Claim()]\n")
+def test_docstrings_and_claims_are_no_code():
+    plain = 'def f():\n    """Says."""\n    return 1\nC = [Claim("a", g(2))]\n'
+    said = 'def f():\n    """Says more."""\n    return 1\nC = [Claim("b", h(3))]\n'
+    assert reach.bare(plain) == reach.bare(said)
+    assert reach.bare(plain) != reach.bare("def f():\n    return 2\nC = [Claim()]\n")
 
 
 def test_a_fit_takes_a_constant_and_its_work():
@@ -124,17 +126,19 @@ def test_a_half_written_cell_does_not_count(study, tmp_path):
     folder = tmp_path / "build"
     folder.mkdir()
     cell = next(iter(study.cells()))
-    inside = folder / f"made-up-{runner._fingerprint(study, full=False)}"
+    inside = folder / "made-up"
     inside.mkdir()
-    (inside / f"{cell.key}.123").write_text("[{", encoding="utf-8")
+    mark = runner.marks(study, full=False)[cell.method]
+    (inside / f"{cell.key}-{mark}.123").write_text("[{", encoding="utf-8")
     assert len(run(study, tmp_path)) > 0
 
 
-def test_other_code_and_other_grids_never_share_cells(study, monkeypatch):
-    one = runner._fingerprint(study, full=False)
-    assert one != runner._fingerprint(study, full=True)
-    monkeypatch.setattr(runner, "_sources", lambda paper: "another")
-    assert one != runner._fingerprint(study, full=False)
+def test_other_numbers_and_other_grids_never_share_cells(study):
+    one = runner.marks(study, full=False)
+    assert one != runner.marks(study, full=True)
+    assert one != runner.marks(replace(study, delta=lambda n: 2 / n), full=False)
+    assert one != runner.marks(replace(study, choices=()), full=False)
+    assert one == runner.marks(replace(study, title="another", claims=()), full=False)
 
 
 def test_methods_and_variants_see_the_records_of_their_repetition(study, tmp_path):
@@ -184,12 +188,107 @@ def test_a_cell_of_no_grid_point_has_no_x(study):
     assert all(math.isnan(cell.x) for cell in flat.cells())
 
 
-def test_a_result_is_up_to_date_until_its_code_changes(study, tmp_path, monkeypatch):
+def test_a_result_is_up_to_date_until_its_code_changes(study, tmp_path, monkeypatch, capsys):
     run(study, tmp_path)
     made = replace(study, full=study.quick)
     folder = tmp_path / "results"
     assert runner.state(made, tmp_path / "none") == "no results"
-    said = runner.state(made, folder)
-    assert said == "quick results, up to date"
-    monkeypatch.setattr(runner, "_sources", lambda paper: "other code")
-    assert runner.state(made, folder) == "quick results, of other code"
+    assert runner.state(made, folder) == "quick results, up to date"
+    monkeypatch.setattr(runner, "chosen", lambda names: [made])
+    assert runner.tell_stale(["made-up"], folder) == 0
+    of_old = runner.marks
+    monkeypatch.setattr(runner, "marks", lambda s, full: of_old(s, full=full) | {"two": "other"})
+    assert runner.state(made, folder) == "quick results, stale: two"
+    assert runner.tell_stale(["made-up"], folder) == 1
+    assert "privtail reproduce made-up" in capsys.readouterr().out
+    monkeypatch.setattr(runner, "marks", lambda s, full: dict.fromkeys(("one", "two"), "other"))
+    assert runner.state(made, folder) == "quick results, stale: all"
+
+
+DEFAULT = "privtail.default.pipeline"
+
+
+def reached(name, method):
+    """The modules that a method of a study reaches."""
+    from experiments.papers import studies
+
+    study = studies()[name]
+    walk = reach._Walk()
+    walk.follow(next(m for m in study.methods if m.name == method))
+    return reach.modules_behind(walk.modules)
+
+
+def test_a_change_of_the_default_ages_its_rows_alone(monkeypatch):
+    from experiments.papers import studies
+
+    study = studies()["wang2020-figure-1a"]
+    assert DEFAULT in reached(study.name, "auto")
+    assert DEFAULT not in reached(study.name, "Algorithm 4")
+    assert "privtail.algorithms.catoni_descent" in reached(study.name, "Algorithm 4")
+    assert "privtail.algorithms.trimmed_descent" not in reached(study.name, "Algorithm 4")
+    before = runner.marks(study, full=False)
+    code = reach._code
+
+    def changed(where):
+        monkeypatch.setattr(reach, "_code", lambda name: code(name) + "changed" * (name == where))
+        after = runner.marks(study, full=False)
+        return {name for name in before if before[name] != after[name]}
+
+    assert changed(DEFAULT) == {"auto"}
+    assert changed("privtail.algorithms.catoni_descent") >= {"Algorithm 4", "RGD"}
+    assert "Algorithm 3, κ = 2" not in changed("privtail.algorithms.catoni_descent")
+    assert changed("privtail.trusted.kernels") == set(before)
+    assert changed("experiments.data.linear_lognormal") == set(before), "the records"
+    assert changed("privtail.trusted.cluster.client") == set()
+
+
+def test_functions_of_a_study_count_where_they_are_named():
+    from experiments import wang2020, wang2020_aggregate
+
+    def pieces(one):
+        walk = reach._Walk()
+        walk.follow(one)
+        return "".join(walk.pieces)
+
+    assert "balanced" in pieces(wang2020.PRIVATE_ALGORITHM_FOUR)
+    assert "balanced" not in pieces(wang2020.ALGORITHM_FOUR)
+    assert "failure_probability" in pieces(wang2020.PRIVATE_ALGORITHM_FOUR), "it calls catoni"
+    deltas = [pieces(module.STUDIES[0].delta) for module in (wang2020, wang2020_aggregate)]
+    assert "Lambda" in deltas[0]
+    assert deltas[0] != deltas[1]
+
+
+@pytest.mark.parametrize("name", ["auto", "Algorithm 4", "Algorithm 3, κ = 2"])
+def test_every_module_that_a_fit_runs_is_reached(name):
+    """In a process of its own; what is left out on purpose is named in `OUTSIDE`."""
+    import subprocess
+    import sys
+
+    program = f"""
+import sys
+from dataclasses import replace
+from experiments import reach, runner
+from experiments.papers import studies
+study = studies()["wang2020-figure-1a"]
+method = next(m for m in study.methods if m.name == {name!r})
+walk = reach._Walk()
+walk.follow([method, [d.draw for d in study.data]])
+seen = set()
+def watch(frame, event, _):
+    module = frame.f_globals.get("__name__", "")
+    if module.startswith("privtail") and frame.f_code.co_name not in ("<module>", "__getattr__"):
+        seen.add(module)
+grid = replace(study.quick, fixed={{"n": 300, "d": 3}}, epsilons=(1.0,), repetitions=1, varied=0)
+cells = [c for c in replace(study, quick=grid).cells() if c.method == method.name]
+sys.setprofile(watch)
+for cell in cells:
+    runner.run_cell(study, cell, full=False, grid=grid)
+sys.setprofile(None)
+lost = seen - reach.modules_behind(walk.modules) - {{"privtail"}}
+print(sorted(m for m in lost if not reach._outside(m)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False,
+        cwd=runner.ROOT,
+    )  # fmt: skip
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr[-2000:]
