@@ -38,12 +38,13 @@ html_show_search_summary = False  # it fetches pages, which browsers refuse of f
 html_sidebars = {
     "index": [],
     "get-started": [],
+    "glossary": [],
     "changelog": [],
     "contributing": [],
     "security": [],
 }
 html_theme_options = {
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],

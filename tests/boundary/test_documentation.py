@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import privtail
-from privtail import errors, evaluation, linear_model
+from privtail import Statement, errors, evaluation, linear_model
+from privtail.trusted.events import LAWS
 
 MOST_WORDS = 35
 """In one sentence."""
@@ -41,7 +42,12 @@ def sentences(text: str) -> list[str]:
 def pages(root: Path) -> list[Path]:
     single = ("index", "get-started", "faq", "glossary")
     guides = [*(root / "docs/guide").glob("*.md"), *(root / "docs/notebooks").glob("*.md")]
-    return [root / "README.md", *(root / f"docs/{name}.md" for name in single), *sorted(guides)]
+    return [
+        root / "README.md",
+        root / "LICENSES.md",
+        *(root / f"docs/{name}.md" for name in single),
+        *sorted(guides),
+    ]
 
 
 def too_long(text: str) -> list[str]:
@@ -87,6 +93,36 @@ def test_every_public_name_is_in_the_reference(root):
     public |= {name for name in dir(errors) if name.endswith(("Error", "Warning", "Exceeded"))}
     public = {name for name in public if not name.startswith("__") and name not in NO_PAGE}
     assert public <= listed, sorted(public - listed)
+
+
+def words_of_statements(source: Path) -> set[str]:
+    """What may stand in the table of a statement, as the source writes it."""
+    core = "\n".join(path.read_text(encoding="utf-8") for path in source.rglob("*.py"))
+    stages = re.findall(r'stage="([^"]+)"', core)
+    questions = re.findall(r'question="([^"]+)"', core)
+    questions += re.findall(r'self\._mean\(.*, "([^"]+)"\)', core)
+    laws = [law.replace("_", " ") for law in LAWS]
+    header = [*Statement(epsilon=1.0, delta=0.0, n=1, plan=()).table()[0]]
+    return {*stages, *questions, *laws, *header}
+
+
+def explained(text: str) -> set[str]:
+    """The words in the first column of a table of the glossary."""
+    cells = re.findall(r"^\| ([^|]+) \|", text, flags=re.MULTILINE)
+    return {word for cell in cells for word in cell.split(", ")}
+
+
+def test_every_word_of_a_statement_is_in_the_glossary(root):
+    known = explained((root / "docs/glossary.md").read_text(encoding="utf-8"))
+    needed = words_of_statements(root / "src/privtail")
+    assert len(needed) > 40
+    assert needed <= known, sorted(needed - known)
+
+
+def test_every_fact_of_a_statement_is_explained(root):
+    page = (root / "docs/guide/statement.md").read_text(encoding="utf-8")
+    facts = Statement(epsilon=1.0, delta=0.0, n=1, plan=()).facts()
+    assert [name for name, _ in facts if f"**{name}**" not in page] == []
 
 
 NO_PAGE = {"MODELS"}

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import tomllib
+import venv
 import zipfile
 from pathlib import Path
 
@@ -195,6 +196,37 @@ def test_wheel_works_where_it_is_installed(wheel, tmp_path):
         str(site / "privtail" / "__init__.py"),
         f"True {privtail.__version__}",
     ]
+
+
+@pytest.mark.slow
+def test_wheel_brings_all_that_it_needs(wheel, tmp_path):
+    """In an empty environment, with the versions that the index has today."""
+    env = tmp_path / "env"
+    venv.create(env, with_pip=True)
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+
+    def run(*command: str) -> str:
+        out = subprocess.run(
+            [env / "bin" / command[0], *command[1:]],
+            cwd=tmp_path, env=clean, capture_output=True, text=True, check=False, timeout=600,
+        )  # fmt: skip
+        assert out.returncode == 0, out.stderr
+        return out.stdout
+
+    run("python", "-m", "pip", "install", "--quiet", str(wheel))
+    code = """
+        import numpy as np, privtail
+        from privtail.linear_model import DPRidge
+        X = np.random.default_rng(0).normal(size=(500, 2))
+        print(privtail.verify(DPRidge().fit(X, X[:, 0]).privacy_).ok)
+    """
+    assert run("python", "-W", "ignore", "-c", textwrap.dedent(code)) == "True\n"
+    run("python", "-m", "pip", "install", "--quiet", f"{wheel}[all]")
+    file = run("python", "-c", "from privtail.data import ADULT; print(ADULT)").strip()
+    assert str(env) in file
+    said = run("privtail", "mean", file, "--column", "age", "--epsilon", "1", "--out", "age.json")
+    assert "age" in said
+    assert "holds" in run("privtail", "verify", "age.json")
 
 
 # The locks

@@ -8,10 +8,10 @@ from privtail.cli.console import show
 def algorithms() -> None:
     r"""List the published algorithms, and how to run them.
 
-    With paper, box, class, the privacy they are added up in, and what accuracy needs to know of the
-    data; privacy needs nothing. Those with an --algorithm run here and as algorithm="NAME" in
-    Python; the others as objects in Python. auto, the default, needs no tuning; the published ones
-    are there for comparison.
+    The list gives the paper, its algorithm box, the class, the theorem that adds up the cost, and
+    what must be known of the data for accuracy. Privacy needs no such knowledge. Algorithms with an
+    --algorithm run here, and as algorithm="NAME" in Python; the others run as objects in Python.
+    auto is the default and needs no tuning. The published ones are there for comparison.
 
     For example:
       privtail algorithms

@@ -66,9 +66,9 @@ def privtail(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Differentially private models of data that may be extreme.
+    """Differentially private learning on heavy-tailed data.
 
-    Privacy holds for every input; no bound on the data is needed. Start with
+    Privacy holds for every input, and you need no bounds on the data. Start with
 
       privtail demo
 

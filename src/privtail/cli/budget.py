@@ -16,12 +16,14 @@ from privtail.errors import InvalidInput
 def budget(
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The ledger.")],
     epsilon: Annotated[
-        float | None, typer.Option(show_default=False, help="Start it with this total.")
+        float | None, typer.Option(show_default=False, help="Start the ledger with this total.")
     ] = None,
     delta: Annotated[float | None, typer.Option(show_default=False, help="Total δ.")] = None,
     neighbours: Annotated[
         Literal["replace_one", "zero_out"] | None,
-        typer.Option(show_default="replace_one", help="The relation of every fit."),
+        typer.Option(
+            show_default="replace_one", help="Which tables must look alike, for every fit."
+        ),
     ] = None,
     composition: Annotated[
         Literal["basic", "zcdp", "gdp"] | None,

@@ -42,7 +42,7 @@ def evaluate(
             help="The true values.",
         ),
     ] = None,
-    level: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")] = 0.95,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -62,10 +62,10 @@ def evaluate(
 ) -> None:
     r"""Measure how well a model predicts rows that it was not fitted to.
 
-    Of numbers: the mean absolute error, RMSE and R2, against the constant that predicts the mean.
-    Of labels: accuracy and log loss against their shares; of two labels the area under the ROC
-    curve, precision and recall. Every number has an interval, for privacy noise and sampling.
-    Columns are found by name; more of them do no harm.
+    For numbers: the mean absolute error, RMSE and R2, beside a constant that predicts the mean.
+    For labels: accuracy and log loss, beside a model that knows only how frequent each label is.
+    For two labels also the area under the ROC curve, precision and recall. Every number has an
+    interval, for privacy noise and sampling. Columns are found by name; others are ignored.
 
     For example:
       privtail evaluate model.json held-out.parquet --epsilon 0.5

@@ -60,9 +60,9 @@ def mean(
 ) -> None:
     r"""Release private means of columns.
 
-    Several columns share one budget. No bound on the data is needed: centre and scale are bought
-    from the same budget. A row without a number in one of the columns does not count; how many do
-    is bought too.
+    Several columns share one budget. No bound on the data is needed: centre and scale are estimated
+    privately, from the same budget. A row without a number in one of the columns does not count.
+    How many rows do is estimated too.
 
     For example:
       privtail mean claims.csv --column cost --epsilon 0.5

@@ -36,7 +36,7 @@ Numeric = Annotated[
     typer.Option(
         metavar="COLUMN",
         show_default=False,
-        help="Read a column as numbers; a cell that is none drops its row. Repeat it.",
+        help="Read a column as numbers. A row whose cell is no number does not count. Repeat it.",
     ),
 ]
 
@@ -47,24 +47,28 @@ class Written:
 
     decimal: Annotated[
         str | None,
-        typer.Option(metavar="MARK", show_default=".", help="Before decimals: , for 1,5."),
+        typer.Option(metavar="MARK", show_default=".", help="Decimal mark, such as , for 1,5."),
     ] = None
     thousands: Annotated[
         str | None,
-        typer.Option(metavar="MARK", show_default=False, help="Between thousands: . for 1.234,5."),
+        typer.Option(
+            metavar="MARK", show_default=False, help="Mark of thousands, such as . for 1.234,5."
+        ),
     ] = None
     separator: Annotated[
         str | None,
         typer.Option(
             metavar="MARK",
             show_default=", ; or tab, by the header",
-            help="Between the cells of a CSV.",
+            help="Separator of the cells of a CSV.",
         ),
     ] = None
     encoding: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", show_default="utf-8", help="Of a CSV, such as utf-16 or latin-1."
+            metavar="NAME",
+            show_default="utf-8",
+            help="Encoding of a CSV, such as utf-16 or latin-1.",
         ),
     ] = None
     comment: Annotated[
@@ -72,7 +76,7 @@ class Written:
         typer.Option(
             metavar="TEXT",
             show_default=False,
-            help="Skip lines above the header that begin so; below it they are empty rows.",
+            help="How comments begin. They are skipped above the header, and empty rows below it.",
         ),
     ] = None
     partition_columns: Annotated[
@@ -106,17 +110,21 @@ class Promise:
             show_default=False, help="Privacy budget, > 0; 0.1 is strong, 10 weak, inf no privacy."
         ),
     ]
-    delta: Annotated[float, typer.Option(help="Probability that ε fails; well below 1/rows.")] = (
-        1e-6
-    )
+    delta: Annotated[
+        float, typer.Option(help="Probability that the bound ε fails. Keep it well below 1/rows.")
+    ] = 1e-6
     neighbours: Annotated[
         Literal["replace_one", "zero_out"],
-        typer.Option(help="Who cannot be told apart: a row replaced by any other, or emptied."),
+        typer.Option(
+            help="Which tables must look alike: one row replaced by any other, or one row emptied."
+        ),
     ] = "replace_one"
     ledger: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", show_default=False, help="Charge this budget: privtail budget --help"
+            metavar="FILE",
+            show_default=False,
+            help="Charge this ledger; privtail budget starts one.",
         ),
     ] = None
 
@@ -153,7 +161,7 @@ class Chance:
         typer.Option(
             min=0,
             show_default=False,
-            help="Repeats public choices and simulated noise, never exact.",
+            help="Seed of public choices and of simulated noise. Exact noise has no seed.",
         ),
     ] = None
 
@@ -180,8 +188,8 @@ class Persons:
         typer.Option(
             metavar="M",
             show_default=False,
-            help="Rows that count per person (with --groups); more of them are left out. Most "
-            "rows should count.",
+            help="How many rows of one person count, with --groups; others are left out. Take a "
+            "number that most persons do not exceed.",
         ),
     ] = None
 

@@ -30,7 +30,11 @@ def plan(
     rows: Annotated[
         int | None,
         typer.Option(
-            "--rows", "--n", metavar="N", show_default=False, help="Without a table: its rows."
+            "--rows",
+            "--n",
+            metavar="N",
+            show_default=False,
+            help="Number of rows, if there is no table yet.",
         ),
     ] = None,
     features: Annotated[
@@ -40,7 +44,7 @@ def plan(
             "--d",
             metavar="D",
             show_default=False,
-            help="Without a table: its features.",
+            help="Number of features, if there is no table yet.",
         ),
     ] = None,
     plot: Annotated[

@@ -36,11 +36,10 @@ def predict(
 ) -> None:
     """Predict one row for every row of a table, as CSV.
 
-    Columns are found by name, in any order; more of them do no harm. A category that the model does
-    not know counts as none; where a number is missing the prediction is empty. A prediction tells
-    about the row it was made from: it is as private as that row. Numbers are clipped to the
-    ranges that the model holds, features and predictions: it says nothing of what lies far beyond
-    what it was fitted on.
+    Columns are found by name, in any order; others are ignored. A category that the model does not
+    know counts as none. Where a number is missing, the prediction is empty. A prediction tells
+    about the row it was made from: it is as private as that row. Features and predictions are
+    clipped to the ranges that the model holds, so that it does not extrapolate far.
 
     For example:
       privtail predict model.json claims.csv --out predictions.csv

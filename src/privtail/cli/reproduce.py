@@ -31,7 +31,9 @@ def reproduce(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", show_default=False, help="For results; else reports/results."
+            metavar="FOLDER",
+            show_default=False,
+            help="Folder for results; by default reports/results.",
         ),
     ] = None,
     processes: Annotated[int, typer.Option(min=1, help="How many run at a time.")] = 2,
@@ -39,12 +41,13 @@ def reproduce(
         bool, typer.Option("--fresh", help="Run again what is finished, and start over.")
     ] = False,
 ) -> None:
-    """Run the papers' experiments; say which claims hold.
+    """Run the papers' experiments, and say which claims hold.
 
     LIST shows the studies: what they reproduce, how long they take, whether their data are here,
     and whether their results are of the present code. A run that was killed goes on where it
-    stopped, and what is finished is not run again without --fresh. Noise is simulated: the law of
-    the exact noise, seeded. make reproduce runs all quick studies and builds the report.
+    stopped, and what is finished is not run again without --fresh. Noise is simulated: it has the
+    distribution of exact noise, and a seed. make reproduce runs all quick studies and builds the
+    report.
 
     For example:
       privtail reproduce LIST
