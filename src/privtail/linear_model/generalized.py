@@ -128,7 +128,7 @@ class DPGammaRegressor(PrivateRegressor):
 
     For amounts whose spread is in proportion to what is expected: the cost of a claim (its
     severity), a length of stay. Minimises the mean of m + y exp(-m) (half the deviance, but for a
-    constant) + alpha/2 |w|^2. All is as in `DPTweedieRegressor` with power 2. ``score`` needs
+    constant) + alpha/2 |w|^2. It is `DPTweedieRegressor` with power 2. ``score`` needs
     amounts above zero. In a fit a negative amount is taken for zero, and a row with zero counts.
 
     Parameters
