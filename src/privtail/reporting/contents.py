@@ -88,7 +88,7 @@ def content_of(written: Any, path: Path) -> Content:
 
 def _model(written: Mapping[str, Any], file: str) -> Content:
     model = Model.from_json(written)
-    table, n = model.summary(), model.statement.n
+    table, n = model.table(), model.statement.n
     columns = ", ".join(column.name for column in model.columns)
     what = {"logit": "the probability of each label of", "log": "the expected count of"}
     described: tuple[str, ...] = (
@@ -104,7 +104,9 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
         f"A value below is by how much {changed} changes if a column grows by one.",
         f"The intercept is {ends}.",
     )
-    if model.categories:
+    if model.categories and model.encoding.drop:
+        described = (*described, "A base level has the value 0: others compare to it.")
+    if model.categories and model.encoding.drop != "first":
         described = (*described, "Of the categories of a column, only differences have a meaning.")
     labels = ", ".join(map(str, model.classes or ()))
     described = (*described, *([f"The labels are {labels}."] if labels else []))
