@@ -83,6 +83,15 @@ def test_bits_of_a_frame(client: Any, ends: list[int]) -> None:
     assert set(spread.ASSUMED) <= set(model.privacy_.assumptions)
 
 
+def test_who_watches_is_told_that_workers_begin(client: Any) -> None:
+    away, seen = spread_out(rows(), CUTS[2]), []
+    model = DPLinearRegression(**options())
+    with privtail.progress.watching(lambda *told: seen.append(told)):
+        model.fit(away[FEATURES], away["cost"])
+    assert seen[0] == (0, seen[-1][1], "workers")
+    assert [done for done, _, _ in seen] == list(range(len(seen)))
+
+
 def test_bits_of_labels_counts_categories_and_means(client: Any) -> None:
     here, away = rows(), spread_out(rows())
     cities = {"city": ["Oslo", "Rome"]}
@@ -274,9 +283,20 @@ def test_what_needs_one_machine_is_refused(client: Any) -> None:
     X, y = away[FEATURES], away["cost"]
     refused("not numeric", away[[*FEATURES, "city"]], y)
     refused("groups= works with", X, y, groups=away["city"], model=DPLinearRegression(max_rows=2))
-    refused("invalid='zero'", X, y, model=DPLinearRegression(invalid="raise"))
     search = privtail.PrivateSearchCV(DPLinearRegression(), {"fit_intercept": [True, False]})
     refused("A search deals its rows", X, y, model=search)
+
+
+def test_refusals_of_invalid_rows_where_they_are_asked_for(client: Any) -> None:
+    here = rows()
+    odd, away = spread_out(here), spread_out(here.assign(b=0.0))
+    strict = DPLinearRegression(**options(), invalid="raise")
+    refused("Input X contains NaN", odd[FEATURES], odd["cost"], model=strict)
+    refused("Input y contains NaN", away[["a", "c"]], odd["b"], model=strict)
+    expected = strict.fit(here[["a", "c"]], here["cost"])
+    assert bits(strict.fit(away[["a", "c"]], away["cost"])) == bits(expected)
+    few = DPLogisticRegression(**options(), invalid="raise", classes=["no", "maybe"])
+    refused("not among the declared classes", away[["a", "c"]], away["sick"], model=few)
 
 
 def test_without_a_client() -> None:

@@ -134,7 +134,7 @@ class Task:
         """How often a fit of this plan decodes the file."""
         passes = self.table.passes(plan)
         mend = "" if passes == 1 else "; fit --scratch DIR decodes it once"
-        return f"reading      {counted(passes, 'pass', 'passes')} over the file{mend}"
+        return f"decoding     {counted(passes, 'pass', 'passes')} over the file{mend}"
 
     def __str__(self) -> str:
         columns, features = counted(len(self.columns), "column"), counted(self.sizes[0], "feature")

@@ -65,6 +65,20 @@ class FitPlan:
         return sum(r.times for r, _ in self._asked("gradient", "trimmed means"))
 
     @property
+    def passes(self) -> int:
+        """How many times the rows are read, at most: once for each release.
+
+        Trimmed means and functions on parts may read a file more often: see
+        `TableFile.passes`.
+        """
+        return sum(r.times * (1 + math.isinf(e.unit)) for r in self.releases for e in r.events)
+
+    @property
+    def bytes_per_pass(self) -> int:
+        """How many bytes a pass reads, of rows that are decoded: 8 for every number of a row."""
+        return 8 * self.problem.n * (self.problem.d + 1)
+
+    @property
     def noise_error(self) -> float:
         """What noise alone adds to one coefficient, as a standard deviation.
 
@@ -177,6 +191,7 @@ class FitPlan:
             f"neighbours   {self.budget.neighbours}",
             f"multiplier   {self.multiplier:.6g}",
             f"noise error  {self._error()}",
+            f"reading      {self.passes:,} passes over {self.bytes_per_pass / 1e9:.3g} GB, at most",
             "releases",
         ]
         protected = "row" if p.max_rows == 1 else "person"

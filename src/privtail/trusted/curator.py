@@ -205,6 +205,7 @@ class Curator:
             for some, of in ((plan, loss), *within):
                 rehearse(some, self.problem, self._data.records, self._sampler, of)
                 if self._away is not None:
+                    progress.report(0, sum(r.times for r in plan), "workers")
                     self._away.rehearse(some, of)
             if self._ledger is not None:
                 self._ledger.reserve(

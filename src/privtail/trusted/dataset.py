@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from privtail.compilation import steady
 from privtail.errors import InvalidInput, NotReleased, require_whole
-from privtail.trusted import partitions
-from privtail.trusted.deals import Deal, Ids, Seen
+from privtail.trusted.deals import Deal, Ids, Listed, Seen
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.partitions import Partitions, answered, counted, pieces, rows_at_once, swept
-from privtail.trusted.questions import Question
+from privtail.trusted.problem import Problem
+from privtail.trusted.questions import InvalidRows, Question
 from privtail.trusted.records import Room, Rows, Stream, Targets, Window
 from privtail.trusted.records.targets import Labels, Numbers
 
@@ -158,30 +158,25 @@ class Dataset:
 
     def refuse_non_finite(self) -> None:
         """Raise InvalidInput if a number is not finite or a label is none: a leak, if asked for."""
-        if self._away is not None:
+        if self._invalid(targets=isinstance(self.targets, Numbers)):
+            name = "X" if self._invalid(targets=False) else "y"
             raise InvalidInput(
-                "invalid='raise' reads all rows on one machine, and these are on a Dask cluster. "
-                "With invalid='zero' rows that are not finite count as zero."
+                f"Input {name} contains NaN or infinity. With invalid='zero' such rows "
+                "count as zero."
             )
-        d, optional = self.records.d, self.records.optional
-        seen = FeatureMap.of(d, np.ones(d), optional=optional)
-        labels: set[Any] = set()
-        for window in self.windows(True):
-            records, targets = window.open()
-            if isinstance(targets, Labels):
-                labels |= targets.occurring()
-            for start in range(0, window.stop - window.start, partitions.BLOCK_ROWS):
-                ids = slice(start, min(start + partitions.BLOCK_ROWS, window.stop - window.start))
-                z = seen.applied(records.rows(ids)).transformed()
-                y = targets.rows(ids) if isinstance(targets, Numbers) else np.zeros(1)
-                for name, values in (("X", z), ("y", y)):
-                    if not np.isfinite(values).all():
-                        raise InvalidInput(
-                            f"Input {name} contains NaN or infinity. With invalid='zero' such rows "
-                            "count as zero."
-                        )
         if isinstance(self.targets, Labels):
-            self.targets.refuse_odd(labels)
+            counts = self.counts(Listed(slice(0, self.records.n)))
+            missing = {None} if counts.total() < self.records.n else set()
+            self.targets.refuse_odd({*counts, *missing})
+
+    def _invalid(self, targets: bool) -> bool:
+        """Whether a row has a number that is not finite."""
+        n, d, everyone = self.records.n, self.records.d, Listed(slice(0, self.records.n))
+        map_ = FeatureMap.of(d, np.ones(d), optional=self.records.optional)
+        question = Question(
+            InvalidRows(), (1, 1, 1), map_, Problem(n=n, d=d), everyone, self.deal(1), targets
+        )
+        return bool(self.sums(question).any())
 
     def __repr__(self) -> str:
         return f"Dataset({self.records!r})"

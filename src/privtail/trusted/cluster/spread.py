@@ -119,6 +119,7 @@ class Spread:
             raise InvalidInput("Found 0 rows: all partitions of X are empty.")
         if not self._fits():
             self._kept = None
+        self._placed: list[tuple[str | None, list[int]]] | None = None
 
     # ---------------------------------------------------------------- questions
 
@@ -168,6 +169,10 @@ class Spread:
                 held = [self._kept[i] for i in places]
                 tasks.append(self._submitted(answer, sent, held, firsts, where=where))
         partials: list[Partial] = self._gathered(tasks)
+        if any(
+            partial.where != where for partial, (where, _) in zip(partials, groups, strict=True)
+        ):
+            self._placed = None
         for partial, (_, places) in zip(partials, groups, strict=True):
             if partial.refused:
                 raise InvalidInput(partial.refused)
@@ -178,21 +183,26 @@ class Spread:
         return partials
 
     def _groups(self) -> list[tuple[str | None, list[int]]]:
-        """Partitions by the worker that holds them; one that is nowhere is by itself."""
+        """Partitions by the worker that holds them; one that is nowhere is by itself.
+
+        Workers are asked for again when one has answered for another.
+        """
         places = range(len(self.lengths))
         if self._kept is None:
             return [(None, [i]) for i in places]
-        kept = self._kept
-        found = self._reached(lambda: self._client.who_has(kept))
-        groups: dict[str, list[int]] = {}
-        nowhere = []
-        for i in places:
-            holders = sorted(found.get(kept[i].key, ()))
-            if holders:
-                groups.setdefault(holders[0], []).append(i)
-            else:
-                nowhere.append(i)
-        return [*groups.items(), *((None, [i]) for i in nowhere)]
+        if self._placed is None:
+            kept = self._kept
+            found = self._reached(lambda: self._client.who_has(kept))
+            groups: dict[str, list[int]] = {}
+            nowhere = []
+            for i in places:
+                holders = sorted(found.get(kept[i].key, ()))
+                if holders:
+                    groups.setdefault(holders[0], []).append(i)
+                else:
+                    nowhere.append(i)
+            self._placed = [*groups.items(), *((None, [i]) for i in nowhere)]
+        return self._placed
 
     def _submitted(self, work: Callable[..., Any], *args: Any, where: str | None = None) -> Any:
         pinned = {} if where is None else {"workers": [where], "allow_other_workers": True}

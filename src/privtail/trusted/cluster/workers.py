@@ -50,18 +50,22 @@ class Partial:
     value : sums, or a counter of labels.
     checksums : of the partitions that it read.
     probe : what this worker makes of the public probe.
+    where : the address of this worker.
     refused : why there is no value; no text quotes a cell.
     """
 
     value: Any
     checksums: tuple[bytes, ...]
     probe: bytes
+    where: str
     refused: str = ""
 
 
 def answer(sent: Sent, held: Sequence[Held], starts: Sequence[int]) -> Partial:
     """The answer of some partitions, whose first ids are ``starts``."""
-    checksums = tuple(one.checksum for one in held)
+    from distributed import get_worker
+
+    checksums, where = tuple(one.checksum for one in held), get_worker().address
     try:
         task, codes = sent.value
         windows = [
@@ -70,11 +74,12 @@ def answer(sent: Sent, held: Sequence[Held], starts: Sequence[int]) -> Partial:
             if not one.refused
         ]
         value = _summed(task, windows) if isinstance(task, Question) else _counted(task, windows)
-        return Partial(value, checksums, probed(), next((h.refused for h in held if h.refused), ""))
+        refused = next((one.refused for one in held if one.refused), "")
+        return Partial(value, checksums, probed(), where, refused)
     except InvalidInput as error:
-        return Partial(None, checksums, b"", str(error))
+        return Partial(None, checksums, b"", where, str(error))
     except Exception:  # noqa: BLE001  its text may quote a cell
-        return Partial(None, checksums, b"", FAILED)
+        return Partial(None, checksums, b"", where, FAILED)
 
 
 def tried(sent: Sent) -> tuple[bytes, bytes]:

@@ -189,12 +189,6 @@ class Labels:
             raise InvalidInput(f"{what} must be distinct and must not be missing values.")
         self._declared, self._codes = code, None
 
-    def occurring(self) -> set[Any]:
-        """The canonical labels that occur, None among them where one is missing; private."""
-        found = self._distinct()
-        seen = np.bincount(found.positions, minlength=len(found.values))
-        return {canonical_label(found.values[position]) for position in np.flatnonzero(seen)}
-
     def refuse_odd(self, labels: set[Any]) -> None:
         """Raise InvalidInput if ``labels`` has missing or undeclared ones, fractions, or one alone.
 
