@@ -310,7 +310,9 @@ def test_passes_are_announced(
         model: Any = DPLinearRegression(**options).fit(file, "cost")
     else:
         model = DPLogisticRegression(classes=classes, **options).fit(file, "late")
-    assert len(begun) == file.passes(model.plan(N, 6, 2))
+    plan = model.plan(N, 6, 2)
+    assert len(begun) == file.passes(plan) == plan.passes
+    assert f"{plan.passes} passes over {8e-9 * N * 7:.3g} GB" in plan.to_text()
 
 
 def test_reading_ahead_is_bounded(
