@@ -374,6 +374,34 @@ def test_a_worker_that_rounds_in_another_way_is_refused(client: Any) -> None:
         client.run(repair)
 
 
+def test_a_worker_that_takes_other_logarithms_is_refused(client: Any) -> None:
+    """Features are made where the rows are."""
+
+    def sabotage() -> None:
+        from privtail.trusted.cluster.probe import probed
+        from privtail.trusted.records import encoded
+
+        honest = encoded.xlogy
+        encoded.xlogy = lambda *given: honest(*given) * (1 + 2**-52)
+        probed.cache_clear()
+
+    def repair() -> None:
+        from scipy.special import xlogy
+
+        from privtail.trusted.cluster.probe import probed
+        from privtail.trusted.records import encoded
+
+        encoded.xlogy = xlogy
+        probed.cache_clear()
+
+    away = spread_out(rows(), CUTS[2])
+    client.run(sabotage, workers=list(client.scheduler_info()["workers"])[:1])
+    try:
+        refused("computes other bits than this process", away[FEATURES], away["cost"])
+    finally:
+        client.run(repair)
+
+
 def test_a_partition_that_changed_ends_the_fit(held: Spread) -> None:
     kept = held._checksums[5]
     held._checksums[5] = b"another"

@@ -91,6 +91,7 @@ class ColumnMoments:
             Round(stage="sums", events=(sums.event(self._sums(problem)),)),
         )
 
+    @np.errstate(over="ignore", invalid="ignore")  # squares of columns beyond 1e154
     def run(self, curator: Curator, multiplier: float) -> Seen:
         """What the releases say."""
         problem, own = curator.problem, list(self.columns)
@@ -115,8 +116,7 @@ class ColumnMoments:
         first, second = sums[..., 0] / rows, sums[..., 1] / rows
         unsure = second - 2 * first**2  # the derivative of the variance in the logarithm of rows
         lost = np.array([r.beyond(r.distance)[:, 1:] for r in reaches]).transpose(1, 2, 0)
-        with np.errstate(invalid="ignore"):
-            lost = np.where(known, lost[:, :, None] * (parts * n) / rows, np.inf)
+        lost = np.where(known, lost[:, :, None] * (parts * n) / rows, np.inf)
         (below, below_squares), (above, above_squares) = lost
         return Seen(
             count, signs[..., 1], count_std,

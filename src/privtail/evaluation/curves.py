@@ -134,10 +134,14 @@ def curves_of(table: Doubles, bins: Bins, noisy: Noisy) -> tuple[Curves, dict[st
     )  # fmt: skip
 
 
+def _second(counts: Doubles) -> float:
+    return float(counts[1] / counts.sum()) if counts.sum() > 0 else math.nan
+
+
 def _observed(table: Doubles, noisy: Noisy) -> tuple[Doubles, Doubles, Doubles]:
     """The share of the second label in every bin, and its interval; NaN where noise hides it."""
     found = np.full((3, table.shape[1]), np.nan)
     for place in np.flatnonzero(table.sum(axis=0) > SHOWN * math.sqrt(2) * noisy.std):
-        one = noisy.estimate(lambda t: float(t[1] / t.sum()), table[:, place])
+        one = noisy.estimate(_second, table[:, place])
         found[:, place] = one.value, one.low, one.high
     return found[0], found[1], found[2]

@@ -28,6 +28,8 @@ from privtail.losses import (
     LogisticLoss,
     TruncatedLoss,
 )
+from privtail.schema.encoding import Encoding
+from privtail.schema.features import Bins, Cross, Log, Spline
 from privtail.trusted import callbacks, questions
 from privtail.trusted.deals import Deal, Listed
 from privtail.trusted.maps import FeatureMap
@@ -43,6 +45,7 @@ from privtail.trusted.partitions import answered
 from privtail.trusted.problem import Problem
 from privtail.trusted.questions import Question
 from privtail.trusted.records import Window, as_records
+from privtail.trusted.records.tables import Table
 from privtail.trusted.records.targets import Numbers
 
 N, D, POINTS = 1000, 5, 4096
@@ -50,6 +53,9 @@ DIFFERS = (
     "A Dask worker computes other bits than this process: it has other versions of privtail, NumPy "
     "or Numba, or another processor or C library. Give all workers one environment on one kind of "
     "machine."
+)
+ENCODING = Encoding(
+    features=(Log("a"), Bins("b", (0.0,)), Spline("c", (-2.0, 0.0, 2.0)), Cross("d", "e"))
 )
 MEANS: tuple[RobustMean, ...] = (
     ClippedMean(1.5, blocks=3), MallowsMean(1.5, 2.0), ClampedMean(1.5),
@@ -69,6 +75,10 @@ def probed() -> bytes:
         digest.update(answered(question, Window(0, N, lambda: part)).tobytes())
     for loss in LOSSES:
         digest.update(probed_loss(loss))
+    features = Table(dict(zip("abcde", X.T, strict=True)), {}, ENCODING)
+    one, zero = np.ones(features.d), np.zeros(features.d)
+    rows = features.rows(slice(0, N)).transformed(one, zero)
+    digest.update(np.where(np.isnan(rows), 0.0, rows).tobytes())
     return digest.digest()
 
 
@@ -113,4 +123,6 @@ def _questions() -> Iterator[Question]:
     for mean in MEANS:
         yield question(questions.Means(as_asked(mean).range), mean.blocks, D, 1)
     yield question(questions.Moments(1.7, target=True), 1, (D + 2) * (D + 3) // 2, 1)
+    yield question(questions.CellCounts((0, 1), edges[:2], ()), 1, 1, 2, 10)
+    yield question(questions.ColumnMoments((0, 1), ()), 1, 1, 2, 2)
     yield question(questions.Histogram((*range(D), -1), edges, pooled=False), 1, D + 1, 10)
