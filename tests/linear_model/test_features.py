@@ -57,6 +57,18 @@ def test_a_missing_number_counts_as_the_centre_and_what_its_absence_says(
     assert np.isnan(dropped.predict(X)).mean() == pytest.approx(0.3, abs=0.02)
 
 
+def test_a_column_that_is_mostly_missing_is_found_where_it_lies() -> None:
+    """Years far from zero, of which one in five is known: histograms count the known ones."""
+    rng, n = np.random.default_rng(0), 20_000
+    year, gone = rng.normal(2000, 10, n), rng.random(n) < 0.8
+    y = np.where(gone, GAP, 2 * (year - 2000)) + rng.normal(0, 5, n)
+    X = pd.DataFrame({"year": np.where(gone, np.nan, year)})
+    model = DPLinearRegression(missing="indicator", **SIMULATED).fit(X, y)
+    assert model.coef_ == pytest.approx([2.0, GAP], abs=2)
+    assert model.coef_[0] == pytest.approx(2.0, rel=0.1)
+    assert model.fill_[0] == pytest.approx(2000, abs=3)
+
+
 def test_an_infinite_number_has_no_prediction_as_before(filled: DPLinearRegression) -> None:
     found = filled.predict(
         pd.DataFrame({"age": [np.nan, np.inf, 50.0], "size": [0.0, 0.0, np.nan]})
@@ -196,6 +208,17 @@ def test_a_base_level_is_no_gap_of_a_file_to_predict(
 ) -> None:
     pd.DataFrame({"region": ["north"] * 5}).to_csv(tmp_path / "t.csv", index=False)
     rated.to_model().predict(tmp_path / "t.csv")  # a warning would be an error
+
+
+def test_a_category_alone_beside_its_base_level_has_no_feature() -> None:
+    X, y = counts(2_000)
+    declared = {**REGIONS, "fuel": ["gas"]}
+    model = DPPoissonRegressor(
+        categories=declared, drop="first", features=[cross("region", "fuel")], **SIMULATED
+    ).fit(X.assign(fuel="gas"), y)  # fmt: skip
+    assert model.get_feature_names_out().tolist() == ["region=south", "region=west"]
+    assert model.table().names == ("region=north", "region=south", "region=west", "fuel=gas")
+    assert model.predict(X.assign(fuel="gas")[:0]).shape == (0,)
 
 
 # --- functions of columns -------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.losses import LABELS, Targets
-from privtail.summaries.histograms import COARSE, FINE, POWERS
+from privtail.summaries.histograms import COARSE, FINE, POWERS, part_that_counts
 from privtail.summaries.mean_intervals import View
 from privtail.summaries.prior import described
 from privtail.summaries.summary import Summary
@@ -248,7 +248,8 @@ class _Sight:
     A column is looked at among the powers of two (``_first`` is what these said), then through a
     window around what was found (``_coarser``). ``fixed``: windows are around zero. Of many columns
     one may show by chance where it is not: what shows less than `HELD` of it is not followed.
-    ``rows``: how many values of each count. ``kept``: looks through windows that were left are
+    ``rows``: how many values of each count; of columns in which missing numbers are filled in, as
+    many as show. ``kept``: looks through windows that were left are
     remembered. ``cells``: as of `ColumnSummaries`.
 
     Attributes
@@ -261,7 +262,8 @@ class _Sight:
         fixed: bool, kept: bool, cells: bool,
     ) -> None:  # fmt: skip
         self._look, self._problem, self._columns, self._fixed = look, problem, columns, fixed
-        self._rows, self._cells = rows, cells
+        self._rows, self._cells = rows.copy(), cells
+        self._gaps = np.isin(columns, problem.optional) & (not look.pooled)
         self._left: list[tuple[NDArray[np.intp], list[View]]] | None = [] if kept else None
         count = look.votes
         self._window = FINE if look.std <= rows.max() / FINE_FROM else COARSE
@@ -326,6 +328,7 @@ class _Sight:
         self._sums += answer.release(look.noise(self._problem)).reshape(self._sums.shape)
         self._times += 1
         stds = look.std / np.sqrt(self._times)
+        self._count_gaps(stds)
         seen = self._described(stds)
         for wider in (self._first, self._coarser):
             wider.put(~self._closer, seen.take(~self._closer))
@@ -336,6 +339,12 @@ class _Sight:
         largest = math.sqrt(2 * math.log(self._sums.size))
         held = np.maximum(HELD, largest * stds / self._rows)
         self._approach(np.flatnonzero(go & (seen.shown >= held)))
+
+    def _count_gaps(self, stds: Doubles) -> None:
+        """Find how many numbers a column has of which some may be missing, among powers of two."""
+        for j in np.flatnonzero(self._gaps & ~self._closer):
+            part, _ = part_that_counts(self._sums[j] / self._times[j], stds[j], self._problem.n)
+            self._rows[j] = max(1, round(part * self._problem.n))
 
     def _described(self, stds: Doubles) -> Summary:
         """What all looks through the present windows say, in units of these."""

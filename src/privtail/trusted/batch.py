@@ -172,7 +172,8 @@ class Batch:
         Cell 0 lies below the first edge, cell e at or above edge e - 1. Flattened (columns,
         edges + 1). ``edges`` (edges,) are those of all columns, (columns, edges) one row for each.
         With ``pooled`` each record votes for one column, chosen by its id, and the columns are
-        added, (edges + 1,). Rows with a non-finite number count nowhere. Sensitivity:
+        added, (edges + 1,). Rows with a non-finite number count nowhere, and
+        a missing number that is filled in counts nowhere in its column. Sensitivity:
         `Problem.histogram`, whatever the edges: a record fills one cell per column.
         """
         columns = tuple(operator.index(column) for column in columns)

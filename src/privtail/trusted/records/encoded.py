@@ -25,6 +25,8 @@ Doubles = NDArray[np.float64]
 def encoded(design: Design, cells: Mapping[str, NDArray[Any]], out: Doubles) -> None:
     """Write features (features, rows) to ``out``, from numbers or codes (rows,) of each column."""
     for part, places in design.placed():
+        if not places:  # nothing is left beside a base level
+            continue
         _put(part, cells, design.indicator, out[places.start : places.stop])
 
 
@@ -39,7 +41,9 @@ def _put(
             _put(side, cells, indicator, factor)
             factors.append(factor)
         left, right = factors
-        np.multiply(left[:, None], right[None], out=out.reshape(len(left), len(right), -1))
+        np.multiply(
+            left[:, None], right[None], out=out.reshape(len(left), len(right), out.shape[1])
+        )
         return
     x = cells[source.column]
     if isinstance(source, Cell):
