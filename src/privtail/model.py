@@ -136,6 +136,8 @@ class Model:
         What was declared of the features beside categories.
     fill : ndarray of shape (n_features,)
         What a missing number counts as; NaN where its row has no prediction.
+    exposure : str or None
+        What the exposure of the fit was called: predictions are rates for one of it.
 
     Examples
     --------
@@ -162,6 +164,7 @@ class Model:
     sampling_std: NDArray[np.float64] = field(default_factory=lambda: np.array(math.nan))
     encoding: Encoding = PLAIN
     fill: NDArray[np.float64] = field(default_factory=lambda: np.array(math.nan))
+    exposure: str | None = None
 
     @classmethod
     def of(cls, estimator: Any, *, target: str, columns: Sequence[Column]) -> Model:
@@ -197,6 +200,7 @@ class Model:
             sampling_std=np.atleast_2d(estimator.coef_sampling_std_),
             encoding=estimator.encoding_,
             fill=estimator.fill_,
+            exposure=getattr(estimator, "exposure_", None),
         )
 
     @property
@@ -230,26 +234,37 @@ class Model:
 
     # ---------------------------------------------------------------- use
 
-    def predict(self, data: Any) -> NDArray[Any]:
-        """Numbers, expected counts or labels.
+    def predict(self, data: Any, exposure: Any = None) -> NDArray[Any]:
+        """Numbers, expected counts or amounts, or labels.
 
         Parameters
         ----------
         data : data frame, Arrow table, mapping, table of `privtail.open_table` or path
             Columns are found by name; others are ignored. A category that was not declared is all
             zeros. A model that was fitted on an array takes arrays.
+        exposure : array of shape (rows,) or str, default=None
+            Of models with the log link: what is expected for one is multiplied by it; the name of a
+            column of ``data``, or an array.
 
         Returns
         -------
         ndarray of shape (rows,)
-            NaN, or None if labels are text, where a number of the row is missing or not finite.
+            NaN, or None if labels are text, where a number of the row is missing or not finite, or
+            its exposure not positive.
 
         Raises
         ------
         InvalidInput
             If a column is missing, or holds text where numbers are needed.
         """
-        return self.answers(self.decision_function(data))
+        answers = self.answers(self.decision_function(data))
+        if exposure is None:
+            return answers
+        if self.link != "log":
+            raise InvalidInput(f"A {self.kind} model has no exposure: its link is no logarithm.")
+        if isinstance(exposure, str):
+            exposure = np.concatenate([np.empty((0, 1)), *table_blocks(data, [exposure], {})])
+        return np.asarray(answers * usable_exposure(exposure))
 
     def answers(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         """Predictions from `decision_function`.
@@ -466,6 +481,7 @@ class Model:
             "noise_std": _deviations_to_json(self.noise_std, self.coef.shape),
             "sampling_std": _deviations_to_json(self.sampling_std, self.coef.shape),
             **({"fill": _nullable(self.fill[None])[0]} if self.encoded.optional else {}),
+            **({} if self.exposure is None else {"exposure": self.exposure}),
             "statement": self.statement.to_json(),
         }
 
@@ -527,6 +543,7 @@ class Model:
             sampling_std=_deviations("sampling_std", content, (outputs, features)),
             encoding=encoding,
             fill=_fill(content.get("fill"), design),
+            exposure=content.get("exposure") and _typed(content, "exposure", str),
         )
 
     def __repr__(self) -> str:
@@ -619,6 +636,12 @@ def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     if scores.ndim == 1:
         return np.column_stack([expit(-scores), expit(scores)])
     return np.asarray(softmax(scores, axis=1))
+
+
+def usable_exposure(exposure: Any) -> NDArray[np.float64]:
+    """Exposures (rows,) of rows to predict; NaN where they are not positive and finite."""
+    found = np.asarray(exposure, dtype=np.float64).reshape(-1)
+    return np.where((found > 0) & (found < np.inf), found, np.nan)
 
 
 def expected_counts(scores: NDArray[np.float64]) -> NDArray[np.float64]:

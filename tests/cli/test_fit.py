@@ -48,6 +48,25 @@ def test_the_same_model_from_every_format(shell, table):
         assert (a.intercept == b.intercept).all()
 
 
+def test_a_rate_of_an_exposure(shell):
+    rng = np.random.default_rng(0)
+    age, years = rng.normal(size=2_000), rng.uniform(0.1, 1.0, 2_000)
+    claims = rng.poisson(2 * years * np.exp(0.5 * age))
+    pq.write_table(pa.table({"age": age, "years": years, "claims": claims}), "policies.parquet")
+    words = "policies.parquet", "--target", "claims", "--exposure", "years", "--epsilon", 5
+    shell("plan", *words, "--model", "poisson")
+    shell("fit", *words, "--model", "poisson", "--noise", "simulated", "--out", "rate.json")
+    model = privtail.load("rate.json")
+    assert model.features == ("age",)
+    assert model.exposure == "years"
+    shell("predict", "rate.json", "policies.parquet", "--exposure", "years", "--out", "counts.csv")
+    counts = np.loadtxt("counts.csv", skiprows=1)
+    assert counts == pytest.approx(model.predict({"age": age}) * years)
+    for other in ("linear", "huber"):
+        error = shell.refused("fit", *words, "--model", other, "--out", "x.json")
+        assert "no --exposure" in error
+
+
 def test_every_verb_takes_a_folder_or_a_pattern(shell, table):
     Path("parts").mkdir()
     for i, start in enumerate(range(0, table.num_rows, 800)):

@@ -123,6 +123,16 @@ def test_bits_of_arrays(client: Any) -> None:
     assert bits(model) == expected
 
 
+def test_bits_of_exposures(client: Any) -> None:
+    here, model = rows(), DPPoissonRegressor(**options())
+    here["years"] = np.where(here["b"] > 0, here["b"], np.nan)
+    away = spread_out(here)
+    expected = bits(model.fit(here[FEATURES], here["count"], exposure=here["years"]))
+    assert bits(model.fit(away[FEATURES], away["count"], exposure=away["years"])) == expected
+    with pytest.raises(InvalidInput, match="exposure"):
+        model.fit(away[FEATURES], away["count"], exposure=here["years"])
+
+
 def test_rows_that_do_not_fit_are_read_again(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Spread, "_fits", lambda _: False)
     here, away = rows(), spread_out(rows(), CUTS[2])

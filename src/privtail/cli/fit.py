@@ -91,7 +91,9 @@ def fit(
     with counting(f"fitting, ε = {budget.epsilon:g}"), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # the plan has said so
         warnings.simplefilter("ignore", AccuracyWarning)  # they follow the statement
-        estimator.fit(task.table, task.target, groups=persons.of(task.table).get("groups"))
+        exposed = {"exposure": choice.exposure} if choice.exposure else {}
+        groups = persons.of(task.table).get("groups")
+        estimator.fit(task.table, task.target, groups=groups, **exposed)
 
     fitted = Model.of(estimator, target=task.target, columns=task.columns)
     _save(fitted, out, overwrite=output.force)

@@ -62,6 +62,15 @@ class Choice:
         float | None,
         typer.Option(show_default=False, help="Of tweedie: of the variance, 1 to 2."),
     ] = None
+    exposure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="Of poisson, gamma, tweedie: on how much the target was counted, such as years; "
+            "what is expected for one is multiplied by it.",
+        ),
+    ] = None
     threshold: Annotated[
         float | None,
         typer.Option(show_default=False, help="Of huber: errors beyond it count linearly."),
@@ -102,7 +111,11 @@ class Choice:
 
         kind = MODELS[name]
         known = inspect.signature(kind).parameters
-        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}
+        given = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("model", "exposure")
+        }
         given = {key: value for key, value in given.items() if value is not None}
         for key in given:
             if key not in known:

@@ -134,7 +134,7 @@ class ErrorCurve:
     delta: float
 
     @classmethod
-    def of(cls, estimator: Any, sizes: tuple[int, int, int]) -> ErrorCurve:
+    def of(cls, estimator: Any, sizes: tuple[int, ...]) -> ErrorCurve:
         """The curve of the estimator's plans for these sizes, around its own epsilon."""
         from sklearn.base import clone
 
@@ -195,7 +195,8 @@ def require_drawable(path: Path | None) -> None:
 def draw_fit(path: Path, estimator: Any, model: Model, *, overwrite: bool) -> None:
     """Coefficients and noise error of a fitted estimator."""
     problem = estimator.plan_.problem
-    sizes = problem.n, problem.d, len(problem.indicators)
+    exposed = (True,) if problem.exposure else ()
+    sizes = problem.n, problem.d, len(problem.indicators), *exposed
     outputs = [""] if len(model.coef) == 1 else [f" → {label}" for label in model.classes or ()]
     coefficients = Coefficients(
         names=[f"{feature}{output}" for output in outputs for feature in model.features],
@@ -208,10 +209,10 @@ def draw_fit(path: Path, estimator: Any, model: Model, *, overwrite: bool) -> No
 
 
 def draw_plan(
-    path: Path, estimator: Any, sizes: tuple[int, int, int], *, overwrite: bool
+    path: Path, estimator: Any, sizes: tuple[int, ...], *, overwrite: bool
 ) -> None:  # fmt: skip
     """Noise error of a plan; ``sizes`` are rows, features, and those that are 0 or 1."""
-    rows, features, _ = sizes
+    rows, features, *_ = sizes
     title = f"{type(estimator).__name__}, {rows:,} rows, {features:,} features"
     with written_whole(path, overwrite=overwrite) as file:
         draw(file, title, ErrorCurve.of(estimator, sizes), None, _format(path))

@@ -93,16 +93,17 @@ def plan(
 def _by_sizes(
     rows: int | None, features: int | None, declared: Declared, choice: Choice,
     parameters: dict[str, Any],
-) -> tuple[Any, tuple[int, int, int]]:  # fmt: skip
+) -> tuple[Any, tuple[int, ...]]:  # fmt: skip
     """The estimator for a table that is not there, and how large that is; raises InvalidInput."""
     if rows is None or features is None or choice.model is None:
         raise InvalidInput(
             "Name a table, or say how large it is: privtail plan --rows 100000 --features 20 "
             "--model linear --epsilon 1"
         )
+    exposed = () if choice.exposure is None else (True,)
     labels = declared.facts().classes
     classes = {} if labels is None else {"classes": labels}
-    return choice.estimator(choice.model, **classes, **parameters), (rows, features, 0)
+    return choice.estimator(choice.model, **classes, **parameters), (rows, features, 0, *exposed)
 
 
 def _fits(epsilon: float, delta: float, left: tuple[float, float]) -> str:

@@ -13,9 +13,11 @@ import typer
 
 from privtail.cli.console import say, show, working
 from privtail.cli.options import Data, Output, Written
+from privtail.errors import InvalidInput
 
 if TYPE_CHECKING:
     from privtail.model import Model
+    from privtail.trusted.tables import TableFile
 
 
 def predict(
@@ -25,6 +27,14 @@ def predict(
     data: Data,
     written: Written,
     output: Output,
+    exposure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="Multiply what is expected for one of the exposure by this column.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -58,7 +68,10 @@ def predict(
     TableFile(data, dialect=dialect).require(needed, f"needed by {model}")
     table = TableFile(data, numeric=fitted.numeric, categories=fitted.categories, dialect=dialect)
     gaps = fitted.gaps()
-    pages = _pages(fitted, gaps.counting(fitted.designs(table)))
+    times = None
+    if exposure is not None:
+        times = _exposures(fitted, TableFile(data, numeric=[exposure], dialect=dialect), exposure)
+    pages = _pages(fitted, gaps.counting(fitted.designs(table)), times)
     if out is None:
         for text in pages:
             show(text.rstrip("\n"))
@@ -74,12 +87,28 @@ def predict(
         say(f"Warning. {text}")
 
 
-def _pages(model: Model, designs: Iterable[Any]) -> Iterator[str]:
+def _exposures(model: Model, table: TableFile, name: str) -> Any:
+    """The exposures of all rows."""
+    import numpy as np
+
+    from privtail.model import usable_exposure
+    from privtail.trusted.tables import table_blocks
+
+    if model.link != "log":
+        raise InvalidInput(f"A {model.kind} model has no exposure: leave out --exposure.")
+    return usable_exposure(np.concatenate([np.empty((0, 1)), *table_blocks(table, [name], {})]))
+
+
+def _pages(model: Model, designs: Iterable[Any], exposures: Any = None) -> Iterator[str]:
     """CSV text: a header, then the predictions of one block after the other."""
     labels = () if model.classes is None else model.classes
     yield _csv([["prediction", *(f"probability of {label}" for label in labels)]])
+    first = 0
     for features in designs:
-        yield _csv(_rows(model, model.scores([features])))
+        last = first + len(features)
+        times = 1.0 if exposures is None else exposures[first:last]
+        yield _csv(_rows(model, model.scores([features]), times))
+        first = last
 
 
 def _csv(rows: Iterable[list[str]]) -> str:
@@ -88,14 +117,14 @@ def _csv(rows: Iterable[list[str]]) -> str:
     return text.getvalue()
 
 
-def _rows(model: Model, scores: Any) -> Iterator[list[str]]:
+def _rows(model: Model, scores: Any, times: Any) -> Iterator[list[str]]:
     """One row per prediction; empty where a number is missing."""
     import numpy as np
 
     from privtail.model import likely_labels, probabilities
 
     if model.classes is None:
-        for value in model.answers(scores).tolist():
+        for value in (model.answers(scores) * times).tolist():
             yield ["" if math.isnan(value) else repr(value)]
         return
     labels = likely_labels(scores, np.array(model.classes, dtype=object))

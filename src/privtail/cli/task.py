@@ -79,9 +79,15 @@ class Task:
         )
         if persons.groups is not None:
             table = table.without(persons.groups)
+        model = choice.model or _by_type(table, facts.target, facts.classes)
+        if choice.exposure is not None:
+            if LINKS[model] != "log":
+                raise InvalidInput(
+                    f"--model {model} has no --exposure: poisson, gamma and tweedie have."
+                )
+            table = table.exposed(choice.exposure)
         features = table.features(facts.target)
         facts.require_complete(str(table.path), features)
-        model = choice.model or _by_type(table, facts.target, facts.classes)
         numbers = LINKS[model] != "logit"
         if numbers and facts.classes is not None:
             raise InvalidInput(
@@ -125,10 +131,14 @@ class Task:
         )  # fmt: skip
 
     @property
-    def sizes(self) -> tuple[int, int]:
-        """Features as the model sees them, and how many of these lie in [0, 1] by declaration."""
+    def sizes(self) -> tuple[int, ...]:
+        """Features as the model sees them, and how many of these lie in [0, 1] by declaration.
+
+        And True, if there is an exposure: what a plan needs besides the rows.
+        """
         design = self.encoding.design([c.name for c in self.columns], self.table.categories)
-        return len(design.names), len(design.bounded)
+        exposed = () if self.table.exposure is None else (True,)
+        return len(design.names), len(design.bounded), *exposed
 
     def reading(self, plan: Any) -> str:
         """How often a fit of this plan decodes the file."""

@@ -24,6 +24,7 @@ from privtail.losses import (
 )
 from privtail.trusted.batch import Batch
 from privtail.trusted.events import Event, Plan, Round
+from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.means import BoundedMean, ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -49,9 +50,12 @@ class Improvement:
         """Standard deviation of the noise, in units of the clamp."""
         return self._event(problem).std
 
-    def release(self, batch: Batch, loss: Loss, w: Doubles, base: Doubles, clamp: float) -> float:
-        """Of ``w`` over ``base``, in units of the clamp."""
-        answer = batch.improvement(loss, w, base, ClampedMean(clamp))
+    def release(
+        self, batch: Batch, loss: Loss, w: Doubles, base: Doubles, clamp: float,
+        ranges: PredictionRanges | None = None,
+    ) -> float:  # fmt: skip
+        """Of ``w``, in ranges if there are some, over ``base``; in units of the clamp."""
+        answer = batch.improvement(loss, w, base, ClampedMean(clamp), ranges)
         return float(answer.release(self.noise)[0]) / clamp
 
     def _event(self, problem: Problem) -> Event:
@@ -79,9 +83,10 @@ class Accept:
 
     def run(self, fit: Fit) -> None:
         deviation, tuning = self.improvement.deviation(fit.problem), fit.tuning
-        batch, loss = fit.everyone(), cut_to(fit.loss, fit.margins)
+        batch, endless = fit.everyone(), np.tile([-np.inf, np.inf], (fit.problem.d, 1))
+        ranges = PredictionRanges.of(endless, fit.margins)
         early, late = (
-            self.improvement.release(batch, loss, fit.w, fit.constant, clamp)
+            self.improvement.release(batch, fit.loss, fit.w, fit.constant, clamp, ranges)
             for clamp in self._clamps(fit, tuning.significant * deviation)
         )
         if deviation == 0:

@@ -12,7 +12,7 @@ from scipy.special import ndtri, xlogy
 
 from privtail.default.descent import bend, kinked
 from privtail.default.fit import Fit
-from privtail.default.intercept import MeanDerivative
+from privtail.default.intercept import MeanDerivative, relative
 from privtail.default.standardization import Target
 from privtail.domains import Multiple
 from privtail.losses import (
@@ -20,6 +20,7 @@ from privtail.losses import (
     AbsoluteLoss,
     AmountLoss,
     Loss,
+    PoissonLoss,
     QuantileLoss,
     SquaredLoss,
     WeightedLoss,
@@ -126,12 +127,17 @@ class StartAtMeanAmount:
     one: a record far out would else be expected to hold any number of them. Those of other amounts
     end at the highest that was detected, and as far below the mean.
 
+    With an exposure a margin is the logarithm of a rate, and ends where a row of the median
+    exposure does. The mean rate is that of the histograms, moved a few times by the mean
+    derivative: the expected count less the count.
+
     Parameters
     ----------
-    histogram : noise of the histogram.
+    histogram : noise of the histogram, and of that of the exposures.
     mean : the release of the mean; None without an intercept.
 
-    **Privacy.** Gaussian releases of a histogram of l2 sensitivity sqrt 2, and of a clipped mean.
+    **Privacy.** Gaussian releases of a histogram of l2 sensitivity sqrt 2 (2 with exposures), and
+    of clipped means.
     """
 
     histogram: GaussianNoise
@@ -142,10 +148,9 @@ class StartAtMeanAmount:
         return compose((first,), self.mean.plan(problem) if self.mean else ())
 
     def run(self, fit: Fit) -> None:
-        problem = fit.problem
-        std, n = self._event(problem).std, problem.n
-        released = fit.curator.everyone().histogram((-1,), _EDGES).release(self.histogram)
-        counts = _detected(Histogram(released, COUNT_CELLS, std), n)
+        problem, n = fit.problem, fit.problem.n
+        std = self._event(problem).std
+        counts, exposures = self._histograms(fit, std)
         deviation = self.mean.deviation(problem) if self.mean else 0.0
         whole = fit.given.targets == "count"
         clip = _clip(counts, deviation, fit.tuning.negligible, 1.0 if whole else 0.0)
@@ -153,10 +158,14 @@ class StartAtMeanAmount:
         w = np.zeros_like(fit.w)
         if self.mean:
             least = max(clip * deviation / 4, (1.0 if whole else clip) / n)
-            w[-1] = clip / 2
-            off = self.mean.release(fit, SquaredLoss(), w, clip / 2)[0]
-            mean = max(clip / 2 - float(off), least)
-            w[-1], top = math.log(mean), max(top, 2 * mean)
+            if exposures is None:
+                w[-1] = clip / 2
+                off = self.mean.release(fit, SquaredLoss(), w, clip / 2)[0]
+                mean = max(clip / 2 - float(off), least)
+                w[-1], top = math.log(mean), max(top, 2 * mean)
+            else:
+                mean = max(mean, least)
+                w[-1], top = self._rate(fit, self.mean, mean, clip, exposures), max(top, 2 * mean)
         size = mean if self.mean else max(mean, 1.0)
         lowest, highest = -POISSON_MARGIN, POISSON_MARGIN
         if fit.curator.budget.private:
@@ -168,11 +177,49 @@ class StartAtMeanAmount:
         fit.dispersion = 1 / size if whole else _dispersion(counts, size, clip)
         fit.least_threshold = _reach(counts, size, fit.tuning.clipped)
         fit.w = fit.constant = w
-        fit.margins = -math.inf if whole else lowest, highest
+        usual = 1.0 if exposures is None else _median(exposures)
+        fit.exposure = 1.0 if exposures is None else _mean(exposures)
+        unit = math.log(usual)
+        fit.margins = -math.inf if whole else lowest - unit, highest - unit
         fit.remarks = (NONE_DETECTED,) * (not counts[2:].any())
 
+    def _histograms(self, fit: Fit, std: float) -> tuple[Doubles, Doubles | None]:
+        """Counts by cell of the amounts, and of their exposures if there are any."""
+        columns = (-1, -2) if fit.problem.exposure else (-1,)
+        released = fit.curator.everyone().histogram(columns, _EDGES).release(self.histogram)
+        found = [
+            _detected(Histogram(one, COUNT_CELLS, std), fit.problem.n)
+            for one in released.reshape(len(columns), -1)
+        ]
+        return found[0], found[1] if fit.problem.exposure else None
+
+    @staticmethod
+    def _rate(
+        fit: Fit, release: MeanDerivative, mean: float, clip: float, exposures: Doubles
+    ) -> float:
+        """Logarithm of the mean rate: of counts to exposures."""
+        w, rate = np.zeros_like(fit.w), math.log(mean / _mean(exposures))
+        deviation, negligible = release.deviation(fit.problem), fit.tuning.negligible
+        longest = _clip(exposures, 2 * deviation, negligible, 0.0)
+        for _ in range(release.times):
+            w[-1] = rate
+            threshold = max(clip, longest * math.exp(rate))
+            rate -= relative(float(release.release(fit, PoissonLoss(), w, threshold)[0]) / mean)
+        return rate
+
     def _event(self, problem: Problem) -> Event:
-        return self.histogram.event(problem.histogram(1, len(_EDGES)))
+        return self.histogram.event(problem.histogram(1 + problem.exposure, len(_EDGES)))
+
+
+def _mean(counts: Doubles) -> float:
+    """Of what was detected; 1 for nothing."""
+    return float(counts @ _MIDDLES) / max(float(counts.sum()), 1.0) or 1.0
+
+
+def _median(counts: Doubles) -> float:
+    """Of what was detected above zero; 1 for nothing."""
+    above = np.cumsum(counts[2:])
+    return float(_MIDDLES[2:][np.searchsorted(above, above[-1] / 2)]) if above[-1] > 0 else 1.0
 
 
 def _detected(histogram: Histogram, n: int) -> Doubles:

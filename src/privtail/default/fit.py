@@ -67,6 +67,7 @@ class Fit:
         frequent.
     even : whether labels likely occur about equally often; also without an intercept.
     dispersion : mean square of the relative residuals of amounts at their mean; of counts 1 / mean.
+    exposure : mean exposure of the rows; 1 without one.
     least_threshold : at which residuals are clipped at least: of amounts, lest the mean is lost.
     rows : part of the n rows that counts, and the standard deviation of its noise.
     preconditioner : of the steps.
@@ -102,6 +103,7 @@ class Fit:
     rarity: float = 1.0
     even: bool = False
     dispersion: float = 1.0
+    exposure: float = 1.0
     least_threshold: float = 0.0
     rows: tuple[float, float] = (1.0, 0.0)
     preconditioner: Preconditioner = field(init=False)

@@ -97,7 +97,12 @@ class MatchMean:
         seen = float(self.mean.release(fit, fit.loss, fit.w, threshold)[0])
         if abs(seen) > threshold * deviation:
             fit.w = fit.w.copy()
-            fit.w[-1] -= math.log1p(seen) if seen > 0 else -math.log1p(-seen)
+            fit.w[-1] -= relative(seen)
+
+
+def relative(error: float) -> float:
+    """The logarithm of a factor that is off by a relative error, of either sign."""
+    return math.copysign(math.log1p(abs(error)), error)
 
 
 @dataclass(frozen=True)

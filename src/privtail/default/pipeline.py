@@ -166,8 +166,9 @@ class ScaledDescent:
                 MatchFrequencies(MeanDerivative(a.mean_noise("intercept"))) if intercept else None,
             )
         elif self.targets in AMOUNTS:
-            noise = a.mean_noise("mean_count")
-            mean = MeanDerivative(noise, stage=CONSTANT) if intercept else None
+            moves = self.tuning.moves if problem.exposure else 1
+            noise = a.mean_noise("mean_count", moves)
+            mean = MeanDerivative(noise, moves, CONSTANT) if intercept else None
             stages = (
                 first,
                 StartAtMeanAmount(a.count_noise("count_histogram"), mean),

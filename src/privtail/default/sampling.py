@@ -43,7 +43,7 @@ def sampling_deviations(fit: Fit) -> Doubles | None:
       E(g) C + (E(g'') - E(g')^2 / E(g)) C w w' C of it for the slopes w. S = H times the
       dispersion: 1 for labels, E(residual^2) / E(g) for others, and for counts at least 1.
 
-    Rows of one person count as one row.
+    Rows of one person count as one row. Exposures are taken not to depend on the features.
     """
     metric, problem, d = fit.preconditioner, fit.problem, fit.problem.d
     if metric.likely.size == 0 or problem.outputs > 1 or kinked(fit.loss):
@@ -56,7 +56,7 @@ def sampling_deviations(fit: Fit) -> Doubles | None:
         inverse = np.linalg.inv(covariance)
     else:
         w = fit.w[:d, 0][used]
-        centre = float(fit.w[d:, 0].sum() + w @ mean)
+        centre = float(fit.w[d:, 0].sum() + w @ mean) + math.log(fit.exposure)
         bend, along = _curvature(_slope(fit.given), centre, float(w @ covariance @ w))
         inverse, factor = _inverse(covariance, w, along / bend), 1 / bend
         if isinstance(fit.given, AmountLoss):

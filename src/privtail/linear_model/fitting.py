@@ -243,6 +243,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Hand the records to a curator; from here nobody else holds them."""
         if isinstance(X, TableFile) and isinstance(groups, str):
             X, groups = X.without(groups), person_ids(X, groups)
+        X, options["exposure"] = exposed(X, y, options.get("exposure"))
         if self.invalid == "raise":
             X = as_plain_numbers(X)
             y = as_plain_numbers(y) if options.get("classes") is None else y
@@ -559,7 +560,7 @@ class PrivateLinearModel(PrivateEstimator):
 
     def _curate(
         self, X: Any, y: Any, groups: Any, unknown: Mapping[str, Any], *,
-        outputs: int = 1, classes: Sequence[Any] | None = None,
+        outputs: int = 1, classes: Sequence[Any] | None = None, exposure: Any = None,
     ) -> Curator:  # fmt: skip
         """Check what is not the data, then hand over the records."""
         self._refuse(unknown)
@@ -567,7 +568,7 @@ class PrivateLinearModel(PrivateEstimator):
         self.encoding_ = self.encoding()
         return self._entrusted(
             X, y, groups, self.categories or {}, encoding=self.encoding_,
-            intercept=self.fit_intercept, outputs=outputs, classes=classes,
+            intercept=self.fit_intercept, outputs=outputs, classes=classes, exposure=exposure,
         )  # fmt: skip
 
     def _open(self, curator: Curator) -> FitPlan:
@@ -877,7 +878,10 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         -------
         self
         """
-        curator = self._curate(X, y, groups, unknown)
+        return self._learned(self._curate(X, y, groups, unknown))
+
+    def _learned(self, curator: Curator) -> Self:
+        """The fit itself, of records that were handed over."""
         plan = self._open(curator)
         algorithm, domain = self._algorithm(), self._domain(curator.problem.n)
         with self._watched():
@@ -960,6 +964,30 @@ def _is_file(X: Any) -> bool:
 
 def _is_arrow(X: Any) -> bool:
     return hasattr(X, "column_names")
+
+
+def exposed(X: Any, y: Any, exposure: Any) -> tuple[Any, Any]:
+    """A file that knows its column of exposures, and None; or X itself, and the exposures.
+
+    Raises
+    ------
+    InvalidInput
+        If the exposure is a name and X no file, or the target is a name and the exposure is not.
+    """
+    if exposure is None:
+        return X, None
+    file = isinstance(X, TableFile)
+    if isinstance(exposure, str) and not file:
+        raise InvalidInput(
+            f"exposure={exposure!r} names a column, which goes with a file: "
+            "privtail.open_table(path). Of a data frame pass two parts: "
+            f'X=frame.drop(columns=["{exposure}"]), exposure=frame["{exposure}"].'
+        )
+    if file and isinstance(exposure, str) != isinstance(y, str):
+        raise InvalidInput("Of a file, y and exposure are both names of columns, or both arrays.")
+    if exposure == y if isinstance(exposure, str) else False:
+        raise InvalidInput(f"Column {exposure!r} is the target; the exposure is another one.")
+    return (X.exposed(exposure), None) if isinstance(exposure, str) else (X, exposure)
 
 
 def _names(X: Any, target: Any = None) -> list[str]:

@@ -3,25 +3,168 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from privtail.default import ScaledDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
-from privtail.linear_model.fitting import PrivateRegressor, require_number
+from privtail.linear_model.fitting import PrivateRegressor, as_a_whole, require_number
+from privtail.linear_model.planning import FitPlan
 from privtail.losses import (
     AMOUNTS,
+    AmountLoss,
     AnyLoss,
     PoissonLoss,
     Targets,
     TweedieLoss,
     loss_by_name,
 )
-from privtail.model import GENERALIZED, Link
+from privtail.model import GENERALIZED, Link, usable_exposure
 
 
 @dataclass(eq=False, repr=False)
-class DPPoissonRegressor(PrivateRegressor):
+class LogLinearRegressor(PrivateRegressor):
+    """Abstract: a model of counts or amounts, E[y] = exp(Xw + b), or exposure times that."""
+
+    link: ClassVar[Link] = "log"
+
+    alpha: float = 0.0
+
+    def _domain(self, n: int) -> Domain:
+        require_number("alpha", self.alpha, 0)
+        return L2(alpha=self.alpha)
+
+    @as_a_whole
+    def fit(
+        self, X: Any, y: Any = None, groups: Any = None, exposure: Any = None, **unknown: Any
+    ) -> Self:  # fmt: skip
+        """Fit the model; charges the ledger once.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, mapping, Arrow table or table of `privtail.open_table`
+            Features (n, d). Rows with a missing or non-finite number count as zero.
+        y : array of shape (n,) or str, default=None
+            Target; needed. With a table of `privtail.open_table`, or a Dask data frame, the name of
+            its column.
+        groups : array of shape (n,) or str, default=None
+            Whose row it is. Then a person is protected, of whom ``max_rows`` rows count.
+        exposure : array of shape (n,) or str, default=None
+            On how much of something each target was counted, such as years insured, in any unit;
+            of a table the name of its column. E[y] is then exposure exp(Xw + b): the logarithm of
+            the exposure is an offset of the margin, as in R and statsmodels. It is private, like
+            any column. A row counts for nothing where it is not positive and finite. For counts,
+            scikit-learn's idiom gives the same model: ``fit(X, y / exposure,
+            sample_weight=exposure)``. With a variance of power p it would take the weights
+            ``exposure ** (2 - p)``: of a severity, where p is 2, all rows weigh the same.
+        **unknown : Any
+            Nothing else is accepted; ``sample_weight`` is refused with a reason.
+
+        Returns
+        -------
+        self
+        """
+        if exposure is not None and self.algorithm != "auto":
+            raise InvalidInput('exposure works with algorithm="auto" alone.')
+        curator = self._curate(X, y, groups, unknown, exposure=exposure)
+        self.exposure_ = None if exposure is None else _name(exposure)
+        return self._learned(curator)
+
+    def plan(self, n: int, d: int, indicators: int = 0, exposure: bool = False) -> FitPlan:
+        """What ``fit`` will release, and what it will cost; reads no data.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        d : int
+            Number of features, after declared categories are encoded.
+        indicators : int, default=0
+            How many of the d features lie in [0, 1] by declaration.
+        exposure : bool, default=False
+            Whether there will be an exposure.
+
+        Returns
+        -------
+        FitPlan
+
+        Raises
+        ------
+        InvalidInput
+            If a number or a parameter of the estimator cannot be used.
+        UnsupportedAccounting
+            If no theorem is known for the releases of the algorithm.
+        """
+        plan = super().plan(n, d, indicators)
+        return self.planned(replace(plan.problem, exposure=True)) if exposure else plan
+
+    def predict(self, X: Any, exposure: Any = None) -> NDArray[np.float64]:
+        """What is expected of rows: a rate, or with an exposure the rate times that.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, mapping, Arrow table, table or path
+            Features (rows, d), in the units of the fit; a file by its path.
+        exposure : array of shape (rows,), default=None
+            As in `fit`; 1 by default.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            Rates lie in ``target_range_``. NaN where a number of the row is missing or not finite,
+            or the exposure not positive and finite; with ``invalid="raise"`` a row with the former
+            is refused. A Dask collection for a Dask collection, with the same partitions.
+        """
+        rates = super().predict(X)
+        return rates if exposure is None else np.asarray(rates * usable_exposure(exposure))
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None
+    ) -> float:  # fmt: skip
+        """D^2 of predictions, as scikit-learn's scores: the part of the deviance that is explained.
+
+        It is computed from records without noise: outside the promise, unless the rows are public.
+        Use `privtail.evaluate` for private rows.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Features (rows, d).
+        y : array of shape (rows,)
+            Target.
+        sample_weight : array of shape (rows,) or None, default=None
+            Weights of the rows.
+        exposure : array of shape (rows,), default=None
+            As in `fit`. The score is then that of the rates ``y / exposure``.
+
+        Returns
+        -------
+        float
+        """
+        if exposure is None:
+            return super().score(X, y, sample_weight)
+        shares, power = usable_exposure(exposure), cast(AmountLoss, self._loss()).power
+        weights = shares ** (2 - power)
+        weights = weights if sample_weight is None else weights * np.asarray(sample_weight)
+        return super().score(X, np.asarray(y, dtype=np.float64) / shares, weights)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+
+def _name(exposure: Any) -> str:
+    """What the exposure is called."""
+    named = exposure if isinstance(exposure, str) else getattr(exposure, "name", None)
+    return str(named or "exposure")
+
+
+@dataclass(eq=False, repr=False)
+class DPPoissonRegressor(LogLinearRegressor):
     """Private Poisson regression of counts, E[y] = exp(Xw + b), as `PoissonRegressor`.
 
     Minimises the mean of exp(m) - y m (half the deviance, but for a constant) + alpha/2 |w|^2. The
@@ -47,27 +190,15 @@ class DPPoissonRegressor(PrivateRegressor):
     """
 
     kind: ClassVar[str] = "poisson"
-    link: ClassVar[Link] = "log"
-
-    alpha: float = 0.0
 
     _target_kind = "count"
 
     def _loss(self) -> AnyLoss:
         return PoissonLoss()
 
-    def _domain(self, n: int) -> Domain:
-        require_number("alpha", self.alpha, 0)
-        return L2(alpha=self.alpha)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
-
 
 @dataclass(eq=False, repr=False)
-class DPTweedieRegressor(PrivateRegressor):
+class DPTweedieRegressor(LogLinearRegressor):
     """Private regression of amounts of which many may be zero, as `TweedieRegressor`.
 
     E[y] = exp(Xw + b) and a variance in proportion to E[y] ** power: what a policy costs in a year
@@ -101,9 +232,7 @@ class DPTweedieRegressor(PrivateRegressor):
     """
 
     kind: ClassVar[str] = "tweedie"
-    link: ClassVar[Link] = "log"
 
-    alpha: float = 0.0
     power: float = 1.5
 
     _target_kind = "amount"
@@ -112,18 +241,9 @@ class DPTweedieRegressor(PrivateRegressor):
         require_number("power", self.power, 1)
         return TweedieLoss(power=float(self.power))
 
-    def _domain(self, n: int) -> Domain:
-        require_number("alpha", self.alpha, 0)
-        return L2(alpha=self.alpha)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
-
 
 @dataclass(eq=False, repr=False)
-class DPGammaRegressor(PrivateRegressor):
+class DPGammaRegressor(LogLinearRegressor):
     """Private regression of positive amounts, E[y] = exp(Xw + b), as `GammaRegressor`.
 
     For amounts whose spread is in proportion to what is expected: the cost of a claim (its
@@ -150,23 +270,11 @@ class DPGammaRegressor(PrivateRegressor):
     """
 
     kind: ClassVar[str] = "gamma"
-    link: ClassVar[Link] = "log"
-
-    alpha: float = 0.0
 
     _target_kind = "amount"
 
     def _loss(self) -> AnyLoss:
         return TweedieLoss(power=2.0)
-
-    def _domain(self, n: int) -> Domain:
-        require_number("alpha", self.alpha, 0)
-        return L2(alpha=self.alpha)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
 
 
 @dataclass(eq=False, repr=False)

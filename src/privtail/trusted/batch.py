@@ -167,7 +167,9 @@ class Batch:
     def histogram(
         self, columns: Sequence[int], edges: ArrayLike, pooled: bool = False
     ) -> Sensitive:
-        """Counts of mapped column values between public edges; column -1 is the (raw) target.
+        """Counts of mapped column values between public edges.
+
+        Column -1 is the (raw) target, and -2 its exposure.
 
         Cell 0 lies below the first edge, cell e at or above edge e - 1. Flattened (columns,
         edges + 1). ``edges`` (edges,) are those of all columns, (columns, edges) one row for each.
@@ -178,10 +180,12 @@ class Batch:
         """
         columns = tuple(operator.index(column) for column in columns)
         cuts = ascending(edges, len(columns))
+        if -2 in columns and not self.problem.exposure:
+            raise InvalidInput("These records have no exposure.")
         cells = len(columns), cuts.shape[1] + 1
         answer = self.problem.histogram(len(columns), cells[1] - 1, pooled)
         term, dealt = questions.Histogram(columns, cuts, pooled), len(columns) if pooled else 1
-        counts = self._sums(term, (1, *cells), targets=-1 in columns, dealt=dealt)
+        counts = self._sums(term, (1, *cells), targets=any(c < 0 for c in columns), dealt=dealt)
         counts = counts.sum(axis=1) if pooled else counts
         return self._answer(counts.reshape(-1) << self.problem.bits, answer)
 
@@ -259,6 +263,8 @@ class Batch:
 
     def _asked(self, loss: AnyLoss) -> AskedLoss:
         called = callbacks.asked(loss)
+        if called.gradients and self._problem.exposure:
+            raise IncompatibleParts("A loss of whole records has no margin to add an exposure to.")
         self._assume(called.assumptions)
         return called
 

@@ -46,8 +46,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail import progress
-from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned, NotReleased, require_whole
-from privtail.losses import AnyLoss
+from privtail.errors import (
+    BudgetExceeded,
+    IncompatibleParts,
+    InvalidInput,
+    NotPlanned,
+    NotReleased,
+    require_whole,
+)
+from privtail.losses import AnyLoss, GeneralLoss, TruncatedLoss
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.accountants import cost
 from privtail.trusted.batch import Batch
@@ -55,7 +62,7 @@ from privtail.trusted.budget import ROW, Budget, protected
 from privtail.trusted.cluster.spread import ASSUMED, Spread, is_spread
 from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Deal, Ids, Listed, Part, Seen
-from privtail.trusted.events import Plan, Round, own_plan, plan_to_json
+from privtail.trusted.events import SMOOTH, Plan, Round, own_plan, plan_to_json
 from privtail.trusted.ledger import Allowance, Ledger
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler, SimulatedSampler
@@ -92,6 +99,9 @@ class Curator:
     classes : declared labels, in order; None for a numeric target; ``()`` for labels still to buy.
     categories : column -> declared categories, for data frames and mappings; None: there are none.
     encoding : what else is declared of the features, such as what a missing number counts as.
+    exposure : (n,) on how much each target was counted, or None: its logarithm is added to margins.
+        A row where it is not positive and finite has no target. Of a file it is a column,
+        `TableFile.exposed`.
     groups : (n,) person ids, numbers or text: the promise is then for one person with all rows,
         not for one row. A missing id belongs to nobody, and its row never counts. Or the `Seats` of
         some persons, of which there are a public number as divisor.
@@ -118,6 +128,7 @@ class Curator:
         classes: Sequence[Any] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
         encoding: Encoding = PLAIN,
+        exposure: Any = None,
         groups: Any = None,
         max_rows: int | None = None,
         label: str = "fit",
@@ -125,7 +136,7 @@ class Curator:
     ) -> None:
         if noise not in ("exact", "simulated"):
             raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
-        declared = categories, encoding
+        declared = categories, encoding, exposure
         away = _away(X, y, classes, declared, groups, max_rows)
         records: Any
         records, targets = (away, away.targets) if away else opened(X, y, classes, *declared)
@@ -145,6 +156,7 @@ class Curator:
             intercept=intercept,
             indicators=records.indicators,
             optional=records.optional,
+            exposure=targets is not None and targets.exposed,
             max_rows=1 if max_rows is None else max_rows,
         )
         self._budget, self._ledger = budget, ledger
@@ -199,6 +211,8 @@ class Curator:
             )
         if self.noise == "simulated" and isinstance(self._ledger, Ledger):
             self._ledger.refuse_simulated(self.label)
+        if self.problem.exposure:
+            _require_margins(plan, loss)
         with self._lock:
             if self._plan is not None:
                 raise NotPlanned("This curator already runs a plan; compose() the plans into one.")
@@ -400,7 +414,7 @@ class Curator:
 
 def _away(
     X: Any, y: Any, classes: Sequence[Any] | None,
-    declared: tuple[Mapping[str, Sequence[Any]] | None, Encoding], groups: Any, max_rows: Any,
+    declared: tuple[Mapping[str, Sequence[Any]] | None, Encoding, Any], groups: Any, max_rows: Any,
 ) -> Spread | None:  # fmt: skip
     """Records on a cluster; None for all others."""
     if not is_spread(X, y):
@@ -411,6 +425,16 @@ def _away(
             "with a folder of files, privtail.open_table(folder)."
         )
     return Spread(X, y, classes, *declared)
+
+
+def _require_margins(plan: Plan, loss: AnyLoss | None) -> None:
+    """Refuse, beside an exposure, questions that know no margin."""
+    smooth = any(event.law in SMOOTH for r in plan for event in r.events)
+    if smooth or isinstance(loss, GeneralLoss | TruncatedLoss):
+        raise IncompatibleParts(
+            "An exposure moves the margin of a loss, and trimmed means, functions of parts and "
+            'losses of whole records have none: use algorithm="auto".'
+        )
 
 
 def _persons(groups: Any, max_rows: Any, n: int) -> Persons | None:

@@ -110,12 +110,13 @@ class Dataset:
     def visit(
         self, work: Callable[[Ids, Rows, Doubles], None], seen: Seen, targets: bool, at_once: int
     ) -> None:
-        """Call ``work`` with the ids, rows and targets of one block after the other."""
+        """Call ``work`` with ids, rows and targets of one block after the other; not exposures."""
 
         def one(window: Window, ids: Ids) -> Integers:
             opened = window.open()
-            for block in swept(*opened, window.start, ids, at_once, self._room()):
-                work(*block)
+            blocks = swept(*opened, window.start, ids, at_once, self._room())
+            for part, rows, y, _ in blocks:
+                work(part, rows, y)
             return np.zeros(1, np.int64)
 
         self._added(one, seen, targets, at_once, (1,))

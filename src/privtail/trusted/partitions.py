@@ -62,12 +62,12 @@ def answered(
     targets = targets if question.targets else None
     dealt = question.deal.labels(window.start, window.stop)
     blocks = swept(records, targets, window.start, ids, at_once, room or Room())
-    for part, rows, y in blocks:
+    for part, rows, y, exposures in blocks:
         sums = np.zeros(question.shape)
         labels = np.array(dealt[moved(part, window.start)])
         if len(labels) != len(rows):
             raise InvalidInput("A window was asked for rows that it does not hold.")
-        block = Block(question.problem, question.map.applied(rows), y, labels)
+        block = Block(question.problem, question.map.applied(rows), y, labels, exposures)
         question.term.add(block, sums)
         total += sums.astype(np.int64)
     return total
@@ -82,8 +82,8 @@ def counted(seen: Seen, window: Window) -> Counter[Any]:
 
 def swept(
     records: InMemory, targets: Targets | None, start: int, ids: Ids, at_once: int, room: Room
-) -> Iterator[tuple[Ids, Rows, Doubles]]:
-    """Ids, rows and targets (else 0) of one block after the other; ``start`` is the first id."""
+) -> Iterator[tuple[Ids, Rows, Doubles, Doubles | None]]:
+    """Ids, rows, targets (else 0) and exposures of block after block; ``start`` is the first id."""
     for part in pieces(ids, at_once):
         here = moved(part, start)
         found = records.rows(here, room)
@@ -91,7 +91,7 @@ def swept(
         y = targets.rows(here) if targets else np.zeros(len(found))
         if not len(found) == len(y) == count:
             raise InvalidInput("The container returned another number of rows than asked for.")
-        yield part, found, y
+        yield part, found, y, targets.exposures(here) if targets else None
 
 
 def rows_at_once(records: Records, question: Question) -> int:

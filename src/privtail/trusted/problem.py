@@ -88,6 +88,7 @@ class Problem:
     expected : how many records a batch is expected to hold; the public divisor of every mean.
     indicators : columns that lie in [0, 1] by declaration, such as those that encode a category.
     optional : columns in which a missing number is filled in, and does not drop its row.
+    exposure : whether the target has one.
     max_rows : how many rows of one person count; 1 protects a row. Every sensitivity is
         ``max_rows`` times that of one row.
     most : how many rows may count at most, where that is more than n: of persons dealt into parts,
@@ -101,6 +102,7 @@ class Problem:
     expected: float = 0.0
     indicators: tuple[int, ...] = ()
     optional: tuple[int, ...] = ()
+    exposure: bool = False
     max_rows: int = 1
     most: int = 0
 

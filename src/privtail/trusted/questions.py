@@ -6,9 +6,13 @@ holds rows answers it, and answers it again, with the same integers.
 
 Formal guarantee
 ----------------
-What a term adds for a row is a function of that row, its target, its label (the block that its id
-was dealt to) and public numbers. Every term forces it onto its range on the grid, or counts the row
-in one cell a column, before it is added. `Problem` has the sensitivity of every answer.
+What a term adds for a row is a function of that row, its target and exposure, its label (the block
+that its id was dealt to) and public numbers. Every term forces it onto its range on the grid, or
+counts the row in one cell a column, before it is added. An exposure is a column of the record like
+any other: it moves the margin, whose loss may then be anything, and the range is the same. So the
+sensitivity of every answer, which `Problem` has, is that without exposures. It holds for 1e308,
+subnormal numbers, NaN, zero and what is negative; where an exposure is one of the last three, the
+target is NaN, and the row adds 0 where a target counts.
 """
 
 from __future__ import annotations
@@ -35,23 +39,34 @@ TILE = 32
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Mapped rows, their targets, and the labels that they were dealt."""
+    """Mapped rows, their targets, the labels that they were dealt, and their exposures, if any.
+
+    An exposure is a positive finite number; a row of which it was none has no finite target.
+    """
 
     problem: Problem
     rows: MappedRows
     y: Doubles
     labels: Integers
+    exposures: Doubles | None = None
 
     def margins(
         self, w: Doubles, ranges: PredictionRanges | None = None
     ) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
-        """Margins, clipped to the ranges of a prediction; squared norms; which rows are finite."""
+        """Margins, clipped to the ranges of a prediction; squared norms; which rows are finite.
+
+        A margin is the logarithm of a rate where there are exposures: theirs is added.
+        """
         d, rows = self.problem.d, self.rows
         b = w[d] if self.problem.intercept else np.zeros(w.shape[1])
         if ranges is not None and np.isfinite(ranges.features).any():
             rows = rows.clipped(ranges.features)
         margins, squares, valid = rows.margins(w[:d], b)
         margins = margins if ranges is None else np.clip(margins, *ranges.margins)
+        if self.exposures is not None:
+            logs = np.empty(len(margins))
+            kernels.logarithms(np.ascontiguousarray(self.exposures), logs)
+            margins = margins + logs[:, None]
         return margins, squares, valid & np.isfinite(self.y)
 
     def add_rows(
@@ -263,7 +278,7 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Counts of columns (-1: the target) between the edges of each, (columns, edges).
+    """Counts of columns (-1: the target, -2: its exposure) between the (columns, edges) of each.
 
     If ``pooled``, a row counts in the column of its label alone. A number that is missing where it
     is filled in counts in no cell of its column.
@@ -276,11 +291,14 @@ class Histogram:
     def add(self, block: Block, sums: Doubles) -> None:
         z = block.rows.transformed()
         valid = np.isfinite(z).all(axis=1)
-        if -1 in self.columns:
+        if any(column < 0 for column in self.columns):
             valid &= np.isfinite(block.y)
         z = block.rows.known()
         if self.columns != tuple(range(z.shape[1])):
-            z = np.column_stack([block.y if c == -1 else z[:, c] for c in self.columns])
+            beside = block.y if block.exposures is None else np.stack([block.exposures, block.y])
+            z = np.column_stack([
+                np.atleast_2d(beside)[c] if c < 0 else z[:, c] for c in self.columns
+            ])  # fmt: skip
         own = np.where(valid, block.labels if self.pooled else kernels.EVERY, kernels.NONE)
         block.count(z, own, self.edges, sums[0])
 

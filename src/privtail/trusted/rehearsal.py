@@ -52,6 +52,8 @@ def rehearse(
     sums = "gradient" in asked or "means" in asked
     for rows in _empty(records, problem.d, clipped="search" in asked):
         _sweep(rows, problem, sums=sums)
+    if problem.exposure:
+        kernels.logarithms(np.empty(0), np.empty(0))
     if "derivatives" in asked:
         _sweep(MappedRows.as_they_are(np.empty((0, 1))), replace(problem, d=1), sums=True)
     _steps(asked, problem)

@@ -40,7 +40,8 @@ class Reading:
 
     Attributes
     ----------
-    X, y : without rows; y is None where there is no target.
+    X, y : without rows; y is None where there is no target, and a mapping of the target and its
+        exposure where it has one.
     categories : column -> its declared categories.
     labelled : whether the target holds labels.
     encoding : what is declared of the features beside categories.
@@ -57,7 +58,10 @@ class Reading:
         records = as_records(self.X, self.categories, self.encoding)
         if self.y is None:
             return records, None
-        return records, Labels(self.y, 0) if self.labelled else Numbers(self.y, 0)
+        if self.labelled:
+            return records, Labels(self.y, 0)
+        columns = self.y.values() if isinstance(self.y, Mapping) else [self.y]
+        return records, Numbers(next(iter(columns)), 0, *list(columns)[1:])
 
 
 class Held:
@@ -74,7 +78,7 @@ class Held:
         self.refused, self.lengths, self.checksum = "", (0, 0), b""
         self._reading = reading
         self._columns: list[_Cells] = []
-        self._target: _Cells | None = None
+        self._targets: list[_Cells] = []
         self._codes: Codes | None = None
         self._open: tuple[InMemory, Targets | None] | None = None
         try:
@@ -108,10 +112,14 @@ class Held:
             self._columns = [_cells(X[name], str(name) in labelled) for name in names]
         rows = len(self._columns[0][1])
         if reading.y is not None:
-            self._target = _cells(column_of(y), reading.labelled)
-        self.lengths = rows, rows if self._target is None else len(self._target[1])
+            columns = y.values() if isinstance(y, Mapping) else [y]
+            self._targets = [_cells(column_of(one), reading.labelled) for one in columns]
+        lengths = {len(array) for _, array in self._targets}
+        if len(lengths) > 1:
+            raise InvalidInput("A partition of the exposure has another number of rows than of y.")
+        self.lengths = rows, lengths.pop() if lengths else rows
         digest = hashlib.blake2b(digest_size=16)
-        for values, array in (*self._columns, *([self._target] if self._target else [])):
+        for values, array in (*self._columns, *self._targets):
             digest.update(repr((values, array.dtype.str, array.shape)).encode())
             digest.update(np.ascontiguousarray(array).data if array.size else b"")
         self.checksum = digest.digest()
@@ -131,17 +139,17 @@ class Held:
                     for name, cells in zip(names, self._columns, strict=True)
                 ]
             )
-        if targets is None or self._target is None:
+        if targets is None or not self._targets:
             return records, None
         if isinstance(targets, Labels):
-            return records, targets.coded(Distinct(*self._target), codes)
-        return records, targets.like(self._target[1])
+            return records, targets.coded(Distinct(*self._targets[0]), codes)
+        return records, targets.like(*(array for _, array in self._targets))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_open": None}
 
     def __sizeof__(self) -> int:
-        cells = [*self._columns, *([self._target] if self._target else [])]
+        cells = [*self._columns, *self._targets]
         return sum(array.nbytes + 64 * len(values) for values, array in cells)
 
     def __repr__(self) -> str:

@@ -89,7 +89,12 @@ class Spread:
     def __init__(
         self, X: Any, y: Any, classes: Sequence[Any] | None,
         categories: Mapping[str, Sequence[Any]] | None, encoding: Encoding = PLAIN,
+        exposure: Any = None,
     ) -> None:  # fmt: skip
+        if exposure is not None:
+            if not is_spread(exposure):
+                raise InvalidInput("The exposure of a Dask collection is one, as X and y are.")
+            y = {"y": y, "exposure": exposure}
         if y is not None and is_spread(X) != is_spread(y):
             raise InvalidInput(
                 "X and y are both Dask collections, or neither is. Of one frame pass "

@@ -27,6 +27,7 @@ from privtail.trusted.kernels.boxes import (
 )
 from privtail.trusted.kernels.lanes import LANES
 from privtail.trusted.kernels.rows import (
+    logarithms,
     margins_dense,
     margins_sparse,
     merge_row,
@@ -36,6 +37,6 @@ from privtail.trusted.kernels.tallies import EVERY, NONE, tally
 
 __all__ = [
     "CATONI", "CLAMP", "EVERY", "FRACTION_DEGREE", "LANES", "NONE", "TRUNCATE", "ball_dense",
-    "ball_sparse", "box_dense", "box_sparse", "influence", "margin_of_safety", "margins_dense",
-    "margins_sparse", "merge_row", "moment_sum", "rows_of", "tally",
+    "ball_sparse", "box_dense", "box_sparse", "influence", "logarithms", "margin_of_safety",
+    "margins_dense", "margins_sparse", "merge_row", "moment_sum", "rows_of", "tally",
 ]  # fmt: skip

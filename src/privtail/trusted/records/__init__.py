@@ -31,9 +31,11 @@ __all__ = [
 
 def opened(
     X: Any, y: Any, classes: Sequence[Any] | None, categories: Mapping[str, Sequence[Any]] | None,
-    encoding: Encoding = PLAIN,
+    encoding: Encoding = PLAIN, exposure: Any = None,
 ) -> tuple[Records, Targets | None]:  # fmt: skip
     """Records and targets: numbers, or labels (``classes`` not None), declared unless ``()``.
+
+    The exposure of a file is a column, `TableFile.exposure`.
 
     Raises
     ------
@@ -42,7 +44,7 @@ def opened(
     """
     require_categories(categories)
     if isinstance(X, TableFile):
-        return _from_file(X, y, classes, categories, encoding)
+        return _from_file(X, y, classes, categories, encoding, exposure)
     if isinstance(X, str | PathLike):
         raise InvalidInput(f"Of a file pass what privtail.open_table({plain(str(X))!r}) gives.")
     if isinstance(y, str):
@@ -51,14 +53,14 @@ def opened(
             f'frame pass two parts: X=frame.drop(columns=["{y}"]), y=frame["{y}"].'
         )
     records = as_records(X, categories, encoding)
-    return records, _targets(y, records.n, classes)
+    return records, _targets(y, records.n, classes, exposure)
 
 
-def _targets(y: Any, n: int, classes: Sequence[Any] | None) -> Targets | None:
+def _targets(y: Any, n: int, classes: Sequence[Any] | None, exposure: Any = None) -> Targets | None:
     if y is None:
         return None
     if classes is None:
-        return Numbers(y, n)
+        return Numbers(y, n, exposure)
     labels = Labels(y, n)
     if classes:
         labels.declare(tuple(classes))
@@ -67,19 +69,20 @@ def _targets(y: Any, n: int, classes: Sequence[Any] | None) -> Targets | None:
 
 def _from_file(
     file: TableFile, y: Any, classes: Sequence[Any] | None,
-    categories: Mapping[str, Sequence[Any]] | None, encoding: Encoding,
+    categories: Mapping[str, Sequence[Any]] | None, encoding: Encoding, exposure: Any = None,
 ) -> tuple[Records, Targets | None]:  # fmt: skip
     column = y if isinstance(y, str) else None
     file = file.declaring(categories or {})
     stream = Stream(file, column, encoding)
-    targets = _targets(y, stream.n, classes) if column is None else stream.target(classes)
+    own = stream.target(classes) if column is not None else None
+    targets = own or _targets(y, stream.n, classes, exposure)
     if file.scratch is None:
         return stream, targets
     table, copied = file.copy(
-        (column, None if classes is None else tuple(map(repr, classes)), repr(encoding)),
+        (column, file.exposure, classes and tuple(map(repr, classes)), repr(encoding)),
         lambda folder: stream.scratch(folder, targets),
     )
-    return table, targets if copied is None or targets is None else targets.like(copied)
+    return table, targets if copied is None or targets is None else targets.like(*copied)
 
 
 def _named(frame: Any, names: list[Any]) -> dict[str, Any]:

@@ -75,6 +75,7 @@ class TableFile:
     ----------
     path, paths : what errors call the table, and its files, sorted by path.
     names : the column names, in order.
+    exposure : the column that says on how much the target was counted; None for none.
     index : the columns that were an index of pandas, as the file says. They are no features unless
         they are declared numeric, or their categories are.
     categories : column -> its declared categories, as the type of the column writes them.
@@ -118,6 +119,7 @@ class TableFile:
         self._copies: dict[Any, Any] = {}
         self._shares: dict[str, float] = {}
         self._part: NDArray[np.bool_] | None = None
+        self.exposure: str | None = None
 
     def declaring(self, categories: Declarations) -> TableFile:
         """The same file with more categories."""
@@ -129,6 +131,20 @@ class TableFile:
         """The same file without the column that says whose a row is."""
         self.require([name], "of persons")
         return self._with(self.categories, self._drop | {name})
+
+    def exposed(self, name: str) -> TableFile:
+        """The same file, of which a column is the exposure of the target, and no feature.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such column, or it holds no numbers.
+        """
+        self.require([name], "of exposures")
+        self.require_numeric(name)
+        other = self._with(self.categories, self._drop)
+        other.exposure = name
+        return other
 
     def part(self, ids: NDArray[np.int64]) -> TableFile:
         """The rows of these (distinct) positions, in their order, as a file of their own."""
@@ -147,7 +163,7 @@ class TableFile:
             scratch=self.scratch,
             dialect=self.dialect,
         )
-        other._part = self._part
+        other._part, other.exposure = self._part, self.exposure
         return other
 
     def copy(self, key: Any, make: Callable[[Path], Any]) -> Any:
@@ -268,7 +284,7 @@ class TableFile:
                 f"Column {target!r} is the target: declare its labels as classes, not categories.",
                 cli=f"Type --classes a,b instead of --categories {shlex.quote(str(target))}=a,b",
             )
-        left = tuple(name for name in self.kept() if name != target)
+        left = tuple(name for name in self.kept() if name not in (target, self.exposure))
         undeclared = [name for name in left if name not in self.categories]
         text = self.texts(undeclared, self.numeric)
         if text:

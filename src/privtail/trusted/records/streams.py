@@ -88,7 +88,8 @@ class Stream:
         name = str(self._target)
         if classes is None:
             self._file.require_numeric(name, mend="For labels use a classifier.")
-            return Numbers(np.empty(0), 0)
+            exposure = None if self._file.exposure is None else np.empty(0)
+            return Numbers(np.empty(0), 0, exposure)
         self._classes = self._file.typed(name, classes)
         labels = Labels(np.empty(0, self._file.element(name)), 0)
         if self._classes:
@@ -101,13 +102,18 @@ class Stream:
         Several runs may be read at once, each by one thread at a time.
         """
         own = targets is not None and self._target is not None
-        names = [*self._features, *([str(self._target)] if own else [])]
+        names = [*self._features, *(self._beside(targets) if own else ())]
         labelled = {name for name in self._features if name in self._categories}
         if own and isinstance(targets, Labels):
             labelled.add(str(self._target))
         return [
             self._windows(start, run, targets) for start, run in self._file.runs(names, labelled)
         ]
+
+    def _beside(self, targets: Targets | None) -> tuple[str, ...]:
+        """The columns of the target and, if it has one, of its exposure."""
+        exposed = targets is not None and targets.exposed
+        return (str(self._target), *((str(self._file.exposure),) if exposed else ()))
 
     def windows(self, targets: Targets | None) -> Iterator[Window]:
         """One pass, one run after the other."""
@@ -122,6 +128,8 @@ class Stream:
 
     def scratch(self, folder: Path, targets: Targets | None) -> tuple[Table, Any]:
         """Decode once into a private memory map in ``folder``: features, and the target if any.
+
+        The target comes as a list: itself, and its exposure if it has one.
 
         Numbers keep their width where doubles would add nothing, labels become small codes.
 
@@ -139,7 +147,8 @@ class Stream:
         own = targets is not None and self._target is not None
         if own:
             coded = isinstance(targets, Labels)
-            kinds.append(np.dtype(np.int32) if coded else self._file.width(str(self._target)))
+            beside = self._beside(targets)
+            kinds += [np.dtype(np.int32) if coded else self._file.width(name) for name in beside]
         labels: dict[Any, int] = {}
         with _Scratch(folder, self.n, kinds) as scratch:
             for window in self.windows(targets):
@@ -147,7 +156,8 @@ class Stream:
                 for j, (values, width) in enumerate(table._parts):
                     scratch.write(j, window.start, values if width == 0 else _codes(values, width))
                 if own and part is not None:
-                    scratch.write(-1, window.start, _column(part, labels))
+                    for j, cells in enumerate(_columns(part, labels), len(self._features)):
+                        scratch.write(j, window.start, cells)
             columns = scratch.columns()
         features = {
             name: Distinct([*self._categories[name], None], column)
@@ -155,9 +165,9 @@ class Stream:
             else column
             for name, column in zip(self._features, columns, strict=False)
         }
-        target: Any = columns[-1] if own else None
+        target: Any = columns[len(self._features) :] if own else None
         if own and isinstance(targets, Labels):
-            target = Distinct(list(labels), columns[-1])
+            target = [Distinct(list(labels), columns[-1])]
         return Table(features, self._categories, self._encoding), target
 
     def _opened(
@@ -176,10 +186,12 @@ class Stream:
             return table, None
         if self._target is None:
             return table, targets.part(ids)
-        column = batch.columns[len(self._features)]
+        columns = batch.columns[len(self._features) :]
         if isinstance(targets, Labels):
-            return table, targets.like(self._file.labels(self._target, column, self._classes))
-        return table, targets.like(self._file.numbers(self._target, column))
+            return table, targets.like(self._file.labels(self._target, columns[0], self._classes))
+        names = self._beside(targets)
+        cells = (self._file.numbers(*one) for one in zip(names, columns, strict=True))
+        return table, targets.like(*cells)
 
     def __repr__(self) -> str:
         return f"Stream(rows={self.n}, features={self.d})"
@@ -246,14 +258,15 @@ def _codes(labels: Labels, width: int) -> NDArray[np.int32]:
     return np.where(codes < 0, width, codes)
 
 
-def _column(part: Targets, labels: dict[Any, int]) -> NDArray[Any]:
+def _columns(part: Targets, labels: dict[Any, int]) -> list[NDArray[Any]]:
     """Numbers of a window, or positions among ``labels``, which grow as they are met."""
     if isinstance(part, Numbers):
-        return part.rows(slice(None))
+        exposures = part.exposures(slice(None))
+        return [part.rows(slice(None)), *(() if exposures is None else (exposures,))]
     found = part._distinct()
     used = np.bincount(found.positions, minlength=len(found.values)) > 0
     places = np.zeros(len(found.values), dtype=np.int32)
     for i in np.flatnonzero(used).tolist():
         places[i] = labels.setdefault(canonical_label(found.values[i]), len(labels))
     column: NDArray[np.int32] = places[found.positions]
-    return column
+    return [column]

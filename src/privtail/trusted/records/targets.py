@@ -35,11 +35,16 @@ def _column(array: NDArray[Any], n: int) -> NDArray[Any]:
 
 
 class Numbers:
-    """A numeric target, read block by block; what is not a finite number drops its row."""
+    """A numeric target, read block by block; what is not a finite number drops its row.
 
-    def __init__(self, y: Any, n: int) -> None:
+    With ``exposure`` (n,), which says how much of something each target was counted on, so does an
+    exposure that is not positive and finite.
+    """
+
+    def __init__(self, y: Any, n: int, exposure: Any = None) -> None:
         y = column_of(y)
         self._y = _column(as_numbers(y), n)
+        self._exposure = None if exposure is None else Numbers(exposure, n)
         if self._y.dtype.kind not in "fiub":
             times = conversion(y, "The target")
             raise InvalidInput(
@@ -49,21 +54,40 @@ class Numbers:
                 f"DPLogisticRegression. {of_objects(y, 'y')}".strip()
             )
 
-    def like(self, y: Any) -> Numbers:
+    def like(self, y: Any, exposure: Any = None) -> Numbers:
         """The target of other rows."""
-        return Numbers(y, len(y))
+        return Numbers(y, len(y), exposure)
 
     def part(self, ids: slice) -> Numbers:
         """The target of these ids, as one of its own."""
-        return self.like(self._y[ids])
+        return self.like(self._y[ids], self._exposure and self._exposure._y[ids])
+
+    @property
+    def exposed(self) -> bool:
+        """Whether there is an exposure."""
+        return self._exposure is not None
 
     def rows(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float64]:
-        """Targets of these ids."""
+        """Targets of these ids; NaN where the exposure is not positive and finite."""
         with np.errstate(all="ignore"):
-            return np.ascontiguousarray(self._y[ids], dtype=np.float64)
+            y = np.ascontiguousarray(self._y[ids], dtype=np.float64)
+        if self._exposure is None:
+            return y
+        return np.where(_positive(self._exposure.rows(ids)), y, np.nan)
+
+    def exposures(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """Exposures of these ids, 1 where they are not positive and finite; None without them."""
+        if self._exposure is None:
+            return None
+        found = self._exposure.rows(ids)
+        return np.where(_positive(found), found, 1.0)
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private records cannot be pickled.")
+
+
+def _positive(x: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray((x > 0) & (x < np.inf))
 
 
 def canonical_label(value: Any) -> Any:
@@ -164,6 +188,11 @@ class Labels:
         other = Labels(y, len(y))
         other._declared, other._element = self._declared, self._element
         return other
+
+    exposed = False
+
+    def exposures(self, ids: slice | NDArray[np.int64]) -> None:
+        """Labels have none."""
 
     @property
     def codes_declared(self) -> Mapping[Any, int] | None:
