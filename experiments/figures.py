@@ -12,6 +12,7 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable
+from html import escape
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -46,18 +47,43 @@ PANEL = (4.1, 3.3)
 LEGEND = 3.4
 """Inches beside a single panel."""
 COLUMNS = 3
+MOST_LINES = 7
+"""In a panel, unless more are asked for."""
 LABEL = 30
 """Letters in a line of the label of an axis."""
 
 
-def draw(study: Study, frame: pd.DataFrame, metric: Metric) -> Figure:
-    """The figure of one metric of a study."""
+def lines(study: Study, most: int = MOST_LINES) -> list[tuple[str, Accounting]]:
+    """Methods and accountings that a panel shows.
+
+    The default and fits without privacy come first, then methods at the stated epsilon, then as
+    printed, until there are ``most``.
+    """
+    ranks = {AUTO: 0, NO_PRIVACY: 0, STATED: 1, AS_PRINTED: 2}
+    every = [(m.name, a) for m in study.methods for a in m.accountings]
+    shown = sorted(every, key=lambda line: ranks[line[1]])[:most]
+    return [line for line in every if line in shown]
+
+
+def label(study: Study, metric: Metric, most: int = MOST_LINES) -> str:
+    """What a figure shows, for those who cannot see it."""
+    said = f"{study.title}. {metric.label} against {study.axis.label}"
+    if len(study.grid(full=False).points) == 1:
+        return f"{study.title}. {metric.label}"
+    return f"{said}. Lines: {'; '.join(_name(*line) for line in lines(study, most))}."
+
+
+def draw(study: Study, frame: pd.DataFrame, metric: Metric, most: int = MOST_LINES) -> Figure:
+    """The figure of one metric of a study; a panel has at most ``most`` lines."""
     from matplotlib.figure import Figure
 
     rows = frame[frame["metric"] == metric.name]
     if len(study.grid(full=False).points) == 1:
         return _dots(study, rows, metric)
     rows = rows[rows["variant"] == ""]
+    shown = lines(study, most)
+    kept = [pair in shown for pair in zip(rows["method"], rows["accounting"], strict=True)]
+    rows = rows[kept]
     layers = _panels(study, rows)
     across = _columns(len(layers), rows["dataset"].nunique())
     down = math.ceil(len(layers) / across)
@@ -307,8 +333,8 @@ def _short(number: float) -> str:
     return f"{number:.4g}" if number > 1 else f"{number:.2g}"
 
 
-def svg(figure: Figure, name: str) -> str:
-    """The figure as inline SVG, with ids of its own and without a date."""
+def svg(figure: Figure, name: str, said: str) -> str:
+    """The figure as inline SVG, with ids of its own, a label that says it, without a date."""
     name = re.sub(r"[^a-z0-9]+", "-", name)
     import matplotlib as mpl
 
@@ -316,7 +342,8 @@ def svg(figure: Figure, name: str) -> str:
                          "font.sans-serif": ["DejaVu Sans"]}):  # fmt: skip
         written = io.StringIO()
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
-    return _slim(written.getvalue(), name)
+    slim = _slim(written.getvalue(), name)
+    return slim.replace("<svg", f'<svg role="img" aria-label="{escape(said)}"', 1)
 
 
 def _slim(text: str, name: str) -> str:

@@ -1,9 +1,10 @@
-"""The report: every study beside the paper's claim, on one page that needs nothing else.
+"""The report: every study beside the paper's claim, on a page for each paper and one for all.
 
     python -m experiments.report
     python -m experiments.report --claims
 
-It is made from ``reports/results/*.parquet`` alone, and the same results give the same page.
+It is made from ``reports/results/*.parquet`` alone, and the same results give the same pages. A
+page needs nothing else.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from experiments.claims import (
     judge,
     view,
 )
-from experiments.papers import PAPERS, studies
+from experiments.papers import LEARNED, PAPERS, studies
 from experiments.runner import RESULTS, ROOT, stale
 from experiments.study import AS_PRINTED, AUTO, STATED, Study
 
@@ -128,36 +129,63 @@ def load(folder: Path, known: Iterable[Study]) -> list[Result]:
     return found
 
 
-def page(results: list[Result], known: Iterable[Study], folder: Path = RESULTS) -> str:
-    """The whole report."""
+def overview(results: list[Result], known: Iterable[Study], folder: Path, name: str) -> str:
+    """The page of all papers: what was learned, the tallies, and every claim's verdict."""
     missing = sorted({s.name for s in known} - {r.study.name for r in results})
-    body = [
-        "<h1>The papers, reproduced and judged</h1>",
-        INTRODUCTION,
-        _versions(results, folder),
-        _navigation(results),
-        '<h2 id="claims">Claims</h2>',
-        _counts(results),
-        _claims(results),
-    ]
+    body = ["<h1>The papers, reproduced and judged</h1>", INTRODUCTION, _versions(results, folder)]
     for paper, citation in PAPERS.items():
-        mine = [r for r in results if r.study.paper == paper]
-        if mine:
-            body.append(f'<h2 id="{paper}">{escape(citation)}</h2>')
-            body.append(_commands(paper, mine))
-            body += [section(result) for result in mine]
+        if any(r.study.paper == paper for r in results):
+            body.append(f'<h2 id="{paper}">{escape(citation)}</h2>{_learned(paper, results)}')
+            body.append(f'<p><a href="{beside(name, paper)}">Figures and claims</a></p>')
+    body += ['<h2 id="claims">Claims</h2>', _counts(results)]
     if missing:
         body.append(f"<p>Without results: {escape(', '.join(missing))}.</p>")
+    return _whole("privtail: the papers reproduced", body)
+
+
+def page(paper: str, results: list[Result], folder: Path, name: str, most: int) -> str:
+    """The page of one paper."""
+    mine = [r for r in results if r.study.paper == paper]
+    body = [
+        f"<h1>{escape(PAPERS[paper])}</h1>",
+        _learned(paper, mine),
+        f'<p><a href="{escape(name)}">What verdicts mean, and the other papers</a></p>',
+        _versions(mine, folder),
+        _navigation(mine),
+        _commands(paper, mine),
+        *(section(result, most) for result in mine),
+        '<h2 id="claims">All claims</h2>',
+        _counts(mine),
+        _claims(mine),
+    ]
+    return _whole(f"privtail: {paper} reproduced", body)
+
+
+def beside(name: str, paper: str) -> str:
+    """The file of a paper's page, in the folder of the page of all."""
+    return f"{Path(name).stem}-{paper}.html"
+
+
+def _whole(title: str, body: list[str]) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>privtail: the papers reproduced</title><style>{STYLE}</style></head>\n<body>\n"
+        f"<title>{title}</title><style>{STYLE}</style></head>\n<body>\n"
         + "\n".join(body)
         + "\n</body></html>\n"
     )
 
 
-def section(result: Result) -> str:
+def _learned(paper: str, results: list[Result]) -> str:
+    """The tally of the paper's own claims, and what was learned."""
+    counted = {(p, whose): n for p, whose, n in tallies(results)}
+    numbers = dict(zip(CLASSES, counted.get((paper, "of the paper"), []), strict=False))
+    words = ", ".join(f"{count} {word}" for word, count in numbers.items() if count)
+    judged = f"Claims of the paper: {words}. " if words else ""
+    return f"<p><b>{escape(judged)}</b>{escape(LEARNED[paper])}</p>"
+
+
+def section(result: Result, most: int = figures.MOST_LINES) -> str:
     """One study: the claim of the paper, its figures, verdicts, prices and choices."""
     study = result.study
     parts = [f'<h3 id="{study.name}">{escape(study.item)}: {escape(study.title)}</h3>']
@@ -165,9 +193,11 @@ def section(result: Result) -> str:
         parts.append(f"<blockquote>{escape(study.expectation)}</blockquote>")
     for metric in study.metrics:
         drawn = figures.svg(
-            figures.draw(study, result.frame, metric), f"{study.name}-{metric.name}"
-        )
+            figures.draw(study, result.frame, metric, most), f"{study.name}-{metric.name}",
+            figures.label(study, metric, most),
+        )  # fmt: skip
         parts.append(f"<figure>{drawn}</figure>")
+    parts.append(_left_out(study, most))
     if study.note:
         parts.append(f"<p>{escape(study.note)}</p>")
     parts += [
@@ -180,19 +210,24 @@ def section(result: Result) -> str:
     return "\n".join(part for part in parts if part)
 
 
+def _left_out(study: Study, most: int) -> str:
+    """Lines that a figure has no room for."""
+    every = figures.lines(study, 10**6)
+    lost = [line for line in every if line not in figures.lines(study, most)]
+    if not lost or len(study.grid(full=False).points) == 1:
+        return ""
+    return (
+        f"<p><small>{len(lost)} of {len(every)} lines are not drawn, those as printed first; "
+        "<code>python -m experiments.report --lines 20</code> draws them.</small></p>"
+    )
+
+
 # --- Parts -----------------------------------------------------------------------------------
 
 
 def _navigation(results: list[Result]) -> str:
-    rows = []
-    for paper in PAPERS:
-        links = [
-            _link(r.study.name, r.study.name.removeprefix(f"{paper}-"))
-            for r in results if r.study.paper == paper
-        ]  # fmt: skip
-        if links:
-            rows.append(f"<li>{_link(paper, paper)}: {', '.join(links)}</li>")
-    return f"<nav>{_link('claims', 'All claims')}<ul>{''.join(rows)}</ul></nav>"
+    links = [_link(r.study.name, r.study.name.removeprefix(f"{r.study.paper}-")) for r in results]
+    return f"<nav>{', '.join([*links, _link('claims', 'all claims')])}</nav>"
 
 
 def _versions(results: list[Result], folder: Path) -> str:
@@ -204,7 +239,7 @@ def _versions(results: list[Result], folder: Path) -> str:
     if fresh == lines:
         return f"<p>{said}</p>"
     links = ", ".join(
-        f"{_link(r.study.name, r.study.name)} ({_which(r.study, old[r.study.name])})"
+        f"{r.study.name} ({_which(r.study, old[r.study.name])})"
         for r in results if old[r.study.name]
     )  # fmt: skip
     return (
@@ -219,10 +254,9 @@ def _which(study: Study, names: list[str]) -> str:
 
 def _counts(results: list[Result]) -> str:
     rows = [
-        [_link(paper, paper) if paper in PAPERS else escape(paper), escape(whose),
-         *map(_number, counted)]
+        [escape(paper), escape(whose), *map(_number, counted)]
         for paper, whose, counted in tallies(results)
-    ]  # fmt: skip
+    ]
     return _table(["paper", "claims", *CLASSES], rows)
 
 
@@ -478,14 +512,21 @@ def totals(results: list[Result]) -> Iterator[str]:
         yield f"{f'{paper}, {whose}':<24}" + "".join(f"{count:>22}" for count in counted)
 
 
-def build(results: Path = RESULTS, out: Path = PAGE) -> list[Result]:
-    """Write the page of the results that are there; return them."""
+def build(
+    results: Path = RESULTS, out: Path = PAGE, most: int = figures.MOST_LINES
+) -> list[Result]:
+    """Write the pages of the results that are there; return them."""
     known = list(studies().values())
     loaded = load(results, known)
     out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_suffix(".draft")
-    draft.write_text(page(loaded, known, results), encoding="utf-8")
-    draft.replace(out)
+    pages = {out: overview(loaded, known, results, out.name)}
+    for paper in dict.fromkeys(r.study.paper for r in loaded):
+        where = out.with_name(beside(out.name, paper))
+        pages[where] = page(paper, loaded, results, out.name, most)
+    for where, text in pages.items():
+        draft = where.with_suffix(".draft")
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(where)
     return loaded
 
 
@@ -494,16 +535,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--out", type=Path, default=PAGE)
+    parser.add_argument("--lines", type=int, default=figures.MOST_LINES, help="of a panel")
     parser.add_argument("--claims", action="store_true", help="print every claim; write no page")
     asked = parser.parse_args()
     if asked.claims:
         results = load(asked.results, studies().values())
         print("\n".join(lines(results)), end="\n\n")
     else:
-        results = build(asked.results, asked.out)
+        results = build(asked.results, asked.out, asked.lines)
     print("\n".join(totals(results)))
     if not asked.claims:
-        print(f"wrote {asked.out}; --claims prints every claim")
+        print(f"wrote {asked.out} and a page beside it for each paper; --claims prints every claim")
 
 
 if __name__ == "__main__":

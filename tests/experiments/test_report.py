@@ -39,7 +39,23 @@ def results(tmp_path_factory):
 def page(results):
     out = results / "reports" / "page.html"
     report.build(results, out)
-    return out.read_text(encoding="utf-8")
+    return out.with_name("page-wang2020.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def overview(results, page):
+    return (results / "reports" / "page.html").read_text(encoding="utf-8")
+
+
+def test_the_page_of_all_papers_says_what_was_learned_and_where_the_rest_is(overview, page):
+    assert 'href="page-wang2020.html"' in overview
+    assert 'href="page-wang2019.html"' not in overview, "it has no results"
+    for text in (overview, page):
+        assert report.LEARNED["wang2020"].replace("'", "&#x27;") in text
+        assert "Claims of the paper: " in text
+    assert "<svg" not in overview
+    assert "Without results: " in overview
+    assert set(report.LEARNED) == set(report.PAPERS)
 
 
 def test_every_study_with_results_is_drawn_beside_its_claims(page):
@@ -49,14 +65,26 @@ def test_every_study_with_results_is_drawn_beside_its_claims(page):
         for claim in study.claims:
             assert page.count(claim.sentence.replace("'", "&#x27;")) >= 2, "in both tables"
     assert page.count("<svg") == 2
-    assert "Without results: " in page
+    labels = re.findall(r'<svg role="img" aria-label="([^"]+)"', page)
+    assert len(labels) == 2
+    assert "iteration" in labels[0]
+
+
+def test_a_panel_has_seven_lines_unless_more_are_asked_for(page):
+    study = studies()[NAMES[0]]
+    shown = figures.lines(study)
+    assert len(shown) == 7
+    assert {"auto", "RGD", "Algorithm 4", "Algorithm 3, κ = 2"} <= {name for name, _ in shown}
+    every = figures.lines(study, 20)
+    assert len(every) == 14
+    assert "7 of 14 lines are not drawn" in page
 
 
 def test_the_page_needs_nothing_else(page):
     assert "<script" not in page
     assert "<img" not in page
     links = re.findall(r'(?:src|href)="([^"#][^"]*)"', page)
-    assert links == []
+    assert links == ["page.html"]
 
 
 def test_ids_are_unique_and_links_lead_somewhere(page):
@@ -80,7 +108,7 @@ def test_it_says_which_lines_are_of_the_present_code(results, page, monkeypatch)
     monkeypatch.setattr(report, "stale", lambda s, folder: ["auto"] if s.name == NAMES[0] else [])
     said = report._versions(loaded, results)
     assert f"{lines - 1} of {lines} lines" in said
-    assert f"Stale: {report._link(NAMES[0], NAMES[0])} (auto)." in said
+    assert f"Stale: {NAMES[0]} (auto)." in said
     assert "make reproduce" in said
 
 
@@ -138,7 +166,7 @@ def test_the_claims_alone_write_no_page(results, tmp_path, monkeypatch, capsys):
 def test_figures_have_labels_with_units_and_a_method_looks_the_same_in_all_panels(results):
     study = studies()[NAMES[0]]
     frame = pd.read_parquet(results / f"{study.name}.parquet")
-    figure = figures.draw(study, frame, study.metrics[0])
+    figure = figures.draw(study, frame, study.metrics[0], 20)
     colours: dict[str, set[str]] = {}
     for place in figure.axes:
         assert place.get_xlabel() == study.axis.label
