@@ -1,0 +1,60 @@
+"""Later methods on easy records, and the page that shows them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import held_out
+from benchmarks.comparison.problems import Problem, Sample
+
+PAGE = Path(__file__).parents[2] / "docs" / "held-out.md"
+
+
+@pytest.fixture
+def easy():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (20_000, 2))
+    y = X @ [0.5, -0.3] + 0.1 * rng.standard_normal(20_000)
+    return Sample(X=X[:15_000], y=y[:15_000], X_test=X[15_000:], y_test=y[15_000:])
+
+
+@pytest.mark.parametrize("name", [n for n in held_out.METHODS if n != "auto"])
+def test_every_other_method_finds_a_plain_line(easy, name):
+    problem = Problem(name="easy", group="laws", draw=lambda _: easy, n=15_000, d=2, delta=1e-8)
+    best = max(held_out.median_of(method, problem, easy, 1) for method in held_out.METHODS[name])
+    assert best > 0.8
+
+
+def test_a_depth_is_safe_while_shallow_regions_are_small_beside_deep_ones():
+    """Of equal volumes: e^(-g/4) has to be below 1e-6/8 e^-0.5, with g up to 48 - k."""
+    flat = np.zeros(200)
+    needed = math.ceil(4 * (0.5 + math.log(8e6)))
+    found = held_out.safe_distance(flat, 100, 0.5, 1e-6)
+    assert found == 99 - 1 - needed
+    assert held_out.safe_distance(flat, 100, 0.5, 1e-12) < found
+    assert held_out.safe_distance(-10.0 * np.arange(200), 100, 0.5, 1e-6) == -1
+
+
+def test_a_point_of_a_depth_is_not_in_the_next_box():
+    sides = np.sort(np.random.default_rng(1).standard_normal((3, 40)), axis=1)
+    for seed in range(20):
+        point = held_out.inside(sides, 5, np.random.default_rng(seed))
+        assert (point >= sides[:, 4]).all()
+        assert (point <= sides[:, -5]).all()
+        assert ((point < sides[:, 5]) | (point > sides[:, -6])).any()
+
+
+def test_refusals_are_no_numbers(easy):
+    few = Sample(X=easy.X[:12], y=easy.y[:12], X_test=easy.X_test, y_test=easy.y_test)
+    problem = Problem(name="few", group="laws", draw=lambda _: few, n=12, d=2, delta=1e-2)
+    assert math.isnan(held_out.median_of(held_out.METHODS["TukeyEM, best"][0], problem, few, 1))
+
+
+def test_the_page_has_a_column_for_every_method_and_a_row_for_every_table():
+    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+    assert lines[0] == f"| {' | '.join(['table', 'n', 'd', *held_out.METHODS])} |"
+    assert len(lines) - 2 == len(held_out.TABLES) + 1
