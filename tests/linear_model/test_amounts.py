@@ -111,6 +111,19 @@ def test_hostile_amounts_move_nothing_far():
     assert models[1].predict(X) == pytest.approx(models[0].predict(X), rel=0.1)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_an_amount_that_is_always_the_same_ends_no_fit(seed):
+    """Its dispersion is zero, and gains cannot be clamped at that: a fit ended after the charge."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = DPTweedieRegressor(
+            power=1.5, epsilon=1e9, delta=1e-9, neighbours="zero_out", max_rows=2,
+            noise="simulated", random_state=seed,
+        )  # fmt: skip
+        model.fit(np.array([[1e308]]), np.array([1e308]), groups=[0])
+    assert np.isfinite(model.predict(np.zeros((1, 1)))).all()
+
+
 def test_a_power_of_1_is_poisson_and_of_2_is_gamma():
     X, y, _ = drawn("pure premium", unit=1.0)
     for power, twin in ((1.0, DPPoissonRegressor), (2.0, DPGammaRegressor)):

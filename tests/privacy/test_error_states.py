@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privtail import summarize
 from privtail.compilation import steady
 from privtail.errors import AccuracyWarning, PrivacyWarning
 from privtail.linear_model import MODELS, DPLinearRegression, DPMean, DPScaler
@@ -72,3 +73,28 @@ def test_an_unsteady_function_is_caught() -> None:
         with pytest.raises(FloatingPointError):
             underflow()
         assert steady(underflow)() == 0
+
+
+def test_numpy_warns_of_no_number() -> None:
+    """Of one that overflows, say, which only some record has."""
+
+    def overflow() -> Any:
+        return np.array([1e308]) * 10
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with np.errstate(all="warn"):
+            with pytest.raises(RuntimeWarning, match="overflow"):
+                overflow()
+            assert steady(overflow)() == np.inf
+
+
+def test_what_was_paid_for_is_returned_when_warnings_are_errors() -> None:
+    x = np.where(np.arange(3_000) % 2 == 0, 1e308, 0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", AccuracyWarning)
+        options = {**OPTIONS, "epsilon": 1e6}
+        private_mean(np.column_stack([x, -x]), **options)
+        summarize({"x": x}, **options)
+        private_mean({"x": x, "k": ["a"] * 3_000}, by="k", categories=["a"], **options)

@@ -250,11 +250,11 @@ def _described(
 
 
 def _dispersion(counts: Doubles, mean: float, clip: float) -> float:
-    """Mean square of y / mean - 1 of amounts y that are clipped; 1 where none was detected."""
+    """Mean square of y / mean - 1 of amounts y that are clipped; 1 if not known, or none."""
     if not counts[2:].any():
         return 1.0
     relative = np.minimum(_MIDDLES, clip) / mean - 1
-    return float(counts @ relative**2 / counts.sum())
+    return float(counts @ relative**2 / counts.sum()) or 1.0
 
 
 def _reach(counts: Doubles, mean: float, part: float) -> float:

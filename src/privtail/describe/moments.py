@@ -91,7 +91,6 @@ class ColumnMoments:
             Round(stage="sums", events=(sums.event(self._sums(problem)),)),
         )
 
-    @np.errstate(over="ignore", invalid="ignore")  # squares of columns beyond 1e154
     def run(self, curator: Curator, multiplier: float) -> Seen:
         """What the releases say."""
         problem, own = curator.problem, list(self.columns)
