@@ -78,36 +78,6 @@ def _plain(text: str) -> str:
     return re.sub(r"(?<![\w`*\\])(\w*[A-Za-z0-9])_(?![\w`*])", r"\1\\_", text)
 
 
-_FIELDS = re.compile(r"(Parameters|Attributes|Returns|Raises|Warns)$")
-
-
-_TEXT = ("algorithms", "describe", "domains", "evaluation", "losses")
-"""Packages whose entries have a description behind the colon, and no type."""
-
-
-def _describe(_app: Any, _what: str, _name: str, obj: Any, _options: Any, lines: list[str]) -> None:
-    """Give numpydoc `name : text` as a name and its description, not as a name and a type."""
-    if not (getattr(obj, "__module__", None) or "").startswith(
-        tuple(f"privtail.{x}" for x in _TEXT)
-    ):
-        return
-    fields, out, names = False, [], ""
-    for i, line in enumerate(lines):
-        following = lines[i + 1] if i + 1 < len(lines) else ""
-        if following.startswith("---"):
-            fields = bool(_FIELDS.match(line))
-        entry = fields and line[:1].strip() and not line.startswith("---")
-        if entry and line.endswith(",") and " : " not in line:
-            names += line + " "
-        elif entry and " : " in line:
-            name, text = (names + line).split(" : ", 1)
-            out += [name, "    " + text]
-            names = ""
-        else:
-            out.append(line)
-    lines[:] = out
-
-
 def _escape(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
     """Docstrings write |x| for a norm and `coef_` for an attribute, which are marks in RST."""
     literal = False
@@ -131,7 +101,6 @@ def _skip(_app: Any, _what: str, _name: str, obj: Any, skip: bool, _options: Any
 
 
 def setup(app: Any) -> None:
-    """Add the hooks above, before numpydoc reads a docstring and after it."""
-    app.connect("autodoc-process-docstring", _describe, priority=400)
+    """Add the hooks above, after numpydoc has read a docstring."""
     app.connect("autodoc-process-docstring", _escape, priority=600)
     app.connect("autodoc-skip-member", _skip)

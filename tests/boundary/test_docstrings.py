@@ -26,11 +26,6 @@ WITHOUT_EXAMPLES = {"FitPlan", "Statement", "PrivateLinearModel"}
 """Nobody makes these by hand."""
 
 
-LATER = ("privtail.algorithms", "privtail.describe", "privtail.domains", "privtail.evaluation",
-         "privtail.losses")  # fmt: skip
-"""Packages whose docstrings have another form still."""
-
-
 def listed(page: Path) -> list[tuple[str, object]]:
     """The names that a page of the reference lists, and what they are."""
     found, module = [], ""
@@ -58,8 +53,6 @@ def public() -> dict[str, object]:
     for page in sorted(API.glob("*.md")):
         for name, thing in listed(page):
             if inspect.isclass(thing) and issubclass(thing, BaseException):
-                continue
-            if thing.__module__.startswith(LATER):
                 continue
             found[name] = thing
             if inspect.isclass(thing) and page.stem in WITH_METHODS:
@@ -146,7 +139,7 @@ def parameters(thing: object) -> dict[str, inspect.Parameter]:
     return {
         stars.get(parameter.kind, "") + key: parameter
         for key, parameter in found
-        if key != "self" or inspect.isclass(thing)
+        if not key.startswith("_") and (key != "self" or inspect.isclass(thing))
     }
 
 

@@ -61,6 +61,19 @@ class AggregatedMinimizer:
     (docs/mathematics.md#aggregation), which needs a number of parts that line 1's eps > 2 d/sqrt(m)
     does not give. In one dimension any centre is allowed, and the bound is exact. Line 1's gamma is
     several times smaller than necessary. The noisy centre is projected onto the set.
+
+    Parameters
+    ----------
+    blocks : int
+        Number of subsets of the records.
+    radius : float
+        Radius of the ball that minimizers are forced into, above 0.
+    smoothness : float
+        Factor by which the smooth sensitivity falls with the distance, above 0.
+    delta : float
+        Probability that the accountant's epsilon fails, in (0, 1).
+    iterations : int, default=100
+        Steps of proximal gradient descent on a subset.
     """
 
     blocks: int

@@ -57,6 +57,19 @@ class CatoniDescent:
     the paper's experiments, which theorem 7 does not cover; the accountant's privacy loss
     distributions do. A regularizer (their ridge) enters by its prox, which for a set is the
     projection of line 5.
+
+    Parameters
+    ----------
+    steps : int
+        Number of iterations, at least 1.
+    step_size : float
+        Step size, above 0, in your units.
+    scale : float
+        Where the influence function bends, above 0, in the units of gradients.
+    smoothing : float
+        Precision of the multiplicative noise, above 0.
+    sampling : Everyone, PoissonBatches or DisjointParts, default=Everyone()
+        Which records a step sees.
     """
 
     steps: int

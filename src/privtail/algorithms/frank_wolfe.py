@@ -51,6 +51,15 @@ class FrankWolfe:
     prints x. Theorem 4 prints |C|_2 for |C|_2^2 in the step size. x_(T+1) is never used, so T - 1
     releases suffice. The start is projected onto C. There is no intercept: it is free, and C is
     bounded.
+
+    Parameters
+    ----------
+    steps : int
+        Number of iterations, at least 1.
+    step_size : float
+        Weight of the new vertex, in (0, 1].
+    threshold : float
+        Clipping threshold of a gradient, above 0, in the units of gradients.
     """
 
     steps: int

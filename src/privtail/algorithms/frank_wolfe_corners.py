@@ -58,6 +58,15 @@ class FrankWolfeCorners:
     l1-Lipschitz loss with an l2 norm, a misprint. Gradients are clamped instead of assumed
     bounded. x_(T+1) is never used, so T - 1 releases suffice. The start is projected onto C. Of
     finite sets A those whose points lie on the axes at one distance are served.
+
+    Parameters
+    ----------
+    steps : int
+        Number of iterations, at least 1.
+    step_size : float
+        Weight of the new corner, in (0, 1].
+    threshold : float
+        Every coordinate of a record's gradient is clamped to it; above 0.
     """
 
     steps: int

@@ -53,6 +53,15 @@ class HeavyTailedFrankWolfe:
     replaces 2 sqrt 2/3, and the correction term of that public code, which is not bounded, is
     replaced by the stable form of `SmoothedCatoniMean`. Parts are dealt by record id instead of
     position. The start is projected onto the domain.
+
+    Parameters
+    ----------
+    steps : int
+        Number of iterations, and of parts of the records.
+    scale : float
+        Where the influence function bends, above 0, in the units of gradients.
+    smoothing : float, default=1.0
+        Precision of the multiplicative noise, above 0.
     """
 
     steps: int

@@ -56,6 +56,19 @@ class MedianOfMeansDescent:
     |X_t|/m. Advanced composition of line 3 is replaced by exact composition. Theorem 7 does not
     say what its G is: 1/n here. A regularizer enters by its prox, which for a set is the
     projection of line 9.
+
+    Parameters
+    ----------
+    steps : int
+        Number of iterations, at least 1.
+    step_size : float
+        Step size, above 0, in your units.
+    threshold : float
+        Entries of a gradient beyond it count as 0; above 0.
+    blocks : int
+        Number of groups whose median is taken.
+    sampling : Everyone, PoissonBatches or DisjointParts, default=Everyone()
+        Which records a step sees.
     """
 
     steps: int

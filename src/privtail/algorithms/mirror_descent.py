@@ -45,10 +45,21 @@ class MirrorDescent:
     iterate is O(|C|_2^(3/2) ((|C|_2^2 + G_C^2) log(1/delta))^(1/4) / sqrt(n eps)) for a
     G-Lipschitz, L-smooth loss and a V of modulus 1 in the norm whose unit ball is C.
 
-    **Deviations from the paper.** Noise as in `FrankWolfe`. Gradients are clipped instead of
+    **Deviations from the paper.** Noise: see `FrankWolfe`. Gradients are clipped instead of
     assumed bounded. The box prints V(u, x) for V(u, x_k), and the definition before it 1/2 for
     1/gamma. x_(T+1) is never used, so T - 1 releases suffice. The start is projected onto C. A
     simplex is not centrally symmetric; theorem 5 does not speak of it.
+
+    Parameters
+    ----------
+    steps : int
+        Number of iterations, at least 1.
+    step_size : float
+        Step size, above 0, in your units.
+    threshold : float
+        Clipping threshold of a gradient, above 0, in the units of gradients.
+    geometry : Euclidean, Entropy or PNorm, default=Euclidean()
+        The mirror map: `Entropy` on a simplex, `PNorm` on an l1 ball.
     """
 
     steps: int

@@ -70,6 +70,15 @@ class NetSearch:
     another. psi is read from a table, within 1e-6. Theorem 2 prints the exponent (theta - 1)/theta
     in iota for moments of coordinates, where 1/theta balances its terms. There is no intercept: add
     a constant feature. The start plays no part.
+
+    Parameters
+    ----------
+    points : int
+        Most candidates in the net.
+    scale : float
+        Where residuals are truncated, in one over the units of the target; above 0.
+    order : float, default=2.0
+        How many moments features have, in (1, 2].
     """
 
     points: int

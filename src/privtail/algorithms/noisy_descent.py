@@ -48,6 +48,15 @@ class NoisyDescent:
     docs/mathematics.md#boxes-not-at-hand. Noise comes from the accountant unless a printed
     multiplier is asked for. Gradients are clipped instead of assumed bounded. A regularizer enters
     by its prox.
+
+    Parameters
+    ----------
+    steps : int
+        Number of iterations, at least 1.
+    step_size : float
+        Step size, above 0, in your units.
+    threshold : float
+        Clipping threshold of a gradient, above 0, in the units of gradients.
     """
 
     steps: int

@@ -54,6 +54,11 @@ class LaplacePeeling:
 
     **Deviations from the paper.** b comes from the accountant; `printed_multiplier` is theirs. It
     is private, and dear: at (1, 1e-5) it spends epsilon = .57 or less.
+
+    Parameters
+    ----------
+    sparsity : int
+        How many entries are released, at least 1.
     """
 
     sparsity: int
@@ -97,6 +102,11 @@ class OneShotPeeling:
     mechanisms and cost s eta^2/8 in zCDP; the values cost the same, by the choice of the two
     scales. For equal privacy the noise on the support is about half that of `LaplacePeeling`, and
     Gaussian tails replace those of Laplace on the values.
+
+    Parameters
+    ----------
+    sparsity : int
+        How many entries are released, at least 1.
     """
 
     sparsity: int

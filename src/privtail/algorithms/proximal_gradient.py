@@ -45,6 +45,15 @@ class ProximalGradient:
     (docs/mathematics.md#printed-noise); the accountant's noise replaces it. Gradients are clipped
     instead of assumed bounded. x_(T+1) is never used, so T - 1 releases suffice. The step size is
     public; the paper's experiments use a line search on raw data, which is not private.
+
+    Parameters
+    ----------
+    steps : int
+        Number of iterations, at least 1.
+    step_size : float
+        Step size, above 0, in your units.
+    threshold : float
+        Clipping threshold of a gradient, above 0, in the units of gradients.
     """
 
     steps: int

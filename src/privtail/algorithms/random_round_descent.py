@@ -47,6 +47,17 @@ class RandomRoundDescent:
     probability 1/n instead of one record being drawn, since that has an exact accountant. All
     ``steps`` are run and the iterate of a uniform R is returned, which has the law of stopping
     there. n^2 steps are feasible for small n alone. A regularizer enters by its prox.
+
+    Parameters
+    ----------
+    records : int
+        Number of records n, which is public.
+    steps : int
+        Number of iterations, at least 1.
+    step_size : float
+        Step size, above 0, in your units.
+    threshold : float
+        Clipping threshold of a gradient, above 0, in the units of gradients.
     """
 
     records: int

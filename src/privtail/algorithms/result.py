@@ -21,33 +21,46 @@ class Result:
 
     Attributes
     ----------
-    w : (d + intercept, K) parameters; the intercept is the last row.
-    steps : number of releases of the main loop, fixed by the plan.
-    multiplier : noise multiplier that was used.
-    unit : released scale of a numeric target; 1 where it was not asked for.
-    margin_range : to which margins are clipped where counts, or two labels, are predicted.
-    scales, centres : (d,) released scales of the features, and what they were centred at; None
-        where they were not asked for.
-    noise : (d,) standard deviations of what noise adds to the slopes, in scales of the target per
-        scale of the feature, for a convex loss about at most; inf of a feature that is not used;
-        None where it is not known.
-    sampling : (d,) standard deviations of the slopes over samples of the population, in the same
-        units; None where nothing that was released tells.
-    threshold : from where the released model's Huber loss was linear, in units of the target; None
-        where it was not chosen.
-    ranges : (d or d + 1, 2) in which the features, and a numeric target, may lie as far as was
-        released of them; infinite where nothing was. None where they were not asked for.
-    notes : sentences for the statement about what was found.
-    report : released numbers by name, for whoever asks why the model is what it is; None if there
-        are none. Of ``algorithm="auto"``: ``regime`` ("all features", "few features", "intercept
-        only", "without privacy", or "published algorithm" of one by name), location and scale of
-        the features and of a numeric target, which features are used, the two mean gains of the
+    w : ndarray of shape (d + intercept, K)
+        Parameters; the intercept is the last row.
+    steps : int
+        Number of releases of the main loop, fixed by the plan.
+    multiplier : float
+        Noise multiplier that was used.
+    unit : float
+        Released scale of a numeric target; 1 where it was not asked for.
+    margin_range : tuple of float
+        Ends to which margins are clipped where counts, or two labels, are predicted.
+    scales, centres : ndarray of shape (d,) or None
+        Released scales of the features, and what they were centred at; None where they were not
+        asked for.
+    noise : ndarray of shape (d,) or None
+        Standard deviations of what noise adds to the slopes, in scales of the target per scale of
+        the feature, for a convex loss about at most; inf of a feature that is not used; None where
+        it is not known.
+    sampling : ndarray of shape (d,) or None
+        Standard deviations of the slopes over samples of the population, in the same units; None
+        where nothing that was released tells.
+    threshold : float or None
+        From where the released model's Huber loss was linear, in units of the target; None where it
+        was not chosen.
+    ranges : ndarray of shape (d or d + 1, 2) or None
+        In which the features, and a numeric target, may lie as far as was released of them;
+        infinite where nothing was. None where they were not asked for.
+    notes : tuple of str
+        Sentences for the statement about what was found.
+    report : mapping or None
+        Released numbers by name, for whoever asks why the model is what it is; None if there are
+        none. Of ``algorithm="auto"``: ``regime`` ("all features", "few features", "intercept only",
+        "without privacy", or "published algorithm" of one by name), location and scale of the
+        features and of a numeric target, which features are used, the two mean gains of the
         acceptance test in standard deviations of their noise, whether the slopes were accepted, or
         the reasons against them. Of a descent also the threshold at which residuals were clipped,
         the length to which rows were shrunk, whether the outlier check found any, and the part of
         the margins of labels that was kept.
-    rows : part of the n rows that counts, with the deviation of its noise; 1 and 0 unless it is
-        surely less (`part_that_counts`).
+    rows : tuple of float
+        Part of the n rows that counts, with the deviation of its noise; 1 and 0 unless it is surely
+        less (`part_that_counts`).
     """
 
     w: Doubles

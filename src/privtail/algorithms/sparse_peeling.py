@@ -58,6 +58,17 @@ class SparsePeeling:
     (3 m); ours is 2 c_beta k eta / m. A regularizer enters by its prox behind the peeling, which
     for a set is the projection. The intercept is not selected but kept, and released like any
     value.
+
+    Parameters
+    ----------
+    mean : RobustMean
+        How gradients are bounded, such as `ClippedMean`.
+    steps : int
+        Number of iterations, and of parts of the records.
+    step_size : float
+        Step size, above 0, in your units.
+    peeling : LaplacePeeling or OneShotPeeling
+        How the support is selected and its values are released.
     """
 
     mean: RobustMean

@@ -56,6 +56,19 @@ class StochasticProximalGradient:
     corollaries print gamma_t = K_1/sqrt(t) for t from 0 with K_1 the smoothness; theorem 1 asks for
     at most 1/K_1, so here 1/(K_1 sqrt(t + 1)). The output average runs over the T new iterates, as
     printed.
+
+    Parameters
+    ----------
+    mean : RobustMean
+        How gradients are bounded, such as `ClippedMean`.
+    steps : int
+        Number of iterations, at least 1.
+    step_size : float
+        Step size of the first step, above 0; step t has step_size / (t + 1)^decay.
+    decay : float, default=0.5
+        Exponent with which step sizes fall.
+    sampling : Everyone, PoissonBatches or DisjointParts, default=Everyone()
+        Which records a step sees.
     """
 
     mean: RobustMean

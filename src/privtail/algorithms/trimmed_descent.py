@@ -71,6 +71,23 @@ class TrimmedDescent:
     **Clipped values.** `clipped` is no box of the paper: it clips every value of a gradient onto
     [a, b], which then has to hold nearly all of them, not their mean alone. Its smooth sensitivity
     falls to (b - a)/(n - 2m) at most, where that of a truncated mean may be b - a.
+
+    Parameters
+    ----------
+    steps : int
+        Number of iterations, at least 1.
+    step_size : float
+        Step size, above 0, in your units.
+    low : float
+        Lower end of the interval for the mean of a gradient's coordinate.
+    high : float
+        Its upper end.
+    trim : int or None, default=None
+        Values left out at either end; None for n/10.
+    smoothness : float, default=0.1
+        t as a fraction of the epsilon of a call, in (0, 1).
+    reach : float, default=UNBOUNDED
+        Width of the interval of values over high - low; 1 clips values onto it.
     """
 
     steps: int

@@ -50,6 +50,15 @@ class TruncatedLasso:
     Advanced composition is replaced by that of bounded-range mechanisms. The start is projected
     onto the domain. The loop makes sense for any loss of margins, the sensitivity's constant for
     squares.
+
+    Parameters
+    ----------
+    steps : int
+        Number of iterations, at least 1.
+    truncation : float
+        Features and target are truncated to this size, above 0, in your units.
+    radius : float, default=1.0
+        Radius of the l1 ball, above 0.
     """
 
     steps: int

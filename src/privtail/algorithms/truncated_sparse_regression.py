@@ -50,6 +50,17 @@ class TruncatedSparseRegression:
     the clamping costs accuracy, never privacy. The peeling is `OneShotPeeling`; the public code has
     epsilon inside the root of its noise, too little for epsilon < 1. The rest as in
     `SparsePeeling`.
+
+    Parameters
+    ----------
+    steps : int
+        Number of iterations, and of parts of the records.
+    step_size : float
+        Step size, above 0, in your units.
+    truncation : float
+        Features and target are truncated to this size, above 0, in your units.
+    sparsity : int
+        Entries of w that are not 0, at least 1.
     """
 
     steps: int

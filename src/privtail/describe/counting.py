@@ -48,12 +48,28 @@ def private_count(
 
     Parameters
     ----------
-    data : numbers, a data frame, a mapping of columns, or a file or folder (`privtail.open_table`,
-        or its path).
-    by : one column, or two, with declared categories.
-    categories : column -> its categories; of one column a list will do.
-    epsilon, delta, neighbours, noise, random_state, ledger, groups, max_rows : as of
-        `private_mean`.
+    data : array, data frame, mapping, table of `open_table` or path
+        The rows.
+    epsilon : float
+        Privacy budget, above 0.
+    by : str, sequence of str or None, default=None
+        One column, or two, with declared categories.
+    categories : mapping of str to sequence, sequence or None, default=None
+        Column to its categories; of one column a list will do.
+    delta : float, default=1e-6
+        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
+    neighbours : {"replace_one", "zero_out"}, default="replace_one"
+        Which two tables are compared: one row replaced by any other, or one row emptied.
+    noise : {"exact", "simulated"}, default="exact"
+        ``"simulated"`` is fast and seeded, and not private.
+    random_state : int or None, default=None
+        Seed of public choices, and of simulated noise.
+    ledger : Ledger, path or None, default=None
+        A shared `Ledger` that is charged, or the path of an existing one.
+    groups : array of shape (n,), str or None, default=None
+        Whose a row is. Then persons are protected instead of rows.
+    max_rows : int or None, default=None
+        How many rows of one person count; with ``groups``.
 
     Returns
     -------
@@ -62,7 +78,10 @@ def private_count(
 
     Raises
     ------
-    InvalidInput, BudgetExceeded
+    InvalidInput
+        If an argument or the data cannot be used.
+    BudgetExceeded
+        If the ledger has too little left. No row was read.
 
     Examples
     --------
@@ -73,7 +92,7 @@ def private_count(
     ...     frame, by="region", categories=["north", "south"], epsilon=1,
     ...     noise="simulated", random_state=0,
     ... )
-    >>> abs(counts.to_dict()["north"] - 3000) < 50
+    >>> bool(abs(counts.to_dict()["north"] - 3000) < 50)
     True
     """
     promised = Promised(

@@ -81,11 +81,28 @@ def private_histogram(
 
     Parameters
     ----------
-    x : one column of numbers, or a table of one.
-    bins : how many there are, where no edges are given.
-    edges : ascending public numbers.
-    epsilon, delta, neighbours, noise, random_state, ledger, groups, max_rows : as of
-        `private_mean`.
+    x : array of shape (n,), or a table of one column
+        Numbers.
+    bins : int, default=20
+        How many bins there are, where no edges are given.
+    epsilon : float
+        Privacy budget, above 0.
+    edges : sequence of float or None, default=None
+        Ascending public numbers.
+    delta : float, default=1e-6
+        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
+    neighbours : {"replace_one", "zero_out"}, default="replace_one"
+        Which two tables are compared: one row replaced by any other, or one row emptied.
+    noise : {"exact", "simulated"}, default="exact"
+        ``"simulated"`` is fast and seeded, and not private.
+    random_state : int or None, default=None
+        Seed of public choices, and of simulated noise.
+    ledger : Ledger, path or None, default=None
+        A shared `Ledger` that is charged, or the path of an existing one.
+    groups : array of shape (n,), str or None, default=None
+        Whose a row is. Then persons are protected instead of rows.
+    max_rows : int or None, default=None
+        How many rows of one person count; with ``groups``.
 
     Returns
     -------
@@ -94,7 +111,10 @@ def private_histogram(
 
     Raises
     ------
-    InvalidInput, BudgetExceeded
+    InvalidInput
+        If an argument or the data cannot be used.
+    BudgetExceeded
+        If the ledger has too little left. No row was read.
 
     Examples
     --------

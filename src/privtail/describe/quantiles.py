@@ -44,21 +44,38 @@ def private_quantile(
     """Differentially private quantiles of columns that may be unbounded.
 
     No bound is needed. Counts in cells between powers of two say where a level may lie, and cells
-    close in on it in eight looks. All columns and levels share one plan. The interval of the last
-    look holds the quantile of the population: privacy noise and sampling error are in it. Where
-    noise may hide too much, an end is infinite, ``reliable`` is False, and an `AccuracyWarning`
-    says so. Sizes are told apart from 2^-64 to 2^64 (1.8e19).
+    close in on it in eight histogram releases. All columns and levels share one plan. The interval
+    of the last release holds the quantile of the population: privacy noise and sampling error are
+    in it. Where noise may hide too much, an end is infinite, ``reliable`` is False, and an
+    `AccuracyWarning` says so. Sizes are told apart from 2^-64 to 2^64 (1.8e19).
 
     A missing cell, or one that is not finite, is left out of its own column alone.
 
     Parameters
     ----------
-    x : numbers (n,) or (n, d), a data frame, a mapping of columns, or a file or folder
-        (`privtail.open_table`, or its path).
-    levels : one number in (0, 1), or several.
-    confidence : of the intervals.
-    epsilon, delta, neighbours, noise, random_state, ledger, groups, max_rows : as of
-        `private_mean`. With ``groups`` the intervals allow for rows of a person that are alike.
+    x : array of shape (n,) or (n, d), data frame, mapping, table of `open_table` or path
+        Numbers.
+    levels : float or sequence of float, default=(0.25, 0.5, 0.75)
+        Which quantiles, each in (0, 1).
+    epsilon : float
+        Privacy budget, above 0.
+    confidence : float, default=0.95
+        Level of the intervals, in (0, 1).
+    delta : float, default=1e-6
+        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
+    neighbours : {"replace_one", "zero_out"}, default="replace_one"
+        Which two tables are compared: one row replaced by any other, or one row emptied.
+    noise : {"exact", "simulated"}, default="exact"
+        ``"simulated"`` is fast and seeded, and not private.
+    random_state : int or None, default=None
+        Seed of public choices, and of simulated noise.
+    ledger : Ledger, path or None, default=None
+        A shared `Ledger` that is charged, or the path of an existing one.
+    groups : array of shape (n,), str or None, default=None
+        Whose a row is. Then persons are protected instead of rows. The intervals allow for rows of
+        a person that are alike.
+    max_rows : int or None, default=None
+        How many rows of one person count; with ``groups``.
 
     Returns
     -------
@@ -67,7 +84,10 @@ def private_quantile(
 
     Raises
     ------
-    InvalidInput, BudgetExceeded
+    InvalidInput
+        If an argument or the data cannot be used.
+    BudgetExceeded
+        If the ledger has too little left. No row was read.
 
     Warns
     -----

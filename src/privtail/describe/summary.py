@@ -192,12 +192,28 @@ def summarize(
 
     Parameters
     ----------
-    data : a data frame, a mapping of columns, an array, or a file or folder
-        (`privtail.open_table`, or its path).
-    confidence : of the intervals.
-    categories : columns with declared categories; they are left out.
-    epsilon, delta, neighbours, noise, random_state, ledger, groups, max_rows : as of
-        `private_mean`.
+    data : array, data frame, mapping, table of `open_table` or path
+        The rows.
+    epsilon : float
+        Privacy budget of all columns together, above 0.
+    confidence : float, default=0.95
+        Level of the intervals, in (0, 1).
+    categories : mapping of str to sequence, or None, default=None
+        Columns with declared categories; they are left out.
+    delta : float, default=1e-6
+        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
+    neighbours : {"replace_one", "zero_out"}, default="replace_one"
+        Which two tables are compared: one row replaced by any other, or one row emptied.
+    noise : {"exact", "simulated"}, default="exact"
+        ``"simulated"`` is fast and seeded, and not private.
+    random_state : int or None, default=None
+        Seed of public choices, and of simulated noise.
+    ledger : Ledger, path or None, default=None
+        A shared `Ledger` that is charged, or the path of an existing one.
+    groups : array of shape (n,), str or None, default=None
+        Whose a row is. Then persons are protected instead of rows.
+    max_rows : int or None, default=None
+        How many rows of one person count; with ``groups``.
 
     Returns
     -------
@@ -206,7 +222,10 @@ def summarize(
 
     Raises
     ------
-    InvalidInput, BudgetExceeded
+    InvalidInput
+        If an argument or the data cannot be used.
+    BudgetExceeded
+        If the ledger has too little left. No row was read.
 
     Warns
     -----
@@ -219,7 +238,7 @@ def summarize(
     >>> import privtail
     >>> cost = np.random.default_rng(0).lognormal(3, 1, 50_000)
     >>> found = privtail.summarize({"cost": cost}, epsilon=1, noise="simulated", random_state=0)
-    >>> found["cost"]["50%"].low < np.median(cost) < found["cost"]["50%"].high
+    >>> bool(found["cost"]["50%"].low < np.median(cost) < found["cost"]["50%"].high)
     True
     """
     if not 0 < confidence < 1:

@@ -51,10 +51,26 @@ def within(regularizer: Domain, constraint: Domain) -> Domain:
     Its prox is exact: in all these pairs both conditions of optimality are met by one shrinkage
     and one multiplier of the set.
 
+    Parameters
+    ----------
+    regularizer : Domain
+        A penalty, such as `L2`.
+    constraint : Domain
+        A set, such as `L2Ball`.
+
+    Returns
+    -------
+    Domain
+
     Raises
     ------
     IncompatibleParts
         For a pair whose joint prox is not known in closed form.
+
+    Examples
+    --------
+    >>> from privtail.domains import L2, L2Ball, within
+    >>> ridge = within(L2(alpha=0.1), L2Ball(radius=1.0))
     """
     if isinstance(regularizer, Unconstrained):
         return constraint

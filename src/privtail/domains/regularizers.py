@@ -47,7 +47,13 @@ class Unconstrained:
 
 @dataclass(frozen=True, kw_only=True)
 class L1:
-    """alpha ‖w‖₁."""
+    """alpha ‖w‖₁.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty, at least 0.
+    """
 
     alpha: float
     _weights: Weights = field(default=ONES, repr=False)
@@ -71,7 +77,13 @@ class L1:
 
 @dataclass(frozen=True, kw_only=True)
 class L2:
-    """½ alpha ‖w‖₂²."""
+    """½ alpha ‖w‖₂².
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty, at least 0.
+    """
 
     alpha: float
     _weights: Weights = field(default=ONES, repr=False)
@@ -95,7 +107,15 @@ class L2:
 
 @dataclass(frozen=True, kw_only=True)
 class ElasticNet:
-    """alpha (l1_ratio ‖w‖₁ + ½ (1 − l1_ratio) ‖w‖₂²), as in scikit-learn."""
+    """alpha (l1_ratio ‖w‖₁ + ½ (1 − l1_ratio) ‖w‖₂²), scikit-learn's penalty.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty, at least 0.
+    l1_ratio : float
+        Fraction of the l1 norm, in [0, 1].
+    """
 
     alpha: float
     l1_ratio: float
@@ -130,9 +150,9 @@ class GroupLasso:
 
     Parameters
     ----------
-    alpha
+    alpha : float
         Strength, at least 0.
-    groups
+    groups : sequence of sequence of int
         Disjoint collections of feature numbers. A feature in none of them is not penalised.
     """
 

@@ -33,7 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class L2Ball:
-    """‖w‖₂ ≤ radius."""
+    """‖w‖₂ ≤ radius.
+
+    Parameters
+    ----------
+    radius : float
+        Above 0, in units of the slopes.
+    """
 
     radius: float
     _weights: Weights = field(default=ONES, repr=False)
@@ -95,7 +101,13 @@ class L2Ball:
 
 @dataclass(frozen=True, kw_only=True)
 class L1Ball:
-    """‖w‖₁ ≤ radius."""
+    """‖w‖₁ ≤ radius.
+
+    Parameters
+    ----------
+    radius : float
+        Above 0, in units of the slopes.
+    """
 
     radius: float
     _weights: Weights = field(default=ONES, repr=False)
@@ -160,11 +172,15 @@ class L1Ball:
 class Box:
     """low ≤ w ≤ high, entry by entry.
 
+    Infinite ends are allowed: ``Box(low=0, high=math.inf)`` are the non-negative w; then there is
+    no ``minimize_linear``.
+
     Parameters
     ----------
-    low, high
-        Numbers, or one number per feature. Infinite ends are allowed: ``Box(low=0,
-        high=math.inf)`` are the non-negative w; then there is no ``minimize_linear``.
+    low : float or sequence of float
+        The lower end, or one per feature.
+    high : float or sequence of float
+        The upper end, or one per feature.
     """
 
     low: float | Sequence[float]
@@ -249,7 +265,13 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True)
 class Simplex:
-    """w ≥ 0 with Σ w = radius."""
+    """w ≥ 0 with Σ w = radius.
+
+    Parameters
+    ----------
+    radius : float, default=1.0
+        Above 0, in units of the slopes.
+    """
 
     radius: float = 1.0
     _weights: Weights = field(default=ONES, repr=False)

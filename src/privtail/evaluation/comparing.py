@@ -37,13 +37,19 @@ class Comparison:
 
     Attributes
     ----------
-    difference : by how much the mean loss of the first is larger than that of the second: of
-        numbers absolute errors, of labels log losses. Below zero the first is better.
-    better : ``"first"`` or ``"second"``, by the sign of the difference.
-    chance_of_error : the chance of a difference this far from zero, or farther on its side, if both
-        models were as good as each other: a one-sided p value with noise and sampling error in it;
-        .5 where nothing bounds the difference.
-    statement : what was promised. notes : what a reader should know.
+    difference : Estimate
+        By how much the mean loss of the first is larger than that of the second: of numbers
+        absolute errors, of labels log losses. Below zero the first is better.
+    better : {"first", "second"}
+        By the sign of the difference.
+    chance_of_error : float
+        The chance of a difference this far from zero, or farther on its side, if both models were
+        as good as each other: a one-sided p value with noise and sampling error in it; .5 where
+        nothing bounds the difference.
+    statement : Statement
+        What was spent.
+    notes : tuple of str
+        What a reader should know.
     """
 
     difference: Estimate
@@ -85,9 +91,33 @@ def compare(
 
     Parameters
     ----------
-    first, second : models as `evaluate` takes them; of labels, with the same classes.
-    X, y, epsilon, delta, level, trusted_rowwise, neighbours, noise, random_state, ledger, groups,
-    max_rows : as in `evaluate`.
+    first, second : estimator or Model
+        Models that `evaluate` takes; of labels, with the same classes.
+    X : array, data frame, mapping, table of `open_table` or path
+        Held-out rows.
+    y : array of shape (n,) or str
+        The true values.
+    epsilon : float
+        Privacy budget of the whole comparison, above 0.
+    delta : float, default=1e-6
+        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
+    level : float, default=0.95
+        Level of the interval, in (0, 1).
+    trusted_rowwise : bool, default=False
+        A promise that models which are not privtail's predict each row from that row alone; see
+        `evaluate`.
+    neighbours : {"replace_one", "zero_out"}, default="replace_one"
+        Which two tables are compared: one row replaced by any other, or one row emptied.
+    noise : {"exact", "simulated"}, default="exact"
+        ``"simulated"`` is fast and seeded, and not private.
+    random_state : int or None, default=None
+        Seed of public choices, and of simulated noise.
+    ledger : Ledger, path or None, default=None
+        A shared `Ledger` that is charged, or the path of an existing one.
+    groups : array of shape (n,), str or None, default=None
+        Whose a row is. Then persons are protected instead of rows.
+    max_rows : int or None, default=None
+        How many rows of one person count; with ``groups``.
 
     Returns
     -------
@@ -95,7 +125,10 @@ def compare(
 
     Raises
     ------
-    InvalidInput, BudgetExceeded
+    InvalidInput
+        If an argument or the data cannot be used.
+    BudgetExceeded
+        If the ledger has too little left. No row was read.
 
     Examples
     --------

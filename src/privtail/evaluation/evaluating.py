@@ -64,19 +64,38 @@ def evaluate(
 
     Parameters
     ----------
-    model : a fitted estimator of privtail, a loaded `Model`, or any object with ``predict`` (of
-        labels with ``predict_proba`` and ``classes_``), such as a fitted scikit-learn estimator.
-    X, y : held-out rows and their targets, in any container that ``fit`` takes. For a model of
-        privtail y may name a column of X; None is the target of a loaded `Model`. A row counts for
-        nothing if a number of it is missing, or its label is not one of the model's.
-    epsilon, delta, neighbours, ledger : the budget of the whole evaluation.
-    level : of the intervals, in (0, 1).
-    trusted_rowwise : a promise that a model which is not privtail's predicts each row from that
-        row alone, and raises for no row. It is then called with many rows at once; otherwise with
-        one at a time, which may take long. The statement prints the promise.
-    noise, random_state : as in the estimators.
-    groups, max_rows : whose a row is, and how many rows of one person count; then persons are
-        protected, and the intervals hold no sampling error, for their rows are not independent.
+    model : estimator or Model
+        A fitted estimator of privtail, a loaded `Model`, or any object with ``predict`` (of labels
+        with ``predict_proba`` and ``classes_``), such as a fitted scikit-learn estimator.
+    X : array, data frame, mapping, table of `open_table` or path
+        Held-out rows. A row counts for nothing if a number of it is missing, or its label is not
+        one of the model's.
+    y : array of shape (n,), str or None, default=None
+        The true values. For a model of privtail, the name of a column of X; None is the target of a
+        loaded `Model`.
+    epsilon : float
+        Privacy budget of the whole evaluation, above 0.
+    delta : float, default=1e-6
+        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
+    level : float, default=0.95
+        Level of the intervals, in (0, 1).
+    trusted_rowwise : bool, default=False
+        A promise that a model which is not privtail's predicts each row from that row alone, and
+        raises for no row. It is then called with many rows at once; otherwise with one at a time,
+        which may take long. The statement prints the promise.
+    neighbours : {"replace_one", "zero_out"}, default="replace_one"
+        Which two tables are compared: one row replaced by any other, or one row emptied.
+    noise : {"exact", "simulated"}, default="exact"
+        ``"simulated"`` is fast and seeded, and not private.
+    random_state : int or None, default=None
+        Seed of public choices, and of simulated noise.
+    ledger : Ledger, path or None, default=None
+        A shared `Ledger` that is charged, or the path of an existing one.
+    groups : array of shape (n,), str or None, default=None
+        Whose a row is. Then persons are protected instead of rows. The intervals
+        hold no sampling error then, for rows of a person are not independent.
+    max_rows : int or None, default=None
+        How many rows of one person count; with ``groups``.
 
     Returns
     -------
@@ -85,7 +104,10 @@ def evaluate(
 
     Raises
     ------
-    InvalidInput, BudgetExceeded
+    InvalidInput
+        If an argument or the data cannot be used.
+    BudgetExceeded
+        If the ledger has too little left. No row was read.
 
     Warns
     -----

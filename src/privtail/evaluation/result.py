@@ -26,9 +26,12 @@ class Estimate:
 
     Attributes
     ----------
-    value : the estimate.
-    low, high : ends of its interval; infinite where nothing that was released bounds it.
-    reliable : whether both ends are finite.
+    value : float
+        The estimate.
+    low, high : float
+        Ends of its interval; infinite where nothing that was released bounds it.
+    reliable : bool
+        Whether both ends are finite.
     """
 
     value: float
@@ -53,13 +56,18 @@ class Curves:
 
     Attributes
     ----------
-    thresholds : (bins - 1,) probabilities between the bins, ascending.
-    predicted : (bins,) typical predicted probability of each bin.
-    observed : (bins,) share of the second label in each bin; NaN where noise hides it.
-    observed_low, observed_high : (bins,) ends of the intervals of ``observed``.
-    false_positive_rate, true_positive_rate : (bins + 1,) of the ROC curve, ascending.
-    precision, recall : (bins,) at each threshold, the lowest first; everything is positive at the
-        first.
+    thresholds : ndarray of shape (bins - 1,)
+        Probabilities between the bins, ascending.
+    predicted : ndarray of shape (bins,)
+        Typical predicted probability of each bin.
+    observed : ndarray of shape (bins,)
+        Share of the second label in each bin; NaN where noise hides it.
+    observed_low, observed_high : ndarray of shape (bins,)
+        Ends of the intervals of ``observed``.
+    false_positive_rate, true_positive_rate : ndarray of shape (bins + 1,)
+        The ROC curve, ascending.
+    precision, recall : ndarray of shape (bins,)
+        At each threshold, the lowest first; everything is positive at the first.
     """
 
     thresholds: Doubles
@@ -83,19 +91,27 @@ class Evaluation(Mapping[str, Estimate]):
 
     Attributes
     ----------
-    numbers : the numbers by name. Of a model of numbers ``mae``, ``rmse``, ``r2``, ``constant``
-        (the released mean of the target) and ``constant_rmse`` (of predicting it). Of labels
+    numbers : dict of str to Estimate
+        The numbers by name. Of a model of numbers ``mae``, ``rmse``, ``r2``, ``constant`` (the
+        released mean of the target) and ``constant_rmse`` (of predicting it). Of labels
         ``accuracy``, ``log_loss``, ``constant_accuracy`` and ``constant_log_loss``, where the
         constant predicts the shares of the labels; of two labels ``auc``, and ``precision`` and
         ``recall`` of the second at probability 1/2.
-    curves : of two labels; None of others.
-    confusion : (K, K) noisy counts of up to 20 labels, true ones in rows, predicted ones in
-        columns; None of numbers.
-    classes : the labels in order; None of numbers.
-    level : of the intervals.
-    n : number of rows.
-    statements : what was promised, one `Statement` for every plan.
-    notes : what a reader should know of the numbers.
+    curves : Curves or None
+        Of two labels; None of others.
+    confusion : ndarray of shape (K, K) or None
+        Noisy counts of up to 20 labels, true ones in rows, predicted ones in columns; None of
+        numbers.
+    classes : tuple or None
+        The labels in order; None of numbers.
+    level : float
+        Level of the intervals.
+    n : int
+        Number of rows.
+    statements : tuple of Statement
+        What was spent, one for every plan.
+    notes : tuple of str
+        What a reader should know of the numbers.
     """
 
     numbers: dict[str, Estimate]

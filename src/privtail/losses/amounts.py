@@ -34,6 +34,13 @@ class PoissonLoss:
     All is divided by ``mean``. With a typical count there, gradients near a model that expects it
     are of the size 1, and ``curvature`` is what a step size should have in mind: that at twice the
     typical count. The supremum is exp(30) / mean. ``highest`` may be a smaller end than 30.
+
+    Parameters
+    ----------
+    mean : float or None, default=None
+        A typical count, by which all is divided; None divides by nothing.
+    highest : float, default=POISSON_MARGIN
+        The margin beyond which the loss is continued by its tangent, at most 30.
     """
 
     mean: float | None = None
@@ -82,6 +89,17 @@ class TweedieLoss:
     All is divided by ``mean`` ** (2 - p). With a typical amount there, derivatives near a model
     that expects it are of the size of relative errors, and ``curvature`` is what a step size should
     have in mind. There is no supremum: it is infinite without a mean.
+
+    Parameters
+    ----------
+    power : float
+        p, in [1, 2].
+    mean : float or None, default=None
+        A typical amount; None divides by nothing.
+    lowest : float, default=-30.0
+        The margin below which the loss is continued by its tangent.
+    highest : float, default=30.0
+        The margin above which the loss is continued by its tangent.
     """
 
     power: float

@@ -49,6 +49,11 @@ class MultinomialLoss:
     """log Σₖ exp(mₖ) − m_y with K symmetric margins and y in {0, …, K − 1}.
 
     A target that is no class gives NaN.
+
+    Parameters
+    ----------
+    classes : int
+        K, at least 2.
     """
 
     classes: int

@@ -25,17 +25,27 @@ if TYPE_CHECKING:
 class CustomLoss:
     """A generalized-linear loss from two plain-Python functions of one margin and one target.
 
+    Both are pure functions, for instance lambdas. They are compiled by Numba if it can, else called
+    record by record. A record for which a function raises, or returns something that is not a real
+    number, gets NaN (which a sum counts as 0), and no other record notices. What is declared of the
+    loss is believed, and can cost accuracy only.
+
     Parameters
     ----------
-    value, derivative
-        Pure functions ``(margin, y) -> number``, for instance lambdas. They are compiled by Numba
-        if it can, else called record by record. A record for which a function raises, or returns
-        something that is not a real number, gets NaN (which a sum counts as 0), and no other
-        record notices.
-    name
+    value : callable
+        ``(margin, y) -> number``: the loss.
+    derivative : callable
+        ``(margin, y) -> number``: its derivative in the margin.
+    name : str, default="custom"
         What the statement calls it.
-    targets, convex, curvature, lipschitz
-        As in `Loss`; what is declared here is believed, and can cost accuracy only.
+    targets : {"real", "count", "class"}, default="real"
+        What the target holds.
+    convex : bool, default=False
+        Whether the loss is convex in the margin.
+    curvature : float, default=inf
+        The largest second derivative in the margin.
+    lipschitz : float, default=inf
+        The largest first derivative in the margin.
     """
 
     value: Callable[[float, float], float]
@@ -62,21 +72,29 @@ class CustomLoss:
 class GeneralLoss:
     """A loss that is no function of a margin: a gradient of its own for every record.
 
+    Both functions get fresh read-only copies. A record for which one raises or returns another
+    shape gets NaN. What is declared of the loss is believed, and can cost accuracy only.
+
     Parameters
     ----------
-    value
+    value : callable
         ``value(w, x, y) -> number`` for one record x of shape (d,).
-    gradient
-        ``gradient(w, x, y) -> array`` of the shape of w. Both functions get fresh read-only
-        copies. A record for which one raises or returns another shape gets NaN.
-    trusted_rowwise
-        Whether both take a block, ``(w, X, y)`` with X (rows, d) and y (rows,), and return
-        (rows,) and (rows, *w.shape) in which row i depends on record i alone. Nobody can check
-        that: the privacy statement prints it as an assumption.
-    name
+    gradient : callable
+        ``gradient(w, x, y) -> array`` of the shape of w.
+    trusted_rowwise : bool, default=False
+        Whether both take a block, ``(w, X, y)`` with X (rows, d) and y (rows,), and return (rows,)
+        and (rows, *w.shape) in which row i depends on record i alone. Nobody can check that: the
+        privacy statement prints it as an assumption.
+    name : str, default="general"
         What the statement calls it.
-    targets, convex, curvature, lipschitz
-        As in `Loss`, with respect to w; believed.
+    targets : {"real", "count", "class"}, default="real"
+        What the target holds.
+    convex : bool, default=False
+        Whether the loss is convex in the parameters w.
+    curvature : float, default=inf
+        The largest second derivative in the parameters w.
+    lipschitz : float, default=inf
+        The largest first derivative in the parameters w.
     """
 
     value: Callable[[Array, Array, Any], Any]

@@ -60,10 +60,27 @@ AnyLoss = Loss | GeneralLoss | TruncatedLoss
 def loss_by_name(name: str, **parameters: Any) -> Loss:
     """Return the loss called ``name`` with these parameters.
 
+    Parameters
+    ----------
+    name : str
+        A name of `privtail.losses.LOSSES`.
+    **parameters : Any
+        What the class of the loss takes, such as ``threshold=2.0``.
+
+    Returns
+    -------
+    Loss
+
     Raises
     ------
     InvalidInput
         For an unknown name, or parameters that the loss does not have or still needs.
+
+    Examples
+    --------
+    >>> from privtail.losses import loss_by_name
+    >>> loss_by_name("huber", threshold=2.0)
+    HuberLoss(threshold=2.0)
     """
     table: dict[str, Any] = {loss.name: type(loss) for loss in LOSSES}
     if name not in table:

@@ -56,7 +56,13 @@ class SquaredLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class HuberLoss:
-    """½ r² for |r| ≤ t, else t |r| − ½ t², with r = m − y and t the threshold."""
+    """½ r² for |r| ≤ t, else t |r| − ½ t², with r = m − y and t the threshold.
+
+    Parameters
+    ----------
+    threshold : float
+        Where the loss becomes linear, above 0, in units of the target.
+    """
 
     threshold: float
 
@@ -82,7 +88,13 @@ class HuberLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class RelativeHuberLoss(HuberLoss):
-    """A `HuberLoss` whose threshold counts in scales of the target, once these are known."""
+    """A `HuberLoss` whose threshold counts in scales of the target, once these are known.
+
+    Parameters
+    ----------
+    threshold : float
+        Where the loss becomes linear, above 0, in scales of the target.
+    """
 
     def at(self, unit: float) -> HuberLoss:
         """The loss for targets of this scale, in their units."""
@@ -113,7 +125,13 @@ class AbsoluteLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class QuantileLoss:
-    """q (y − m)⁺ + (1 − q) (m − y)⁺, minimised by the q-quantile; derivative 0 at the kink."""
+    """q (y − m)⁺ + (1 − q) (m − y)⁺, minimised by the q-quantile; derivative 0 at the kink.
+
+    Parameters
+    ----------
+    quantile : float
+        q, in (0, 1).
+    """
 
     quantile: float
 
@@ -149,7 +167,15 @@ class QuantileLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothedQuantileLoss:
-    """The Moreau envelope of `QuantileLoss`: its derivative (m − y)/width, cut to [−q, 1 − q]."""
+    """The Moreau envelope of `QuantileLoss`: its derivative (m − y)/width, cut to [−q, 1 − q].
+
+    Parameters
+    ----------
+    quantile : float
+        q, in (0, 1).
+    width : float
+        How wide the kink is rounded, above 0, in units of the target.
+    """
 
     quantile: float
     width: float
@@ -181,7 +207,13 @@ class SmoothedQuantileLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class BiweightLoss:
-    """Tukey's (c²/6) (1 − (1 − (r/c)²)³) for |r| ≤ c, else c²/6; r = m − y, c the threshold."""
+    """Tukey's (c²/6) (1 − (1 − (r/c)²)³) for |r| ≤ c, else c²/6; r = m − y, c the threshold.
+
+    Parameters
+    ----------
+    threshold : float
+        Where the loss becomes constant, above 0, in units of the target.
+    """
 
     threshold: float
 
@@ -213,6 +245,13 @@ class LogTruncatedLoss:
     Values come from a table of ψ, to within 1e-6/scale (4e-9/scale for order 2).
 
     Source: Wang and Xu (ℓ1-norm regression), equations 2, 6 and 16; ι is the scale, θ the order.
+
+    Parameters
+    ----------
+    scale : float
+        ι, above 0: errors beyond 1/scale count the same. In one over the units of the target.
+    order : float, default=2.0
+        θ, in (1, 2]: how many moments the errors have.
     """
 
     scale: float

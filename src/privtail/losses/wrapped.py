@@ -46,8 +46,10 @@ class WeightedLoss(_Wrapper):
 
     Parameters
     ----------
-    loss : a `LogisticLoss` or a `MultinomialLoss`.
-    weights : one positive number a class. A target that is no class gives NaN.
+    loss : LogisticLoss or MultinomialLoss
+        The loss that is weighted.
+    weights : tuple of float
+        One positive number a class. A target that is no class gives NaN.
     """
 
     loss: LogisticLoss | MultinomialLoss
@@ -129,7 +131,14 @@ class TruncatedLoss(_Wrapper):
     """``loss`` on records whose features and target are truncated to [-bound, bound].
 
     A number a becomes sign(a) min(|a|, bound); classes stay. The parameters may have a last row for
-    an intercept, which multiplies 1. The loss must be a function of margins.
+    an intercept, which multiplies 1.
+
+    Parameters
+    ----------
+    loss : Loss
+        A function of margins.
+    bound : float
+        Above 0, in units of the features and of the target.
     """
 
     loss: Loss
