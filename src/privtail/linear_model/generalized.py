@@ -109,7 +109,7 @@ class LogLinearRegressor(PrivateRegressor):
         X : array, CSR matrix, data frame, mapping, Arrow table, table or path
             Features (rows, d), in the units of the fit; a file by its path.
         exposure : array of shape (rows,), default=None
-            As in `fit`; 1 by default.
+            For how long, or how much, each row was observed; above 0. None is 1 for all.
 
         Returns
         -------
@@ -138,7 +138,8 @@ class LogLinearRegressor(PrivateRegressor):
         sample_weight : array of shape (rows,) or None, default=None
             Weights of the rows.
         exposure : array of shape (rows,), default=None
-            As in `fit`. The score is then that of the rates ``y / exposure``.
+            For how long, or how much, each row was observed. The score is then that of the rates
+            ``y / exposure``.
 
         Returns
         -------
