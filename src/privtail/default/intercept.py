@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.default.fit import Fit
-from privtail.losses import Loss, WeightedLoss, cut_to
+from privtail.losses import LabelProbability, Loss, WeightedLoss
 from privtail.trusted.events import Event, Plan, Round
-from privtail.trusted.means import ClippedMean
+from privtail.trusted.maps import PredictionRanges
+from privtail.trusted.means import BoundedMean, ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
@@ -109,28 +110,44 @@ def relative(error: float) -> float:
 class MatchFrequencies:
     """The mean probability of every label becomes its frequency among the rows that count.
 
-    The mean derivative of the log loss is the mean probability less the frequency. The margins move
-    by the logarithm of frequency over mean probability, if the two differ by more than the noise.
-    Of labels that are surely about equally frequent they stay: so do the predicted labels.
+    The frequency was released. The margins move by the logarithm of frequency over mean
+    probability, if the two differ by more than the noise of the mean. Of labels that are surely
+    about equally frequent they stay: so do the predicted labels.
+
+    **Privacy.** One Gaussian release of means of values in [0, 1].
     """
 
-    mean: MeanDerivative
+    noise: GaussianNoise
 
     def plan(self, problem: Problem) -> Plan:
-        return self.mean.plan(problem)
+        return (Round(stage="intercept", events=(self._event(problem),)),)
 
     def run(self, fit: Fit) -> None:
-        d, loss = fit.problem.d, cut_to(fit.loss, fit.margins)
-        seen = self.mean.release(fit, loss, fit.w, fit.loss.lipschitz)
-        noise = self.mean.deviation(fit.problem) * fit.loss.lipschitz
-        if isinstance(fit.loss, WeightedLoss) or fit.even or np.all(np.abs(seen) <= noise):
+        problem, (part, _) = fit.problem, fit.rows
+        seen = self._mean_probabilities(fit) / part
+        if isinstance(fit.loss, WeightedLoss) or fit.even:
             return
-        margins = fit.constant[d]
-        if len(seen) == 1:  # that of the second label over the first
-            margins, seen = np.append(0.0, margins), np.append(-seen, seen)
+        margins, two = fit.constant[problem.d], problem.outputs == 1
+        if two:  # that of the second label over the first
+            margins, seen = np.append(0.0, margins), np.append(1 - seen, seen)
         frequencies = np.exp(margins - np.logaddexp.reduce(margins))
+        noise = self._event(problem).std / part
+        if np.all(np.abs(seen - frequencies) <= noise):
+            return
         least = np.minimum(max(noise, 1e-12), frequencies / 2)
-        move = np.log(frequencies) - np.log(np.maximum(frequencies + seen, least))
+        move = np.log(frequencies) - np.log(np.maximum(seen, least))
         w = fit.w.copy()
-        w[d] += move if len(w[d]) > 1 else move[1] - move[0]
+        w[problem.d] += move[1] - move[0] if two else move
         fit.w = w
+
+    def _mean_probabilities(self, fit: Fit) -> Doubles:
+        """Of the second of two labels (1,), or of all (K,)."""
+        problem = fit.problem
+        ranges = PredictionRanges.of(np.tile([-np.inf, np.inf], (problem.d, 1)), fit.margins)
+        each = [np.roll(fit.w, -label, axis=1) for label in range(problem.outputs)]
+        chance = LabelProbability(outputs=problem.outputs)
+        scores = fit.everyone().scores(chance, each, BoundedMean(1.0), ranges)
+        return scores.release(self.noise)
+
+    def _event(self, problem: Problem) -> Event:
+        return self.noise.event(problem.scores(problem.outputs, BoundedMean(1.0)))

@@ -163,7 +163,7 @@ class ScaledDescent:
                 *standardize,
                 *descent,
                 AcceptLabels(Improvement(a.mean_noise("gains", AcceptLabels.releases))),
-                MatchFrequencies(MeanDerivative(a.mean_noise("intercept"))) if intercept else None,
+                MatchFrequencies(a.one_sided_noise("intercept")) if intercept else None,
             )
         elif self.targets in AMOUNTS:
             moves = self.tuning.moves if problem.exposure else 1

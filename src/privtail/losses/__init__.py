@@ -28,7 +28,7 @@ from privtail.losses.numeric import (
     SquaredLoss,
 )
 from privtail.losses.protocol import AMOUNTS, LABELS, Loss, Targets
-from privtail.losses.scores import ExcessLoss, WrongLabel
+from privtail.losses.scores import ExcessLoss, LabelProbability, WrongLabel
 from privtail.losses.wrapped import CutLoss, TruncatedLoss, WeightedLoss, cut_to, truncated_records
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "ExcessLoss",
     "GeneralLoss",
     "HuberLoss",
+    "LabelProbability",
     "LogTruncatedLoss",
     "LogisticLoss",
     "Loss",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from privtail.errors import InvalidInput
+from privtail.losses.categorical import MultinomialLoss, SigmoidLoss
 from privtail.losses.numeric import HuberLoss
 from privtail.losses.protocol import Targets
 
@@ -40,6 +41,27 @@ class WrongLabel(_Score):
         one = self.outputs == 1
         predicted = margins[:, 0] > 0 if one else margins.argmax(axis=1)
         return np.asarray(predicted != y, dtype=np.float64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelProbability(_Score):
+    """The probability of the second of two labels, or of the first of K, whatever the label is.
+
+    A target that is no label gives NaN.
+    """
+
+    outputs: int = 1
+
+    name: ClassVar[str] = "label probability"
+    targets: ClassVar[Targets] = "class"
+
+    def values(self, margins: Array, y: Array) -> Array:
+        if self.outputs == 1:
+            chances = SigmoidLoss().values(margins, np.zeros_like(y))
+        else:
+            others = np.ones_like(y)
+            chances = MultinomialLoss(classes=self.outputs).derivatives(margins, others)[:, 0]
+        return np.where(np.isnan(y), np.nan, chances)
 
 
 @dataclass(frozen=True, kw_only=True)
