@@ -253,6 +253,20 @@ def reach_of(looks: Sequence[View], found: Summary, n: int) -> CutRange:
     return reach
 
 
+def tail_of(looks: Sequence[View], centre: float, n: int) -> float:
+    """How far from its centre a column of ``n`` rows shows, by looks that go closer and closer.
+
+    A closer look tells it better, unless it surely holds fewer rows than a wider one does.
+    """
+    tail, most, unsure = 0.0, -math.inf, 0.0
+    for look in looks:
+        ends = look.shown(n)
+        rows, noise = look.between(*ends) if ends else (0.0, 0.0)
+        if ends and most - rows <= MISSED * math.hypot(noise, unsure):
+            tail, most, unsure = max(ends[1] - centre, centre - ends[0]), rows, noise
+    return tail
+
+
 def _missing(looks: Sequence[View], low: float, high: float, n: int) -> tuple[float, float]:
     """Rows outside of a range, or fewer, as all looks together tell; and the deviation."""
     counts, stds = np.array([look.touched(low, high) for look in looks]).T
