@@ -186,7 +186,7 @@ def summarize(
 
     Mean and deviation are of numbers that are clipped where noise hides the rest. What clipping may
     cost is in their intervals: of the mean, for tails whose part beyond a distance falls with a
-    power of 4/3 of it, or faster; of the deviation, with a power of 2.5 of it. Sampling error of a
+    power of 4/3 of it, or faster; of the deviation, with a power of 3 of it. Sampling error of a
     deviation is that of a Gaussian column. Where noise may hide too much, a number is not reliable:
     an end of its interval is infinite, and an `AccuracyWarning` names the column.
 
@@ -262,8 +262,7 @@ def summarize(
     warned = (NOT_RELIABLE.format(names=", ".join(poor)),) if poor else ()
     for text in warned:
         warnings.warn(text, AccuracyWarning, stacklevel=3)
-    left = (*table.left_out, *table.categories)
-    return Summary(facts, confidence, left, state(curator), warned)
+    return Summary(facts, confidence, table.left_out, state(curator), warned)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class Tabled:
     by : for each column to group by, the features that indicate its categories.
     groups : the categories of every group, in the order in which the core counts them.
     vector : whether the data are one column without a name.
-    left_out : columns that are neither numbers nor declared.
+    left_out : columns that hold no numbers.
     """
 
     data: Any
@@ -38,10 +38,11 @@ class Tabled:
     vector: bool = False
     left_out: tuple[str, ...] = ()
 
-    def curator(self, promised: Promised, label: str) -> Curator:
+    def curator(self, promised: Promised, label: str, *, intercept: bool = False) -> Curator:
         """Holds the table, and is paid from this budget."""
         categories = None if isinstance(self.data, TableFile) else self.categories
-        return Curator(self.data, categories=categories, **promised.options(label))
+        options = promised.options(label)
+        return Curator(self.data, categories=categories, intercept=intercept, **options)
 
 
 def tabled(
@@ -54,8 +55,8 @@ def tabled(
 ) -> Tabled:
     """Data with names; ``by`` are one or two columns with declared ``categories``.
 
-    ``only_groups``: nothing but these columns. ``leave_out``: columns that are neither numbers nor
-    declared are left out; else the core refuses them.
+    ``only_groups``: nothing but these columns. ``leave_out``: columns that hold no numbers are left
+    out, also those with declared categories; else the core refuses those without.
     """
     asked = (by,) if isinstance(by, str) else tuple(by or ())
     declared = _declared(asked, categories)
@@ -73,7 +74,7 @@ def tabled(
     missing = [name for name in (*asked, *declared) if name not in names]
     if missing:
         raise InvalidInput(f"The data have no column {missing[0]!r}; they have {', '.join(names)}.")
-    left = _neither(data, [n for n in names if n not in declared]) if leave_out else ()
+    left = _without_numbers(data, names, declared) if leave_out else ()
     kept = [n for n in names if n not in left and (not only_groups or n in asked)]
     if not kept:
         raise InvalidInput("No column holds numbers or has declared categories.")
@@ -106,10 +107,12 @@ def _without_names(data: Any, *, grouped: bool) -> Tabled:
     return Tabled(data, {}, tuple(f"x{j}" for j in range(width)), tuple(range(width)))
 
 
-def _neither(data: Any, undeclared: Sequence[str]) -> tuple[str, ...]:
-    """Those of these columns that hold no numbers, by their type."""
-    numbers = numeric_names(data, undeclared)
-    return tuple(name for name in undeclared if name not in numbers)
+def _without_numbers(
+    data: Any, names: Sequence[str], declared: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Those of these columns that hold no numbers, by their type, or have declared categories."""
+    numbers = numeric_names(data, [name for name in names if name not in declared])
+    return tuple(name for name in names if name not in numbers)
 
 
 def _declared(by: tuple[str, ...], categories: Any) -> dict[str, tuple[Any, ...]]:

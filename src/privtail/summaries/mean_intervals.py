@@ -30,9 +30,9 @@ range ends where noise is low, and because tails are measured from medians. With
 heavy tails (`benchmarks.means`, 1,000 rows, epsilon 1) hold .92 of the means; with 4/3, .98.
 """
 
-SQUARES_POWER = 2.5
+SQUARES_POWER = 3.0
 """The same for squares, which `POWER` leaves without a mean: those of what is beyond a distance
-exceed its square by four times as much, on average. Deviations and covariances rest on it.
+exceed its square by twice as much, on average. Deviations and covariances rest on it.
 """
 
 OCTAVES = 2.0
@@ -87,6 +87,13 @@ class View:
             return None
         low, high = self.cells.point(seen[0], 0.0), self.cells.point(seen[-1], 1.0)
         return self.middle + self.half * low, self.middle + self.half * high
+
+    def kurtosis(self, centre: float, n: int) -> float:
+        """Of what stands out from the noise, around a centre; 3, a Gaussian's, if that is more."""
+        counts = np.maximum(Histogram(self.counts, self.cells, self.stds).shown(n)[1:-1], 0.0)
+        away = (self.ends[0][1:-1] + self.ends[1][1:-1]) / 2 - centre
+        second = counts @ away**2
+        return max(3.0, float(counts.sum() * (counts @ away**4) / second**2)) if second else 3.0
 
     def may_hold_half(self, n: int) -> bool:
         """Whether one cell may hold half of the rows."""
@@ -164,6 +171,10 @@ class CutRange:
         hidden = max(self._n - inside, 0.0) + SURE * unsure
         return np.array([self._beyond(side, end, hidden) for side in (-1, 1)])
 
+    def kurtosis(self) -> float:
+        """Of what shows of the column; 3 if that is more, or nothing shows."""
+        return self._looks[self._chosen].kurtosis(self._centre, self._n) if self._looks else 3.0
+
     def _beyond(self, side: int, end: float, hidden: float) -> tuple[float, float, float]:
         """The same on one side, given that no more rows are ``hidden`` on both."""
         far = self._times * max(end, self._size)
@@ -181,10 +192,25 @@ class CutRange:
         if self._endless(side, end):
             return part, math.inf, math.inf
         lost = part * (from_ * power / (power - 1) - end)
+        return part, lost, self._squares(side, end, part, power)
+
+    def squares(self, end: float, rows: Doubles) -> Doubles:
+        """What mean squares lose below and above a distance, if so many rows lie beyond it."""
+        if self.bounded:
+            return np.zeros(2)
+        bounded = np.isfinite(self.beyond(end)[:, 1])
+        return np.array([
+            self._squares(side, end, most / self._n, self._power(side, end, most))
+            if known else math.inf
+            for side, most, known in zip((-1, 1), rows, bounded, strict=True)
+        ])  # fmt: skip
+
+    def _squares(self, side: int, end: float, part: float, power: float) -> float:
+        """What squares of this part of the rows, beyond an end, exceed its square by."""
         if self._endless(side, end, moment=2):
-            return part, lost, math.inf
-        power = max(power, SQUARES_POWER)
-        return part, lost, part * (from_**2 * power / (power - 2) - end**2)
+            return math.inf
+        power, from_ = max(power, SQUARES_POWER), max(end, self._size)
+        return part * (from_**2 * power / (power - 2) - end**2)
 
     def _power(self, side: int, end: float, most: float) -> float:
         """`POWER`, or what rows before the end say for sure, if so many are beyond at ``most``."""

@@ -1,0 +1,255 @@
+"""Private covariances and correlations of columns, without bounds on the data."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from privtail.calibration import calibrated
+from privtail.compilation import steady
+from privtail.describe.products import MeanProducts, Products
+from privtail.describe.tabled import tabled
+from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.promised import Promised
+from privtail.statement import Statement, state
+from privtail.trusted.budget import Neighbours
+from privtail.trusted.ledger import Ledger
+
+Doubles = NDArray[np.float64]
+
+NOT_RELIABLE = (
+    "{count} of {d} {what} are not reliable: noise, or rows that it hides, may move them by any "
+    "amount. Spend more, or ask for fewer columns."
+)
+
+
+@dataclass(frozen=True, repr=False)
+class MatrixEstimate:
+    """A released symmetric matrix.
+
+    Attributes
+    ----------
+    columns : names of the d columns.
+    value : (d, d). low, high : ends of the intervals of each entry, of ``confidence``, for noise,
+        sampling, and what clipping may have cost.
+    reliable : (d, d) whether the interval says anything: it has both ends, and of a correlation it
+        is not all from -1 to 1.
+    privacy_ : the `Statement`. warnings_ : what was warned of.
+    """
+
+    columns: tuple[str, ...]
+    value: Doubles
+    low: Doubles
+    high: Doubles
+    reliable: NDArray[np.bool_]
+    confidence: float
+    privacy_: Statement
+    warnings_: tuple[str, ...] = ()
+
+    def conf_int(self) -> Doubles:
+        """Ends (d, d, 2) of the intervals."""
+        return np.stack([self.low, self.high], axis=-1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers for JSON: an end that is infinite is None."""
+        tables = {"value": self.value, "low": self.low, "high": self.high}
+        return {
+            "columns": list(map(str, self.columns)),
+            **{
+                name: [[float(x) if math.isfinite(x) else None for x in row] for row in table]
+                for name, table in tables.items()
+            },
+            "confidence": self.confidence,
+            "statement": self.privacy_.to_json(),
+        }
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, as ``cov()`` and ``corr()`` have it."""
+        import pandas as pd
+
+        return pd.DataFrame(self.value, index=list(self.columns), columns=list(self.columns))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.value, dtype=dtype)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{self.columns[j]}, {self.columns[k]}: {self.value[j, k]:.4g} in "
+            f"[{self.low[j, k]:.4g}, {self.high[j, k]:.4g}]"
+            + ("" if self.reliable[j, k] else "  not reliable")
+            for j, k in zip(*np.triu_indices(len(self.columns)), strict=True)
+        ]
+        return "\n".join([*lines, self.privacy_.headline])
+
+
+@steady
+def private_covariance(
+    data: Any,
+    *,
+    epsilon: float,
+    confidence: float = 0.95,
+    semidefinite: bool = False,
+    delta: float = 1e-6,
+    neighbours: Neighbours = "replace_one",
+    noise: Literal["exact", "simulated"] = "exact",
+    random_state: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    groups: Any = None,
+    max_rows: int | None = None,
+) -> MatrixEstimate:
+    """Differentially private covariance matrix of columns that may be unbounded.
+
+    No bound is needed. Private histograms find where columns lie, and at which distance noise hides
+    the rest of each. In units of these distances a row is clipped in l2 norm. Counts of what lies
+    beyond say what clipping may have cost, which is in the intervals, for tails whose part beyond a
+    distance falls with a power of 3 of it, or faster. Sampling errors are those of an elliptical
+    law whose fourth moments are those of the released histograms.
+
+    A row without a number in one of the columns does not count. Columns of text are left out.
+
+    Parameters
+    ----------
+    data : a data frame, a mapping of columns, an array (n, d), or a file or folder
+        (`privtail.open_table`, or its path).
+    confidence : of the intervals.
+    semidefinite : give the nearest matrix without negative eigenvalues, which noise may bring into
+        a covariance. The intervals stay as they are.
+    epsilon, delta, neighbours, noise, random_state, ledger, groups, max_rows : as of
+        `private_mean`. With ``groups`` the intervals allow for rows of a person that are alike.
+
+    Returns
+    -------
+    MatrixEstimate
+        ``result.value``, ``result.conf_int()``, ``result.to_frame()``.
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded
+
+    Warns
+    -----
+    AccuracyWarning
+        If an entry is not reliable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privtail
+    >>> x = np.random.default_rng(0).multivariate_normal([0, 5], [[4, 1], [1, 1]], 50_000)
+    >>> found = privtail.private_covariance(x, epsilon=1, noise="simulated", random_state=0)
+    >>> bool(found.low[0, 1] < 1 < found.high[0, 1])
+    True
+    """
+    promised = Promised(
+        epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
+        random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
+    )  # fmt: skip
+    names, seen, statement = _bought(data, promised, "private_covariance", confidence)
+    reach = float(ndtri((1 + confidence) / 2)) * np.hypot(seen.noise_std, seen.sampling_std)
+    value = _semidefinite(seen.value) if semidefinite else seen.value
+    low, high = seen.value - reach - seen.below, seen.value + reach + seen.above
+    np.fill_diagonal(low, np.maximum(np.diag(low), 0.0))
+    return _told(names, value, low, high, np.isfinite(high - low), confidence, statement)
+
+
+@steady
+def private_correlation(
+    data: Any,
+    *,
+    epsilon: float,
+    confidence: float = 0.95,
+    semidefinite: bool = False,
+    delta: float = 1e-6,
+    neighbours: Neighbours = "replace_one",
+    noise: Literal["exact", "simulated"] = "exact",
+    random_state: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    groups: Any = None,
+    max_rows: int | None = None,
+) -> MatrixEstimate:
+    """Differentially private correlation matrix of columns that may be unbounded.
+
+    The covariances of `private_covariance`, divided by the deviations: between -1 and 1, and 1 on
+    the diagonal.
+
+    Parameters
+    ----------
+    data, epsilon, confidence, semidefinite, delta, neighbours, noise, random_state, ledger, groups,
+    max_rows : as of `private_covariance`.
+
+    Returns
+    -------
+    MatrixEstimate
+        ``result.value``, ``result.conf_int()``, ``result.to_frame()``.
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded
+
+    Warns
+    -----
+    AccuracyWarning
+        If an entry is not reliable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privtail
+    >>> x = np.random.default_rng(0).multivariate_normal([0, 5], [[4, 1], [1, 1]], 50_000)
+    >>> found = privtail.private_correlation(x, epsilon=1, noise="simulated", random_state=0)
+    >>> bool(found.low[0, 1] < 0.5 < found.high[0, 1])
+    True
+    """
+    promised = Promised(
+        epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
+        random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
+    )  # fmt: skip
+    names, seen, statement = _bought(data, promised, "private_correlation", confidence)
+    value, low, high = seen.correlations(float(ndtri((1 + confidence) / 2)))
+    if semidefinite:
+        value = _semidefinite(value)
+        root = np.sqrt(np.diag(value))
+        value = np.clip(value / np.outer(root, root), -1.0, 1.0)
+    return _told(names, value, low, high, high - low < 2, confidence, statement)
+
+
+def _bought(
+    data: Any, promised: Promised, label: str, confidence: float
+) -> tuple[tuple[str, ...], Products, Statement]:
+    """Names of columns, what was released of their products, and the statement."""
+    if not 0 < confidence < 1:
+        raise InvalidInput(f"confidence must lie in (0, 1), for example 0.95; got {confidence!r}.")
+    table = tabled(data, leave_out=True)
+    if not table.columns:
+        raise InvalidInput("No column holds numbers.")
+    curator = table.curator(promised, label, intercept=True)
+    asked = MeanProducts()
+    multiplier = calibrated(curator, lambda m: asked.plan(m, curator.problem))
+    return table.names, asked.run(curator, multiplier), state(curator)
+
+
+def _told(
+    names: tuple[str, ...], value: Doubles, low: Doubles, high: Doubles,
+    reliable: NDArray[np.bool_], confidence: float, statement: Statement,
+) -> MatrixEstimate:  # fmt: skip
+    """The estimate, and a warning where some entries are not reliable."""
+    upper = np.triu_indices(len(names))
+    hidden, d = int(np.sum(~reliable[upper])), len(upper[0])
+    warned = (NOT_RELIABLE.format(count=hidden, d=d, what="entries"),) if hidden else ()
+    for text in warned:
+        warnings.warn(text, AccuracyWarning, stacklevel=4)
+    return MatrixEstimate(names, value, low, high, reliable, confidence, statement, warned)
+
+
+def _semidefinite(matrix: Doubles) -> Doubles:
+    """The nearest matrix (Frobenius) without negative eigenvalues."""
+    values, vectors = np.linalg.eigh(matrix)
+    nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.asarray((nearest + nearest.T) / 2)
