@@ -448,6 +448,28 @@ class MeanDerivative:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ByGroup:
+    """One question about the first column, in groups that the second and the third indicate.
+
+    The third indicates all groups but the first: a row is in one of them, or in none.
+    """
+
+    cells: bool
+    groups: int = 2
+    needs = ()
+
+    def plan(self, multiplier: float, problem: Any) -> Plan:
+        k = self.groups
+        answer = problem.cell_counts(1, 1, k) if self.cells else problem.column_moments(1, k)
+        return (Round(events=(GaussianNoise(multiplier).event(answer),)),)
+
+    def run(self, curator: Curator, loss: Any, domain: Any, multiplier: float, start: Any) -> None:
+        batch, by = curator.everyone(), [[1] + [2] * (self.groups - 1)]
+        answer = batch.cell_counts([0], [0.0], by) if self.cells else batch.column_moments([0], by)
+        answer.release(GaussianNoise(multiplier))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Aggregated:
     """The centre of attention of a function of parts: their one target."""
 
@@ -569,6 +591,14 @@ FITS: dict[str, Fit] = {
         one=([HUGE, -HUGE, HUGE, -HUGE], -1.0), other=([HUGE, -HUGE, HUGE, -HUGE], 1.0),
     ),
     "mean derivative": Fit(algorithm=MeanDerivative()),
+    "cell counts": Fit(
+        algorithm=ByGroup(cells=True), others=columns([0.0, 1.0, 0.0], 0.0), part=0.1,
+        one=([HUGE, 1.0, 0.0], 0.0), other=([-HUGE, 0.0, 1.0], 0.0),
+    ),
+    "column moments": Fit(
+        algorithm=ByGroup(cells=False), others=columns([0.0, 1.0, 0.0], 0.0), part=0.1,
+        one=([HUGE, 1.0, 0.0], 0.0), other=([-HUGE, 1.0, 0.0], 0.0),
+    ),
     "W20 1, a function": Fit(algorithm=Aggregated(mechanism=aggregated_mean), **POINTS, **LOOSE),
     "W20 1": Fit(
         algorithm=AggregatedMinimizer(

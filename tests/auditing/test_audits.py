@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from audits import BOTH, FITS, HUGE, Draws, Fit, audit, audited, lower_bound
+from audits import BOTH, FITS, HUGE, ByGroup, Draws, Fit, audit, audited, lower_bound
 
 from privtail.algorithms import TABLE
 from privtail.default import AUTO
 from privtail.losses import AbsoluteLoss
 from privtail.mean import METHODS
-from privtail.trusted import kernels
+from privtail.trusted import kernels, questions
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
@@ -397,6 +397,44 @@ def test_fits_with_half_the_sensitivity_are_caught(
 
         monkeypatch.setattr(kind, "norms", norms)
     verdict, _ = audited(small_claim(name), "replace_one", draws=2000)
+    assert verdict.caught, verdict
+
+
+BY_GROUP = pytest.mark.parametrize(
+    ("name", "question"), [("cell counts", "cell_counts"), ("column moments", "column_moments")]
+)
+
+
+@pytest.mark.slow
+@BY_GROUP
+def test_half_the_sensitivity_of_a_question_by_group_is_caught(
+    name: str, question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = getattr(Problem, question)
+
+    def half(self: Problem, *sizes: int) -> Sensitivity:
+        answer = honest(self, *sizes)
+        least = [Norms(x.l1 / 2, x.l2 / 2, x.linf / 2) for x in (answer.radius, answer.diameter)]
+        return replace(answer, radius=least[0], diameter=least[1])
+
+    monkeypatch.setattr(Problem, question, half)
+    verdict, _ = audited(small_claim(name), "replace_one", draws=2000)
+    assert verdict.caught, verdict
+
+
+@pytest.mark.slow
+def test_a_row_that_counts_in_every_group_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve groups in which a row counts at once: sums move by sqrt 12 of what was billed."""
+
+    def every(self: questions.ColumnMoments, block: questions.Block, sums: np.ndarray) -> None:
+        z = np.clip(block.rows.transformed()[:, self.columns[0]], -1.0, 1.0)
+        values = np.rint(2.0**block.problem.bits * np.array([z.sum(), (z * z).sum()]))
+        sums[0, :, 0] += values
+
+    monkeypatch.setattr(questions.ColumnMoments, "add", every)
+    groups = replace(FITS["column moments"], algorithm=ByGroup(cells=False, groups=12))
+    fit = replace(groups, budget=small_claim("column moments").budget)
+    verdict, _ = audited(fit, "replace_one", draws=2000)
     assert verdict.caught, verdict
 
 
