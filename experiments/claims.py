@@ -78,6 +78,7 @@ class Finding:
     holds : None where the interval leaves it open, or rows are missing.
     effect, low, high : the effect and its 95 % interval.
     what : what the effect is, for the report.
+    theory : the exponent of a theorem, where the effect is a fitted one.
     """
 
     holds: bool | None
@@ -85,6 +86,7 @@ class Finding:
     low: float = math.nan
     high: float = math.nan
     what: str = ""
+    theory: float = math.nan
 
 
 MISSING = Finding(holds=None, what="there are no results for it")
@@ -343,7 +345,7 @@ def _sloped(
         sure = inside or high < least or low > most
         return Finding(
             holds=inside if sure else None, effect=effect, low=low, high=high,
-            what=f"slope of {name} against {exponent:.3g}",
+            what=f"slope of {name} against {exponent:.3g}", theory=exponent,
         )  # fmt: skip
 
     return lambda seen: _worst([one(seen, name) for name in _each(a)])

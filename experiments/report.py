@@ -103,6 +103,13 @@ a figure are medians over repetitions, bands quartiles.</p>
 """
 
 
+RATES = """
+<p>The exponent of the number of records, of ε, of the features or of the size of the errors, as
+the theorem has it and as the straight line through the logarithms of the means has it. An upper
+bound may fall faster. <code>privtail theory NAME</code> prints what a theorem promises.</p>
+"""
+
+
 @dataclass(frozen=True)
 class Result:
     """A study, its tidy table, and what became of its claims."""
@@ -138,6 +145,7 @@ def overview(results: list[Result], known: Iterable[Study], folder: Path, name: 
             body.append(f'<h2 id="{paper}">{escape(citation)}</h2>{_learned(paper, results)}')
             body.append(f'<p><a href="{beside(name, paper)}">Figures and claims</a></p>')
     body += ['<h2 id="claims">Claims</h2>', _counts(results)]
+    body += ['<h2 id="rates">Theory and practice</h2>', RATES, _rates(results, name)]
     if missing:
         body.append(f"<p>Without results: {escape(', '.join(missing))}.</p>")
     return _whole("privtail: the papers reproduced", body)
@@ -258,6 +266,17 @@ def _counts(results: list[Result]) -> str:
         for paper, whose, counted in tallies(results)
     ]
     return _table(["paper", "claims", *CLASSES], rows)
+
+
+def _rates(results: list[Result], name: str) -> str:
+    """Every exponent of a theorem beside the fitted one."""
+    rows = [
+        [f'<a href="{beside(name, r.study.paper)}#{r.study.name}">{escape(r.study.name)}</a>',
+         escape(v.claim.sentence), _number(v.finding.theory), *_effect(v.finding)[:2], _word(v)]
+        for r in results for v in r.verdicts if not math.isnan(v.finding.theory)
+    ]  # fmt: skip
+    heads = ["study", "claim", "exponent", "fitted", "95 % interval", "verdict"]
+    return f'<div class="scroll">{_table(heads, rows)}</div>'
 
 
 def _claims(results: list[Result]) -> str:

@@ -280,7 +280,8 @@ COMPARED_NOTE = (
     "Algorithm 3 as printed is a transcription with ε̃/√(dT) a call. Its noise is private at no ε "
     "(W20-2 of the errata), so its true ε is infinite. At the stated ε it truncates the same mean, "
     "and its noise follows a smooth sensitivity that is proved. With clipped values it is no box "
-    "of the paper: every value is forced onto [a, b], not the mean alone."
+    "of the paper: every value is forced onto [a, b], not the mean alone. Where noise carries w to "
+    "the boundary of W, neither κ nor the variation shows."
 )
 STOCHASTIC_NOTE = (
     "Stochastic Algorithm 4 has no printed noise; its batches are Poisson samples of 1000."

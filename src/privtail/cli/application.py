@@ -23,6 +23,7 @@ from privtail.cli.predict import predict
 from privtail.cli.report import report
 from privtail.cli.reproduce import reproduce
 from privtail.cli.summarize import summarize
+from privtail.cli.theory import theory
 from privtail.cli.verify import verify
 
 application = typer.Typer(
@@ -45,6 +46,7 @@ for verb in (
     plan,
     budget,
     algorithms,
+    theory,
     demo,
     reproduce,
     data,

@@ -1,0 +1,49 @@
+"""``privtail theory``: what the theorem of a published algorithm promises."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from privtail.cli.console import show
+
+
+def theory(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", show_default=False, help="One that privtail algorithms lists."
+        ),
+    ],
+    n: Annotated[int, typer.Option("--n", show_default=False, help="Records.")],
+    d: Annotated[int, typer.Option("--d", show_default=False, help="Features.")],
+    epsilon: Annotated[float, typer.Option(show_default=False, help="The budget's ε.")],
+    delta: Annotated[float, typer.Option(help="The budget's δ.")] = 1e-6,
+    moments: Annotated[float, typer.Option(help="Order of the moments that exist.")] = 2.0,
+    sparsity: Annotated[int, typer.Option(help="Features that matter.")] = 10,
+) -> None:
+    """Say what the theorem of a published algorithm promises.
+
+    The bound with all constants 1 and without the logarithms that papers hide, so it says how a
+    risk grows and falls, not how large it is; what the theorem assumes of the data; and the
+    experiments that measure it. It reads no data and costs nothing.
+
+    For example:
+      privtail theory catoni-descent --n 100000 --d 10 --epsilon 1
+    """
+    from privtail.algorithms.theory import Setting, promises
+    from privtail.statement import hanging
+
+    setting = Setting(n=n, d=d, epsilon=epsilon, delta=delta, moments=moments, sparsity=sparsity)
+    for promise in promises(name):
+        measured = " ".join(promise.studies)
+        facts = {
+            "promises": f"{promise.quantity} {promise.formula}",
+            "here": f"{promise.bound(setting):.3g}, with constants 1",
+            "assumes": promise.assumes,
+            "measured": f"privtail reproduce {measured}" if measured else "by no experiment here",
+        }
+        show(f"\n{name}, {promise.theorem}")
+        for fact, said in facts.items():
+            show(hanging(f"  {fact:<9} ", said))
