@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from privtail.coefficients import CoefficientTable
 from privtail.errors import InvalidInput
 from privtail.gaps import Gaps
+from privtail.losses import require_power
 from privtail.schema.declared import Label, whole
 from privtail.schema.encoding import PLAIN, Design, Encoding
 from privtail.statement import Statement
@@ -136,6 +137,8 @@ class Model:
         What was declared of the features beside categories.
     fill : ndarray of shape (n_features,)
         What a missing number counts as; NaN where its row has no prediction.
+    power : float or None
+        Of the mean in the variance, of counts and amounts.
     exposure : str or None
         What the exposure of the fit was called: predictions are rates for one of it.
 
@@ -164,6 +167,7 @@ class Model:
     sampling_std: NDArray[np.float64] = field(default_factory=lambda: np.array(math.nan))
     encoding: Encoding = PLAIN
     fill: NDArray[np.float64] = field(default_factory=lambda: np.array(math.nan))
+    power: float | None = None
     exposure: str | None = None
 
     @classmethod
@@ -200,6 +204,7 @@ class Model:
             sampling_std=np.atleast_2d(estimator.coef_sampling_std_),
             encoding=estimator.encoding_,
             fill=estimator.fill_,
+            power=getattr(estimator, "variance_power", None),
             exposure=getattr(estimator, "exposure_", None),
         )
 
@@ -481,6 +486,7 @@ class Model:
             "noise_std": _deviations_to_json(self.noise_std, self.coef.shape),
             "sampling_std": _deviations_to_json(self.sampling_std, self.coef.shape),
             **({"fill": _nullable(self.fill[None])[0]} if self.encoded.optional else {}),
+            **({} if self.power is None else {"power": self.power}),
             **({} if self.exposure is None else {"exposure": self.exposure}),
             "statement": self.statement.to_json(),
         }
@@ -543,6 +549,7 @@ class Model:
             sampling_std=_deviations("sampling_std", content, (outputs, features)),
             encoding=encoding,
             fill=_fill(content.get("fill"), design),
+            power=_power(content, kind),
             exposure=content.get("exposure") and _typed(content, "exposure", str),
         )
 
@@ -650,6 +657,15 @@ def expected_counts(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 # --- reading fields -------------------------------------------------------------------------------
+
+
+def _power(content: Mapping[str, Any], kind: str) -> float | None:
+    found = content.get("power", {"poisson": 1.0, "gamma": 2.0}.get(kind))
+    if found is not None and (isinstance(found, bool) or not isinstance(found, int | float)):
+        raise InvalidInput("The field 'power' is no number.")
+    if found is not None:
+        require_power(found)
+    return found
 
 
 def _typed(content: Mapping[str, Any], name: str, kind: type) -> Any:

@@ -62,6 +62,11 @@ def test_a_rate_of_an_exposure(shell):
     shell("predict", "rate.json", "policies.parquet", "--exposure", "years", "--out", "counts.csv")
     counts = np.loadtxt("counts.csv", skiprows=1)
     assert counts == pytest.approx(model.predict({"age": age}) * years)
+    said = shell(
+        "evaluate", "rate.json", "policies.parquet", "--epsilon", 5, "--noise", "simulated"
+    ).stdout
+    assert "D2" in said
+    assert "deviance" in said
     for other in ("linear", "huber"):
         error = shell.refused("fit", *words, "--model", other, "--out", "x.json")
         assert "no --exposure" in error

@@ -12,12 +12,18 @@ import polars as pl
 import pytest
 from sklearn import metrics
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import GammaRegressor, LinearRegression, LogisticRegression
 
 import privtail
 from privtail import Ledger, compare, evaluate, verify
 from privtail.errors import AccuracyWarning, BudgetExceeded, InvalidInput
-from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
+from privtail.linear_model import (
+    DPGammaRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPTweedieRegressor,
+)
 from privtail.model import Column, Model
 
 QUIET: dict[str, Any] = {"noise": "simulated", "random_state": 0}
@@ -110,6 +116,63 @@ def test_counts(numbers):
     model = DPPoissonRegressor(epsilon=1, **QUIET).fit(X[:5000], y[:5000])
     found = evaluate(model, X, y, epsilon=1, **QUIET)
     near(found["mae"], metrics.mean_absolute_error(y, model.predict(X)), 0.4)
+
+
+def test_deviance_of_counts_and_amounts(numbers):
+    X = numbers[0]
+    chance = np.random.default_rng(2)
+    claims = chance.poisson(np.exp(0.5 * X[:, 0] + 1))
+    cost = 1000 * np.exp(0.5 * X[:, 0]) * chance.gamma(2.0, 0.5, N)
+    premium = np.where(claims > 2, cost, 0.0)
+    for power, y, model in (
+        (1.0, claims, DPPoissonRegressor(epsilon=2, **QUIET)),
+        (2.0, cost, DPGammaRegressor(epsilon=2, **QUIET)),
+        (1.5, premium, DPTweedieRegressor(epsilon=2, power=1.5, **QUIET)),
+    ):
+        said = model.fit(X[:8000], y[:8000]).predict(X)
+        for other in (model, model.to_model()):
+            found = evaluate(other, X, y, epsilon=8, **QUIET)
+            truth = metrics.mean_tweedie_deviance(y, said, power=power)
+            near(found["deviance"], truth, 0.2 * truth)
+            near(found["d2"], metrics.d2_tweedie_score(y, said, power=power), 0.25)
+            constant = metrics.mean_tweedie_deviance(y, np.full(N, y.mean()), power=power)
+            near(found["constant_deviance"], constant, 0.35 * constant)
+    plain = GammaRegressor().fit(X, cost)
+    found = evaluate(plain, X, cost, epsilon=8, power=2, trusted_rowwise=True, **QUIET)
+    near(found["d2"], metrics.d2_tweedie_score(cost, plain.predict(X), power=2), 0.25)
+    assert "d2" not in evaluate(plain, X, cost, epsilon=2, trusted_rowwise=True, **QUIET)
+
+
+def test_rates_are_compared_with_the_mean_rate(numbers, tmp_path):
+    X = numbers[0]
+    chance = np.random.default_rng(2)
+    years = chance.uniform(0.1, 2.0, N)
+    claims = chance.poisson(years * np.exp(0.5 * X[:, 0]))
+    model = DPPoissonRegressor(epsilon=2, **QUIET).fit(X, claims, exposure=years)
+    found = evaluate(model, X, claims, exposure=years, epsilon=8, **QUIET)
+    near(found["constant"], claims.sum() / years.sum(), 0.3)
+    near(found["mae"], metrics.mean_absolute_error(claims, model.predict(X, years)), 0.2)
+    near(found["d2"], model.score(X, claims, exposure=years), 0.25)
+    with pytest.raises(InvalidInput, match="exposure="):
+        evaluate(model, X, claims, epsilon=2, **QUIET)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(claims=claims, years=years)
+    frame.to_parquet(tmp_path / "p.parquet")
+    table = privtail.open_table(tmp_path / "p.parquet")
+    columns = [Column(name) for name in "abc"]
+    loaded = Model.of(model, target="claims", columns=columns)
+    again = evaluate(loaded, table, exposure="years", epsilon=8, **QUIET)
+    assert again.to_dict()["numbers"] == found.to_dict()["numbers"]
+
+
+def test_what_has_no_deviance_is_refused(numbers, labels):
+    model = DPLinearRegression(epsilon=1, **QUIET).fit(*numbers)
+    ledger = Ledger(epsilon=5.0, delta=1e-5)
+    with pytest.raises(InvalidInput, match="power"):
+        evaluate(model, *numbers, epsilon=1, power=3, ledger=ledger)
+    classifier = LogisticRegression().fit(*labels)
+    with pytest.raises(InvalidInput, match="no exposure"):
+        evaluate(classifier, *labels, epsilon=1, exposure=numbers[1], ledger=ledger)
+    assert len(ledger.entries()) == 0
 
 
 def test_every_container_gives_the_same(numbers, tmp_path):

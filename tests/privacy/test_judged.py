@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from sklearn.metrics import mean_tweedie_deviance
 
 from privtail.errors import NotReleased
 from privtail.trusted import judged
@@ -47,12 +48,18 @@ class Standardizing:
         return (X - X.mean(axis=0)).sum(axis=1)
 
 
-def asked(X: Any, y: Any, model: Any) -> dict[str, judged.Judged]:
+def asked(X: Any, y: Any, model: Any, exposure: Any = None) -> dict[str, judged.Judged]:
     """Every kind of row that can be asked for."""
     found = {}
     if isinstance(model, OutsideModel) or model.link != "logit":
         predicted = judged.Predicted(X, y, model)
         found["target"], found["errors"] = predicted.target(), predicted.errors(0.5, 2.0)
+        shares = np.ones(len(y)) if exposure is None else exposure
+        exposed = judged.Predicted(X, y, model, shares)
+        found["target and exposure"] = exposed.target()
+        for power in (1.0, 1.5, 2.0):
+            found[f"deviance {power}"] = predicted.errors(0.5, 2.0, power)
+            found[f"exposed deviance {power}"] = exposed.errors(0.5, 2.0, power)
         found["differences"] = judged.differences(X, y, model, linear("identity"))
         return found
     classes = tuple(range(max(2, len(model.coef))))
@@ -80,9 +87,9 @@ def moved(model: Any, X: np.ndarray, y: np.ndarray) -> set[int]:
     """Rows that differ for some neighbour whose record 7 is another."""
     found, before = set(), asked(X, y, model)
     for cell, target in itertools.product(ODD, [*ODD, 1.0, 2.0]):
-        other, others = X.copy(), y.copy()
-        other[7, 1], others[7] = cell, target
-        for name, after in asked(other, others, model).items():
+        other, others, exposure = X.copy(), y.copy(), np.ones(len(y))
+        other[7, 1], others[7], exposure[7] = cell, target, cell
+        for name, after in asked(other, others, model, exposure).items():
             same = (rows(before[name]) == rows(after)) | (
                 np.isnan(rows(before[name])) & np.isnan(rows(after))
             )
@@ -105,6 +112,36 @@ def test_a_model_that_looks_at_other_rows_is_caught_when_it_is_promised_not_to()
     with np.errstate(all="ignore"):
         assert len(moved(OutsideModel(Standardizing().predict, trusted_rowwise=True), X, y)) > 1
         assert moved(OutsideModel(Standardizing().predict), X, y) == {7}
+
+
+def test_deviances_in_units_of_the_whole_table_are_caught(monkeypatch):
+    """The sabotaged twin: a deviance over the mean of all targets moves rows of others."""
+    honest = judged.deviances
+
+    def relative(y: Any, expected: Any, power: float) -> Any:
+        return honest(y, expected, power) / np.nanmean(np.abs(y))
+
+    monkeypatch.setattr(judged, "deviances", relative)
+    chance = np.random.default_rng(0)
+    X, y = chance.normal(size=(N, D)), chance.poisson(2.0, N).astype(float)
+    with np.errstate(all="ignore"):
+        assert len(moved(MODELS["log"], X, y)) > 1
+
+
+@pytest.mark.parametrize("power", [1.0, 1.3, 2.0])
+def test_deviances_are_scikit_learns(power):
+    chance = np.random.default_rng(0)
+    y, expected = chance.gamma(1.0, 3.0, 50), chance.gamma(2.0, 3.0, 50)
+    y[:5] = 0.0 if power < 2 else 1.0
+    with np.errstate(all="raise"):
+        found = judged.deviances(y, expected, power)
+    for own, one, said in zip(found, y, expected, strict=True):
+        assert own == pytest.approx(mean_tweedie_deviance([one], [said], power=power), abs=1e-12)
+    odd = judged.deviances(np.array([-1.0, np.nan, np.inf, 0.0]), np.ones(4), 2.0)
+    assert np.isnan(odd).all()
+    far = judged.deviances(np.ones(4), np.array([0.0, -1.0, np.inf, np.nan]), power)
+    assert (far[:3] == judged._FARTHEST).all()
+    assert np.isnan(far[3])
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

@@ -42,6 +42,14 @@ def evaluate(
             help="The true values.",
         ),
     ] = None,
+    exposure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            show_default="that of the model, if it has one",
+            help="Of counts and amounts: on how much each was counted.",
+        ),
+    ] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")] = 0.95,
     out: Annotated[
         Path | None,
@@ -62,7 +70,8 @@ def evaluate(
 ) -> None:
     r"""Measure how well a model predicts rows that it was not fitted to.
 
-    For numbers: the mean absolute error, RMSE and R2, beside a constant that predicts the mean.
+    For numbers: the mean absolute error, RMSE and R2, beside a constant that predicts the mean;
+    for counts and amounts also deviance and D2.
     For labels: accuracy and log loss, beside a model that knows only how frequent each label is.
     For two labels also the area under the ROC curve, precision and recall. Every number has an
     interval, for privacy noise and sampling. Columns are found by name; others are ignored.
@@ -84,8 +93,10 @@ def evaluate(
     with working("opening the table"):
         column = fitted.target if target is None else target
         dialect = written.dialect()
-        numeric = [*fitted.numeric, *([column] if fitted.classes is None else [])]
-        needed = [*(one.name for one in fitted.columns), column]
+        exposure = fitted.exposure if exposure is None else exposure
+        beside = [column, *([] if exposure is None else [exposure])]
+        numeric = [*fitted.numeric, *(beside if fitted.classes is None else [])]
+        needed = [*(one.name for one in fitted.columns), *beside]
         TableFile(data, dialect=dialect).require(needed, f"needed by {model}")
         table = TableFile(data, numeric=numeric, categories=fitted.categories, dialect=dialect)
         rows = table.n
@@ -96,8 +107,8 @@ def evaluate(
     with counting(f"evaluating, ε = {budget.epsilon:g}"), warnings.catch_warnings():
         warnings.simplefilter("ignore", AccuracyWarning)  # the intervals say it
         found = evaluation.evaluate(
-            fitted, table, column, level=level, ledger=account, **promise.arguments,
-            **chance.arguments, **persons.of(table),
+            fitted, table, column, level=level, ledger=account, exposure=exposure,
+            **promise.arguments, **chance.arguments, **persons.of(table),
         )  # fmt: skip
     texts = [str(found), *(str(statement) for statement in found.statements)]
     show_bought("\n\n".join(texts), "evaluation")

@@ -10,9 +10,10 @@ from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.evaluation.labels import of_labels
-from privtail.evaluation.models import as_model
+from privtail.evaluation.models import as_model, rated, variance_power
 from privtail.evaluation.numbers import of_numbers
 from privtail.evaluation.result import Evaluation
+from privtail.losses import require_power
 from privtail.model import Model
 from privtail.promised import Promised
 from privtail.trusted.budget import Neighbours
@@ -40,6 +41,8 @@ def evaluate(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     groups: Any = None,
     max_rows: int | None = None,
+    exposure: Any = None,
+    power: float | None = None,
 ) -> Evaluation:
     """How well a fitted model predicts private rows, with intervals for noise and sampling.
 
@@ -51,6 +54,9 @@ def evaluate(
     predicts this mean (`privtail.private_mean`, whose intervals hold what was clipped). R2 is 1
     less the ratio of the squared errors. Noise moves the constant away from the true mean, so R2
     is larger than scikit-learn's, on average by the square of that noise over the variance.
+
+    Of counts and amounts the mean deviance is released too, and D2, 1 less its ratio to that of the
+    constant. With an exposure the constant is the mean rate times that.
 
     Squared errors have heavier tails than errors. A few rows may then make most of the
     RMSE, and noise hides them from its interval: of 2,000 rows
@@ -96,6 +102,13 @@ def evaluate(
         hold no sampling error then, for rows of a person are not independent.
     max_rows : int or None, default=None
         How many rows of one person count; with ``groups``.
+    exposure : array of shape (n,), str or None, default=None
+        Of counts and amounts, on how much each was counted, as in ``fit``; where y may be the name
+        of a column, so may it. A row where it is not positive and finite counts for nothing.
+    power : float or None, default=None
+        Of the mean in the variance, from 1 to 2, which says what deviance is released; a row whose
+        target is negative, or zero at 2, then counts for nothing. By default that of the model if
+        it is one of privtail with a log link; others have no deviance.
 
     Returns
     -------
@@ -140,7 +153,17 @@ def evaluate(
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
     if classes is None:
-        found = of_numbers(asked, X, y, promised, level)
+        power = variance_power(model) if power is None else power
+        if power is not None:
+            require_power(power)
+        if exposure is None and rated(model):
+            raise InvalidInput(
+                f"The model predicts rates for one of {rated(model)!r}: pass exposure=, of the "
+                "rows to compare with."
+            )
+        found = of_numbers(asked, X, y, promised, level, exposure, power)
+    elif exposure is not None or power is not None:
+        raise InvalidInput("Labels have no exposure and no deviance: leave these out.")
     else:
         found = of_labels(asked, X, y, classes, promised, level)
     unbounded = [name for name, estimate in found.items() if not estimate.reliable]

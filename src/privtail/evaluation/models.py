@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from privtail.errors import InvalidInput
-from privtail.linear_model.fitting import PrivateLinearModel
+from privtail.linear_model.fitting import PrivateLinearModel, PrivateRegressor
 from privtail.linear_model.search import PrivateSearchCV
 from privtail.model import Model
 from privtail.trusted.judged import AnyModel, LinearModel, OutsideModel
@@ -41,6 +41,20 @@ def as_model(model: Any, y: Any, trusted_rowwise: bool) -> tuple[AnyModel, tuple
             "labels predict_proba and classes_; fit it before it is evaluated."
         )
     return OutsideModel(predict, trusted_rowwise), classes
+
+
+def rated(model: Any) -> str | None:
+    """What the exposure of the model's fit was called; None where there was none."""
+    found: str | None = getattr(model, "exposure_", getattr(model, "exposure", None))
+    return found
+
+
+def variance_power(model: Any) -> float | None:
+    """Of the mean in the variance, of a model of privtail of counts or amounts; None of others."""
+    model = getattr(model, "best_estimator_", model)
+    if isinstance(model, Model):
+        return model.power
+    return model.variance_power if isinstance(model, PrivateRegressor) else None
 
 
 def _classes(model: Any) -> tuple[Any, ...] | None:

@@ -20,26 +20,34 @@ Doubles = NDArray[np.float64]
 CENTRE = 0.2
 """Part of the budget that buys mean and scale of the target."""
 
+LEAST = 1e-3
+"""A constant that deviances are taken from is at least this part of the target's scale."""
+
 PERSONS = (
     "The intervals hold the noise and what was clipped, and no sampling error: the rows of a "
     "person are not independent."
 )
 NO_CENTRE = (
     "The mean of the target is not reliable, so the errors of the constant are those of a poor "
-    "constant, and R2 has no lower end."
+    "constant, and R2 and D2 have no lower end."
 )
 
 
-def of_numbers(model: AnyModel, X: Any, y: Any, promised: Promised, level: float) -> Evaluation:
-    """Errors of the model, and of the constant that predicts the released mean."""
+def of_numbers(
+    model: AnyModel, X: Any, y: Any, promised: Promised, level: float, exposure: Any = None,
+    power: float | None = None,
+) -> Evaluation:  # fmt: skip
+    """Errors of the model, and of the constant that predicts the released mean, or mean rate."""
     promised.require_left()
-    predicted = judged.Predicted(X, y, model)
+    predicted = judged.Predicted(X, y, model, exposure)
     target = predicted.target().curator(**promised.options("evaluate: target", CENTRE))
     n = target.problem.n
     mean = mean_of(target)
-    centre, spread = float(mean.value[0]), float(mean.sampling_std[0]) * math.sqrt(n)
+    spread, reliable = float(mean.sampling_std[0]) * math.sqrt(n), bool(mean.reliable.all())
     scale = spread if 0 < spread < math.inf else 1.0
-    rows = predicted.errors(centre, scale)
+    constant = _constant(mean, level)
+    least = LEAST * scale if power is not None else -math.inf
+    rows = predicted.errors(max(constant.value, least), scale, power)
     found = mean_of(
         rows.curator(**promised.options("evaluate: errors", 1 - CENTRE)), method="clamped"
     )
@@ -48,12 +56,19 @@ def of_numbers(model: AnyModel, X: Any, y: Any, promised: Promised, level: float
     numbers = {
         "mae": Estimate(*(scale * _made(found.value[0], ends[0], abs))),
         "rmse": Estimate(*(scale * _made(found.value[1], ends[1], _root))),
-        "r2": _explained(found.value, both, bool(mean.reliable[0])),
-        "constant": Estimate(centre, *ends_of(mean, level)[0]),
+        "r2": _explained(found.value[1:3], both[1:3], reliable),
+        "constant": constant,
         "constant_rmse": Estimate(*(scale * _made(found.value[2], ends[2], _root))),
     }
+    if power is not None:
+        unit = scale**2 / max(constant.value, least) ** power
+        numbers |= {
+            "deviance": Estimate(*(unit * _made(found.value[3], ends[3], abs))),
+            "d2": _explained(found.value[3:], both[3:], reliable),
+            "constant_deviance": Estimate(*(unit * _made(found.value[4], ends[4], abs))),
+        }
     notes = (
-        *(() if mean.reliable[0] else (NO_CENTRE,)),
+        *(() if reliable else (NO_CENTRE,)),
         *(() if promised.groups is None else (PERSONS,)),
         *found.privacy_.notes,
     )
@@ -78,9 +93,23 @@ def _made(value: float, ends: Doubles, of: Any) -> Doubles:
     return np.asarray(of(np.maximum([value, *ends], 0.0)))
 
 
+def _constant(mean: MeanEstimate, level: float) -> Estimate:
+    """The released mean, or the ratio of it to that of the exposures, with its interval."""
+    if len(mean.value) == 1:
+        return Estimate(float(mean.value[0]), *ends_of(mean, level)[0])
+    ends = ends_of(mean, (1 + level) / 2)
+    least, most = (float(x) for x in ends[1])
+    if not (least > 0 and mean.value[1] > 0):
+        return Estimate(float(mean.value[0]), -math.inf, math.inf)
+    low, high = (float(x) for x in ends[0])
+    return Estimate(
+        float(mean.value[0] / mean.value[1]), low / (most if low > 0 else least), high / least
+    )
+
+
 def _explained(value: Doubles, ends: Doubles, reliable: bool) -> Estimate:
-    """R2: by which part the model's squared errors are smaller than those of the constant."""
-    best = 1 - max(ends[1, 0], 0.0) / ends[2, 1] if 0 < ends[2, 1] < math.inf else 1.0
-    worst = 1 - ends[1, 1] / ends[2, 0] if reliable and ends[2, 0] > 0 else -math.inf
-    part = 1 - max(value[1], 0.0) / value[2] if value[2] > 0 else math.nan
+    """By which part an error of the model, the first, is smaller than that of the constant."""
+    best = 1 - max(ends[0, 0], 0.0) / ends[1, 1] if 0 < ends[1, 1] < math.inf else 1.0
+    worst = 1 - ends[0, 1] / ends[1, 0] if reliable and ends[1, 0] > 0 else -math.inf
+    part = 1 - max(value[0], 0.0) / value[1] if value[1] > 0 else math.nan
     return Estimate(float(part), float(worst), float(best))

@@ -93,7 +93,8 @@ class Evaluation(Mapping[str, Estimate]):
     ----------
     numbers : dict of str to Estimate
         The numbers by name. Of a model of numbers ``mae``, ``rmse``, ``r2``, ``constant`` (the
-        released mean of the target) and ``constant_rmse`` (of predicting it). Of labels
+        released mean of the target) and ``constant_rmse`` (of predicting it); of
+        counts and amounts also ``deviance``, ``d2`` and ``constant_deviance``. Of labels
         ``accuracy``, ``log_loss``, ``constant_accuracy`` and ``constant_log_loss``, where the
         constant predicts the shares of the labels; of two labels ``auc``, and ``precision`` and
         ``recall`` of the second at probability 1/2.
@@ -204,7 +205,7 @@ class Evaluation(Mapping[str, Estimate]):
 
 
 def _words(name: str) -> str:
-    return {"r2": "R2", "mae": "MAE", "rmse": "RMSE", "auc": "AUC"}.get(
+    return {"r2": "R2", "d2": "D2", "mae": "MAE", "rmse": "RMSE", "auc": "AUC"}.get(
         name, name.replace("_", " ").replace("mae", "MAE").replace("rmse", "RMSE")
     )
 

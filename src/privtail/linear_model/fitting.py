@@ -844,6 +844,12 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         counts the upper end is the highest that their histogram allows. A constant is not clipped.
     """
 
+    @property
+    def variance_power(self) -> float | None:
+        """Of the mean in the variance, of counts and amounts: what deviance they have."""
+        loss = self._loss()
+        return loss.power if isinstance(loss, AmountLoss) else None
+
     def objective(self) -> AnyLoss:
         """The loss whose mean is minimised, one of `privtail.losses`."""
         return self._loss()
@@ -936,9 +942,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         -------
         float
         """
-        loss, score = self._loss(), r2_score
-        if isinstance(loss, AmountLoss):
-            score = functools.partial(d2_tweedie_score, power=loss.power)
+        power, score = self.variance_power, r2_score
+        if power is not None:
+            score = functools.partial(d2_tweedie_score, power=power)
         return float(score(y, self.predict(X), sample_weight=sample_weight))
 
 

@@ -24,7 +24,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
+from scipy.special import log_softmax, xlogy
 
 from privtail.compilation import QUIET, apart, by_hand
 from privtail.errors import InvalidInput, NotReleased
@@ -199,29 +199,76 @@ class Judged:
 
 
 class Predicted:
-    """Numbers, and what a model says of them. Whatever is refused is refused here, at once."""
+    """Numbers, and what a model says of them. Whatever is refused is refused here, at once.
 
-    def __init__(self, X: Any, y: Any, model: AnyModel) -> None:
+    With an ``exposure`` a prediction is multiplied by it, and so is the constant; a row where it is
+    not positive and finite has no target. It is a column of the record like any other.
+    """
+
+    def __init__(self, X: Any, y: Any, model: AnyModel, exposure: Any = None) -> None:
         self._y = _numbers(X, y)
         self._said = _same_length(model.said(X, None), self._y)
-        self._assumptions = model.assumptions
+        self._assumptions, self._exposed = model.assumptions, exposure is not None
+        self._exposure = np.ones(len(self._y))
+        if exposure is not None:
+            found = _same_length(_numbers(X, exposure), self._y)
+            usable = (found > 0) & (found < np.inf)
+            self._exposure, self._y = (
+                np.where(usable, found, 1.0),
+                np.where(usable, self._y, np.nan),
+            )
+            with np.errstate(all="ignore"):
+                self._said = self._said * self._exposure
 
     def target(self) -> Judged:
-        """The target alone, (n, 1)."""
-        return Judged(self._y[:, None], None, ())
+        """The target, and its exposure if there is one, (n, 1) or (n, 2)."""
+        exposure = np.where(np.isnan(self._y), np.nan, self._exposure)
+        return Judged(np.column_stack([self._y, exposure])[:, : 1 + self._exposed], None, ())
 
-    def errors(self, centre: float, scale: float) -> Judged:
-        """Of residuals r over ``scale``: |r|, r^2 of the model, r^2 of the constant ``centre``."""
+    def errors(self, centre: float, scale: float, power: float | None = None) -> Judged:
+        """Of residuals r over ``scale``: |r|, r^2 of the model, r^2 of the constant ``centre``.
+
+        With a ``power`` also the unit deviances of a Tweedie model of this power, of the model and
+        of the constant, in those of a residual of ``scale`` at the constant. A row whose target no
+        such model allows counts for nothing. Neither a deviance nor a square is larger than
+        `_FARTHEST` to its power; whoever takes their means clips them before.
+        """
+        constant = centre * self._exposure
         with np.errstate(all="ignore"):
-            away = np.abs(np.column_stack([self._y - self._said, self._y - centre])) / scale
+            away = np.abs(np.column_stack([self._y - self._said, self._y - constant])) / scale
         away = np.minimum(away, _FARTHEST)  # NaN stays: the row counts for nothing
         away[~np.isfinite(self._y)] = np.nan
         first, second = away.T
-        columns = np.column_stack([first, first**2, second**2])
-        return Judged(columns, None, self._assumptions)
+        columns = [first, first**2, second**2]
+        if power is not None:
+            unit = scale**2 / centre**power
+            columns += [
+                deviances(self._y, expected, power) / unit for expected in (self._said, constant)
+            ]
+        return Judged(np.column_stack(columns), None, self._assumptions)
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private records cannot be pickled or copied.")
+
+
+def deviances(y: Doubles, expected: Doubles, power: float) -> Doubles:
+    """Unit deviances of amounts from what was expected, each by itself, (rows,), at least 0.
+
+    NaN where an amount, or what was expected, is missing, or no model of this power allows the
+    amount: a negative one, and zero at power 2. `_FARTHEST` where what was expected is not
+    positive, and for larger ones.
+    """
+    allowed = np.isfinite(y) & ((y > 0) if power == 2 else (y >= 0)) & ~np.isnan(expected)
+    with np.errstate(all="ignore"):
+        if power == 1:
+            found = xlogy(y, y / expected) - y + expected
+        elif power == 2:
+            found = np.log(expected / y) + y / expected - 1
+        else:
+            p, q = 1 - power, 2 - power
+            found = y**q / (p * q) - y * expected**p / p + expected**q / q
+        found = np.where((expected > 0) & ~np.isnan(found), 2 * found, np.inf)
+    return np.where(allowed, np.clip(found, 0.0, _FARTHEST), np.nan)
 
 
 def differences(X: Any, y: Any, first: AnyModel, second: AnyModel) -> Judged:
