@@ -13,6 +13,7 @@ import pytest
 
 import privtail
 from privtail.errors import InvalidInput
+from privtail.features import bins, cross, log, spline
 from privtail.linear_model import (
     DPLinearRegression,
     DPLogisticRegression,
@@ -131,6 +132,25 @@ def test_bits_of_exposures(client: Any) -> None:
     assert bits(model.fit(away[FEATURES], away["count"], exposure=away["years"])) == expected
     with pytest.raises(InvalidInput, match="exposure"):
         model.fit(away[FEATURES], away["count"], exposure=here["years"])
+
+
+def test_bits_of_declared_features(client: Any) -> None:
+    here, away = rows(), spread_out(rows())
+    declared = {
+        "missing": "indicator", "drop": "first", "categories": {"city": ["Oslo", "Rome"]},
+        "features": [bins("a", [-1, 1]), log("b", 5), cross("city", spline("c", [-2, 0, 2]))],
+    }  # fmt: skip
+    names = [*FEATURES, "city"]
+    model = DPLinearRegression(**options(), **declared)
+    expected = bits(model.fit(here[names], here["cost"]))
+    said = model.predict(here[names])
+    assert bits(model.fit(away[names], away["cost"])) == expected
+    assert np.array_equal(model.predict(away[names]).compute(), said, equal_nan=True)
+    X = here[FEATURES].to_numpy()
+    model = DPLinearRegression(**options(), missing="indicator", features=[bins("x0", [-1, 1])])
+    expected = bits(model.fit(X, here["cost"]))
+    spread_X, y = da.from_array(X, chunks=(250, 2)), da.from_array(here["cost"], chunks=250)
+    assert bits(model.fit(spread_X, y)) == expected
 
 
 def test_rows_that_do_not_fit_are_read_again(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
