@@ -48,8 +48,8 @@ class FeatureMap:
         if not self.optional:
             return MappedRows(rows, self.scales, self.offsets)
         X = rows.dense().copy()
-        missing = np.isnan(X)
-        missing[:, np.setdiff1d(np.arange(X.shape[1]), self.optional)] = False
+        missing, places = np.zeros(X.shape, np.bool_), list(self.optional)
+        missing[:, places] = np.isnan(X[:, places])
         with np.errstate(all="ignore"):
             fill = -self.offsets / self.scales
         fill[~np.isfinite(fill)] = 0.0
