@@ -18,7 +18,7 @@ from replays import differences, played
 
 from privtail import private_mean
 from privtail.algorithms import ProximalGradient
-from privtail.linear_model import DPLogisticRegression, DPRidge
+from privtail.linear_model import DPLogisticRegression, DPPoissonRegressor, DPRidge
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
@@ -266,6 +266,9 @@ QUESTIONS: dict[str, Callable[[Any, str], Any]] = {
     "labels": lambda c, near: classifier(neighbours=near, classes=["a", "b"]).fit(X, c),
     "numbered labels": lambda c, near: classifier(neighbours=near, classes=[0, 1, 2]).fit(X, c),
     "bought labels": lambda c, near: classifier(neighbours=near).fit(X, c),
+    "exposure": lambda c, near: DPPoissonRegressor(
+        epsilon=500.0, neighbours=near, **SEEDED
+    ).fit(X, np.abs(Y).round(), exposure=c),
     "counted": lambda c, near: ridge(neighbours=near, count_invalid=0.1).fit(X, c),
 }  # fmt: skip
 
@@ -329,7 +332,7 @@ def told_apart(question: str, column: str, base: str, cells: Iterable[str]) -> l
     for name, other in others.items():
         replayed = played(lambda other=other: ask(other, "replace_one"), tape)
         found += [f"{name}: {text}" for text in differences(tape, replayed)]
-    if "none" in others:
+    if "none" in others and question != "exposure":  # whose row still has features
         empty = played(lambda: ask(others["none"], "zero_out"))
         filled = {"base": ours, **{k: v for k, v in others.items() if k in ("large", "a", "list")}}
         for name, other in filled.items():
@@ -364,6 +367,14 @@ def test_every_column(column: str) -> None:
     for base in bases:
         for question in ("target", "category", "labels"):
             assert told_apart(question, column, base, TELLING) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("column", COLUMNS)
+def test_every_column_of_exposures(column: str) -> None:
+    bases = ("lists of one",) if column in UNTYPED else ("numbers", "truths")
+    for base in bases:
+        assert told_apart("exposure", column, base, TELLING) == []
 
 
 NEVER_READ = {"masked", "polars List", "arrow list"}

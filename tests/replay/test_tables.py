@@ -18,6 +18,7 @@ from replays import differences, played
 
 from privtail import Ledger, PrivateSearchCV, linear_model, open_table, private_mean
 from privtail.algorithms import ProximalGradient
+from privtail.features import bins, cross, log, spline
 from privtail.losses import CustomLoss, GeneralLoss, SquaredLoss, TruncatedLoss
 from privtail.mean import METHODS
 from privtail.published import NAMES
@@ -262,6 +263,9 @@ ESTIMATORS: dict[str, Ask] = {
         linear_model.DPGeneralizedLinearEstimator, "y", algorithm=ONE_STEP,
         loss=TruncatedLoss(loss=SquaredLoss(), bound=50.0),
     ),
+    "exposure": lambda X, columns, near: linear_model.DPPoissonRegressor(
+        epsilon=500.0, neighbours=near, **SEEDED
+    ).fit(X, columns["count"], exposure=columns["y"]),
     "scaler": fitted(linear_model.DPScaler, "y"),
     "mean of columns": fitted(linear_model.DPMean, "y"),
     **{f"mean {method}": mean(method) for method in METHODS},
@@ -311,6 +315,37 @@ def test_every_named_algorithm(name: str, labels: bool) -> None:
     ask, base = fitted(model, target, **options), records()
     assert replayed(ask, doubles, rows) == []
     assert played(partial(asked, ask, doubles, base, "replace_one")).releases
+
+
+ENCODINGS: dict[str, dict[str, Any]] = {
+    "gaps": {"missing": "indicator"},
+    "base levels": {"missing": "indicator", "drop": "first"},
+    "functions": {
+        "missing": "indicator",
+        "features": ["b", bins("a", [0, 1]), spline("b", [-1, 0, 2]), log("b", 1), cross("k", "b")],
+    },
+    "functions that drop rows": {
+        "drop": "first", "features": [bins("a", [0, 1]), cross("k", "b"), cross("a", "b")],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("declared", ENCODINGS)
+def test_declared_features(declared: str) -> None:
+    """Of an exchange alone: a row of gaps is a row, and no empty slot."""
+
+    def ask(columns: Columns) -> Any:
+        model = linear_model.DPLinearRegression(
+            epsilon=500.0, categories=LETTERS, **SEEDED, **ENCODINGS[declared]
+        )
+        return model.fit({name: columns[name] for name in "abk"}, columns["y"])
+
+    base = {**records(), "a": [None, *records()["a"][1:-1], np.nan]}
+    ours = played(partial(ask, base))
+    assert ours.releases
+    for name, cells in {**FIRST, **ODD, "gap": {"b": None}, "edge": {"a": 1.0, "b": 2.0}}.items():
+        tape = played(partial(ask, with_first(base, **cells)), ours)
+        assert differences(ours, tape) == [], name
 
 
 def categories(X: Any, columns: Columns, near: str) -> Any:
