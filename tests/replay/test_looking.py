@@ -83,6 +83,12 @@ QUESTIONS: dict[str, Callable[[Any, str], Any]] = {
     "summary": lambda c, near: privtail.summarize(
         {"c": c, "x": X[:, 0]}, neighbours=near, **ENOUGH
     ),
+    "covariance": lambda c, near: privtail.private_covariance(
+        {"c": c, "x": X[:, 0]}, neighbours=near, **ENOUGH
+    ),
+    "correlation": lambda c, near: privtail.private_correlation(
+        {"c": c, "x": X[:, 0]}, semidefinite=True, neighbours=near, **ENOUGH
+    ),
     "means by it": lambda c, near: privtail.private_mean(
         {"c": c, "x": X[:, 0]}, by="c", categories=LETTERS, neighbours=near, **ENOUGH
     ),
@@ -162,6 +168,7 @@ RECORDS: dict[str, tables.Ask] = {
     "evaluation": lambda X, c, near: privtail.evaluate(
         MODEL, rows_of(c), c["y"], neighbours=near, **ENOUGH
     ),
+    "covariance": lambda X, c, near: privtail.private_covariance(X, neighbours=near, **ENOUGH),
     "persons": lambda X, c, near: privtail.summarize(
         X, neighbours=near, groups=[*range(tables.N // 2)] * 2, max_rows=2, **ENOUGH
     ),
@@ -182,7 +189,7 @@ def test_records(ask: str) -> None:
 @pytest.mark.parametrize("table", tables.TABLES)
 def test_every_table(table: str) -> None:
     rows = {name: cells for name, cells in tables.FIRST.items() if name != "no target"}
-    for ask in ("summary", "quantiles"):
+    for ask in ("summary", "quantiles", "covariance"):
         assert tables.replayed(RECORDS[ask], tables.TABLES[table], rows) == []
 
 
@@ -212,6 +219,7 @@ BY = {"by": "k", "categories": tables.LETTERS}
 FILES: dict[str, Callable[[Path], Any]] = {
     "summary": partial(asked, call=privtail.summarize),
     "quantiles": partial(asked, call=privtail.private_quantile),
+    "covariance": partial(asked, call=privtail.private_covariance),
     "means": partial(asked, call=privtail.private_mean, **BY),
     "counts": partial(asked, call=privtail.private_count, **BY),
     "evaluation": lambda path: privtail.evaluate(MODEL, open_table(path), "y", **ENOUGH),
