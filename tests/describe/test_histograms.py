@@ -33,6 +33,17 @@ def test_edges_are_bought(x: np.ndarray) -> None:
     assert found.counts.sum() == pytest.approx(inside.sum(), abs=5 * found.noise_std * 12**0.5)
 
 
+@pytest.mark.parametrize("law", ["normal", "t"])
+def test_few_rows_have_bins_where_they_are(law: str) -> None:
+    """Of 2,000 rows noise hides some of the quantiles .02: then bins lie between others."""
+    for seed in range(10):
+        chance = np.random.default_rng(seed)
+        x = chance.normal(50, 10, 2_000) if law == "normal" else chance.standard_t(2.5, 2_000)
+        found = privtail.private_histogram(x, 20, epsilon=1, noise="simulated", random_state=seed)
+        wide = np.diff(np.quantile(x, [0.25, 0.75]))[0]
+        assert 0.5 * wide < found.edges[-1] - found.edges[0] < 40 * wide
+
+
 def test_refusals() -> None:
     with pytest.raises(InvalidInput, match="ascending"):
         privtail.private_histogram(np.ones(9), epsilon=1, edges=[1, 0])
