@@ -144,6 +144,18 @@ def test_every_container_has_the_same_rows_in_blocks_of_any_size(name: str, tmp_
         assert same(first, seen(container(rows(), tmp_path), ENCODINGS[name], step=9))
 
 
+def test_a_gap_is_zero_to_the_bit_and_has_no_sign(tmp_path: Path) -> None:
+    records = as_records(frame(rows(), tmp_path), JOBS, ENCODINGS["indicator"])
+    map_ = FeatureMap.of(
+        records.d, np.full(records.d, 1 / 3), np.full(records.d, -0.7), records.optional
+    )
+    z = map_.applied(records.rows(slice(0, N))).transformed()
+    gone = np.isnan(numbers(rows()["age"]))
+    assert gone.any()
+    assert (z[gone, 0] == 0).all()
+    assert (z[~gone, 0] != 0).all()
+
+
 def test_filling_with_the_mean_of_a_block_is_caught(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

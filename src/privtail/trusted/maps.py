@@ -127,7 +127,10 @@ class MappedRows:
 
     def transformed(self) -> Doubles:
         """Dense z, (rows, d)."""
-        return self._rows.transformed(self._scales, self._offsets)
+        z = self._rows.transformed(self._scales, self._offsets)
+        if self._missing is not None:
+            z[self._missing] = 0.0  # not a rounding error, which would have a sign
+        return z
 
     def known(self) -> Doubles:
         """The same, with NaN where a number was missing and is filled in."""
