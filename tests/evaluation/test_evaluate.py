@@ -307,6 +307,19 @@ def test_what_is_refused_costs_nothing(numbers, wrong):
     assert ledger.entries() == ()
 
 
+@pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("size", [1e-300, 1e-100, 1e200])
+def test_amounts_of_any_size_have_a_deviance(power, size):
+    """Powers of a released scale were no numbers: an evaluation ended when half was paid."""
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    y = size * np.random.default_rng(1).exponential(size=500)
+    model = DPPoissonRegressor(epsilon=9, **QUIET).fit(X, np.ones(500))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)
+        found = evaluate(model, X, y, epsilon=1e6, power=power, **QUIET)
+    assert not math.isnan(found["deviance"].low)
+
+
 def test_the_better_of_two_models(numbers, labels):
     X, y = numbers
     good, bad = LinearRegression().fit(X, y), LinearRegression().fit(X[:, :1], y)

@@ -61,7 +61,7 @@ def of_numbers(
         "constant_rmse": Estimate(*(scale * _made(found.value[2], ends[2], _root))),
     }
     if power is not None:
-        unit = scale**2 / max(constant.value, least) ** power
+        unit = judged.deviance_unit(max(constant.value, least), scale, power)
         numbers |= {
             "deviance": Estimate(*(unit * _made(found.value[3], ends[3], abs))),
             "d2": _explained(found.value[3:], both[3:], reliable),

@@ -241,7 +241,7 @@ class Predicted:
         first, second = away.T
         columns = [first, first**2, second**2]
         if power is not None:
-            unit = scale**2 / centre**power
+            unit = deviance_unit(centre, scale, power)
             columns += [
                 deviances(self._y, expected, power) / unit for expected in (self._said, constant)
             ]
@@ -249,6 +249,15 @@ class Predicted:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private records cannot be pickled or copied.")
+
+
+def deviance_unit(centre: float, scale: float, power: float) -> float:
+    """Unit deviance of a residual of ``scale`` at ``centre``, to second order: a number above 0.
+
+    Sizes beyond those of data are cut: their powers are no numbers.
+    """
+    ratio = min(max(scale / centre, 1e-75), 1e75)
+    return float(ratio**2 * min(max(centre, 1e-150), 1e150) ** (2 - power))
 
 
 def deviances(y: Doubles, expected: Doubles, power: float) -> Doubles:
