@@ -56,7 +56,9 @@ class FitIntercept:
     The descent clips residuals, so its intercept is rather a median. That of the constant model,
     with what the second moments say of the means of the features, estimates a mean. So does the
     mean of the residuals there, of the rows that count. It is clipped where clipping misses as much
-    as noise adds (its error is sqrt 2 times its noise), or later if noise is negligible.
+    as noise adds (its error is sqrt 2 times its noise), or later if noise is negligible. Both
+    estimate the mean of the target, so the intercept-only model moves as far: the acceptance test
+    asks of slopes what they gain, not of the intercept.
     """
 
     mean: MeanDerivative
@@ -74,7 +76,9 @@ class FitIntercept:
         missed = -self.mean.release(fit, fit.loss, w, threshold)[0]
         of_moments = fit.preconditioner.std / math.sqrt(2) * float(np.linalg.norm(fit.w[:d]))
         first, second = fit.constant_error**2 + of_moments**2, 2 * (threshold * deviation) ** 2
-        w[d] += missed / part * (first / (first + second) if first > 0 else 1.0)
+        move = missed / part * (1 / (1 + second / first) if first > 0 else 1.0)
+        w[d] += move
+        constant[d] += 0.0 if target.only_zeros else move  # nothing tells how sure a move is
         fit.w, fit.constant = w, constant
 
 
