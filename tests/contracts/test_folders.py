@@ -79,13 +79,14 @@ def memory() -> list[np.ndarray]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "WINDOW_ROWS", 257)
+    monkeypatch.setattr(formats, "RUN_ROWS", 300)
     monkeypatch.setattr(partitions, "BLOCK_ROWS", 100)
 
 
 # ---------------------------------------------------------------- The same bits
 
 
-@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("threads", ["1", "2", "8"])
 @pytest.mark.parametrize("copied", [False, True], ids=["stream", "scratch"])
 @pytest.mark.parametrize("kind", ["parquet", "csv", "arrow"])
 def test_a_folder_gives_the_bits_of_memory(

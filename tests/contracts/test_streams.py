@@ -96,6 +96,7 @@ def table(folder: Path, kind: str, **options: Any) -> TableFile:
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "WINDOW_ROWS", 257)
+    monkeypatch.setattr(formats, "RUN_ROWS", 1_000)
     monkeypatch.setattr(formats, "_READ_BYTES", 4_000)
     monkeypatch.setattr(partitions, "BLOCK_ROWS", 100)
 
@@ -162,6 +163,19 @@ def test_a_window_that_is_one_row_off_is_caught(
     file = table(folder, "parquet-groups", drop=["late"])
     with pytest.raises((AssertionError, InvalidInput, IndexError)):
         require_equal(answers(file, "cost"), in_memory)
+
+
+def test_runs_whose_ids_begin_anew_are_caught(
+    folder: Path, in_memory: Any, small_windows: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest, first = TableFile.runs, []
+    monkeypatch.setattr(
+        TableFile, "runs", lambda *of: [(first.append(i) or 0, run) for i, run in honest(*of)]
+    )
+    file = table(folder, "parquet-groups", drop=["late"])
+    with pytest.raises((AssertionError, InvalidInput, IndexError)):
+        require_equal(answers(file, "cost"), in_memory)
+    assert sorted(set(first)) == list(range(0, N, 1_400))
 
 
 def test_a_target_in_memory_goes_with_a_file(folder: Path, in_memory: Any) -> None:
