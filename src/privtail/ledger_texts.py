@@ -31,6 +31,10 @@ class Terms(Protocol):
     def neighbours(self) -> str: ...
     @property
     def composition(self) -> str: ...
+    @property
+    def data_set(self) -> str | None: ...
+    @property
+    def analysts(self) -> dict[str, float] | None: ...
 
 
 class Entry(Protocol):
@@ -52,16 +56,25 @@ class Entry(Protocol):
     def neighbours(self) -> str: ...
     @property
     def unit(self) -> str: ...
+    @property
+    def analyst(self) -> str | None: ...
+    @property
+    def purpose(self) -> str | None: ...
+    @property
+    def data_set(self) -> str | None: ...
 
 
 def page(
     place: Path | None, terms: Terms, entries: Sequence[Entry], spent: Pair, left: Pair
 ) -> str:
     """A page for people: the budget, what was spent on what, what is left."""
-    rows = [("", "time", "fit", "ε", "δ")]
+    said = [n for n in ("analyst", "purpose", "data_set") if any(getattr(e, n) for e in entries)]
+    rows = [("", "time", "fit", "ε", "δ", *(name.replace("_", " ") for name in said))]
     rows += [
-        (str(e.number), e.time, e.label, f"{e.epsilon:.6g}", f"{e.delta:.6g}") for e in entries
-    ]
+        (str(e.number), e.time, e.label, f"{e.epsilon:.6g}", f"{e.delta:.6g}",
+         *(getattr(e, name) or "" for name in said))
+        for e in entries
+    ]  # fmt: skip
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     lines = [
@@ -70,6 +83,11 @@ def page(
         "spent   ε = {:g}, δ = {:g}".format(*map(digits_above, spent)),
         "left    ε = {:g}, δ = {:g}".format(*map(digits_below, left)),
     ]
+    if terms.data_set is not None:
+        lines.insert(1, f"of      {terms.data_set}")
+    for name, share in (terms.analysts or {}).items():
+        own = digits_above(math.fsum(e.epsilon for e in entries if e.analyst == name))
+        lines.append(f"share   {name}: ε = {share:g}, plans of ε = {own:g} in all")
     return "\n".join([*lines, "", *table] if entries else lines)
 
 
@@ -91,6 +109,33 @@ def _digits(x: float, whole: Callable[[Fraction], int]) -> float:
 
 
 # --- refusals of a plan ---------------------------------------------------------------------------
+
+
+def another_data_set(own: str | None, other: str | None) -> InvalidInput:
+    """A charge names another data set than the ledger."""
+    return InvalidInput(
+        f"This ledger is the budget of {own!r}, and the data set is called {other!r}. Use the "
+        f"ledger of that one. {UNREAD}"
+    )
+
+
+def no_analyst(name: str | None, analysts: dict[str, float]) -> InvalidInput:
+    """Somebody without a share asks, or nobody says who does."""
+    who = "nobody is named" if name is None else f"{name!r} is none of them"
+    return InvalidInput(
+        f"This ledger has shares for {', '.join(map(repr, analysts))}, and {who}. Say who asks:",
+        f"ledger=ledger.by({next(iter(analysts))!r}).",
+        cli=f"--analyst {shlex.quote(next(iter(analysts)))}",
+    )
+
+
+def too_little_of_share(entry: Entry, share: float, left: float | None) -> BudgetExceeded:
+    """The analyst's own share has too little left."""
+    rest = "" if left is None else f", of which ε = {digits_below(left):g} is left"
+    return BudgetExceeded(
+        f"{entry.label} needs ε = {entry.epsilon:.6g}, and the share of {entry.analyst!r} is "
+        f"ε = {share:g}{rest}. Nothing was charged. {UNREAD}"
+    )
 
 
 def another_unit(entry: Entry, counted: str) -> UnsupportedAccounting:

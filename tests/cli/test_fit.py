@@ -371,3 +371,28 @@ def test_features_and_base_levels(shell, table):
     shell("predict", "b.json", "claims.parquet", "--out", "p.csv")
     for wrong in (("--feature", "sin(age)"), ("--base-level", "job"), ("--feature", "log(agee)")):
         shell("fit", "claims.parquet", *LINEAR, *wrong, "--out", "d.json", code=2)
+
+
+def test_a_ledger_with_shares(shell, table):
+    shell(
+        "budget", "own.jsonl", "--epsilon", 2, "--delta", 1e-4, "--data-set", "claims",
+        "--analyst", "ann=1", "--analyst", "bob=0.5",
+    )  # fmt: skip
+    words = (
+        "mean", "claims.parquet", "--column", "days", "--delta", 1e-6, "--ledger", "own.jsonl",
+        "--data-set", "claims",
+    )  # fmt: skip
+    shell(*words, "--epsilon", 0.4, "--analyst", "bob", "--purpose", "a first look")
+    said = shell("budget", "own.jsonl").stdout
+    for word in ("of      claims", "bob", "a first look", "share   ann"):
+        assert word in said
+    assert "share of 'bob'" in shell.refused(*words, "--epsilon", 0.4, "--analyst", "bob", code=3)
+    assert "--analyst ann" in shell.refused(*words, "--epsilon", 0.4)
+    error = shell.refused(*words[:-1], "visits", "--epsilon", 0.4, "--analyst", "ann")
+    assert "'visits'" in error
+    assert "go with --ledger" in shell.refused(
+        "mean", "claims.parquet", "--column", "days", "--epsilon", 1, "--analyst", "ann"
+    )
+    assert "ann=1.0" in shell.refused(
+        "budget", "x.jsonl", "--epsilon", 1, "--delta", 0, "--analyst", "ann"
+    )

@@ -118,7 +118,7 @@ def test_the_options_are_the_parameters_of_the_models():
     assert set(get_args(Name)) == set(MODELS)
     shared = {f.name for f in fields(PrivateLinearModel)}
     own = {f.name for kind in MODELS.values() for f in fields(kind)} - shared - {"classes"}
-    assert own == {f.name for f in fields(Choice) if f.default is None} - {"model"}
+    assert own == {f.name for f in fields(Choice) if f.default is None} - {"model", "exposure"}
 
 
 def test_the_list_of_algorithms(shell):

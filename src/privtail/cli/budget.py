@@ -31,8 +31,22 @@ def budget(
             show_default="basic", help="How costs add; zcdp and gdp admit more small fits."
         ),
     ] = None,
+    data_set: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", show_default=False, help="Whose budget it is: others are refused."
+        ),
+    ] = None,
+    analyst: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=ε",
+            show_default=False,
+            help="Who may charge it, and how much of ε in all. Repeat it.",
+        ),
+    ] = None,
 ) -> None:
-    """Start a ledger, or show what is left.
+    r"""Start a ledger, or show what is left.
 
     A ledger holds the total that may ever be spent on one data set. Each fit with --ledger FILE is
     charged before its first release, and refused (exit code 3) when too little is left. Nothing is
@@ -41,6 +55,8 @@ def budget(
     For example:
       privtail budget budget.jsonl --epsilon 3 --delta 1e-5
       privtail budget budget.jsonl
+      privtail budget claims.jsonl --epsilon 3 --delta 1e-5 --data-set claims \
+        --analyst ann=1 --analyst bob=0.5
     """
     from privtail.trusted.ledger import Ledger, existing
 
@@ -54,6 +70,18 @@ def budget(
                 "--delta 1e-5"
             )
         ledger = Ledger(
-            file, epsilon=epsilon, delta=delta, neighbours=neighbours, composition=composition
-        )
+            file, epsilon=epsilon, delta=delta, neighbours=neighbours, composition=composition,
+            data_set=data_set, analysts=_shares(analyst),
+        )  # fmt: skip
     show(str(ledger))
+
+
+def _shares(given: list[str] | None) -> dict[str, float] | None:
+    """Shares of analysts, as they were typed; raises InvalidInput."""
+    if not given:
+        return None
+    try:
+        pairs = [one.rsplit("=", 1) for one in given]
+        return {name: float(epsilon) for name, epsilon in pairs}
+    except ValueError:
+        raise InvalidInput("An analyst has a share: --analyst ann=1.0") from None

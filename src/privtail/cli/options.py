@@ -128,6 +128,23 @@ class Promise:
         ),
     ] = None
 
+    analyst: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", show_default=False, help="Who asks, for the ledger."),
+    ] = None
+    purpose: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", show_default=False, help="What for, for the ledger."),
+    ] = None
+    data_set: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            show_default=False,
+            help="What the table is called; a ledger of another one refuses it.",
+        ),
+    ] = None
+
     @property
     def budget(self) -> Budget:
         """Epsilon and delta, checked; raises InvalidInput."""
@@ -145,7 +162,12 @@ class Promise:
         """The ledger, if one was named; raises InvalidInput if it cannot be used."""
         from privtail.trusted.ledger import existing
 
-        return None if self.ledger is None else existing(self.ledger)
+        names = {"purpose": self.purpose, "data_set": self.data_set}
+        if self.ledger is not None:
+            return existing(self.ledger).by(self.analyst, **names)
+        if self.analyst or any(names.values()):
+            raise InvalidInput("--analyst, --purpose and --data-set go with --ledger FILE.")
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import functools
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -18,20 +18,31 @@ Composition = Literal["basic", "zcdp", "gdp"]
 Unit = Literal["row", "person"]
 Amount = Fraction | float  # a float only when infinite
 
+NAMES = ("analyst", "purpose", "data_set")
+"""What a charge may say of itself."""
+
 SLACK_SHARE = Fraction(1, 100)
 """Part of delta for plans that a theorem describes but for a small probability."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What a ledger promises in total; fixed for ever when it is made."""
+    """What a ledger promises in total; fixed for ever when it is made.
+
+    ``data_set`` names what it is a budget of; None for no name. ``analysts`` are those who may
+    charge it, with the epsilon that each may spend in all; None for everybody.
+    """
 
     epsilon: float
     delta: float = 0.0
     neighbours: Neighbours = "replace_one"
     composition: Composition = "basic"
+    data_set: str | None = None
+    analysts: dict[str, float] | None = None
 
     def __post_init__(self) -> None:
+        require_name("data_set", self.data_set)
+        object.__setattr__(self, "analysts", _analysts(self.analysts))
         object.__setattr__(self, "epsilon", _number("epsilon", self.epsilon))
         object.__setattr__(self, "delta", _number("delta", self.delta))
         Budget(self.epsilon, self.delta, self.neighbours)
@@ -65,6 +76,12 @@ class Terms:
                 cli=f"--epsilon {terms.epsilon:g} --delta 1e-5",
             )
         return terms
+
+    def of_analyst(self, name: str) -> Terms | None:
+        """What one of the analysts may spend; None where there is no such limit."""
+        if self.analysts is None:
+            return None
+        return replace(self, epsilon=min(self.analysts[name], self.epsilon), analysts=None)
 
     @functools.cached_property
     def limits(self) -> tuple[Amount, Amount]:
@@ -102,6 +119,7 @@ class Entry:
     neighbours : the relation of the cost.
     plan : its rounds, as JSON.
     time, pid : when, in UTC, and by which process; for the reader only.
+    analyst, purpose, data_set : who asked, what for, and of which data set, where that was said.
     unit : whose neighbours: those of one row, or of one person with several.
     """
 
@@ -117,18 +135,48 @@ class Entry:
     time: str
     pid: int
     unit: Unit = "row"
+    analyst: str | None = None
+    purpose: str | None = None
+    data_set: str | None = None
 
     def __post_init__(self) -> None:
         if self.unit not in ("row", "person"):
             raise InvalidInput(f"unit must be 'row' or 'person', got {self.unit!r}.")
         _require_line("label", self.label)
         _require_line("time", self.time)
+        for name in NAMES:
+            require_name(name, getattr(self, name))
         for name in ("epsilon", "delta", "mu", "rho", "slack"):
             value = getattr(self, name)
             if value is not None or name not in ("mu", "rho"):
                 object.__setattr__(self, name, _number(name, value))
         if self.delta >= 1:
             raise InvalidInput(f"delta must lie in [0, 1), got {self.delta!r}.")
+
+
+def require_name(name: str, value: object) -> None:
+    """Refuse what is neither None nor one line of printable text."""
+    if value is not None and value != "":
+        _require_line(name, value)
+    elif value == "":
+        raise InvalidInput(f"{name} must not be empty.")
+
+
+def _analysts(given: object) -> dict[str, float] | None:
+    """A plain copy of names and limits."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidInput(
+            'analysts must map each name to an epsilon, for example analysts={"ann": 0.5}.'
+        )
+    found = {}
+    for name, epsilon in given.items():
+        _require_line("the name of an analyst", name)
+        found[name] = _number(f"the epsilon of {name!r}", epsilon)
+        if not 0 < found[name] < math.inf:
+            raise InvalidInput(f"The epsilon of {name!r} must be positive and finite.")
+    return found
 
 
 def _require_line(name: str, value: object) -> None:

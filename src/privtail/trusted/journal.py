@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeVar
 
 from privtail import ledger_texts as texts
 from privtail.errors import InvalidInput
-from privtail.trusted.entries import Entry, Terms
+from privtail.trusted.entries import NAMES, Entry, Terms
 
 if sys.platform != "win32":
     import fcntl
@@ -35,6 +35,7 @@ _Made = TypeVar("_Made")
 _HEAD = b'{"format": "privtail-ledger", "version": 1, '
 _SEAL = ', "sha256": "%s"}'
 _SEAL_LENGTH = len(_SEAL) - 2 + 64
+_LONGEST_HEADER = 2**16
 
 
 class Pages(Protocol):
@@ -118,7 +119,7 @@ class File:
 
             def append(entry: Entry) -> None:
                 os.ftruncate(fd, page.size)  # a torn line was confirmed to nobody
-                line, seal = _sealed({"previous": page.seals[-1], **_encoded(asdict(entry))})
+                line, seal = _sealed({"previous": page.seals[-1], **_encoded(_said(asdict(entry)))})
                 self._write(fd, line)
                 self._seen = (len(page.seals), seal)
 
@@ -218,7 +219,7 @@ class File:
 def _is_torn_header(data: bytes) -> bool:
     """Whether a file was being made when its maker died; its budget was confirmed to nobody."""
     begun = _HEAD.startswith(data) or data.startswith(_HEAD)
-    return begun and b"\n" not in data and len(data) < 512
+    return begun and b"\n" not in data and len(data) < _LONGEST_HEADER
 
 
 def _read(fd: int) -> bytes:
@@ -244,8 +245,14 @@ def _sync_directory(folder: Path) -> None:
 
 
 def _header(terms: Terms) -> tuple[bytes, str]:
-    budget = {f.name: getattr(terms, f.name) for f in fields(terms)}
+    budget = _said({f.name: getattr(terms, f.name) for f in fields(terms)})
     return _sealed({"format": "privtail-ledger", "version": 1, **_encoded(budget)})
+
+
+def _said(content: dict[str, Any]) -> dict[str, Any]:
+    """Without the names that were not given: so older versions read files without names."""
+    optional = (*NAMES, "analysts")
+    return {k: v for k, v in content.items() if v is not None or k not in optional}
 
 
 def _sealed(content: dict[str, Any]) -> tuple[bytes, str]:
@@ -261,7 +268,9 @@ def _opened(line: bytes) -> tuple[dict[str, Any], str]:
     if hashlib.sha256(body).hexdigest() != seal or not line.endswith((_SEAL % seal).encode()):
         raise ValueError
     content = json.loads(body)
-    return {k: math.inf if v == "inf" and k != "label" else v for k, v in content.items()}, seal
+    return {
+        k: math.inf if v == "inf" and k not in ("label", *NAMES) else v for k, v in content.items()
+    }, seal
 
 
 def _is_whole(line: bytes) -> bool:

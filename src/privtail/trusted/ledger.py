@@ -26,6 +26,10 @@ The two limits are fixed apart from each other because no filter is proved for a
 of both sums. Privacy loss distributions are never added. The guarantee is that of the whole budget:
 ``spent`` is bookkeeping, not a smaller promise made afterwards.
 
+Names of analysts, purposes and data sets are public, and so is what they refuse: an analyst's share
+is a second limit, on the sum of that analyst's own plans, within the same total. Refusing more
+plans leaves a filter one.
+
 Sums are exact fractions of the decimals that ``repr`` shows: ten fits of 0.1 fill 1.0. A decimal
 differs from its double by less than one part in 10^15.
 """
@@ -34,11 +38,13 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from privtail import ledger_texts as texts
@@ -60,6 +66,7 @@ from privtail.trusted.entries import (
     decimal,
     float_above,
     float_below,
+    require_name,
 )
 from privtail.trusted.events import GAUSSIAN, plan_from_json
 from privtail.trusted.journal import File, Memory, Pages
@@ -94,6 +101,13 @@ class Ledger:
         ``"zcdp"`` and ``"gdp"`` admit many more small ones, of those that have a rho, or are
         Gaussian only.
 
+    data_set : str or None, default=None
+        The name of what this is a budget of: a charge that names another one is refused.
+    analysts : dict of str to float or None, default=None
+        Who may charge the ledger, and the epsilon that each may spend in all, such as
+        ``{"ann": 1.0, "bob": 0.5}``. The total holds for all of them together. Then every charge
+        names its analyst (`by`). None admits everybody.
+
     Raises
     ------
     InvalidInput
@@ -124,12 +138,16 @@ class Ledger:
         delta: float | None = None,
         neighbours: Neighbours | None = None,
         composition: Composition | None = None,
+        data_set: str | None = None,
+        analysts: Mapping[str, float] | None = None,
     ) -> None:
-        asked = {
+        asked: dict[str, Any] = {
             "epsilon": epsilon,
             "delta": delta,
             "neighbours": neighbours,
             "composition": composition,
+            "data_set": data_set,
+            "analysts": dict(analysts) if isinstance(analysts, Mapping) else analysts,
         }
         asked = {name: value for name, value in asked.items() if value is not None}
         if path is not None:
@@ -146,6 +164,61 @@ class Ledger:
             self.path = None
             self._pages = Memory()
             self.terms = Terms.of(asked)
+
+    names: Mapping[str, str] = MappingProxyType({})
+    """Who charges through this object, what for, and which data set (`by`)."""
+
+    def by(
+        self, analyst: str | None = None, *, purpose: str | None = None,
+        data_set: str | None = None,
+    ) -> Ledger:  # fmt: skip
+        """The same ledger, whose charges carry these names.
+
+        Parameters
+        ----------
+        analyst : str or None, default=None
+            Who asks.
+        purpose : str or None, default=None
+            What for.
+        data_set : str or None, default=None
+            The name of the data set whose records are asked about.
+
+        Returns
+        -------
+        Ledger
+            It has the budget and the entries of this one.
+
+        Raises
+        ------
+        InvalidInput
+            If a name is no line of text, the ledger is of another data set, or it has analysts and
+            this is none of them.
+
+        Examples
+        --------
+        >>> from privtail import Ledger
+        >>> ledger = Ledger(epsilon=2.0, delta=1e-5, analysts={"ann": 1.0, "bob": 0.5})
+        >>> own = ledger.by("ann", purpose="tariff 2027")
+        >>> own.names["analyst"]
+        'ann'
+        """
+        given = {"analyst": analyst, "purpose": purpose, "data_set": data_set}
+        for name, value in given.items():
+            require_name(name, value)
+        named = {**self.names, **{k: v for k, v in given.items() if v is not None}}
+        self._require_names(named)
+        other = object.__new__(Ledger)
+        other.path, other._pages, other.terms = self.path, self._pages, self.terms
+        other.names = MappingProxyType(named)
+        return other
+
+    def _require_names(self, named: Mapping[str, str]) -> None:
+        """Refuse another data set, and whoever is no analyst of this ledger."""
+        terms, data_set, analyst = self.terms, named.get("data_set"), named.get("analyst")
+        if None not in (terms.data_set, data_set) and terms.data_set != data_set:
+            raise texts.another_data_set(terms.data_set, data_set)
+        if terms.analysts is not None and analyst is not None and analyst not in terms.analysts:
+            raise texts.no_analyst(analyst, terms.analysts)
 
     def reserve(
         self,
@@ -207,7 +280,11 @@ class Ledger:
             time=datetime.now(UTC).isoformat(timespec="seconds"),
             pid=os.getpid(),
             unit=unit,
+            **self.names,
         )
+        self._require_names(self.names)
+        if self.terms.analysts is not None and entry.analyst is None:
+            raise texts.no_analyst(None, self.terms.analysts)
         self._require_theorem(entry)
         with self._pages.open(write=True) as (entries, append):
             if entries and entries[0].unit != unit:
@@ -216,6 +293,7 @@ class Ledger:
             most, slackest = self.terms.limits
             if losses > most or slacks > slackest:
                 raise self._refusal(entry, entries)
+            self._require_share(entry, entries)
             entry = replace(entry, number=len(entries) + 1)
             append(entry)
         return Reservation(entry.number, label, entry.epsilon, entry.delta)
@@ -235,6 +313,17 @@ class Ledger:
         """
         if math.isfinite(self.terms.epsilon):
             raise texts.simulated(label, self.terms)
+
+    def _require_share(self, entry: Entry, entries: list[Entry]) -> None:
+        """Refuse what is more than its analyst may spend: a bound within the total."""
+        if self.terms.analysts is None or entry.analyst is None:
+            return
+        own = [e for e in entries if e.analyst == entry.analyst]
+        share = self.terms.of_analyst(entry.analyst)
+        if share is not None and self._total([*own, entry])[0] > share.limits[0]:
+            left = float_below(max(decimal(share.epsilon) - self._total(own)[0], Fraction(0)))
+            basic = self.terms.composition == "basic"
+            raise texts.too_little_of_share(entry, share.epsilon, left if basic else None)
 
     def entries(self) -> tuple[Entry, ...]:
         """Everything that was reserved, oldest first."""
@@ -265,8 +354,10 @@ class Ledger:
 
     def __repr__(self) -> str:
         arguments = [repr(str(self.path))] if self.path else []
-        arguments += [f"{f.name}={getattr(self.terms, f.name)!r}" for f in fields(self.terms)]
-        return f"Ledger({', '.join(arguments)})"
+        terms = {f.name: getattr(self.terms, f.name) for f in fields(self.terms)}
+        arguments += [f"{k}={v!r}" for k, v in terms.items() if v is not None]
+        named = ", ".join(f"{k}={v!r}" for k, v in self.names.items())
+        return f"Ledger({', '.join(arguments)})" + (f".by({named})" if named else "")
 
     def __copy__(self) -> Ledger:
         return self
@@ -274,10 +365,10 @@ class Ledger:
     def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
         return self
 
-    def __reduce__(self) -> tuple[type[Ledger], tuple[str]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
             raise texts.no_pickle(self.terms)
-        return Ledger, (str(self.path),)
+        return _opened, (str(self.path), dict(self.names))
 
     # ---------------------------------------------------------------- arithmetic
 
@@ -385,6 +476,11 @@ class Allowance:
     def spent(self) -> bool:
         """Whether a plan was admitted."""
         return self._spent
+
+
+def _opened(path: str, names: dict[str, str]) -> Ledger:
+    ledger = Ledger(path)
+    return ledger.by(**names) if names else ledger
 
 
 def _slack(plan: list[dict[str, Any]], terms: Terms) -> float:
