@@ -48,16 +48,16 @@ def why_not(noise: Doubles, *, noisy: bool) -> str:
     return CONSTANT if noisy and not noise.any() else ""
 
 
-def normal_quantile(level: float) -> float:
+def normal_quantile(level: float, name: str = "level") -> float:
     """How many standard deviations an interval of this level reaches to either side.
 
     Raises
     ------
     InvalidInput
-        If ``level`` is not in (0, 1).
+        If the level, an argument of this ``name``, is not in (0, 1).
     """
     if not 0 < level < 1:
-        raise InvalidInput(f"level must lie in (0, 1), for example 0.95; got {level!r}.")
+        raise InvalidInput(f"{name} must lie in (0, 1), for example 0.95; got {level!r}.")
     return float(ndtri((1 + float(level)) / 2))
 
 

@@ -69,7 +69,7 @@ ROOMS = {
     },
     "export": {"model", "schema"},
     "reporting": {"model", "statement"},
-    "describe": {"promised", "summaries", "statement", "calibration", "trusted"},
+    "describe": {"coefficients", "promised", "summaries", "statement", "calibration", "trusted"},
     "promised": {"trusted"},
     "evaluation": {
         "coefficients", "promised", "linear_model", "mean", "model", "statement", "calibration",

@@ -7,15 +7,20 @@ import os
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 import typer
 
-from privtail.errors import BudgetExceeded, PrivtailError
+from privtail.cli.options import advice, promised
+from privtail.errors import AccuracyWarning, BudgetExceeded, PrivtailError
 from privtail.spelling import printable
+
+if TYPE_CHECKING:
+    from privtail.trusted.budget import Budget
 
 _Options = ParamSpec("_Options")
 
@@ -66,6 +71,18 @@ def working(text: str) -> Iterator[None]:
     with Console(stderr=True).status(
         printable(text, sys.stderr), spinner="dots" if watched else "line"
     ):
+        yield
+
+
+@contextmanager
+def releasing(doing: str, told: str, budget: Budget, noise: str, rows: int) -> Iterator[None]:
+    """Say what is promised of what, count the rounds inside, and leave warnings to the result."""
+    say(f"{told}: {promised(budget, noise)}")
+    warning = advice(budget, rows)
+    if warning:
+        say(warning)
+    with counting(f"{doing}, ε = {budget.epsilon:g}"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)
         yield
 
 

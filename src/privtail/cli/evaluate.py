@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from privtail.cli.console import counting, say, show_bought, working
+from privtail.cli.console import releasing, say, show_bought, working
 from privtail.cli.options import (
     Chance,
     Data,
@@ -17,11 +16,9 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
-    advice,
     counted,
-    promised,
 )
-from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.errors import InvalidInput
 
 
 def evaluate(
@@ -100,12 +97,8 @@ def evaluate(
         TableFile(data, dialect=dialect).require(needed, f"needed by {model}")
         table = TableFile(data, numeric=numeric, categories=fitted.categories, dialect=dialect)
         rows = table.n
-    say(f"{table.path}: {counted(rows, 'row')}; {model}: {promised(budget, chance.noise)}")
-    warning = advice(budget, rows)
-    if warning:
-        say(warning)
-    with counting(f"evaluating, ε = {budget.epsilon:g}"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", AccuracyWarning)  # the intervals say it
+    told = f"{table.path}: {counted(rows, 'row')}; {model}"
+    with releasing("evaluating", told, budget, chance.noise, rows):
         found = evaluation.evaluate(
             fitted, table, column, level=level, ledger=account, exposure=exposure,
             **promise.arguments, **chance.arguments, **persons.of(table),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from privtail.cli.console import counting, say, show_bought, working
+from privtail.cli.console import releasing, say, show_bought, working
 from privtail.cli.options import (
     Chance,
     Data,
@@ -20,11 +19,8 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
-    advice,
     counted,
-    promised,
 )
-from privtail.errors import AccuracyWarning
 
 if TYPE_CHECKING:
     from privtail.mean import MeanEstimate
@@ -77,13 +73,8 @@ def mean(
         table = _opened(data, column, numeric or (), written.dialect())
         rows = table.n
     columns = [name for name in table.names if name in column]
-    said = promised(budget, chance.noise)
-    say(f"{table.path}: {counted(rows, 'row')}; mean of {', '.join(columns)}: {said}")
-    warning = advice(budget, rows)
-    if warning:
-        say(warning)
-    with counting(f"taking the mean, ε = {budget.epsilon:g}"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", AccuracyWarning)  # they follow the statement
+    told = f"{table.path}: {counted(rows, 'row')}; mean of {', '.join(columns)}"
+    with releasing("taking the mean", told, budget, chance.noise, rows):
         estimate = private_mean(
             table,
             method=method,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privtail.cli.console import counting, say, show_bought, working
+from privtail.cli.console import releasing, say, show_bought, working
 from privtail.cli.options import (
     Chance,
     Data,
@@ -18,11 +17,9 @@ from privtail.cli.options import (
     Persons,
     Promise,
     Written,
-    advice,
     counted,
-    promised,
 )
-from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.errors import InvalidInput
 
 if TYPE_CHECKING:
     from privtail.describe.summary import Summary
@@ -81,12 +78,8 @@ def summarize(
         owners = persons.of(table)
         table = table.without(persons.groups) if persons.groups in table.kept() else table
         rows = table.n
-    say(f"{data}: {counted(rows, 'row')}: {promised(budget, chance.noise)}")
-    warning = advice(budget, rows)
-    if warning:
-        say(warning)
-    with counting(f"summarizing, ε = {budget.epsilon:g}"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", AccuracyWarning)  # they follow the statement
+    told = f"{data}: {counted(rows, 'row')}"
+    with releasing("summarizing", told, budget, chance.noise, rows):
         found = summarized(
             table, confidence=confidence, ledger=account, **promise.arguments, **chance.arguments,
             **owners,

@@ -7,12 +7,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from privtail.errors import InvalidInput
+from privtail.coefficients import normal_quantile
 from privtail.statement import Statement
 
 Doubles = NDArray[np.float64]
+
+
+def count_interval(counts: Any, std: float, level: float, rows: int) -> Doubles:
+    """Ends (..., 2) of intervals for the counts of so many records, by the law of the noise."""
+    reach = normal_quantile(level) * std
+    ends = np.stack([np.asarray(counts) - reach, np.asarray(counts) + reach], axis=-1)
+    return np.clip(ends, 0, rows)
 
 
 @dataclass(frozen=True)
@@ -34,11 +40,7 @@ class CountEstimate:
 
     def conf_int(self, level: float = 0.95) -> Doubles:
         """Ends (..., 2) of an interval for the count of these records, by the law of the noise."""
-        if not 0 < level < 1:
-            raise InvalidInput(f"level must lie in (0, 1), for example 0.95; got {level!r}.")
-        reach = float(ndtri((1 + level) / 2)) * self.noise_std
-        ends = np.stack([np.asarray(self.value) - reach, np.asarray(self.value) + reach], axis=-1)
-        return np.clip(ends, 0, self.privacy_.n)
+        return count_interval(self.value, self.noise_std, level, self.privacy_.n)
 
     def to_dict(self) -> dict[Any, float]:
         """Group -> count; a group of one category is named by it."""

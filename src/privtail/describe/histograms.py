@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from privtail.calibration import calibrated
 from privtail.compilation import steady
+from privtail.describe.estimates import count_interval
 from privtail.describe.search import Found, QuantileSearch
 from privtail.describe.tabled import tabled
 from privtail.errors import InvalidInput, require_whole
@@ -56,11 +56,7 @@ class HistogramEstimate:
 
     def conf_int(self, level: float = 0.95) -> Doubles:
         """Ends (bins, 2) of intervals for the counts of these records, by the law of the noise."""
-        if not 0 < level < 1:
-            raise InvalidInput(f"level must lie in (0, 1), for example 0.95; got {level!r}.")
-        reach = float(ndtri((1 + level) / 2)) * self.noise_std
-        ends = np.stack([self.counts - reach, self.counts + reach], axis=-1)
-        return np.clip(ends, 0, self.privacy_.n)
+        return count_interval(self.counts, self.noise_std, level, self.privacy_.n)
 
 
 @steady

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from privtail.calibration import calibrated
+from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.describe.products import MeanProducts, Products
 from privtail.describe.tabled import tabled
@@ -152,7 +152,7 @@ def private_covariance(
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
     names, seen, statement = _bought(data, promised, "private_covariance", confidence)
-    reach = float(ndtri((1 + confidence) / 2)) * np.hypot(seen.noise_std, seen.sampling_std)
+    reach = normal_quantile(confidence) * np.hypot(seen.noise_std, seen.sampling_std)
     value = _semidefinite(seen.value) if semidefinite else seen.value
     low, high = seen.value - reach - seen.below, seen.value + reach + seen.above
     np.fill_diagonal(low, np.maximum(np.diag(low), 0.0))
@@ -212,7 +212,7 @@ def private_correlation(
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
     names, seen, statement = _bought(data, promised, "private_correlation", confidence)
-    value, low, high = seen.correlations(float(ndtri((1 + confidence) / 2)))
+    value, low, high = seen.correlations(normal_quantile(confidence))
     if semidefinite:
         value = _semidefinite(value)
         root = np.sqrt(np.diag(value))
@@ -224,8 +224,7 @@ def _bought(
     data: Any, promised: Promised, label: str, confidence: float
 ) -> tuple[tuple[str, ...], Products, Statement]:
     """Names of columns, what was released of their products, and the statement."""
-    if not 0 < confidence < 1:
-        raise InvalidInput(f"confidence must lie in (0, 1), for example 0.95; got {confidence!r}.")
+    normal_quantile(confidence, "confidence")  # refuses what is none, before anything is charged
     table = tabled(data, leave_out=True)
     if not table.columns:
         raise InvalidInput("No column holds numbers.")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privtail.calibration import calibrated
+from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.describe.estimates import QuantileEstimate
 from privtail.describe.search import QuantileSearch
@@ -106,8 +107,7 @@ def private_quantile(
     asked = np.atleast_1d(np.asarray(levels, dtype=np.float64))
     if asked.ndim != 1 or not asked.size or not ((asked > 0) & (asked < 1)).all():
         raise InvalidInput("levels must lie between 0 and 1, for example [0.25, 0.5, 0.75].")
-    if not 0 < confidence < 1:
-        raise InvalidInput(f"confidence must lie in (0, 1), for example 0.95; got {confidence!r}.")
+    normal_quantile(confidence, "confidence")  # refuses what is none, before anything is charged
     promised = Promised(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from privtail.coefficients import normal_quantile
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -69,7 +69,7 @@ class QuantileSearch:
             noise = self._noise(multiplier, k)
             std = noise.event(answer.sensitivity).std
             counts = answer.release(noise).reshape(len(columns), size + 1)
-            sure = SURE if k < LOOKS else float(ndtri((1 + confidence) / 2))
+            sure = SURE if k < LOOKS else normal_quantile(confidence)
             for one, cuts, seen in zip(found, edges, counts, strict=True):
                 one.see(cuts, seen, std, sure)
         return found

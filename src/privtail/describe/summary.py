@@ -11,9 +11,9 @@ from html import escape
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from privtail.calibration import calibrated
+from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.describe.moments import ColumnMoments, Seen
 from privtail.describe.search import Found, QuantileSearch
@@ -241,8 +241,7 @@ def summarize(
     >>> bool(found["cost"]["50%"].low < np.median(cost) < found["cost"]["50%"].high)
     True
     """
-    if not 0 < confidence < 1:
-        raise InvalidInput(f"confidence must lie in (0, 1), for example 0.95; got {confidence!r}.")
+    normal_quantile(confidence, "confidence")  # refuses what is none, before anything is charged
     promised = Promised(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
@@ -294,7 +293,7 @@ def _facts(
     seen: Seen, found: Found, j: int, rows: int, confidence: float, alike: int
 ) -> dict[str, Fact]:
     """All facts of one column; ``alike`` rows of a person may be the same."""
-    z = float(ndtri((1 + confidence) / 2))
+    z = normal_quantile(confidence)
     weights = np.array([found.total_std, seen.count_std]) ** -2.0 if seen.count_std else None
     both = np.array([found.total, seen.count[0, j]])
     count = float(np.average(both, weights=weights))
