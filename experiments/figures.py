@@ -7,10 +7,12 @@ repetitions, lines their medians.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable
 from html import escape
 from itertools import product
@@ -347,13 +349,36 @@ def svg(figure: Figure, name: str, said: str) -> str:
 
 
 def _slim(text: str, name: str) -> str:
-    """What a page needs of a drawing: ids that are its own, tenths of a point, no blanks."""
+    """What a page needs of a drawing: short ids that are its own, tenths of a point, no blanks."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"<g id=\"[^\"]*\"", "<g", text)
-    text = re.sub(r'\b(id="|xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
+    short: dict[str, str] = {}
+    own = "i" + hashlib.sha256(name.encode()).hexdigest()[:6]
+
+    def renamed(found: re.Match[str]) -> str:
+        return found.group(1) + short.setdefault(found.group(2), f"{own}-{len(short)}")
+
+    text = re.sub(r'(\bid="|xlink:href="#|url\(#)([^")]+)', renamed, text)
     text = re.sub(r'\bd="[^"]*"', lambda path: _rounded(path.group(0)), text)
-    return re.sub(r"\s*\n\s*", "\n", text)
+    return re.sub(r"\s*\n\s*", "\n", _classed(text))
+
+
+def _classed(text: str) -> str:
+    """Styles that repeat, said once; equal ones have one name in all figures of a page."""
+    counts = Counter(re.findall(r' style="([^"]*)"', text))
+    names = {
+        style: "s" + hashlib.sha256(style.encode()).hexdigest()[:6]
+        for style, count in counts.items() if count > 3
+    }  # fmt: skip
+
+    def named(found: re.Match[str]) -> str:
+        name = names.get(found.group(1))
+        return found.group(0) if name is None else f' class="{name}"'
+
+    rules = "".join(f".{name}{{{style}}}" for style, name in names.items())
+    text = re.sub(r' style="([^"]*)"', named, text)
+    return text.replace("</style>", f"{rules}</style>", 1)
 
 
 def _rounded(path: str) -> str:

@@ -236,6 +236,21 @@ def test_times_are_estimated_from_measured_ones(results):
     assert runner.estimate(study, full=False, results=results / "none") is None
 
 
+def test_the_pages_that_are_there_are_small():
+    for page in report.PAGE.parent.glob("*.html"):
+        assert page.stat().st_size < 1_500_000, page.name
+
+
+def test_styles_that_repeat_are_said_once():
+    plain = (
+        "<svg><style>*{a: b}</style>" + '<path style="c: d"/>' * 5 + '<path style="e: f"/></svg>'
+    )
+    slim = figures._classed(plain)
+    assert slim.count("c: d") == 1
+    assert slim.count("<path class=") == 5
+    assert '<path style="e: f"/>' in slim
+
+
 def test_a_slimmer_path_goes_through_the_same_points():
     path = 'd="M 54.94 -0.06 \nL 303.99 218.00 \nC 1.00 2.50 3 4 5.55 6.05 \nz\n"'
     tokens = [re.findall(r"[A-Za-z]|-?[\d.]+", p[3:-1]) for p in (path, figures._rounded(path))]
