@@ -16,7 +16,7 @@ from replays import Tape, differences, played
 
 import privtail
 from privtail import open_table
-from privtail.linear_model import DPLogisticRegression, DPRidge
+from privtail.linear_model import DPLogisticRegression, DPPoissonRegressor, DPRidge
 from privtail.trusted import judged, questions
 from privtail.trusted.problem import Problem
 
@@ -64,6 +64,8 @@ def classifier(*, far: bool = False) -> DPLogisticRegression:
 
 
 RIDGE, OTHER, NAMED = ridge(X), ridge(X**3), ridge({"c": X[:, 0], "x": X[:, 1]})
+COUNTS = np.abs(Y).round()
+AMOUNTS = DPPoissonRegressor(epsilon=500.0, **SEEDED).fit(X, COUNTS)
 LABELLED, FAR = classifier(), classifier(far=True)
 
 QUESTIONS: dict[str, Callable[[Any, str], Any]] = {
@@ -101,6 +103,12 @@ QUESTIONS: dict[str, Callable[[Any, str], Any]] = {
     ),
     "evaluated feature": lambda c, near: privtail.evaluate(
         NAMED, {"c": c, "x": X[:, 1]}, Y, neighbours=near, **ENOUGH
+    ),
+    "evaluated exposure": lambda c, near: privtail.evaluate(
+        AMOUNTS, X, COUNTS, exposure=c, power=1.5, neighbours=near, **ENOUGH
+    ),
+    "evaluated amounts": lambda c, near: privtail.evaluate(
+        AMOUNTS, X, c, power=2, neighbours=near, **ENOUGH
     ),
     "evaluated wildly": lambda c, near: privtail.evaluate(
         Wild(), {"c": c}, Y, neighbours=near, **ENOUGH
