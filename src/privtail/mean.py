@@ -169,7 +169,7 @@ class MeanEstimate:
         spread = np.hypot(self.noise_std, np.where(self.reliable, self.sampling_std, 0.0))
         if np.isnan(spread).all():
             raise InvalidInput(
-                "The sampling error is not known: with a threshold nothing was bought that tells "
+                "The sampling error is not known: with a threshold nothing was released that tells "
                 "it; no theorem is used for medians of groups; and the rows of a person are not "
                 "independent. conf_int(level, sampling=False) is for the noise and what was "
                 "clipped alone."
@@ -464,7 +464,7 @@ def _centre(
         return np.zeros(d)
     point = np.asarray(centre, dtype=np.float64)
     if threshold is None:
-        raise InvalidInput("centre goes with a threshold; without one the centre is bought.")
+        raise InvalidInput("centre goes with a threshold; without one the centre is estimated.")
     if point.shape not in ((), (d,)) or not np.isfinite(point).all():
         raise InvalidInput(f"centre must be a finite number, or {d} of them.")
     if curator.sparse and point.any():

@@ -48,54 +48,57 @@ class Choice:
     C: Annotated[
         float | None,
         typer.Option(
-            "--C", show_default=False, help="Of logistic: inverse strength, as in scikit-learn."
+            "--C", show_default=False, help="For logistic: inverse strength of the penalty."
         ),
     ] = None
     l1_ratio: Annotated[
         float | None,
-        typer.Option(show_default=False, help="Of elastic-net: part of the l1 norm, 0 to 1."),
+        typer.Option(show_default=False, help="For elastic-net: fraction of the l1 norm, 0 to 1."),
     ] = None
     quantile: Annotated[
-        float | None, typer.Option(show_default=False, help="Of quantile: which one, 0 to 1.")
+        float | None, typer.Option(show_default=False, help="For quantile: which one, 0 to 1.")
     ] = None
     power: Annotated[
         float | None,
-        typer.Option(show_default=False, help="Of tweedie: of the variance, 1 to 2."),
+        typer.Option(
+            show_default=False, help="For tweedie: power of the mean in the variance, 1 to 2."
+        ),
     ] = None
     exposure: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
             show_default=False,
-            help="Of poisson, gamma, tweedie: on how much the target was counted, such as years; "
-            "what is expected for one is multiplied by it.",
+            help="For poisson, gamma, tweedie: a column with how long, or how much, each row was "
+            "observed, such as years. The model is then of a rate per unit of it.",
         ),
     ] = None
     threshold: Annotated[
         float | None,
-        typer.Option(show_default=False, help="Of huber: errors beyond it count linearly."),
+        typer.Option(show_default=False, help="For huber: errors beyond it count linearly."),
     ] = None
     sparsity: Annotated[
         int | None,
-        typer.Option(show_default=False, help="Of sparse models: how many features they may use."),
+        typer.Option(show_default=False, help="For sparse models: how many features they may use."),
     ] = None
     class_weight: Annotated[
         str | None,
         typer.Option(
-            metavar="A=2,B=1", show_default=False, help="Of logistic: weights of the labels."
+            metavar="A=2,B=1", show_default=False, help="For logistic: weights of the labels."
         ),
     ] = None
     fit_intercept: Annotated[
         bool, typer.Option("--intercept/--no-intercept", help="Add an intercept.")
     ] = True
     algorithm: Annotated[
-        str, typer.Option(metavar="NAME", help="A published one instead: privtail algorithms")
+        str,
+        typer.Option(metavar="NAME", help="A published algorithm; privtail algorithms lists them."),
     ] = "auto"
     count_invalid: Annotated[
         float,
         typer.Option(
             metavar="SHARE",
-            help="Part of ε, such as 0.02, that buys a noisy count of the rows that count as zero.",
+            help="Fraction of ε, such as 0.02, for a noisy count of the rows that do not count.",
         ),
     ] = 0.0
 

@@ -100,7 +100,7 @@ class Coefficients:
         axes.set_xticks(marks, [f"{t:,}" for t in marks], fontsize=8)
         axes.set_xlabel(
             "coefficient in standard deviations, at most, of its gradients' noise (bar: ± 2);\n"
-            "clipping, early stopping and bought scales, which bars do not show, may move it more"
+            "clipping, early stopping and released scales, which bars do not show, may move it more"
         )
         axes.set_title(self._summary(len(order)), loc="left", fontsize=10)
         axes.spines[["top", "right", "left"]].set_visible(False)

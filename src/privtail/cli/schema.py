@@ -43,7 +43,7 @@ class Declared:
         typer.Option(
             metavar="A,B",
             show_default=False,
-            help="Labels of the target. Undeclared, they cost a part of the budget.",
+            help="Labels of the target. Without them a part of the budget finds them.",
         ),
     ] = None
     categories: Annotated[
@@ -51,7 +51,7 @@ class Declared:
         typer.Option(
             metavar="COLUMN=A,B,C",
             show_default=False,
-            help="Values of a column of text; others count as none of them. Repeat it.",
+            help="Values of a column of text. A cell with another value is none of them. Repeat it.",
         ),
     ] = None
     numeric: Numeric = None

@@ -38,7 +38,7 @@ MOST_CLASSES = 64
 """Room in the plan for labels that are still to buy."""
 
 LABELS_PLANNED = (
-    f"The labels were bought, so the releases above are listed as planned for up to {MOST_CLASSES} "
+    f"The labels were found privately, so the releases above are as planned for {MOST_CLASSES} "
     "classes; {found} were found. No more than that was released; its cost is that of the plan."
 )
 LABELS_LEFT_OUT = (
