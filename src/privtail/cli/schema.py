@@ -51,7 +51,7 @@ class Declared:
         typer.Option(
             metavar="COLUMN=A,B,C",
             show_default=False,
-            help="Values of a column of text. A cell with another value is none of them. Repeat it.",
+            help="Values of a column of text. Other values count as none of them. Repeat it.",
         ),
     ] = None
     numeric: Numeric = None
