@@ -36,12 +36,21 @@ class MatrixEstimate:
 
     Attributes
     ----------
-    columns : names of the d columns.
-    value : (d, d). low, high : ends of the intervals of each entry, of ``confidence``, for noise,
-        sampling, and what clipping may have cost.
-    reliable : (d, d) whether the interval says anything: it has both ends, and of a correlation it
-        is not all from -1 to 1.
-    privacy_ : the `Statement`. warnings_ : what was warned of.
+    columns : tuple of str
+        Names of the d columns.
+    value : ndarray of shape (d, d)
+        The entries.
+    low, high : ndarray of shape (d, d)
+        Ends of the intervals of each entry, for noise, sampling, and what clipping may have cost.
+    reliable : ndarray of bool, shape (d, d)
+        Whether the interval says anything: it has both ends, and of a correlation it is not all
+        from -1 to 1.
+    confidence : float
+        Level of the intervals.
+    privacy_ : Statement
+        What was spent.
+    warnings_ : tuple of str
+        What was warned of.
     """
 
     columns: tuple[str, ...]
@@ -116,13 +125,30 @@ def private_covariance(
 
     Parameters
     ----------
-    data : a data frame, a mapping of columns, an array (n, d), or a file or folder
-        (`privtail.open_table`, or its path).
-    confidence : of the intervals.
-    semidefinite : give the nearest matrix without negative eigenvalues, which noise may bring into
-        a covariance. The intervals stay as they are.
-    epsilon, delta, neighbours, noise, random_state, ledger, groups, max_rows : as of
-        `private_mean`. With ``groups`` the intervals allow for rows of a person that are alike.
+    data : array of shape (n, d), data frame, mapping, table of `open_table` or path
+        Numbers.
+    epsilon : float
+        Privacy budget of all entries together, above 0.
+    confidence : float, default=0.95
+        Level of the intervals, in (0, 1).
+    semidefinite : bool, default=False
+        Give the nearest matrix without negative eigenvalues, which noise may bring in. The
+        intervals stay as they are.
+    delta : float, default=1e-6
+        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
+    neighbours : {"replace_one", "zero_out"}, default="replace_one"
+        Which two tables are compared: one row replaced by any other, or one row emptied.
+    noise : {"exact", "simulated"}, default="exact"
+        ``"simulated"`` is fast and seeded, and not private.
+    random_state : int or None, default=None
+        Seed of public choices, and of simulated noise.
+    ledger : Ledger, path or None, default=None
+        A shared `Ledger` that is charged, or the path of an existing one.
+    groups : array of shape (n,), str or None, default=None
+        Whose a row is. Then persons are protected instead of rows. The intervals
+        allow for rows of a person that are alike.
+    max_rows : int or None, default=None
+        How many rows of one person count; with ``groups``.
 
     Returns
     -------
@@ -131,7 +157,10 @@ def private_covariance(
 
     Raises
     ------
-    InvalidInput, BudgetExceeded
+    InvalidInput
+        If an argument or the data cannot be used.
+    BudgetExceeded
+        If the ledger has too little left. No row was read.
 
     Warns
     -----
@@ -181,8 +210,30 @@ def private_correlation(
 
     Parameters
     ----------
-    data, epsilon, confidence, semidefinite, delta, neighbours, noise, random_state, ledger, groups,
-    max_rows : as of `private_covariance`.
+    data : array of shape (n, d), data frame, mapping, table of `open_table` or path
+        Numbers.
+    epsilon : float
+        Privacy budget of all entries together, above 0.
+    confidence : float, default=0.95
+        Level of the intervals, in (0, 1).
+    semidefinite : bool, default=False
+        Give the nearest matrix without negative eigenvalues, which noise may bring in. The
+        intervals stay as they are.
+    delta : float, default=1e-6
+        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
+    neighbours : {"replace_one", "zero_out"}, default="replace_one"
+        Which two tables are compared: one row replaced by any other, or one row emptied.
+    noise : {"exact", "simulated"}, default="exact"
+        ``"simulated"`` is fast and seeded, and not private.
+    random_state : int or None, default=None
+        Seed of public choices, and of simulated noise.
+    ledger : Ledger, path or None, default=None
+        A shared `Ledger` that is charged, or the path of an existing one.
+    groups : array of shape (n,), str or None, default=None
+        Whose a row is. Then persons are protected instead of rows. The intervals
+        allow for rows of a person that are alike.
+    max_rows : int or None, default=None
+        How many rows of one person count; with ``groups``.
 
     Returns
     -------
@@ -191,7 +242,10 @@ def private_correlation(
 
     Raises
     ------
-    InvalidInput, BudgetExceeded
+    InvalidInput
+        If an argument or the data cannot be used.
+    BudgetExceeded
+        If the ledger has too little left. No row was read.
 
     Warns
     -----

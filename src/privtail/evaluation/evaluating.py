@@ -103,8 +103,8 @@ def evaluate(
     max_rows : int or None, default=None
         How many rows of one person count; with ``groups``.
     exposure : array of shape (n,), str or None, default=None
-        Of counts and amounts, on how much each was counted, as in ``fit``; where y may be the name
-        of a column, so may it. A row where it is not positive and finite counts for nothing.
+        Of counts and amounts: for how long, or how much, each row was observed. Where y may be the
+        name of a column, so may it. A row where it is not positive and finite counts for nothing.
     power : float or None, default=None
         Of the mean in the variance, from 1 to 2, which says what deviance is released; a row whose
         target is negative, or zero at 2, then counts for nothing. By default that of the model if
