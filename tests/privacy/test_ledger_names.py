@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from privtail import Ledger
+from privtail import Ledger, evaluate
 from privtail.errors import BudgetExceeded, InvalidInput
 from privtail.linear_model import DPLinearRegression
 from privtail.trusted.events import Event, Round, plan_to_json
@@ -73,6 +73,21 @@ def test_shares_may_be_more_than_the_total_and_that_holds():
     with pytest.raises(BudgetExceeded):
         spend(ledger.by("bob"), 0.5)
     spend(ledger.by("bob"), 0.2)
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp", "gdp"])
+def test_what_remains_is_of_the_share(composition):
+    """An evaluation has two plans, and asks before the first whether both can be paid."""
+    ledger = Ledger(epsilon=3.0, delta=1e-4, composition=composition, analysts={"ann": 1.0})
+    own = ledger.by("ann")
+    alone = Ledger(epsilon=1.0, delta=1e-4, composition=composition)
+    assert own.remaining == alone.remaining
+    assert ledger.remaining[0] > 2 * own.remaining[0]
+    x = np.random.default_rng(0).normal(size=(200, 2))
+    model = DPLinearRegression(epsilon=1, noise="simulated", random_state=0).fit(x, x[:, 0])
+    with pytest.raises(BudgetExceeded, match="Nothing was charged"):
+        evaluate(model, x, x[:, 0], epsilon=1.1, ledger=own)
+    assert own.entries() == ()
 
 
 @pytest.mark.parametrize("composition", ["zcdp", "gdp"])

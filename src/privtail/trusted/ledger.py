@@ -337,8 +337,17 @@ class Ledger:
 
     @property
     def remaining(self) -> tuple[float, float]:
-        """(epsilon, delta) that one more fit may ask for (zcdp, gdp: a fit of Gaussian noise)."""
-        return self._remaining(self.entries())
+        """(epsilon, delta) that one more fit may ask for (zcdp, gdp: a fit of Gaussian noise).
+
+        Of an analyst (`by`) no more than is left of the share.
+        """
+        entries, analyst = self.entries(), self.names.get("analyst")
+        epsilon, delta = self._remaining(entries)
+        share = None if analyst is None else self.terms.of_analyst(analyst)
+        if share is not None:
+            own = [entry for entry in entries if entry.analyst == analyst]
+            epsilon = min(epsilon, self._remaining(own, share.limits[0])[0])
+        return epsilon, delta
 
     def to_text(self) -> str:
         """A page for people: the budget, what was spent on what, what is left."""
@@ -406,8 +415,11 @@ class Ledger:
             return ZeroConcentratedDP(float(losses)).epsilon(delta), self.terms.delta
         return GaussianDP(math.sqrt(losses)).epsilon(delta), self.terms.delta
 
-    def _remaining(self, entries: tuple[Entry, ...] | list[Entry]) -> tuple[float, float]:
+    def _remaining(
+        self, entries: tuple[Entry, ...] | list[Entry], share: Amount = math.inf
+    ) -> tuple[float, float]:
         (losses, slacks), (most, slackest) = self._total(entries), self.terms.limits
+        most = min(most, share)
         if self.terms.composition == "basic":
             left = most if math.isinf(most) else max(most - losses, Fraction(0))
             return float_below(left), float_below(max(slackest - slacks, Fraction(0)))
