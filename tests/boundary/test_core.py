@@ -73,10 +73,10 @@ ROOMS = {
     "promised": {"trusted"},
     "evaluation": {
         "coefficients", "promised", "linear_model", "mean", "model", "statement", "calibration",
-        "trusted",
+        "trusted", "losses",
     },
     "coefficients": set(),
-    "model": {"coefficients", "export", "statement", "trusted", "schema"},
+    "model": {"coefficients", "export", "statement", "trusted", "schema", "losses"},
     "mean": {
         "describe", "coefficients", "promised", "lost", "summaries", "algorithms", "statement",
         "calibration", "trusted", "losses", "domains", "influence",

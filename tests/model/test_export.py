@@ -85,10 +85,13 @@ def test_scikit_learn_predicts_the_same_where_nothing_is_clipped(model):
     X = frame(50, seed=3)
     plain = pickle.loads(pickle.dumps(model.to_sklearn()))  # noqa: S301  our own
     design = model.design(X)
-    assert (plain.predict(design) == model.predict(X)).all() or plain.predict(
-        design
-    ) == pytest.approx(model.predict(X))
-    if model.classes:
+    said, own = plain.predict(design), model.predict(X)
+    if not model.classes:
+        inside = (said > model.target_range[0]) & (said < model.target_range[1])
+        assert inside.mean() > 0.9
+        assert said[inside] == pytest.approx(own[inside])
+    else:
+        assert (said == own).all()
         assert plain.predict_proba(design) == pytest.approx(model.predict_proba(X))
 
 

@@ -21,7 +21,7 @@ from privtail.errors import BudgetExceeded, NotReleased
 from privtail.linear_model import DPGeneralizedLinearEstimator
 from privtail.losses import CustomLoss, GeneralLoss, TruncatedLoss
 from privtail.trusted import callbacks
-from privtail.trusted.ledger import Allowance
+from privtail.trusted.allowance import Allowance
 from privtail.trusted.records.arrays import as_labels, as_numbers
 
 X = np.random.default_rng(0).normal(size=(50, 2))

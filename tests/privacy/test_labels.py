@@ -22,10 +22,10 @@ from privtail.linear_model import DPLogisticRegression, DPSparseClassifier
 from privtail.linear_model.classification import LABELS_DELTA
 from privtail.statement import verify
 from privtail.trusted.accountants import cost
+from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round
-from privtail.trusted.ledger import Allowance
 from privtail.trusted.mechanisms.labels import StabilityHistogram, rare
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler

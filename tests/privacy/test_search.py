@@ -40,10 +40,10 @@ from privtail.losses import AbsoluteLoss, CustomLoss, PoissonLoss
 from privtail.statement import Statement, verify
 from privtail.trusted.accountants import cost
 from privtail.trusted.accounting.curves import GaussianDP
+from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round
-from privtail.trusted.ledger import Allowance
 from privtail.trusted.maps import MappedRows, PredictionRanges
 from privtail.trusted.means import BoundedMean, ClampedMean
 from privtail.trusted.mechanisms.labels import StabilityHistogram

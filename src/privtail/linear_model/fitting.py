@@ -53,10 +53,11 @@ from privtail.published.names import named
 from privtail.schema.encoding import Design, Drop, Encoding, Missing
 from privtail.schema.features import Feature
 from privtail.statement import Statement, state
+from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
-from privtail.trusted.ledger import Allowance, Ledger, as_ledger
+from privtail.trusted.ledger import Ledger, as_ledger
 from privtail.trusted.mechanisms.noise import LaplaceNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.refusals import as_plain_numbers

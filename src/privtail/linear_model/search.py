@@ -41,9 +41,9 @@ from privtail.statement import Statement, state
 from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.summaries.summary import BEYOND, Summary
 from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
+from privtail.trusted.allowance import Allowance
 from privtail.trusted.callbacks import asked
 from privtail.trusted.events import Plan, Round, compose
-from privtail.trusted.ledger import Allowance
 from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.problem import Problem
 from privtail.trusted.refusals import as_plain_numbers

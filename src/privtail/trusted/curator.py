@@ -57,13 +57,14 @@ from privtail.errors import (
 from privtail.losses import AnyLoss, GeneralLoss, TruncatedLoss
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.accountants import cost
+from privtail.trusted.allowance import Allowance
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget, protected
 from privtail.trusted.cluster.spread import ASSUMED, Spread, is_spread
 from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Deal, Ids, Listed, Part, Seen
 from privtail.trusted.events import SMOOTH, Plan, Round, own_plan, plan_to_json
-from privtail.trusted.ledger import Allowance, Ledger
+from privtail.trusted.ledger import Ledger
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.samplers import ExactSampler, Sampler, SimulatedSampler
 from privtail.trusted.opening import Opening

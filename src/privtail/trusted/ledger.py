@@ -45,16 +45,15 @@ from fractions import Fraction
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any
 
 from privtail import ledger_texts as texts
 from privtail.errors import (
     BudgetExceeded,
     InvalidInput,
-    NotPlanned,
-    NotReleased,
 )
 from privtail.spelling import printable
+from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.entries import (
     SLACK_SHARE,
@@ -435,59 +434,6 @@ class Ledger:
         if self.terms.composition != "basic" and decimal(entry.slack) > slack_left:
             return texts.too_much_slack(entry, float(slack_left))
         return texts.too_little(entry, self.terms, self._remaining(entries))
-
-
-class Allowance:
-    """What one fit of a search may spend: a ledger for one plan, which remembers nothing.
-
-    Formal guarantee
-    ----------------
-    Admits at most one plan, of at most ``rho`` in zCDP without slack, for the neighbours of the
-    search and its unit: one row, or one person of those with ``seats``, the only ones that a
-    curator may then hold. A trial without an admitted plan fails. Copies are the same allowance.
-    """
-
-    def __init__(self, rho: float, neighbours: Neighbours, seats: Any = None) -> None:
-        self._rho, self._neighbours, self._spent = rho, neighbours, False
-        self._seats = seats
-
-    def require(self, seats: Any) -> None:
-        """Refuse records that are not dealt to this trial."""
-        if seats is not self._seats:
-            raise NotPlanned("A trial of this search fits the persons that were dealt to it.")
-
-    def reserve(
-        self, *, label: str, epsilon: float, delta: float, neighbours: Neighbours,
-        plan: list[dict[str, Any]], mu: float | None = None, rho: float | None = None,
-        unit: Unit = "row",
-    ) -> None:  # fmt: skip
-        """Admit the plan of the trial, or raise BudgetExceeded."""
-        fails = any(event["delta"] for r in plan for event in r["events"])
-        dear = math.isfinite(self._rho) and (rho is None or fails or not rho <= self._rho)
-        if dear or self._spent or neighbours != self._neighbours or unit != self._unit:
-            raise BudgetExceeded(
-                f"{label} asks for more than a trial of this search may spend. Candidates need "
-                "full batches and declared classes."
-            )
-        self._spent = True
-
-    def __copy__(self) -> Allowance:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Allowance:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("An allowance admits one plan: it cannot be pickled.")
-
-    @property
-    def _unit(self) -> Unit:
-        return "row" if self._seats is None else "person"
-
-    @property
-    def spent(self) -> bool:
-        """Whether a plan was admitted."""
-        return self._spent
 
 
 def _opened(path: str, names: dict[str, str]) -> Ledger:

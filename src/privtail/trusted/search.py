@@ -50,11 +50,11 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.errors import InvalidInput, NotPlanned, require_whole
 from privtail.losses import Loss
 from privtail.progress import watching
+from privtail.trusted.allowance import Allowance
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round
-from privtail.trusted.ledger import Allowance
 from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.means import BoundedMean, ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise, require_multiplier

@@ -226,3 +226,12 @@ def distinct(column: Any) -> Distinct:
     # The place of a missing cell may be beyond the type of a full dictionary's indices.
     positions = column.indices.cast(pa.int64()).fill_null(len(values))
     return Distinct([*values, None], positions.to_numpy())
+
+
+def one_line_end(text: str) -> str:
+    r"""Text whose lines end in ``\n``.
+
+    PyArrow loses the ``\n`` of a ``\r\n`` in quotes where its blocks meet, which depends on how
+    long other records are.
+    """
+    return text.replace("\r\n", "\n").replace("\r", "\n")

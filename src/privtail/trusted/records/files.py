@@ -39,6 +39,7 @@ from privtail.trusted.records.arrow import (
     joined,
     numbers,
     odd_share,
+    one_line_end,
     text_numbers,
 )
 from privtail.trusted.records.folders import Files, Listing, Runs
@@ -133,13 +134,7 @@ class TableFile:
         return self._with(self.categories, self._drop | {name})
 
     def exposed(self, name: str) -> TableFile:
-        """The same file, of which a column is the exposure of the target, and no feature.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such column, or it holds no numbers.
-        """
+        """The same file, of which a column is the exposure of the target, and no feature."""
         self.require([name], "of exposures")
         self.require_numeric(name)
         other = self._with(self.categories, self._drop)
@@ -156,13 +151,9 @@ class TableFile:
 
     def _with(self, categories: Declarations, drop: Collection[str]) -> TableFile:
         other = TableFile(
-            self._listing,
-            categories=categories,
-            numeric=self.numeric,
-            drop=drop,
-            scratch=self.scratch,
-            dialect=self.dialect,
-        )
+            self._listing, categories=categories, numeric=self.numeric, drop=drop,
+            scratch=self.scratch, dialect=self.dialect,
+        )  # fmt: skip
         other._part, other.exposure = self._part, self.exposure
         return other
 
@@ -352,7 +343,7 @@ class TableFile:
             return found
         values: list[Any] = found.values
         if self._format.untyped:
-            values = [None if value is None else _one_line_end(value) for value in values]
+            values = [None if value is None else one_line_end(value) for value in values]
         if self._format.untyped and declared and are_numbers(declared):
             values = text_numbers(pa.array(values, pa.large_string()), self.dialect).tolist()
         elif declared and are_truths(declared):
@@ -371,7 +362,7 @@ class TableFile:
             same.
         """
         if self._format.untyped:
-            declared = [_one_line_end(v) if isinstance(v, str) else v for v in declared]
+            declared = [one_line_end(v) if isinstance(v, str) else v for v in declared]
         return self._columns.typed(name, declared)
 
     def element(self, name: str) -> np.dtype[Any]:
@@ -504,12 +495,3 @@ class TableFile:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private records cannot be pickled.")
-
-
-def _one_line_end(text: str) -> str:
-    r"""Text whose lines end in ``\n``.
-
-    PyArrow loses the ``\n`` of a ``\r\n`` in quotes where its blocks meet, which depends on how
-    long other records are.
-    """
-    return text.replace("\r\n", "\n").replace("\r", "\n")
