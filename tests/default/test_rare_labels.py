@@ -71,13 +71,17 @@ def test_scores_are_cut_to_what_surely_occurs():
 
 
 def test_slopes_of_rare_counts_are_kept():
-    """A mean of .15: models were constants up to epsilon = 4."""
+    """A mean of .15: models were constants up to epsilon = 4.
+
+    What slopes gain is eight times its noise there; at epsilon = 1 it is twice, and half of the
+    models are constants.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 3))
     y = rng.poisson(0.15 * np.exp(0.4 * X[:, 0] - 0.08)).astype(float)
-    for epsilon in (1.0, 4.0):
+    for seed in range(3):
         model = DPPoissonRegressor(
-            epsilon=epsilon, delta=1e-5, noise="simulated", random_state=0
+            epsilon=4.0, delta=1e-5, noise="simulated", random_state=seed
         ).fit(X, y)
-        assert model.coef_[0] > 0.03
-        assert model.predict(X).mean() == pytest.approx(y.mean(), rel=0.1)
+        assert model.coef_[0] > 0.3
+        assert model.predict(X).mean() == pytest.approx(y.mean(), rel=0.05)

@@ -124,8 +124,9 @@ class StartAtMeanAmount:
     The curvature of a loss of counts or amounts is unbounded; near the mean it is a power of the
     mean, by which the objective is divided. The mean clips where that misses as much as noise adds.
     Margins end where the highest count that was detected is three deviations above the expected
-    one: a record far out would else be expected to hold any number of them. Those of other amounts
-    end at the highest that was detected, and as far below the mean.
+    one: a record far out would else be expected to hold any number of them. Below they end where
+    half the noise of the mean does: where none is expected and there is one, the deviance has no
+    end. Those of other amounts end at the highest that was detected, and as far below the mean.
 
     With an exposure a margin is the logarithm of a rate, and ends where a row of the median
     exposure does. The mean rate is that of the histograms, moved a few times by the mean
@@ -155,7 +156,7 @@ class StartAtMeanAmount:
         whole = fit.given.targets == "count"
         clip = _clip(counts, deviation, fit.tuning.negligible, 1.0 if whole else 0.0)
         mean, top = _described(counts, fit.tuning.sure * std / n, n, clip, whole=whole)
-        w = np.zeros_like(fit.w)
+        w, least = np.zeros_like(fit.w), 0.0
         if self.mean:
             least = max(clip * deviation / 4, (1.0 if whole else clip) / n)
             if exposures is None:
@@ -167,8 +168,9 @@ class StartAtMeanAmount:
                 mean = max(mean, least)
                 w[-1], top = self._rate(fit, self.mean, mean, clip, exposures), max(top, 2 * mean)
         size = mean if self.mean else max(mean, 1.0)
-        lowest, highest = -POISSON_MARGIN, POISSON_MARGIN
+        end, lowest, highest = -math.inf, -POISSON_MARGIN, POISSON_MARGIN
         if fit.curator.budget.private:
+            end = math.log(least) if least else end
             highest = float(np.clip(math.log(top), -POISSON_MARGIN, POISSON_MARGIN))
             lowest = float(np.clip(2 * math.log(mean) - highest, -POISSON_MARGIN, highest))
         given = cast(AmountLoss, fit.given)
@@ -180,7 +182,7 @@ class StartAtMeanAmount:
         usual = 1.0 if exposures is None else _median(exposures)
         fit.exposure = 1.0 if exposures is None else _mean(exposures)
         unit = math.log(usual)
-        fit.margins = -math.inf if whole else lowest - unit, highest - unit
+        fit.margins = (end if whole else lowest) - unit, highest - unit
         fit.remarks = (NONE_DETECTED,) * (not counts[2:].any())
 
     def _histograms(self, fit: Fit, std: float) -> tuple[Doubles, Doubles | None]:

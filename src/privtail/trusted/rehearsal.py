@@ -19,12 +19,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from privtail.losses import (
+    LABELS,
     AbsoluteLoss,
     AnyLoss,
     GeneralLoss,
     HuberLoss,
     LogisticLoss,
     Loss,
+    SigmoidLoss,
     SquaredLoss,
     TruncatedLoss,
 )
@@ -59,8 +61,9 @@ def rehearse(
     _steps(asked, problem)
     Deal(1, 2, bytes(32)).labels(0, 0)
     if not isinstance(loss, GeneralLoss | TruncatedLoss | None):
-        bought = (LogisticLoss(),) if "labels" in asked else ()
-        for one in (loss, *_STAGES, *bought):
+        of_labels: tuple[Loss, ...] = (LogisticLoss(),) if "labels" in asked else ()
+        of_labels += (SigmoidLoss(),) if loss.targets in LABELS and "scores" in asked else ()
+        for one in (loss, *_STAGES, *of_labels):
             called = callbacks.asked(one)
             margins, y = np.empty((0, one.outputs)), np.empty(0)
             called.values(margins, y)
