@@ -61,7 +61,7 @@ ROOMS = {
     "cli": {
         "describe", "evaluation", "export", "linear_model", "model", "mean", "lost", "default",
         "published", "algorithms", "reporting", "statement", "calibration", "trusted", "losses",
-        "domains", "ledger_texts", "schema",
+        "domains", "ledger_texts", "schema", "written",
     },
     "linear_model": {
         "coefficients", "lost", "model", "mean", "published", "default", "summaries", "algorithms",
@@ -76,7 +76,7 @@ ROOMS = {
         "trusted", "losses",
     },
     "coefficients": set(),
-    "model": {"coefficients", "export", "statement", "trusted", "schema", "losses"},
+    "model": {"coefficients", "export", "statement", "trusted", "schema", "losses", "written"},
     "mean": {
         "describe", "coefficients", "promised", "lost", "summaries", "algorithms", "statement",
         "calibration", "trusted", "losses", "domains", "influence",
@@ -101,6 +101,7 @@ ROOMS = {
     "lost": {"summaries"},
     "progress": set(),
     "spelling": set(),
+    "written": set(),
     "privtail": set(),
 }  # fmt: skip
 """Which room may import which; COMMON rooms are everybody's."""

@@ -13,7 +13,7 @@ import pytest
 
 import privtail
 from privtail.errors import InvalidInput
-from privtail.model import written_whole
+from privtail.written import written_whole
 
 FIT = ("fit", "claims.csv", "--target", "cost", "--model", "linear", "--drop", "job", "--drop",
        "note", "--drop", "late", "--epsilon", 1, "--noise", "simulated", "--seed", 0)  # fmt: skip

@@ -13,7 +13,8 @@ from pyarrow import feather
 
 import privtail
 from privtail.errors import InvalidInput, MissingWarning
-from privtail.model import Model, written_whole
+from privtail.model import Model
+from privtail.written import written_whole
 
 SIMULATED = ("--noise", "simulated", "--seed", 0, "--epsilon", 5)
 

@@ -31,7 +31,7 @@ def demo(
     """
     from privtail.cli.accuracy import AcceptanceTest
     from privtail.data import ADULT, adult_schema, write_adult_splits
-    from privtail.model import written_whole
+    from privtail.written import written_whole
 
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)

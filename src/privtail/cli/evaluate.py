@@ -126,7 +126,7 @@ def _require_drawable(plot: Path, labels: int) -> None:
 
 
 def _save(content: dict[str, Any], out: Path, *, overwrite: bool) -> None:
-    from privtail.model import written_whole
+    from privtail.written import written_whole
 
     content = {"format": "privtail-evaluation", "version": 1, **content}
     with written_whole(out, overwrite=overwrite) as file:
@@ -134,7 +134,7 @@ def _save(content: dict[str, Any], out: Path, *, overwrite: bool) -> None:
 
 
 def _draw(figure: Any, out: Path, *, overwrite: bool) -> None:
-    from privtail.model import written_whole
+    from privtail.written import written_whole
 
     with written_whole(out, overwrite=overwrite) as file:
         figure.savefig(file, format=out.suffix.lstrip("."), dpi=150)

@@ -34,7 +34,7 @@ def export(
     """
     from privtail import load
     from privtail.export import to_code
-    from privtail.model import written_whole
+    from privtail.written import written_whole
 
     if out == Path("-"):
         out = None

@@ -135,7 +135,7 @@ def _means(columns: Collection[str], estimate: MeanEstimate) -> dict[str, Any]:
 
 def _save(means: dict[str, Any], statement: Statement, out: Path, *, overwrite: bool) -> None:
     """Write means and their statement, as JSON."""
-    from privtail.model import written_whole
+    from privtail.written import written_whole
 
     content = {"format": "privtail-mean", "version": 1, "means": means}
     content["statement"] = statement.to_json()

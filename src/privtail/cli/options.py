@@ -242,7 +242,7 @@ class Output:
 
         None is no file. A folder is used with what is in it.
         """
-        from privtail.model import require_writable
+        from privtail.written import require_writable
 
         if file is None:
             return

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.model import written_whole
+from privtail.written import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

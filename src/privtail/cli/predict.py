@@ -56,8 +56,8 @@ def predict(
       privtail predict late.json loans.parquet
     """
     from privtail import load
-    from privtail.model import written_whole
     from privtail.trusted.tables import TableFile
+    from privtail.written import written_whole
 
     if out == Path("-"):
         out = None

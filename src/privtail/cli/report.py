@@ -37,8 +37,8 @@ def report(
       privtail report model.json --out report.html
       privtail report model.json quality.json --title "Claims 2026"
     """
-    from privtail.model import written_whole
     from privtail.reporting import report as page
+    from privtail.written import written_whole
 
     output.require_free(out, *files)
     text = page(*files, title=title)

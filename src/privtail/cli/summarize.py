@@ -94,8 +94,8 @@ def summarize(
 
 def _save(found: Summary, out: Path, *, overwrite: bool) -> None:
     """Write a page, or JSON, by the name of the file."""
-    from privtail.model import written_whole
     from privtail.reporting import content_of, page
+    from privtail.written import written_whole
 
     content = {"format": "privtail-summary", "version": 1, **found.to_dict()}
     content["warnings"] = list(found.warnings_)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from privtail.errors import InvalidInput
-from privtail.linear_model.fitting import PrivateLinearModel, PrivateRegressor
+from privtail.linear_model.fitting import PrivateLinearModel
+from privtail.linear_model.regressor import PrivateRegressor
 from privtail.linear_model.search import PrivateSearchCV
 from privtail.model import Model
 from privtail.trusted.judged import AnyModel, LinearModel, OutsideModel

@@ -16,7 +16,8 @@ from privtail.calibration import calibrate
 from privtail.default import ScaledDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
-from privtail.linear_model.fitting import PrivateLinearModel, as_a_whole, require_number
+from privtail.linear_model.estimator import as_a_whole
+from privtail.linear_model.fitting import PrivateLinearModel, require_number
 from privtail.linear_model.partitionwise import partitionwise
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss, WeightedLoss
 from privtail.model import Link, label_array, likely_labels, probabilities

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from privtail.calibration import calibrated
 from privtail.errors import InvalidInput
-from privtail.linear_model.fitting import PrivateEstimator, as_a_whole
+from privtail.linear_model.estimator import PrivateEstimator, as_a_whole
 from privtail.mean import Method, mean_of
 from privtail.statement import Statement, state
 from privtail.summaries.column_summaries import ColumnSummaries

@@ -1,24 +1,18 @@
-"""What all estimators share: from parameters to a calibrated, released and documented fit."""
+"""What all linear models share: from parameters to a calibrated, released and documented fit."""
 
 from __future__ import annotations
 
-import copy
-import functools
 import os
 import sys
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from numbers import Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import DataConversionWarning
-from sklearn.metrics import d2_tweedie_score, r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.algorithms.protocol import Algorithm, require_loss
@@ -28,22 +22,19 @@ from privtail.coefficients import NO_SAMPLING, CoefficientTable, why_not
 from privtail.compilation import steady
 from privtail.default import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, of_slopes, require
-from privtail.errors import AccuracyWarning, InvalidInput, require_whole
+from privtail.errors import InvalidInput, require_whole
 from privtail.gaps import Gaps
-from privtail.linear_model.documented import documented
-from privtail.linear_model.partitionwise import partitionwise
+from privtail.linear_model.estimator import PrivateEstimator, is_arrow, names_of
 from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
 from privtail.linear_model.remarks import slopeless, unmatched
-from privtail.losses import AmountLoss, AnyLoss, SquaredLoss, Targets
+from privtail.losses import AnyLoss, Targets
 from privtail.lost import FILL, counted
 from privtail.mean import interval
 from privtail.model import (
-    LARGEST_LOG,
     Column,
     Link,
     Model,
-    expected_counts,
     finite,
     scores_of,
 )
@@ -53,235 +44,16 @@ from privtail.published.names import named
 from privtail.schema.encoding import Design, Drop, Encoding, Missing
 from privtail.schema.features import Feature
 from privtail.statement import Statement, state
-from privtail.trusted.allowance import Allowance
-from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
-from privtail.trusted.ledger import Ledger, as_ledger
 from privtail.trusted.mechanisms.noise import LaplaceNoise
 from privtail.trusted.problem import Problem
-from privtail.trusted.refusals import as_plain_numbers
 from privtail.trusted.tables import (
     TableFile,
-    is_spread,
-    person_ids,
     require_categories,
     require_read,
-    require_typed,
     table_blocks,
 )
-
-Fitted = TypeVar("Fitted", bound="PrivateEstimator")
-
-
-def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
-    """Decorate ``fit``: it changes its estimator when all is done, and else not at all.
-
-    It runs on a copy that has the parameters and nothing that was fitted. So a refused or failed
-    fit leaves the model that was there, and a new model has nothing of the old one. What the fit
-    has to warn of (``warnings_``) comes last: whoever makes errors of warnings keeps what was paid
-    for.
-    """
-
-    @functools.wraps(fit)
-    def whole(self: Fitted, *args: Any, **kwargs: Any) -> Fitted:
-        fitted = type(self)._fitted  # noqa: SLF001  of this very class
-        fresh = copy.copy(self)
-        for name in fitted(fresh):
-            delattr(fresh, name)
-        steady(fit)(fresh, *args, **kwargs)
-        for name in fitted(self).keys() - fitted(fresh).keys():
-            delattr(self, name)
-        for name, value in fitted(fresh).items():
-            setattr(self, name, value)
-        for text in getattr(self, "warnings_", ()):
-            warnings.warn(text, AccuracyWarning, stacklevel=2)
-        return self
-
-    return whole
-
-
-@dataclass(eq=False, repr=False)
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
-    """Abstract: what has a budget of its own, and hands its records to a curator.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy budget of one ``fit``, above 0. ``math.inf`` fits without privacy; the statement
-        says so.
-    delta : float, default=1e-6
-        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
-    neighbours : {"replace_one", "zero_out"}, default="replace_one"
-        Which two tables are compared: one row replaced by any other, or one row emptied.
-    invalid : {"zero", "raise"}, default="zero"
-        What happens to rows with a non-finite number or an undeclared label. ``"zero"`` lets them
-        count as zero. ``"raise"`` refuses the table, as scikit-learn does; the refusal is outside
-        the guarantee.
-    noise : {"exact", "simulated"}, default="exact"
-        ``"simulated"`` is fast and seeded, and not private: for experiments on public data.
-    random_state : int or None, default=None
-        Seed of public choices, and of simulated noise. It never seeds exact noise.
-    ledger : Ledger, path or None, default=None
-        Shared `Ledger`, or the path of an existing one, that every fit is charged to.
-    max_rows : int or None, default=None
-        How many rows of one person count, with ``fit(X, y, groups)``. Groups are persons, and no
-        column to group by. Noise grows with it. Gradients divide by all n rows, so most rows should
-        count.
-
-    Attributes
-    ----------
-    privacy_ : Statement
-        What was spent, on what, under which assumptions.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Names of the columns, if X had any.
-
-    Raises
-    ------
-    InvalidInput
-        If a parameter or the data cannot be used.
-    BudgetExceeded
-        If the ledger has too little left. No row was read.
-    UnsupportedAccounting
-        If no theorem gives the cost of these releases for these neighbours.
-    """
-
-    _: KW_ONLY
-    epsilon: float = 1.0
-    delta: float = 1e-6
-    neighbours: Neighbours = "replace_one"
-    invalid: Literal["zero", "raise"] = "zero"
-    noise: Literal["exact", "simulated"] = "exact"
-    random_state: int | None = None
-    ledger: Ledger | Allowance | str | os.PathLike[str] | None = None
-    max_rows: int | None = None
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Add to the docstring what is inherited."""
-        super().__init_subclass__(**kwargs)
-        cls.__doc__ = documented(cls)
-
-    def _fitted(self) -> dict[str, Any]:
-        """What scikit-learn's convention calls fitted: attributes that end with an underscore."""
-        names = (name for name in dir(self) if name.endswith("_") and not name.startswith("_"))
-        return {name: getattr(self, name) for name in names if not hasattr(type(self), name)}
-
-    def _budget(self) -> Budget:
-        return Budget(self.epsilon, self.delta, self.neighbours)
-
-    def _refuse(self, unknown: Mapping[str, Any]) -> None:
-        """Arguments of ``fit`` that are not for us, and parameters that mean nothing."""
-        if unknown.get("sample_weight") is not None:
-            raise InvalidInput(
-                "sample_weight is refused: a weight decides how far one row may move the model, so "
-                "weights that depend on records would break the promise. Use class_weight, or "
-                "leave rows out."
-            )
-        for name in unknown.keys() - {"sample_weight"}:
-            raise TypeError(f"fit() got an unexpected argument {name!r}.")
-        self._require_parameters()
-
-    def _require_parameters(self) -> None:
-        """Refuse parameters that mean nothing, before anything else happens."""
-        if self.invalid not in ("zero", "raise"):
-            raise InvalidInput(f'invalid must be "zero" or "raise", got {self.invalid!r}.')
-        seed: Any = self.random_state
-        if seed is not None:
-            whole = isinstance(seed, Integral) and not isinstance(seed, bool)
-            if not (whole and seed >= 0):
-                raise InvalidInput(
-                    f"random_state must be None or a whole number such as 0, got {seed!r}: a "
-                    "generator would change with every fit."
-                )
-
-    def _require_target(self, y: Any) -> None:
-        if y is None:
-            raise InvalidInput(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: "
-                "fit(X, y)."
-            )
-        if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
-            warnings.warn(
-                "A column-vector y was passed when a 1d array was expected: use y.ravel().",
-                DataConversionWarning,
-                stacklevel=6,
-            )
-
-    def _remembered(
-        self, X: Any, y: Any, categories: Mapping[str, Sequence[Any]] | None = None
-    ) -> Any:
-        """Renew what is known of the columns from what is public of X."""
-        require_typed(X)
-        require_categories(categories)
-        self.categories_ = dict(categories or {})
-        if getattr(getattr(X, "dtype", None), "kind", "") == "c":
-            raise InvalidInput("Complex data not supported: records must be real numbers.")
-        frame = is_spread(X) and hasattr(X, "columns")
-        if isinstance(X, Mapping | TableFile) or _is_arrow(X) or frame:
-            if isinstance(X, TableFile):
-                X = X.declaring(self.categories_)
-                self.categories_ = dict(X.categories)
-            names = _names(X, y)
-            self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
-        else:
-            columns = list(getattr(X, "columns", ()))
-            if len(set(columns)) != len(columns):
-                raise InvalidInput("Column names must be distinct.")
-            validate_data(self, X, skip_check_array=True)
-        if getattr(self, "n_features_in_", None) == 0:
-            raise InvalidInput(
-                f"Found array with 0 feature(s) (shape={(0 if frame else len(X), 0)}) while a "
-                "minimum of 1 is required."
-            )
-        return X
-
-    def _entrusted(
-        self, X: Any, y: Any = None, groups: Any = None,
-        categories: Mapping[str, Sequence[Any]] | None = None, **options: Any,
-    ) -> Curator:  # fmt: skip
-        """Hand the records to a curator; from here nobody else holds them."""
-        if isinstance(X, TableFile) and isinstance(groups, str):
-            X, groups = X.without(groups), person_ids(X, groups)
-        X, options["exposure"] = exposed(X, y, options.get("exposure"))
-        if self.invalid == "raise":
-            X = as_plain_numbers(X)
-            y = as_plain_numbers(y) if options.get("classes") is None else y
-        X = self._remembered(X, y, categories)
-        curator = Curator(
-            X,
-            y,
-            budget=self._budget(),
-            ledger=as_ledger(self.ledger),
-            noise=self.noise,
-            random_state=self.random_state,
-            categories=None if categories is None else self.categories_,
-            groups=groups,
-            max_rows=self.max_rows,
-            label=type(self).__name__,
-            assumptions=_OUTSIDE if self.invalid == "raise" else (),
-            **options,
-        )
-        if self.invalid == "raise":
-            curator.refuse_non_finite()
-        return curator
-
-    # ---------------------------------------------------------------- shown
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in shown:
-            shown["text/html"] += self._statement_html()
-        return shown
-
-    @property
-    def _repr_html_(self) -> Callable[[], str]:
-        diagram: Callable[[], str] = super()._repr_html_
-        return lambda: diagram() + self._statement_html()
-
-    def _statement_html(self) -> str:
-        return self.privacy_._repr_html_() if hasattr(self, "privacy_") else ""
 
 
 @dataclass(eq=False, repr=False)
@@ -760,12 +532,12 @@ class PrivateLinearModel(PrivateEstimator):
     def _designs(self, X: Any) -> Iterable[Any]:
         """Blocks of features to predict with; columns are encoded as in the fit."""
         require_read(X)
-        named = isinstance(X, Mapping | TableFile | str | os.PathLike) or _is_arrow(X)
+        named = isinstance(X, Mapping | TableFile | str | os.PathLike) or is_arrow(X)
         if named or hasattr(X, "columns"):
             if not named:
                 validate_data(self, X, reset=False, skip_check_array=True)
             known = getattr(self, "feature_names_in_", None)
-            names = [str(name) for name in (_names(X) if known is None else known)]
+            names = [str(name) for name in (names_of(X) if known is None else known)]
             if len(names) != self.n_features_in_:
                 raise InvalidInput(
                     f"X has {len(names)} features, but {type(self).__name__} is expecting "
@@ -830,128 +602,6 @@ class PrivateLinearModel(PrivateEstimator):
         return tags
 
 
-class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
-    """Abstract: a model of one number.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        Slopes, in units of the target per unit of the feature.
-    intercept_ : float
-        Prediction where all features are 0; 0.0 without an intercept.
-    target_range_ : ndarray of shape (2,)
-        Ends to which predictions are clipped. They are as many times farther from the centre than
-        the tail that the histogram of the target shows, as that is farther than the scale. For
-        counts the upper end is the highest that their histogram allows. A constant is not clipped.
-    """
-
-    @property
-    def variance_power(self) -> float | None:
-        """Of the mean in the variance, of counts and amounts: what deviance they have."""
-        loss = self._loss()
-        return loss.power if isinstance(loss, AmountLoss) else None
-
-    def objective(self) -> AnyLoss:
-        """The loss whose mean is minimised, one of `privtail.losses`."""
-        return self._loss()
-
-    def _domain(self, n: int) -> Domain:
-        return Unconstrained()
-
-    def _require_parameters(self) -> None:
-        super()._require_parameters()
-        self._loss()
-
-    def _default(self) -> ScaledDescent:
-        squares = isinstance(self._loss(), SquaredLoss)
-        return ScaledDescent(targets=self._target_kind, squares=squares)
-
-    @as_a_whole
-    def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
-        """Fit the model; charges the ledger once.
-
-        Parameters
-        ----------
-        X : array, CSR matrix, data frame, mapping, Arrow table or table of `privtail.open_table`
-            Features (n, d). Rows with a missing or non-finite number count as zero.
-        y : array of shape (n,) or str, default=None
-            Target; needed. With a table of `privtail.open_table`, or a Dask data frame, the name of
-            its column.
-        groups : array of shape (n,) or str, default=None
-            Whose row it is. Then a person is protected, of whom ``max_rows`` rows count.
-        **unknown : Any
-            Nothing else is accepted; ``sample_weight`` is refused with a reason.
-
-        Returns
-        -------
-        self
-        """
-        return self._learned(self._curate(X, y, groups, unknown))
-
-    def _learned(self, curator: Curator) -> Self:
-        """The fit itself, of records that were handed over."""
-        plan = self._open(curator)
-        algorithm, domain = self._algorithm(), self._domain(curator.problem.n)
-        with self._watched():
-            self._count(curator)
-            result = self._run(curator, algorithm, self._loss(), domain, plan.multiplier)
-        self._keep(result, curator.problem.d)
-        return self
-
-    def _keep(self, result: Result, d: int) -> None:
-        self.coef_ = result.w[:d, 0]
-        self.intercept_ = float(result.w[d, 0]) if self.fit_intercept else 0.0
-        self.target_range_ = result.target_range(d)
-        if self.link == "log":
-            self.target_range_ = np.exp(np.minimum(result.margin_range, LARGEST_LOG))
-
-    @partitionwise
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predictions for rows; for counts, expected counts.
-
-        Parameters
-        ----------
-        X : array, CSR matrix, data frame, mapping, Arrow table, table or path
-            Features (rows, d), in the units of the fit; a file by its path.
-
-        Returns
-        -------
-        ndarray of shape (rows,)
-            NaN where a number of the row is missing or not finite; with ``invalid="raise"`` such a
-            row is refused. A Dask collection for a Dask collection, with the same partitions.
-        """
-        margins = self._margins(X)[:, 0]
-        numbers = expected_counts(margins) if self.link == "log" else margins
-        return np.asarray(np.clip(numbers, *self.target_range_))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of predictions (of counts and amounts D^2, of deviance), as scikit-learn's scores.
-
-        It is computed from records without noise: outside the promise, unless the rows are public.
-        Use `privtail.evaluate` for private rows.
-
-        Parameters
-        ----------
-        X : array or data frame
-            Features (rows, d).
-        y : array of shape (rows,)
-            Target.
-        sample_weight : array of shape (rows,) or None, default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-        """
-        power, score = self.variance_power, r2_score
-        if power is not None:
-            score = functools.partial(d2_tweedie_score, power=power)
-        return float(score(y, self.predict(X), sample_weight=sample_weight))
-
-
-_OUTSIDE = ("invalid='raise': the refusal of non-finite rows is outside the guarantee.",)
-
-
 def _shown(done: int, planned: int, stage: str) -> None:
     if done == planned or done % max(1, planned // 10) == 0:
         where = f" ({stage})" if stage else ""
@@ -968,41 +618,6 @@ def _refused_if_not_finite(features: Any) -> Any:
 
 def _is_file(X: Any) -> bool:
     return isinstance(X, TableFile | str | os.PathLike)
-
-
-def _is_arrow(X: Any) -> bool:
-    return hasattr(X, "column_names")
-
-
-def exposed(X: Any, y: Any, exposure: Any) -> tuple[Any, Any]:
-    """A file that knows its column of exposures, and None; or X itself, and the exposures.
-
-    Raises
-    ------
-    InvalidInput
-        If the exposure is a name and X no file, or the target is a name and the exposure is not.
-    """
-    if exposure is None:
-        return X, None
-    file = isinstance(X, TableFile)
-    if isinstance(exposure, str) and not file:
-        raise InvalidInput(
-            f"exposure={exposure!r} names a column, which goes with a file: "
-            "privtail.open_table(path). Of a data frame pass two parts: "
-            f'X=frame.drop(columns=["{exposure}"]), exposure=frame["{exposure}"].'
-        )
-    if file and isinstance(exposure, str) != isinstance(y, str):
-        raise InvalidInput("Of a file, y and exposure are both names of columns, or both arrays.")
-    if exposure == y if isinstance(exposure, str) else False:
-        raise InvalidInput(f"Column {exposure!r} is the target; the exposure is another one.")
-    return (X.exposed(exposure), None) if isinstance(exposure, str) else (X, exposure)
-
-
-def _names(X: Any, target: Any = None) -> list[str]:
-    if isinstance(X, TableFile):
-        return list(X.features(target if isinstance(target, str) else None))
-    names = X if isinstance(X, Mapping) else getattr(X, "column_names", None) or X.columns
-    return [str(name) for name in names]
 
 
 def require_number(name: str, value: Any, least: float, *, open_end: bool = False) -> None:

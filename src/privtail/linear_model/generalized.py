@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from privtail.default import ScaledDescent
 from privtail.domains import L2, Domain, Unconstrained
 from privtail.errors import InvalidInput
-from privtail.linear_model.fitting import PrivateRegressor, as_a_whole, require_number
+from privtail.linear_model.estimator import as_a_whole
+from privtail.linear_model.fitting import require_number
 from privtail.linear_model.planning import FitPlan
+from privtail.linear_model.regressor import PrivateRegressor
 from privtail.losses import (
     AMOUNTS,
     AmountLoss,

@@ -16,7 +16,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, PolynomialFeatures
 
 from privtail.errors import InvalidInput
-from privtail.linear_model.fitting import PrivateEstimator
+from privtail.linear_model.estimator import PrivateEstimator
 
 Verdict = Literal["pays", "reads nothing", "reads records"]
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from privtail.domains import L1, L2, Domain, ElasticNet
-from privtail.linear_model.fitting import PrivateRegressor, require_number
+from privtail.linear_model.fitting import require_number
+from privtail.linear_model.regressor import PrivateRegressor
 from privtail.losses import AnyLoss, SquaredLoss
 
 

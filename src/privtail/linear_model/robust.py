@@ -8,7 +8,8 @@ from typing import ClassVar
 from privtail.algorithms.result import Result
 from privtail.domains import L1, L2, Domain
 from privtail.errors import InvalidInput
-from privtail.linear_model.fitting import PrivateRegressor, require_number
+from privtail.linear_model.fitting import require_number
+from privtail.linear_model.regressor import PrivateRegressor
 from privtail.losses import AbsoluteLoss, AnyLoss, HuberLoss, QuantileLoss, RelativeHuberLoss
 
 

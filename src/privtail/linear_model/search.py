@@ -19,14 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 from privtail.calibration import calibrate
 from privtail.errors import InvalidInput, UnsupportedAccounting
 from privtail.linear_model.classification import outputs_of, sorted_labels
-from privtail.linear_model.fitting import (
-    PrivateEstimator,
-    PrivateLinearModel,
-    PrivateRegressor,
-    as_a_whole,
-    require_number,
-)
+from privtail.linear_model.estimator import PrivateEstimator, as_a_whole
+from privtail.linear_model.fitting import PrivateLinearModel, require_number
 from privtail.linear_model.planning import FitPlan
+from privtail.linear_model.regressor import PrivateRegressor
 from privtail.losses import (
     AmountLoss,
     AnyLoss,

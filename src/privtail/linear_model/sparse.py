@@ -13,7 +13,8 @@ from privtail.algorithms.result import Result
 from privtail.default import ScaledDescent
 from privtail.errors import InvalidInput, require_whole
 from privtail.linear_model.classification import PrivateClassifier
-from privtail.linear_model.fitting import PrivateLinearModel, PrivateRegressor
+from privtail.linear_model.fitting import PrivateLinearModel
+from privtail.linear_model.regressor import PrivateRegressor
 from privtail.losses import AnyLoss, SquaredLoss
 from privtail.summaries.summary import BEYOND
 from privtail.trusted.curator import Curator
