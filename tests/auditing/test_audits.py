@@ -537,7 +537,9 @@ def test_the_printed_sensitivity_of_a_trimmed_mean_is_caught(
 ) -> None:
     """W20 Algorithm 2, line 1: the range of the data, or e^(-m t) of the interval."""
 
-    def printed(values: Any, trim: int, top: int, weights: Any) -> tuple[int, float]:
+    def printed(
+        values: Any, trim: int, top: int, weights: Any, inside: tuple[int, int]
+    ) -> tuple[int, float]:
         n, x = len(values), np.sort(values)
         far = (n - 2 * trim) * weights[1] ** trim * top
         return int(x[trim : n - trim].sum()), max(float(x[-1] - x[0]), far)
