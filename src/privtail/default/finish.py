@@ -80,7 +80,7 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
         notes=(*notes, *fit.remarks),
         rows=fit.rows,
         threshold=fit.loss.threshold if isinstance(fit.loss, HuberLoss) else None,
-        ranges=None if regime == "intercept only" else fit.summary.ranges(problem.d),
+        ranges=None if regime == "intercept only" else fit.summary.ranges(),
         report=_report(fit, regime, reasons),
     )
 

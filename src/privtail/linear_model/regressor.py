@@ -34,9 +34,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     intercept_ : float
         Prediction where all features are 0; 0.0 without an intercept.
     target_range_ : ndarray of shape (2,)
-        Ends to which predictions are clipped. They are as many times farther from the centre than
-        the tail that the histogram of the target shows, as that is farther than the scale. For
-        counts the upper end is the highest that their histogram allows. A constant is not clipped.
+        Ends to which predictions are clipped, by the rule of ``feature_range_``. For counts the
+        lower end is half the noise of their mean, and the upper end is the highest that their
+        histogram allows. A constant is not clipped.
     """
 
     @property

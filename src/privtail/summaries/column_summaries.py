@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privtail.losses import LABELS, Targets
 from privtail.summaries.histograms import COARSE, FINE, POWERS, part_that_counts
-from privtail.summaries.mean_intervals import View, tail_of
+from privtail.summaries.mean_intervals import View
 from privtail.summaries.prior import described
 from privtail.summaries.summary import Summary
 from privtail.trusted.batch import Batch
@@ -168,8 +168,7 @@ class ColumnSummaries:
         sights = [
             _Sight(
                 look, problem, which, np.broadcast_to(rows, look.votes),
-                fixed=curator.sparse and which != _TARGET,
-                kept=self.narrow or which == _TARGET, cells=self.cells,
+                fixed=curator.sparse and which != _TARGET, kept=self.narrow, cells=self.cells,
             )
             for look, which in zip(looks, asked, strict=True)
         ]  # fmt: skip
@@ -181,7 +180,7 @@ class ColumnSummaries:
         if columns:
             found.put(list(columns), sights[0].of_features(self.narrow))
         views = sights[0].views() if columns and self.narrow else []
-        return (Summary.joined([found, sights[-1].of_target()]) if self.target else found), views
+        return (Summary.joined([found, sights[-1].found]) if self.target else found), views
 
     def _part(self, features: int, noise: float) -> float:
         """Of the budget, for the target beside so many features.
@@ -316,14 +315,6 @@ class _Sight:
             single=found.single & self._closer & ~self._hidden & (found.shown >= HELD),
         )
         return seen.shared(self._look.columns) if self._look.pooled else seen
-
-    def of_target(self) -> Summary:
-        """``found``, with a tail as of a Gaussian or longer, that hides no rows (`tail_of`)."""
-        found = self.found
-        seen = tail_of(self.views()[0], float(found.centres[0]), int(self._rows[0]))
-        return replace(
-            found, tails=np.maximum(np.maximum(found.tails, seen), UNSHOWN * found.scales)
-        )
 
     def look(self, batch: Batch) -> None:
         """Buy a histogram; look closer next time, if it shows where a column is, not its spread."""

@@ -30,9 +30,9 @@ range ends where noise is low, and because tails are measured from medians. With
 heavy tails (`benchmarks.means`, 1,000 rows, epsilon 1) hold .92 of the means; with 4/3, .98.
 """
 
-SQUARES_POWER = 3.0
+SQUARES_POWER = 2.5
 """The same for squares, which `POWER` leaves without a mean: those of what is beyond a distance
-exceed its square by twice as much, on average. Deviations and covariances rest on it.
+exceed its square by four times as much, on average. Deviations and covariances rest on it.
 """
 
 OCTAVES = 2.0
@@ -277,20 +277,6 @@ def reach_of(looks: Sequence[View], found: Summary, n: int) -> CutRange:
     while reach.goes_on():
         reach = replace(reach, distance=2 * reach.distance)
     return reach
-
-
-def tail_of(looks: Sequence[View], centre: float, n: int) -> float:
-    """How far from its centre a column of ``n`` rows shows, by looks that go closer and closer.
-
-    A closer look tells it better, unless it surely holds fewer rows than a wider one does.
-    """
-    tail, most, unsure = 0.0, -math.inf, 0.0
-    for look in looks:
-        ends = look.shown(n)
-        rows, noise = look.between(*ends) if ends else (0.0, 0.0)
-        if ends and most - rows <= MISSED * math.hypot(noise, unsure):
-            tail, most, unsure = max(ends[1] - centre, centre - ends[0]), rows, noise
-    return tail
 
 
 def _missing(looks: Sequence[View], low: float, high: float, n: int) -> tuple[float, float]:
