@@ -35,9 +35,9 @@ from privtail import private_mean
 from privtail.algorithms import (
     Result,
 )
+from privtail.algorithms.mean_thresholds import median_of_means_threshold, truncation_threshold
 from privtail.domains import Domain
 from privtail.losses import AnyLoss
-from privtail.mean import median_of_means_threshold, truncation_threshold
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round

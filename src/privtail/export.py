@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from privtail.errors import InvalidInput
-from privtail.model import LARGEST_LOG, Model
+from privtail.model import Model
+from privtail.model.predicting import LARGEST_LOG
 from privtail.schema.encoding import Cell, Design, Gap, Levels, Part, Product
 from privtail.schema.features import Bins, Log, Spline
 

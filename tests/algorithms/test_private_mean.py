@@ -12,16 +12,15 @@ from scipy import sparse
 
 from privtail import Ledger, open_table, private_mean
 from privtail.algorithms.coin_press import CoinPress
-from privtail.calibration import calibrated
-from privtail.errors import BudgetExceeded, InvalidInput
-from privtail.influence import catoni_bound
-from privtail.mean import (
-    METHODS,
-    _Mean,
+from privtail.algorithms.mean_thresholds import (
     median_of_means_threshold,
     projection_threshold,
     truncation_threshold,
 )
+from privtail.calibration import calibrated
+from privtail.errors import BudgetExceeded, InvalidInput
+from privtail.influence import catoni_bound
+from privtail.mean.private import METHODS, _Mean
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator

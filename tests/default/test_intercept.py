@@ -13,7 +13,7 @@ from privtail.default.intercept import FitIntercept, MatchFrequencies, MeanDeriv
 from privtail.default.residuals import SIZE_CELLS, ResidualHistogram
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression
 from privtail.losses import LabelProbability, LogisticLoss, MultinomialLoss, SquaredLoss
-from privtail.model import probabilities
+from privtail.model.predicting import probabilities
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from tests.default.conftest import released, staged

@@ -115,8 +115,7 @@ def test_a_target_far_from_zero_can_be_peeled(heavy):
     ("name", "max_rows"),
     [(name, rows) for name in NAMES for rows in (1, 2) if rows == 1 or name not in LARGE],
 )
-@pytest.mark.parametrize("labels", [2, 3])
-@pytest.mark.parametrize("neighbours", ["replace_one", "zero_out"])
+@pytest.mark.parametrize(("labels", "neighbours"), [(2, "replace_one"), (3, "zero_out")])
 def test_what_was_planned_is_what_runs_on_bought_labels(name, max_rows, labels, neighbours):
     X = np.random.default_rng(0).standard_normal((2_000, 1))
     y = np.digitize(X[:, 0], [0.0, 0.8][: labels - 1])

@@ -91,7 +91,7 @@ def _exposures(model: Model, table: TableFile, name: str) -> Any:
     """The exposures of all rows."""
     import numpy as np
 
-    from privtail.model import usable_exposure
+    from privtail.model.predicting import usable_exposure
     from privtail.trusted.tables import table_blocks
 
     if model.link != "log":
@@ -121,7 +121,7 @@ def _rows(model: Model, scores: Any, times: Any) -> Iterator[list[str]]:
     """One row per prediction; empty where a number is missing."""
     import numpy as np
 
-    from privtail.model import likely_labels, probabilities
+    from privtail.model.predicting import likely_labels, probabilities
 
     if model.classes is None:
         for value in (model.answers(scores) * times).tolist():

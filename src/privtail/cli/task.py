@@ -55,7 +55,8 @@ class Task:
         InvalidInput
             Names the file, the column and the option that mends it.
         """
-        from privtail.model import LINKS, Column
+        from privtail.model import Column
+        from privtail.model.predicting import LINKS
         from privtail.schema.encoding import Encoding
         from privtail.schema.features import parsed
         from privtail.trusted.tables import TableFile
@@ -111,7 +112,7 @@ class Task:
 
     def estimator(self, choice: Choice, **others: Any) -> Any:
         """The estimator for it."""
-        from privtail.model import LINKS
+        from privtail.model.predicting import LINKS
 
         declared: dict[str, Any] = {} if self.classes is None else {"classes": self.classes}
         weights = choice.weights

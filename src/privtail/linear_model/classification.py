@@ -20,7 +20,7 @@ from privtail.linear_model.estimator import as_a_whole
 from privtail.linear_model.fitting import PrivateLinearModel, require_number
 from privtail.linear_model.partitionwise import partitionwise
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss, WeightedLoss
-from privtail.model import Link, label_array, likely_labels, probabilities
+from privtail.model.predicting import Link, label_array, likely_labels, probabilities
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.mechanisms.labels import StabilityHistogram

@@ -31,13 +31,8 @@ from privtail.linear_model.remarks import slopeless, unmatched
 from privtail.losses import AnyLoss, Targets
 from privtail.lost import FILL, counted
 from privtail.mean import interval
-from privtail.model import (
-    Column,
-    Link,
-    Model,
-    finite,
-    scores_of,
-)
+from privtail.model import Column, Model
+from privtail.model.predicting import Link, finite, scores_of
 from privtail.progress import watching
 from privtail.published.accelerated_descent import AcceleratedDescent
 from privtail.published.names import named

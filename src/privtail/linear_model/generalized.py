@@ -24,7 +24,7 @@ from privtail.losses import (
     TweedieLoss,
     loss_by_name,
 )
-from privtail.model import GENERALIZED, Link, usable_exposure
+from privtail.model.predicting import GENERALIZED, Link, usable_exposure
 
 
 @dataclass(eq=False, repr=False)

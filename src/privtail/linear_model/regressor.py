@@ -17,10 +17,7 @@ from privtail.linear_model.estimator import as_a_whole
 from privtail.linear_model.fitting import PrivateLinearModel
 from privtail.linear_model.partitionwise import partitionwise
 from privtail.losses import AmountLoss, AnyLoss, SquaredLoss
-from privtail.model import (
-    LARGEST_LOG,
-    expected_counts,
-)
+from privtail.model.predicting import LARGEST_LOG, expected_counts
 from privtail.trusted.curator import Curator
 
 

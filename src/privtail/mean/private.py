@@ -7,25 +7,23 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from privtail.algorithms.coin_press import CoinPress
 from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
 from privtail.calibration import calibrated
-from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.describe.moments import ColumnMoments
 from privtail.describe.tabled import Tabled, tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.influence import catoni_bound
 from privtail.lost import OF_THESE, counted
+from privtail.mean.estimate import MeanEstimate
 from privtail.promised import Promised
-from privtail.statement import Statement, state
+from privtail.statement import state
 from privtail.summaries.column_ranges import ColumnRanges
 from privtail.summaries.histograms import part_that_counts
 from privtail.summaries.mean_intervals import SURE, CutRange
@@ -78,136 +76,6 @@ UNSURE = (
 )
 
 RANGES = ColumnRanges()
-
-
-def interval(value: Any, std: Any, level: float) -> NDArray[np.float64]:
-    """Ends (..., 2) of ``value`` -+ the normal quantile of a two-sided ``level`` times ``std``."""
-    reach = normal_quantile(level) * np.asarray(std, dtype=np.float64)
-    return np.stack([value - reach, value + reach], axis=-1)
-
-
-@dataclass(frozen=True)
-class MeanEstimate:
-    """A released mean.
-
-    Attributes
-    ----------
-    value : float or ndarray of shape (d,)
-        The mean, in the units of the column; a float for one column given as a vector.
-    noise_std : float or ndarray of shape (d,)
-        Standard deviation of the privacy noise in ``value``; may be published.
-    sampling_std : float or ndarray of shape (d,)
-        Estimate of the standard deviation that sampling brings into ``value``: released deviation /
-        sqrt(n). NaN where nothing was released that tells: with a ``threshold``, with groups whose
-        median is taken, for persons, whose rows are not independent, and for columns that are not
-        reliable.
-    clipped_below, clipped_above : float or ndarray of shape (d,)
-        The mean of the records may lie so much below, or above, that of the clipped ones: what
-        released counts do not exclude. Infinite where nothing bounds it; 0 with a ``threshold``, of
-        which nothing was released.
-    reliable : bool or ndarray of shape (d,)
-        Whether the column was detected and its error is bounded on both sides (all True when a
-        threshold was given). Where False the value says little.
-    privacy_ : Statement
-        What was spent.
-    warnings_ : tuple of str
-        What `private_mean` warned of (`privtail.errors.AccuracyWarning`).
-    groups : tuple of tuple
-        With ``by`` the categories of each group; the numbers are then (groups, columns).
-    """
-
-    value: Any
-    noise_std: Any
-    sampling_std: Any
-    clipped_below: Any
-    clipped_above: Any
-    reliable: Any
-    privacy_: Statement
-    warnings_: tuple[str, ...] = ()
-    groups: tuple[tuple[Any, ...], ...] = ()
-
-    @property
-    def std(self) -> Any:
-        """What to write behind +-: the noise, and what clipping may have cost.
-
-        ``value`` -+ 1.96 ``std`` holds the interval of 95 % for the mean of these records; infinite
-        where that has an end missing.
-        """
-        return self.noise_std + np.maximum(self.clipped_below, self.clipped_above) / float(
-            ndtri(0.975)
-        )
-
-    def conf_int(self, level: float = 0.95, *, sampling: bool = True) -> NDArray[np.float64]:
-        """Intervals for the mean, by the central limit theorem.
-
-        Noise, sampling error and what clipping may have cost are in it. The last is a bound from
-        noisy counts, for tails whose part beyond a distance falls with a power of 4/3 of it, or
-        faster. Rows so few that noise hides them, and so far that they move the mean, are not in
-        it. Where counts show a tail without a mean, or too little, an end is infinite.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            How often an interval should hold, in (0, 1).
-        sampling : bool, default=True
-            Hold the sampling error too. False: for the mean of these very records (with a
-            ``threshold``, of the clipped ones; with groups whose median is taken, for that median).
-
-        Returns
-        -------
-        ndarray, shape of value and a last axis of 2
-            Lower and upper ends, in the units of the column.
-
-        Raises
-        ------
-        InvalidInput
-            If ``level`` is not in (0, 1), or the sampling error is not known.
-        """
-        lost = np.stack([-np.asarray(self.clipped_below), np.asarray(self.clipped_above)], axis=-1)
-        if not sampling:
-            return np.asarray(interval(self.value, self.noise_std, level) + lost)
-        spread = np.hypot(self.noise_std, np.where(self.reliable, self.sampling_std, 0.0))
-        if np.isnan(spread).all():
-            raise InvalidInput(
-                "The sampling error is not known: with a threshold nothing was released that tells "
-                "it; no theorem is used for medians of groups; and the rows of a person are not "
-                "independent. conf_int(level, sampling=False) is for the noise and what was "
-                "clipped alone."
-            )
-        return np.asarray(interval(self.value, spread, level) + lost)
-
-    def to_text(self) -> str:
-        """Every mean with its interval of 95 % for these records, and the promise in one line."""
-        ends = self.conf_int(sampling=False).reshape(-1, 2)
-        rows = zip(np.ravel(self.value), ends, np.ravel(self.reliable), strict=True)
-        lines = [
-            f"{value:.6g} [{low:.6g}, {high:.6g}]" + ("" if reliable else "  not reliable")
-            for value, (low, high), reliable in rows
-        ]
-        return "\n".join([*lines, self.privacy_.headline])
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.to_text())}</pre>"
-
-    def of_one(self) -> MeanEstimate:
-        """The same of a single column, as numbers."""
-        value, std, sampling, below, above = (
-            float(x[0])
-            for x in (
-                self.value, self.noise_std, self.sampling_std, self.clipped_below,
-                self.clipped_above,
-            )
-        )  # fmt: skip
-        reliable = bool(self.reliable[0])
-        return MeanEstimate(
-            value, std, sampling, below, above, reliable, self.privacy_, self.warnings_
-        )
-
-    def __float__(self) -> float:
-        return float(self.value)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.value, dtype=dtype)
 
 
 @steady
@@ -408,45 +276,6 @@ def mean_of(
     groups = groups if blocks is None else blocks
     point = _centre(centre, threshold, curator)
     return _Mean(method, threshold, point, groups, smoothing).run(curator)
-
-
-def truncation_threshold(
-    n: int, epsilon: float, delta: float, *, moment: float, order: float = 1.0,
-    failure_probability: float = 0.05,
-) -> float:  # fmt: skip
-    """B of T22 Algorithm 1 for data whose (1 + order)-th raw moment is at most ``moment``.
-
-    B = (u n eps / (log(1/xi) sqrt(log(1.25/delta))))^(1/(1 + v)).
-    """
-    denominator = math.log(1 / failure_probability) * math.sqrt(math.log(1.25 / delta))
-    return float((moment * n * epsilon / denominator) ** (1 / (1 + order)))
-
-
-def median_of_means_threshold(
-    n: int, d: int, epsilon: float, delta: float, *, moment: float, order: float = 1.0,
-    failure_probability: float = 0.05,
-) -> tuple[float, int]:  # fmt: skip
-    """Threshold tau and groups m of T22 Algorithm 3 for (1 + order)-th moments <= ``moment``.
-
-    m = 4 log(2 d/xi), and the tau that balances the two terms of theorem 3 that depend on it:
-    u/tau^v = tau (sqrt(d) + sqrt(log(1/xi))) log(d/xi) sqrt(log(1/delta))/(eps n).
-    """
-    xi = failure_probability
-    noise = (math.sqrt(d) + math.sqrt(math.log(1 / xi))) * math.log(d / xi)
-    noise *= math.sqrt(math.log(1 / delta))
-    threshold = (moment * n * epsilon / noise) ** (1 / (1 + order))
-    return float(threshold), min(n, max(1, round(4 * math.log(2 * d / xi))))
-
-
-def projection_threshold(n: int, d: int, rho: float, *, order: float = 2.0) -> float:
-    """Radius 4 sqrt(d)/alpha^(1/(k-1)) of Kamath, Singhal, Ullman 2020, k = ``order``.
-
-    For k-th central moments of at most 1, with the error alpha that n records allow: n =
-    d/(sqrt(rho) alpha^(k/(k-1))), the term of privacy. For ``"clipped"``.
-    """
-    if not order > 1:
-        raise InvalidInput(f"order must be above 1, got {order!r}.")
-    return float(4 * math.sqrt(d) * max(1.0, n * math.sqrt(rho) / d) ** (1 / order))
 
 
 def _as_columns(x: Any) -> tuple[bool, Any]:

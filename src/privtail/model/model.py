@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,37 +17,27 @@ from numpy.typing import NDArray
 from privtail.coefficients import CoefficientTable
 from privtail.errors import InvalidInput
 from privtail.gaps import Gaps
-from privtail.losses import require_power
+from privtail.model import fields
+from privtail.model.fields import Column
+from privtail.model.predicting import (
+    GENERALIZED,
+    LINKS,
+    Link,
+    expected_counts,
+    label_array,
+    likely_labels,
+    numbered,
+    probabilities,
+    scores_of,
+    usable_exposure,
+)
 from privtail.schema.declared import Label, whole
 from privtail.schema.encoding import PLAIN, Design, Encoding
 from privtail.statement import Statement
 from privtail.trusted.tables import TableFile, table_blocks
 from privtail.written import written_whole
 
-Link = Literal["identity", "log", "logit"]
-
-LINKS: dict[str, Link] = {
-    "linear": "identity",
-    "ridge": "identity",
-    "lasso": "identity",
-    "elastic-net": "identity",
-    "huber": "identity",
-    "lad": "identity",
-    "quantile": "identity",
-    "poisson": "log",
-    "gamma": "log",
-    "tweedie": "log",
-    "logistic": "logit",
-    "sparse": "identity",
-    "sparse-logistic": "logit",
-}
-"""How a model of each kind makes predictions of its scores; a generalized one says it itself."""
-
-GENERALIZED = "generalized"
-LARGEST_LOG = 30.0
-"""Expected counts are exp(score) of scores clipped to plus or minus this."""
-
-_FORMAT, _VERSION = "privtail-model", 6
+_FORMAT, _VERSION = "privtail-model", 1
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -88,14 +78,6 @@ def load(path: str | os.PathLike[str]) -> Model:
         raise InvalidInput(f"{path} is no model of privtail that can be used. {error}") from None
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column that a model reads: a number, or one of declared categories."""
-
-    name: str
-    categories: tuple[Label, ...] | None = None
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
     """A released linear model.
@@ -120,15 +102,14 @@ class Model:
         What a prediction is: the score, its exponential, or the most probable label.
     feature_range : ndarray of shape (n_features, 2)
         Ends to which features are clipped before they are scored, so that the model extrapolates no
-        farther than what was released of them. Infinite by default, and in files of earlier
-        versions.
+        farther than what was released of them. Infinite by default.
     target_range : ndarray of shape (2,)
         Ends to which predictions of numbers and counts are clipped.
     margin_range : ndarray of shape (2,)
         Ends to which scores of two classes are clipped.
     noise_std, sampling_std : ndarray of shape (K, n_features)
         Standard deviations of what noise, and the sampling of the rows, did to ``coef``. Infinite
-        for a feature that is not used, NaN where not known, as in files of earlier versions.
+        for a feature that is not used, NaN where not known.
     encoding : Encoding
         What was declared of the features beside categories.
     fill : ndarray of shape (n_features,)
@@ -156,9 +137,9 @@ class Model:
     intercept: NDArray[np.float64]
     statement: Statement
     link: Link = "identity"
-    feature_range: NDArray[np.float64] = field(default_factory=lambda: _endless(1))
-    target_range: NDArray[np.float64] = field(default_factory=lambda: _endless(1)[0])
-    margin_range: NDArray[np.float64] = field(default_factory=lambda: _endless(1)[0])
+    feature_range: NDArray[np.float64] = field(default_factory=lambda: fields.endless(1))
+    target_range: NDArray[np.float64] = field(default_factory=lambda: fields.endless(1)[0])
+    margin_range: NDArray[np.float64] = field(default_factory=lambda: fields.endless(1)[0])
     noise_std: NDArray[np.float64] = field(default_factory=lambda: np.array(math.nan))
     sampling_std: NDArray[np.float64] = field(default_factory=lambda: np.array(math.nan))
     encoding: Encoding = PLAIN
@@ -194,8 +175,8 @@ class Model:
             statement=estimator.privacy_,
             link=estimator.link,
             feature_range=estimator.feature_range_,
-            target_range=getattr(estimator, "target_range_", _endless(1)[0]),
-            margin_range=getattr(estimator, "margin_range_", _endless(1)[0]),
+            target_range=getattr(estimator, "target_range_", fields.endless(1)[0]),
+            margin_range=getattr(estimator, "margin_range_", fields.endless(1)[0]),
             noise_std=np.atleast_2d(estimator.coef_noise_std_),
             sampling_std=np.atleast_2d(estimator.coef_sampling_std_),
             encoding=estimator.encoding_,
@@ -476,12 +457,12 @@ class Model:
             "classes": self.classes,
             "coef": self.coef.tolist(),
             "intercept": self.intercept.tolist(),
-            "feature_range": _nullable(self.feature_range),
-            "target_range": _nullable(self.target_range[None])[0],
-            "margin_range": _nullable(self.margin_range[None])[0],
-            "noise_std": _deviations_to_json(self.noise_std, self.coef.shape),
-            "sampling_std": _deviations_to_json(self.sampling_std, self.coef.shape),
-            **({"fill": _nullable(self.fill[None])[0]} if self.encoded.optional else {}),
+            "feature_range": fields.nullable(self.feature_range),
+            "target_range": fields.nullable(self.target_range[None])[0],
+            "margin_range": fields.nullable(self.margin_range[None])[0],
+            "noise_std": fields.deviations_to_json(self.noise_std, self.coef.shape),
+            "sampling_std": fields.deviations_to_json(self.sampling_std, self.coef.shape),
+            **({"fill": fields.nullable(self.fill[None])[0]} if self.encoded.optional else {}),
             **({} if self.power is None else {"power": self.power}),
             **({} if self.exposure is None else {"exposure": self.exposure}),
             "statement": self.statement.to_json(),
@@ -507,15 +488,14 @@ class Model:
         """
         if not isinstance(content, Mapping) or content.get("format") != _FORMAT:
             raise InvalidInput(f"Its format is not {_FORMAT!r}.")
-        if content.get("version") not in range(1, _VERSION + 1):
-            raise InvalidInput(f"This privtail reads versions 1 to {_VERSION}. Update privtail.")
-        content = _with_ranges(content)
-        columns = tuple(_column(c) for c in _typed(content, "columns", list))
+        if content.get("version") != _VERSION:
+            raise InvalidInput(f"This privtail reads version {_VERSION} of the format alone.")
+        columns = tuple(fields.column(c) for c in fields.typed(content, "columns", list))
         classes = content.get("classes")
         if classes is not None:
-            classes = _labels("classes", classes)
-        kind = _typed(content, "kind", str)
-        link = content.get("link", LINKS.get(kind))
+            classes = fields.labels("classes", classes)
+        kind = fields.typed(content, "kind", str)
+        link = fields.typed(content, "link", str)
         if kind not in (*LINKS, GENERALIZED) or (LINKS.get(kind) == "logit") != (
             classes is not None
         ):
@@ -531,242 +511,23 @@ class Model:
         features = len(design.names)
         return cls(
             kind=kind,
-            target=_typed(content, "target", str),
+            target=fields.typed(content, "target", str),
             columns=columns,
             classes=classes,
-            coef=_numbers(content, "coef", (outputs, features)),
-            intercept=_numbers(content, "intercept", (outputs,)),
-            statement=Statement.from_json(_typed(content, "statement", dict)),
+            coef=fields.numbers(content, "coef", (outputs, features)),
+            intercept=fields.numbers(content, "intercept", (outputs,)),
+            statement=Statement.from_json(fields.typed(content, "statement", dict)),
             link=link,
-            feature_range=_ranges("feature_range", content.get("feature_range"), features),
-            target_range=_ranges("target_range", [content.get("target_range")], 1)[0],
-            margin_range=_ranges("margin_range", [content.get("margin_range")], 1)[0],
-            noise_std=_deviations("noise_std", content, (outputs, features)),
-            sampling_std=_deviations("sampling_std", content, (outputs, features)),
+            feature_range=fields.ranges("feature_range", content.get("feature_range"), features),
+            target_range=fields.ranges("target_range", [content.get("target_range")], 1)[0],
+            margin_range=fields.ranges("margin_range", [content.get("margin_range")], 1)[0],
+            noise_std=fields.deviations("noise_std", content, (outputs, features)),
+            sampling_std=fields.deviations("sampling_std", content, (outputs, features)),
             encoding=encoding,
-            fill=_fill(content.get("fill"), design),
-            power=_power(content, kind),
-            exposure=content.get("exposure") and _typed(content, "exposure", str),
+            fill=fields.fill(content.get("fill"), design),
+            power=fields.power(content),
+            exposure=content.get("exposure") and fields.typed(content, "exposure", str),
         )
 
     def __repr__(self) -> str:
         return f"<Model: {self.kind}, {self.target} from {len(self.columns)} columns>"
-
-
-# --- from features to predictions -----------------------------------------------------------------
-
-
-def scores_of(
-    designs: Iterable[Any], coef: NDArray[np.float64], intercept: Any,
-    feature_range: NDArray[np.float64],
-) -> NDArray[np.float64]:  # fmt: skip
-    """Scores (rows, K) of blocks of features, dense or CSR; NaN in rows that are not `finite`.
-
-    Features are clipped to their ranges (features, 2).
-    """
-    scores = [np.empty((0, len(coef)))]
-    with np.errstate(all="ignore"):
-        for features in designs:
-            inside, zero = _clipped(features, *feature_range.T)
-            block = np.asarray(inside @ coef.T + zero @ coef.T + intercept, dtype=np.float64)
-            block[~finite(features)] = np.nan
-            scores.append(block)
-    return np.concatenate(scores)
-
-
-def _clipped(
-    features: Any, lows: NDArray[np.float64], highs: NDArray[np.float64]
-) -> tuple[Any, NDArray[np.float64]]:
-    """Features between their ends, less what zeros of them become (features,) if they are CSR."""
-    if not hasattr(features, "tocsr"):
-        return np.clip(features, lows, highs), np.zeros(features.shape[1])
-    lows, highs = (np.broadcast_to(ends, features.shape[1]) for ends in (lows, highs))
-    zero, inside = np.clip(0.0, lows, highs), features.tocsr(copy=True)
-    inside.sum_duplicates()
-    at = inside.indices
-    inside.data = np.clip(inside.data, lows[at], highs[at]) - zero[at]
-    return inside, zero
-
-
-def finite(features: Any) -> NDArray[np.bool_]:
-    """Which rows of features, dense or CSR, hold finite numbers alone."""
-    if not hasattr(features, "tocsr"):
-        return np.asarray(np.isfinite(features).all(axis=1))
-    rows = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))
-    whole_rows = np.ones(features.shape[0], dtype=np.bool_)
-    whole_rows[rows[~np.isfinite(features.data)]] = False
-    return whole_rows
-
-
-def likely_labels(scores: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[Any]:
-    """The most probable label of every row; where a score is NaN none: NaN of numbers, or None."""
-    two = scores.ndim == 1
-    labels: NDArray[Any] = classes[(scores > 0).astype(int) if two else scores.argmax(axis=1)]
-    unknown = np.isnan(scores if two else scores.sum(axis=1))
-    if unknown.any():
-        numbers = classes.dtype.kind in "iuf"
-        labels = labels.astype(np.float64 if numbers else object)
-        labels[unknown] = np.nan if numbers else None
-    return labels
-
-
-def numbered(rows: NDArray[Any], names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Columns of an array by name, for a model that was fitted on an array.
-
-    Raises
-    ------
-    InvalidInput
-        If there are more or fewer columns than names.
-    """
-    if rows.ndim != 2 or rows.shape[1] != len(names):
-        raise InvalidInput(
-            f"The model takes {len(names)} features, in an array of shape (rows, {len(names)}); "
-            f"got {rows.shape}."
-        )
-    return dict(zip(names, rows.T, strict=True))
-
-
-def label_array(labels: Sequence[Any]) -> NDArray[Any]:
-    """Labels as an array that keeps the type of each: text and numbers together are objects."""
-    kinds = {isinstance(label, str) for label in labels}
-    return np.array(labels, dtype=object if len(kinds) > 1 else None)
-
-
-def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of every class (rows, classes), from scores (rows,) of the second or (rows, classes)."""
-    from scipy.special import expit, softmax
-
-    if scores.ndim == 1:
-        return np.column_stack([expit(-scores), expit(scores)])
-    return np.asarray(softmax(scores, axis=1))
-
-
-def usable_exposure(exposure: Any) -> NDArray[np.float64]:
-    """Exposures (rows,) of rows to predict; NaN where they are not positive and finite."""
-    found = np.asarray(exposure, dtype=np.float64).reshape(-1)
-    return np.where((found > 0) & (found < np.inf), found, np.nan)
-
-
-def expected_counts(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Expected counts of a model with the log link, before they are clipped to their range."""
-    return np.exp(np.clip(scores, -LARGEST_LOG, LARGEST_LOG))
-
-
-# --- reading fields -------------------------------------------------------------------------------
-
-
-def _power(content: Mapping[str, Any], kind: str) -> float | None:
-    found = content.get("power", {"poisson": 1.0, "gamma": 2.0}.get(kind))
-    if found is not None and (isinstance(found, bool) or not isinstance(found, int | float)):
-        raise InvalidInput("The field 'power' is no number.")
-    if found is not None:
-        require_power(found)
-    return found
-
-
-def _typed(content: Mapping[str, Any], name: str, kind: type) -> Any:
-    if not isinstance(content.get(name), kind):
-        raise InvalidInput(f"The field {name!r} is missing or has a wrong type.")
-    return content[name]
-
-
-def _column(content: Any) -> Column:
-    if not isinstance(content, Mapping):
-        raise InvalidInput("The field 'columns' is missing or has a wrong type.")
-    categories = content.get("categories")
-    name = _typed(content, "name", str)
-    return Column(name, None if categories is None else _labels(name, categories))
-
-
-def _labels(name: str, content: Any) -> tuple[Label, ...]:
-    plain = isinstance(content, list) and all(isinstance(v, str | int | float) for v in content)
-    if not plain or not content or len(set(content)) != len(content):
-        raise InvalidInput(f"The labels of {name!r} must be a list of distinct values.")
-    return tuple(content)
-
-
-def _numbers(
-    content: Mapping[str, Any], name: str, shape: tuple[int, ...]
-) -> NDArray[np.float64]:  # fmt: skip
-    try:
-        numbers = np.array(_typed(content, name, list), dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        numbers = np.empty(0)
-    if numbers.shape != shape or not np.isfinite(numbers).all():
-        raise InvalidInput(f"The field {name!r} must hold finite numbers of shape {shape}.")
-    return numbers
-
-
-def _deviations_to_json(std: NDArray[np.float64], shape: tuple[int, ...]) -> Any:
-    """Null where one is not known; "inf" where it is infinite, which JSON has no number for."""
-    rows = np.broadcast_to(std, shape).tolist()
-    return [[None if math.isnan(x) else "inf" if x == math.inf else x for x in row] for row in rows]
-
-
-def _deviations(
-    name: str, content: Mapping[str, Any], shape: tuple[int, int]
-) -> NDArray[np.float64]:
-    """What `_deviations_to_json` wrote; not known in files of earlier versions."""
-    if content.get(name) is None:
-        return np.full(shape, math.nan)
-    try:
-        std = np.array(_typed(content, name, list), dtype=np.float64)  # null becomes NaN
-    except (TypeError, ValueError, OverflowError):
-        std = np.empty(0)
-    if std.shape != shape or (std < 0).any():
-        raise InvalidInput(f"The field {name!r} must hold numbers from 0 of shape {shape}.")
-    return std
-
-
-def _fill(content: Any, design: Design) -> NDArray[np.float64]:
-    """What missing numbers count as, for the features that are filled in; NaN for the others."""
-    count, places = len(design.names), list(design.optional)
-    fill = np.full(count, math.nan)
-    if not places:
-        return fill
-    try:
-        given = np.array(content, dtype=np.float64)  # null becomes NaN
-    except (TypeError, ValueError, OverflowError):
-        given = np.empty(0)
-    if given.shape != fill.shape or not np.isfinite(given[places]).all():
-        raise InvalidInput(f"The field 'fill' must hold {count} numbers or nulls.")
-    fill[places] = given[places]
-    return fill
-
-
-def _endless(count: int) -> NDArray[np.float64]:
-    return np.tile([-np.inf, np.inf], (count, 1))
-
-
-def _nullable(ranges: NDArray[np.float64]) -> list[list[float | None]]:
-    """Ends as JSON has them: null where there is none."""
-    return [[end if np.isfinite(end) else None for end in pair] for pair in ranges.tolist()]
-
-
-def _with_ranges(content: Mapping[str, Any]) -> dict[str, Any]:
-    """With the ranges under the names that they have now; versions 1 to 3 had others for two."""
-    renamed = dict(content)
-    if "ends" in content:
-        renamed.setdefault("margin_range", content["ends"])
-    if isinstance(highest := content.get("highest"), int | float):
-        renamed.setdefault("target_range", [None, math.exp(min(highest, LARGEST_LOG))])
-    return renamed
-
-
-def _ranges(name: str, content: Any, count: int) -> NDArray[np.float64]:
-    """What `_nullable` wrote; without ends where a file of an earlier version has none."""
-    ranges = _endless(count)
-    if content is None or content == [None]:
-        return ranges
-    try:
-        given = np.array(content, dtype=np.float64)  # null becomes NaN
-    except (TypeError, ValueError, OverflowError):
-        given = np.empty(0)
-    if given.shape == ranges.shape:
-        ranges = np.where(np.isnan(given), ranges, given)
-    if given.shape != ranges.shape or not (ranges[:, 0] <= ranges[:, 1]).all():
-        raise InvalidInput(f"The field {name!r} must hold {count} pairs of a low and a high end.")
-    return ranges
-
-
-# --- writing files --------------------------------------------------------------------------------
