@@ -42,12 +42,11 @@ def main() -> None:
     options = parser.parse_args()
     os.environ["PRIVTAIL_THREADS"] = "2"
     warnings.simplefilter("ignore")
-    import privtail
 
     print(machine("numba", "dask", "distributed"))
     n, d, rounds = options.rows, options.columns, options.rounds
     with cluster(2) as two, cluster(1) as one:
-        with privtail.workers(two):
+        with two.as_current():
             for parts in options.partitions:
                 overhead(parts, d, rounds)
             print(f"\n{n:,} rows x {d}")
@@ -58,7 +57,7 @@ def main() -> None:
                 f"the rows are {8 * n * (d + 1) / 2**20:.0f} MB"
             )
             both = round_of(*collections(n, d, 2))
-        with privtail.workers(one):
+        with one.as_current():
             alone = round_of(*collections(n, d, 1))
         found = pairs(alone, both, rounds)
         show("one worker / two workers", found)

@@ -11,7 +11,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "audit_pipeline": "privtail.linear_model.pipelines",
+    "check_pipeline": "privtail.linear_model.pipelines",
     "DPMean": "privtail.linear_model",
     "DPScaler": "privtail.linear_model",
     "Budget": "privtail.trusted.budget",
@@ -31,7 +31,6 @@ _HOMES = {
     "private_quantile": "privtail.describe.quantiles",
     "summarize": "privtail.describe.summary",
     "verify": "privtail.statement",
-    "workers": "privtail.trusted.cluster.client",
 }
 
 __all__ = [
@@ -42,7 +41,7 @@ __all__ = [
     "PrivateSearchCV",
     "Statement",
     "__version__",
-    "audit_pipeline",
+    "check_pipeline",
     "compare",
     "evaluate",
     "load",
@@ -56,7 +55,6 @@ __all__ = [
     "report",
     "summarize",
     "verify",
-    "workers",
 ]
 
 

@@ -48,17 +48,17 @@ def why_not(noise: Doubles, *, noisy: bool) -> str:
     return CONSTANT if noisy and not noise.any() else ""
 
 
-def normal_quantile(level: float, name: str = "level") -> float:
-    """How many standard deviations an interval of this level reaches to either side.
+def normal_quantile(confidence: float, name: str = "confidence") -> float:
+    """How many standard deviations an interval of this ``confidence`` reaches to either side.
 
     Raises
     ------
     InvalidInput
-        If the level, an argument of this ``name``, is not in (0, 1).
+        If the confidence, an argument of this ``name``, is not in (0, 1).
     """
-    if not 0 < level < 1:
-        raise InvalidInput(f"{name} must lie in (0, 1), for example 0.95; got {level!r}.")
-    return float(ndtri((1 + float(level)) / 2))
+    if not 0 < confidence < 1:
+        raise InvalidInput(f"{name} must lie in (0, 1), for example 0.95; got {confidence!r}.")
+    return float(ndtri((1 + float(confidence)) / 2))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,7 +70,7 @@ class CoefficientTable:
     names : of the features and of base levels; with several labels ``label: feature``.
     coef : slopes. std_err : their standard errors, with noise and sampling in them.
     z, p_value : of the test that a slope of the population is zero, two-sided.
-    low, high : ends of the intervals. level : of the intervals.
+    low, high : ends of the intervals. confidence : theirs, such as 0.95.
     intercept : of each output.
     headline : what was promised.
     note : why standard errors are not known; empty where they are.
@@ -85,7 +85,7 @@ class CoefficientTable:
     p_value: Doubles
     low: Doubles
     high: Doubles
-    level: float
+    confidence: float
     intercept: Doubles
     headline: str
     note: str
@@ -94,7 +94,7 @@ class CoefficientTable:
     @classmethod
     def of(
         cls, rows: Sequence[tuple[str, int | None]], coef: Doubles, intercept: Doubles,
-        noise: Doubles, sampling: Doubles, headline: str, level: float, *, noisy: bool,
+        noise: Doubles, sampling: Doubles, headline: str, confidence: float, *, noisy: bool,
         log: bool = False,
     ) -> Self:  # fmt: skip
         """The table of slopes (K, d), with the standard deviations of their errors, (K, d).
@@ -104,9 +104,9 @@ class CoefficientTable:
         Raises
         ------
         InvalidInput
-            If ``level`` is not in (0, 1).
+            If ``confidence`` is not in (0, 1).
         """
-        reach = normal_quantile(level)
+        reach = normal_quantile(confidence)
         note = why_not(noise, noisy=noisy) or (NO_SAMPLING if np.isnan(sampling).any() else "")
         std = np.full(coef.size, math.nan) if note else np.hypot(noise, sampling).ravel()
         places = np.array([coef.size if place is None else place for _, place in rows])
@@ -115,8 +115,8 @@ class CoefficientTable:
             z = np.where(np.isinf(std), 0.0, slopes / std)
         return cls(
             tuple(name for name, _ in rows), slopes, std, z, 2 * ndtr(-np.abs(z)),
-            slopes - reach * std, slopes + reach * std, level, np.atleast_1d(intercept), headline,
-            note, log,
+            slopes - reach * std, slopes + reach * std, confidence, np.atleast_1d(intercept),
+            headline, note, log,
         )  # fmt: skip
 
     @property
@@ -145,7 +145,7 @@ class CoefficientTable:
 
     @property
     def _columns(self) -> dict[str, Doubles]:
-        half = (1 - self.level) / 2
+        half = (1 - self.confidence) / 2
         return {
             "coef": self.coef,
             **({"relativity": self.relativity} if self.log else {}),

@@ -119,7 +119,7 @@ def test_bits_of_arrays(client: Any) -> None:
     X, y = frame[FEATURES].to_numpy(), frame["cost"].to_numpy()
     expected = bits(DPLinearRegression(**options()).fit(X, y))
     model = DPLinearRegression(**options())
-    with privtail.workers(client):
+    with client.as_current():
         model.fit(da.from_array(X, chunks=(230, 2)), da.from_array(y, chunks=230))
     assert bits(model) == expected
 

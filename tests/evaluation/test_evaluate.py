@@ -284,7 +284,7 @@ def test_bad_input_is_refused_with_what_to_do(numbers):
         ((model, X), {}, "Pass the true targets"),
         ((model, X, y[:10]), {"trusted_rowwise": True}, "as many"),
         ((model, frame, "cost"), {}, "without that column"),
-        ((LinearRegression(), X, y), {"level": 2}, "level"),
+        ((LinearRegression(), X, y), {"confidence": 2}, "confidence"),
         ((object(), X, y), {}, "has no predict"),
     ):
         with pytest.raises(InvalidInput, match=said):
@@ -330,13 +330,11 @@ def test_the_better_of_two_models(numbers, labels):
 
     found = compare(good, FirstColumn(), X, y, epsilon=1, trusted_rowwise=True, **QUIET)
     assert found.better == "first"
-    assert found.chance_of_error < 1e-6
+    assert found.p_value < 1e-6
     truth = np.abs(y - good.predict(X)).mean() - np.abs(y - bad.predict(X[:, :1])).mean()
     near(found.difference, truth, 0.3)
     X, y = labels
     good, bad = LogisticRegression().fit(X, y), LogisticRegression(C=1e-4).fit(X, y)
     found = compare(bad, good, X, y, epsilon=1, trusted_rowwise=True, **QUIET)
-    assert (found.better, found.chance_of_error < 1e-3) == ("second", True)
-    assert (
-        compare(good, good, X, y, epsilon=1, trusted_rowwise=True, **QUIET).chance_of_error > 0.01
-    )
+    assert (found.better, found.p_value < 1e-3) == ("second", True)
+    assert compare(good, good, X, y, epsilon=1, trusted_rowwise=True, **QUIET).p_value > 0.01

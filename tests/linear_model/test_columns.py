@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import RobustScaler, StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from privtail import DPMean, DPScaler, Ledger, audit_pipeline, private_mean
+from privtail import DPMean, DPScaler, Ledger, check_pipeline, private_mean
 from privtail.errors import BudgetExceeded, InvalidInput
 from privtail.linear_model import (
     DPHuberRegressor,
@@ -114,11 +114,11 @@ def test_a_pipeline_pays_for_its_scaler(frame):
     y = frame.pop("pay")
     ledger = Ledger(epsilon=2.0, delta=1e-4)
     pipe = make_pipeline(DPScaler(epsilon=0.5, ledger=ledger), DPRidge(epsilon=1.0, ledger=ledger))
-    audit = audit_pipeline(pipe)
-    assert audit
-    assert [step.verdict for step in audit.steps] == ["pays", "pays"]
-    assert not audit_pipeline(make_pipeline(StandardScaler(), DPMean()))
-    assert not audit_pipeline(DPScaler(noise="simulated"))
+    found = check_pipeline(pipe)
+    assert found
+    assert [step.verdict for step in found.steps] == ["pays", "pays"]
+    assert not check_pipeline(make_pipeline(StandardScaler(), DPMean()))
+    assert not check_pipeline(DPScaler(noise="simulated"))
     pipe.fit(frame, y)
     assert [e.label for e in ledger.entries()] == ["DPScaler", "DPRidge"]
     assert sum(e.epsilon for e in ledger.entries()) <= 1.5
@@ -177,7 +177,7 @@ def test_where_no_theory_gives_an_interval(frame):
     with pytest.raises(InvalidInput, match="not independent"):
         person.fit(frame, groups=np.arange(len(frame))).conf_int()
     for level in (0.0, 1.0, 95):
-        with pytest.raises(InvalidInput, match="level"):
+        with pytest.raises(InvalidInput, match="confidence"):
             DPMean(**SIMULATED).fit(frame).conf_int(level)
 
 

@@ -1,4 +1,4 @@
-"""audit_pipeline: which steps read records without paying."""
+"""check_pipeline: which steps read records without paying."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from privtail import audit_pipeline
+from privtail import check_pipeline
 from privtail.errors import InvalidInput
 from privtail.linear_model import MODELS, DPRidge
 
@@ -134,34 +134,34 @@ UNPAID = {
 @pytest.mark.parametrize("name", UNPAID)
 def test_what_reads_without_paying(name):
     pipeline, expected = UNPAID[name]
-    audit = audit_pipeline(pipeline)
-    assert [step.name for step in audit.unpaid] == expected
-    assert not audit
-    assert f"{len(expected)} step" in str(audit)
+    found = check_pipeline(pipeline)
+    assert [step.name for step in found.unpaid] == expected
+    assert not found
+    assert f"{len(expected)} step" in str(found)
     for step in expected:
-        assert step in str(audit)
+        assert step in str(found)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_what_pays_or_reads_nothing(name):
     logs = FunctionTransformer(np.log1p, np.expm1, check_inverse=False)
     steps = (Binarizer(), logs, HashingVectorizer(), MODELS[name]())
-    audit = audit_pipeline(make_pipeline("passthrough", *steps))
-    assert audit
-    assert audit.unpaid == ()
-    assert [step.verdict for step in audit.steps] == ["reads nothing"] * 3 + ["pays"]
-    assert "every step that reads records pays" in str(audit)
-    assert "0 unpaid" in repr(audit)
+    found = check_pipeline(make_pipeline("passthrough", *steps))
+    assert found
+    assert found.unpaid == ()
+    assert [step.verdict for step in found.steps] == ["reads nothing"] * 3 + ["pays"]
+    assert "every step that reads records pays" in str(found)
+    assert "0 unpaid" in repr(found)
 
 
 def test_a_target_by_elementwise_functions_reads_nothing():
     model = TransformedTargetRegressor(
         DPRidge(), func=np.log, inverse_func=np.exp, check_inverse=False
     )
-    assert audit_pipeline(model)
-    assert audit_pipeline(make_pipeline(FunctionTransformer(), DPRidge()))
+    assert check_pipeline(model)
+    assert check_pipeline(make_pipeline(FunctionTransformer(), DPRidge()))
 
 
 def test_what_is_no_estimator():
     with pytest.raises(InvalidInput, match="needs an estimator"):
-        audit_pipeline([1, 2])
+        check_pipeline([1, 2])

@@ -47,7 +47,7 @@ def evaluate(
             help="Of counts and amounts: on how much each was counted.",
         ),
     ] = None,
-    level: Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -100,7 +100,7 @@ def evaluate(
     told = f"{table.path}: {counted(rows, 'row')}; {model}"
     with releasing("evaluating", told, budget, chance.noise, rows):
         found = evaluation.evaluate(
-            fitted, table, column, level=level, ledger=account, exposure=exposure,
+            fitted, table, column, confidence=confidence, ledger=account, exposure=exposure,
             **promise.arguments, **chance.arguments, **persons.of(table),
         )  # fmt: skip
     texts = [str(found), *(str(statement) for statement in found.statements)]

@@ -14,9 +14,9 @@ from privtail.statement import Statement
 Doubles = NDArray[np.float64]
 
 
-def count_interval(counts: Any, std: float, level: float, rows: int) -> Doubles:
+def count_interval(counts: Any, std: float, confidence: float, rows: int) -> Doubles:
     """Ends (..., 2) of intervals for the counts of so many records, by the law of the noise."""
-    reach = normal_quantile(level) * std
+    reach = normal_quantile(confidence) * std
     ends = np.stack([np.asarray(counts) - reach, np.asarray(counts) + reach], axis=-1)
     return np.clip(ends, 0, rows)
 
@@ -38,9 +38,9 @@ class CountEstimate:
     groups: tuple[tuple[Any, ...], ...]
     privacy_: Statement
 
-    def conf_int(self, level: float = 0.95) -> Doubles:
+    def conf_int(self, confidence: float = 0.95) -> Doubles:
         """Ends (..., 2) of an interval for the count of these records, by the law of the noise."""
-        return count_interval(self.value, self.noise_std, level, self.privacy_.n)
+        return count_interval(self.value, self.noise_std, confidence, self.privacy_.n)
 
     def to_dict(self) -> dict[Any, float]:
         """Group -> count; a group of one category is named by it."""

@@ -54,9 +54,9 @@ class HistogramEstimate:
     noise_std: float
     privacy_: Statement
 
-    def conf_int(self, level: float = 0.95) -> Doubles:
+    def conf_int(self, confidence: float = 0.95) -> Doubles:
         """Ends (bins, 2) of intervals for the counts of these records, by the law of the noise."""
-        return count_interval(self.counts, self.noise_std, level, self.privacy_.n)
+        return count_interval(self.counts, self.noise_std, confidence, self.privacy_.n)
 
 
 @steady

@@ -42,10 +42,10 @@ class Comparison:
         absolute errors, of labels log losses. Below zero the first is better.
     better : {"first", "second"}
         By the sign of the difference.
-    chance_of_error : float
-        The chance of a difference this far from zero, or farther on its side, if both models were
-        as good as each other: a one-sided p value with noise and sampling error in it; .5 where
-        nothing bounds the difference.
+    p_value : float
+        One-sided: the chance of a difference this far from zero, or farther on its side, if both
+        models were as good as each other, with noise and sampling error. It is .5 where nothing
+        bounds the difference.
     statement : Statement
         What was spent.
     notes : tuple of str
@@ -54,13 +54,13 @@ class Comparison:
 
     difference: Estimate
     better: Literal["first", "second"]
-    chance_of_error: float
+    p_value: float
     statement: Statement
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
         return (
-            f"The {self.better} model is better (chance of error {self.chance_of_error:.2g}); "
+            f"The {self.better} model is better (one-sided p-value {self.p_value:.2g}); "
             f"difference of the mean losses {self.difference}"
         )
 
@@ -74,7 +74,7 @@ def compare(
     *,
     epsilon: float,
     delta: float = 1e-6,
-    level: float = 0.95,
+    confidence: float = 0.95,
     trusted_rowwise: bool = False,
     neighbours: Neighbours = "replace_one",
     noise: Literal["exact", "simulated"] = "exact",
@@ -101,8 +101,8 @@ def compare(
         Privacy budget of the whole comparison, above 0.
     delta : float, default=1e-6
         Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
-    level : float, default=0.95
-        Level of the interval, in (0, 1).
+    confidence : float, default=0.95
+        Confidence of the interval, in (0, 1).
     trusted_rowwise : bool, default=False
         A promise that models which are not privtail's predict each row from that row alone; see
         `evaluate`.
@@ -145,7 +145,7 @@ def compare(
     ... ).better
     'first'
     """
-    normal_quantile(level)  # refuses what is no level, before anything is charged
+    normal_quantile(confidence)  # refuses what is none, before anything is charged
     models = [as_model(model, y, trusted_rowwise) for model in (first, second)]
     (one, classes), (other, others) = models
     if classes != others:
@@ -155,21 +155,21 @@ def compare(
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
     if classes is None:
-        difference, std, statement = _of_numbers(one, other, X, y, promised, level)
+        difference, std, statement = _of_numbers(one, other, X, y, promised, confidence)
     else:
-        difference, std, statement = _of_labels(one, other, X, y, classes, promised, level)
+        difference, std, statement = _of_labels(one, other, X, y, classes, promised, confidence)
     better: Literal["first", "second"] = "first" if difference.value < 0 else "second"
-    chance = float(ndtr(-abs(difference.value) / std)) if 0 < std < math.inf else 0.5
+    p_value = float(ndtr(-abs(difference.value) / std)) if 0 < std < math.inf else 0.5
     notes = () if promised.groups is None else (PERSONS,)
-    return Comparison(difference, better, chance, statement, notes)
+    return Comparison(difference, better, p_value, statement, notes)
 
 
 def _of_numbers(
-    one: AnyModel, other: AnyModel, X: Any, y: Any, promised: Promised, level: float
+    one: AnyModel, other: AnyModel, X: Any, y: Any, promised: Promised, confidence: float
 ) -> tuple[Estimate, float, Statement]:
     rows = judged.differences(X, y, one, other)
     found = mean_of(rows.curator(**promised.options("compare: numbers")))
-    low, high = ends_of(found, level)[0]
+    low, high = ends_of(found, confidence)[0]
     spread = math.hypot(float(found.noise_std[0]), np.nan_to_num(float(found.sampling_std[0])))
     value = float(found.value[0])
     # What clipping may have cost on the side of zero counts as no evidence.
@@ -181,7 +181,7 @@ def _of_numbers(
 
 def _of_labels(
     one: AnyModel, other: AnyModel, X: Any, y: Any, classes: tuple[Any, ...], promised: Promised,
-    level: float,
+    confidence: float,
 ) -> tuple[Estimate, float, Statement]:  # fmt: skip
     rows = judged.excess_losses(X, y, one, other, classes)
     curator = rows.curator(**promised.options("compare: labels"))
@@ -198,7 +198,7 @@ def _of_labels(
     spread = max(second - value**2, 0.0) if promised.groups is None else 0.0
     deviation = math.sqrt((2 * std / part) ** 2 + (2 * std * value / part) ** 2)
     deviation = LARGEST_LOSS * math.hypot(deviation, math.sqrt(spread / (part * n)))
-    value, reach = LARGEST_LOSS * value, normal_quantile(level) * deviation
+    value, reach = LARGEST_LOSS * value, normal_quantile(confidence) * deviation
     difference = Estimate(
         float(value), float(max(value - reach, -LARGEST_LOSS)),
         float(min(value + reach, LARGEST_LOSS)),

@@ -33,7 +33,7 @@ def evaluate(
     *,
     epsilon: float,
     delta: float = 1e-6,
-    level: float = 0.95,
+    confidence: float = 0.95,
     trusted_rowwise: bool = False,
     neighbours: Neighbours = "replace_one",
     noise: Literal["exact", "simulated"] = "exact",
@@ -83,8 +83,8 @@ def evaluate(
         Privacy budget of the whole evaluation, above 0.
     delta : float, default=1e-6
         Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
-    level : float, default=0.95
-        Level of the intervals, in (0, 1).
+    confidence : float, default=0.95
+        Confidence of the intervals, in (0, 1).
     trusted_rowwise : bool, default=False
         A promise that a model which is not privtail's predicts each row from that row alone, and
         raises for no row. It is then called with many rows at once; otherwise with one at a time,
@@ -142,7 +142,7 @@ def evaluate(
     >>> bool(result["mae"].low < 1.1 < result["mae"].high)
     True
     """
-    normal_quantile(level)  # refuses what is no level, before anything is charged
+    normal_quantile(confidence)  # refuses what is none, before anything is charged
     if y is None:
         if not isinstance(model, Model):
             raise InvalidInput("Pass the true targets: evaluate(model, X, y, epsilon=1).")
@@ -161,11 +161,11 @@ def evaluate(
                 f"The model predicts rates for one of {rated(model)!r}: pass exposure=, of the "
                 "rows to compare with."
             )
-        found = of_numbers(asked, X, y, promised, level, exposure, power)
+        found = of_numbers(asked, X, y, promised, confidence, exposure, power)
     elif exposure is not None or power is not None:
         raise InvalidInput("Labels have no exposure and no deviance: leave these out.")
     else:
-        found = of_labels(asked, X, y, classes, promised, level)
+        found = of_labels(asked, X, y, classes, promised, confidence)
     unbounded = [name for name, estimate in found.items() if not estimate.reliable]
     if unbounded:
         warnings.warn(OPEN.format(names=", ".join(unbounded)), AccuracyWarning, stacklevel=3)

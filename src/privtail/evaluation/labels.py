@@ -41,14 +41,14 @@ HALF = ClampedMean(0.5)
 
 
 def of_labels(
-    model: AnyModel, X: Any, y: Any, classes: tuple[Any, ...], promised: Promised, level: float
+    model: AnyModel, X: Any, y: Any, classes: tuple[Any, ...], promised: Promised, confidence: float
 ) -> Evaluation:
     """Accuracy, log loss and curves of the model, and of the shares of the labels."""
     rows = judged.likelihoods(X, y, model, classes)
     curator = rows.curator(**promised.options("evaluate: labels"))
     stages = _Stages(len(classes))
     multiplier = calibrated(curator, lambda m: stages.plan(m, curator.problem))
-    sampled, z = promised.groups is None, normal_quantile(level)
+    sampled, z = promised.groups is None, normal_quantile(confidence)
     bins, std = stages.bins(curator, multiplier)
     table = stages.table(curator, multiplier, bins)
     numbers = _accuracy(*stages.means(curator, multiplier), curator.problem.n, z, sampled)
@@ -66,7 +66,7 @@ def of_labels(
     notes = () if sampled else (PERSONS,)
     statement = state(curator, notes)
     return Evaluation(
-        numbers, curves, confusion, classes, level, curator.problem.n, (statement,), notes
+        numbers, curves, confusion, classes, confidence, curator.problem.n, (statement,), notes
     )
 
 

@@ -34,7 +34,7 @@ NO_CENTRE = (
 
 
 def of_numbers(
-    model: AnyModel, X: Any, y: Any, promised: Promised, level: float, exposure: Any = None,
+    model: AnyModel, X: Any, y: Any, promised: Promised, confidence: float, exposure: Any = None,
     power: float | None = None,
 ) -> Evaluation:  # fmt: skip
     """Errors of the model, and of the constant that predicts the released mean, or mean rate."""
@@ -45,14 +45,14 @@ def of_numbers(
     mean = mean_of(target)
     spread, reliable = float(mean.sampling_std[0]) * math.sqrt(n), bool(mean.reliable.all())
     scale = spread if 0 < spread < math.inf else 1.0
-    constant = _constant(mean, level)
+    constant = _constant(mean, confidence)
     least = LEAST * scale if power is not None else -math.inf
     rows = predicted.errors(max(constant.value, least), scale, power)
     found = mean_of(
         rows.curator(**promised.options("evaluate: errors", 1 - CENTRE)), method="clamped"
     )
     # R2 is made of two means: both are in their intervals with this chance, or more.
-    ends, both = (ends_of(found, one) for one in (level, (1 + level) / 2))
+    ends, both = (ends_of(found, one) for one in (confidence, (1 + confidence) / 2))
     numbers = {
         "mae": Estimate(*(scale * _made(found.value[0], ends[0], abs))),
         "rmse": Estimate(*(scale * _made(found.value[1], ends[1], _root))),
@@ -73,15 +73,15 @@ def of_numbers(
         *found.privacy_.notes,
     )
     statements = (mean.privacy_, found.privacy_)
-    return Evaluation(numbers, None, None, None, level, n, statements, notes)
+    return Evaluation(numbers, None, None, None, confidence, n, statements, notes)
 
 
-def ends_of(means: MeanEstimate, level: float) -> Doubles:
+def ends_of(means: MeanEstimate, confidence: float) -> Doubles:
     """Ends of intervals for the means, (columns, 2); without sampling error for persons."""
     try:
-        return means.conf_int(level)
+        return means.conf_int(confidence)
     except InvalidInput:
-        return means.conf_int(level, sampling=False)
+        return means.conf_int(confidence, sampling=False)
 
 
 def _root(x: Any) -> Any:
@@ -93,11 +93,11 @@ def _made(value: float, ends: Doubles, of: Any) -> Doubles:
     return np.asarray(of(np.maximum([value, *ends], 0.0)))
 
 
-def _constant(mean: MeanEstimate, level: float) -> Estimate:
+def _constant(mean: MeanEstimate, confidence: float) -> Estimate:
     """The released mean, or the ratio of it to that of the exposures, with its interval."""
     if len(mean.value) == 1:
-        return Estimate(float(mean.value[0]), *ends_of(mean, level)[0])
-    ends = ends_of(mean, (1 + level) / 2)
+        return Estimate(float(mean.value[0]), *ends_of(mean, confidence)[0])
+    ends = ends_of(mean, (1 + confidence) / 2)
     least, most = (float(x) for x in ends[1])
     if not (least > 0 and mean.value[1] > 0):
         return Estimate(float(mean.value[0]), -math.inf, math.inf)

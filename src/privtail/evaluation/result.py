@@ -105,8 +105,8 @@ class Evaluation(Mapping[str, Estimate]):
         numbers.
     classes : tuple or None
         The labels in order; None of numbers.
-    level : float
-        Level of the intervals.
+    confidence : float
+        Confidence of the intervals.
     n : int
         Number of rows.
     statements : tuple of Statement
@@ -119,7 +119,7 @@ class Evaluation(Mapping[str, Estimate]):
     curves: Curves | None
     confusion: Doubles | None
     classes: tuple[Any, ...] | None
-    level: float
+    confidence: float
     n: int
     statements: tuple[Statement, ...]
     notes: tuple[str, ...]
@@ -137,7 +137,7 @@ class Evaluation(Mapping[str, Estimate]):
         """Plain numbers, texts and lists, for JSON; None where a number is not known."""
         return {
             "n": self.n,
-            "level": self.level,
+            "confidence": self.confidence,
             "numbers": {
                 name: {"value": _plain(e.value), "low": _plain(e.low), "high": _plain(e.high)}
                 for name, e in self.numbers.items()
@@ -152,7 +152,7 @@ class Evaluation(Mapping[str, Estimate]):
     def __str__(self) -> str:
         width = max(map(len, self.numbers))
         lines = [f"{_words(name):<{width}}  {e}" for name, e in self.numbers.items()]
-        head = f"{self.n:,} rows; [...] holds the value with {100 * self.level:g} %"
+        head = f"{self.n:,} rows; [...] holds the value with {100 * self.confidence:g} %"
         return "\n".join([head, *lines, *(f"Note. {text}" for text in self.notes)])
 
     __repr__ = __str__
@@ -165,7 +165,7 @@ class Evaluation(Mapping[str, Estimate]):
         )
         notes = "".join(f"<p>{html.escape(text)}</p>" for text in self.notes)
         return (
-            f"<table><caption>{self.n:,} rows, intervals of {100 * self.level:g} %</caption>"
+            f"<table><caption>{self.n:,} rows, intervals of {100 * self.confidence:g} %</caption>"
             "<tr><th></th><th scope='col'>value</th><th scope='col'>from</th>"
             f"<th scope='col'>to</th></tr>{''.join(cells)}</table>{notes}"
         )
@@ -200,7 +200,7 @@ class Evaluation(Mapping[str, Estimate]):
         calibration.plot([0, 1], [0, 1], color="0.7", linestyle="--")
         calibration.errorbar(at, seen, yerr=np.maximum(ends, 0.0), fmt="o", capsize=3)
         calibration.set(xlabel="predicted probability", ylabel=f"share of {self.classes[1]!r}")  # type: ignore[index]
-        calibration.set_title(f"Calibration, intervals of {100 * self.level:g} %")
+        calibration.set_title(f"Calibration, intervals of {100 * self.confidence:g} %")
         return figure
 
 

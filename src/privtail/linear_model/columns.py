@@ -85,12 +85,12 @@ class DPMean(PrivateEstimator):
         self.privacy_: Statement = found.privacy_
         return self
 
-    def conf_int(self, level: float = 0.95, *, sampling: bool = True) -> Doubles:
+    def conf_int(self, confidence: float = 0.95, *, sampling: bool = True) -> Doubles:
         """Intervals for the means; see `MeanEstimate.conf_int`.
 
         Parameters
         ----------
-        level : float, default=0.95
+        confidence : float, default=0.95
             How often an interval should hold, in (0, 1).
         sampling : bool, default=True
             Hold the sampling error too. False: for the mean of these very records.
@@ -101,7 +101,7 @@ class DPMean(PrivateEstimator):
             Lower and upper ends, in the units of the columns.
         """
         check_is_fitted(self)
-        return self.estimate_.conf_int(level, sampling=sampling)
+        return self.estimate_.conf_int(confidence, sampling=sampling)
 
     def __sklearn_tags__(self) -> Any:
         return _sparse_too(super().__sklearn_tags__())

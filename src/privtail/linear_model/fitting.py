@@ -96,7 +96,7 @@ class PrivateLinearModel(PrivateEstimator):
         sampling and the noise of released scales are not in it.
     coef_sampling_std_ : ndarray, shape of coef_
         Standard error of each slope from the sampling of the rows alone. NaN where it is not known.
-        ``conf_int(level)`` makes intervals of both, and ``summary()`` prints a table.
+        ``conf_int(confidence)`` makes intervals of both, and ``summary()`` prints a table.
     feature_range_ : ndarray of shape (n_features, 2)
         Ends to which predictions clip features, so that a slope does not extrapolate far: a hundred
         times as far from the centre as the released histogram shows. [0, 1] for a declared
@@ -120,7 +120,7 @@ class PrivateLinearModel(PrivateEstimator):
     -----
     The promise covers ``fit`` on rows that were not computed from other rows. A scaler, an imputer,
     an encoder or a selector that was fitted on the same rows reads them without paying. So do
-    ``score`` and the scores of a search: `privtail.audit_pipeline` lists such steps. You need no
+    ``score`` and the scores of a search: `privtail.check_pipeline` lists such steps. You need no
     scaler: features are scaled privately inside the fit.
     """
 
@@ -387,7 +387,7 @@ class PrivateLinearModel(PrivateEstimator):
     # ---------------------------------------------------------------- used
 
     def conf_int(
-        self, level: float = 0.95, *, kind: Literal["population", "noise"] = "population"
+        self, confidence: float = 0.95, *, kind: Literal["population", "noise"] = "population"
     ) -> NDArray[np.float64]:
         """Intervals for the slopes, from released numbers alone; it costs nothing.
 
@@ -411,7 +411,7 @@ class PrivateLinearModel(PrivateEstimator):
 
         Parameters
         ----------
-        level : float, default=0.95
+        confidence : float, default=0.95
             How often an interval should hold, in (0, 1).
         kind : {"population", "noise"}, default="population"
             What the interval is for.
@@ -440,15 +440,15 @@ class PrivateLinearModel(PrivateEstimator):
             if np.isnan(self.coef_sampling_std_).any():
                 raise InvalidInput(NO_SAMPLING)
             std = np.hypot(std, self.coef_sampling_std_)
-        return interval(self.coef_, np.broadcast_to(std, self.coef_.shape), level)
+        return interval(self.coef_, np.broadcast_to(std, self.coef_.shape), confidence)
 
-    def summary(self, level: float = 0.95) -> CoefficientTable:
+    def summary(self, confidence: float = 0.95) -> CoefficientTable:
         """The same as `table`, by the name that statsmodels gives it.
 
         Parameters
         ----------
-        level : float, default=0.95
-            Level of the intervals, in (0, 1).
+        confidence : float, default=0.95
+            Confidence of the intervals, in (0, 1).
 
         Returns
         -------
@@ -457,11 +457,11 @@ class PrivateLinearModel(PrivateEstimator):
         Raises
         ------
         InvalidInput
-            If ``level`` is not in (0, 1).
+            If ``confidence`` is not in (0, 1).
         """
-        return self.table(level)
+        return self.table(confidence)
 
-    def table(self, level: float = 0.95) -> CoefficientTable:
+    def table(self, confidence: float = 0.95) -> CoefficientTable:
         """Slopes with standard errors, z, p values and intervals for the population, by name.
 
         A base level stands among them with the slope 0. With the log link there are relativities,
@@ -470,8 +470,8 @@ class PrivateLinearModel(PrivateEstimator):
 
         Parameters
         ----------
-        level : float, default=0.95
-            Level of the intervals, in (0, 1).
+        confidence : float, default=0.95
+            Confidence of the intervals, in (0, 1).
 
         Returns
         -------
@@ -480,10 +480,10 @@ class PrivateLinearModel(PrivateEstimator):
         Raises
         ------
         InvalidInput
-            If ``level`` is not in (0, 1).
+            If ``confidence`` is not in (0, 1).
         """
         check_is_fitted(self)
-        return self.to_model().table(level)
+        return self.to_model().table(confidence)
 
     def save(
         self, path: str | os.PathLike[str], *, target: str = "y", overwrite: bool = False

@@ -57,7 +57,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class PipelineAudit:
+class PipelineCheck:
     """All steps of a pipeline; true if none reads records without paying.
 
     Attributes
@@ -95,13 +95,13 @@ class PipelineAudit:
         return self.to_text()
 
     def __repr__(self) -> str:
-        return f"<PipelineAudit: {len(self.steps)} steps, {len(self.unpaid)} unpaid>"
+        return f"<PipelineCheck: {len(self.steps)} steps, {len(self.unpaid)} unpaid>"
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.to_text())}</pre>"
 
 
-def audit_pipeline(pipeline: Any) -> PipelineAudit:
+def check_pipeline(pipeline: Any) -> PipelineCheck:
     """List the steps of a pipeline that read records without paying; reads no data.
 
     Looks into `Pipeline`, `ColumnTransformer`, `FeatureUnion`, `TransformedTargetRegressor`,
@@ -116,7 +116,7 @@ def audit_pipeline(pipeline: Any) -> PipelineAudit:
 
     Returns
     -------
-    PipelineAudit
+    PipelineCheck
         ``steps`` are all steps, ``unpaid`` those that read records without paying. It is true if
         there are none.
 
@@ -127,18 +127,18 @@ def audit_pipeline(pipeline: Any) -> PipelineAudit:
 
     Examples
     --------
-    >>> from privtail import audit_pipeline
+    >>> from privtail import check_pipeline
     >>> from privtail.linear_model import DPRidge
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> [step.name for step in audit_pipeline(make_pipeline(StandardScaler(), DPRidge())).unpaid]
+    >>> [step.name for step in check_pipeline(make_pipeline(StandardScaler(), DPRidge())).unpaid]
     ['standardscaler']
     """
     if not hasattr(pipeline, "fit"):
         raise InvalidInput(
-            f"audit_pipeline needs an estimator or a pipeline, got {type(pipeline).__name__}."
+            f"check_pipeline needs an estimator or a pipeline, got {type(pipeline).__name__}."
         )
-    return PipelineAudit(tuple(_steps("", pipeline)))
+    return PipelineCheck(tuple(_steps("", pipeline)))
 
 
 def _steps(path: str, step: Any) -> Iterator[Step]:

@@ -53,13 +53,13 @@ class PrivateSparseModel(PrivateLinearModel):
         return self.sparsity
 
     def conf_int(
-        self, level: float = 0.95, *, kind: Literal["population", "noise"] = "population"
+        self, confidence: float = 0.95, *, kind: Literal["population", "noise"] = "population"
     ) -> NDArray[np.float64]:
         """Refused: intervals know nothing of how the features were selected.
 
         Parameters
         ----------
-        level : float, default=0.95
+        confidence : float, default=0.95
             Ignored.
         kind : {"population", "noise"}, default="population"
             Ignored.

@@ -15,9 +15,9 @@ from privtail.errors import InvalidInput
 from privtail.statement import Statement
 
 
-def interval(value: Any, std: Any, level: float) -> NDArray[np.float64]:
-    """Ends (..., 2) of ``value`` -+ the normal quantile of a two-sided ``level`` times ``std``."""
-    reach = normal_quantile(level) * np.asarray(std, dtype=np.float64)
+def interval(value: Any, std: Any, confidence: float) -> NDArray[np.float64]:
+    """Ends (..., 2): ``value`` -+ the two-sided normal quantile of ``confidence`` times ``std``."""
+    reach = normal_quantile(confidence) * np.asarray(std, dtype=np.float64)
     return np.stack([value - reach, value + reach], axis=-1)
 
 
@@ -72,7 +72,7 @@ class MeanEstimate:
             ndtri(0.975)
         )
 
-    def conf_int(self, level: float = 0.95, *, sampling: bool = True) -> NDArray[np.float64]:
+    def conf_int(self, confidence: float = 0.95, *, sampling: bool = True) -> NDArray[np.float64]:
         """Intervals for the mean, by the central limit theorem.
 
         Noise, sampling error and what clipping may have cost are in it. The last is a bound from
@@ -82,7 +82,7 @@ class MeanEstimate:
 
         Parameters
         ----------
-        level : float, default=0.95
+        confidence : float, default=0.95
             How often an interval should hold, in (0, 1).
         sampling : bool, default=True
             Hold the sampling error too. False: for the mean of these very records (with a
@@ -96,20 +96,20 @@ class MeanEstimate:
         Raises
         ------
         InvalidInput
-            If ``level`` is not in (0, 1), or the sampling error is not known.
+            If ``confidence`` is not in (0, 1), or the sampling error is not known.
         """
         lost = np.stack([-np.asarray(self.clipped_below), np.asarray(self.clipped_above)], axis=-1)
         if not sampling:
-            return np.asarray(interval(self.value, self.noise_std, level) + lost)
+            return np.asarray(interval(self.value, self.noise_std, confidence) + lost)
         spread = np.hypot(self.noise_std, np.where(self.reliable, self.sampling_std, 0.0))
         if np.isnan(spread).all():
             raise InvalidInput(
                 "The sampling error is not known: with a threshold nothing was released that tells "
                 "it; no theorem is used for medians of groups; and the rows of a person are not "
-                "independent. conf_int(level, sampling=False) is for the noise and what was "
+                "independent. conf_int(confidence, sampling=False) is for the noise and what was "
                 "clipped alone."
             )
-        return np.asarray(interval(self.value, spread, level) + lost)
+        return np.asarray(interval(self.value, spread, confidence) + lost)
 
     def to_text(self) -> str:
         """Every mean with its interval of 95 % for these records, and the promise in one line."""

@@ -356,13 +356,13 @@ class Model:
             data = numbered(data, names)
         return table_blocks(data, names, self.categories, self.encoding, self.fill)
 
-    def summary(self, level: float = 0.95) -> CoefficientTable:
+    def summary(self, confidence: float = 0.95) -> CoefficientTable:
         """The same as `table`, by the name that statsmodels gives it.
 
         Parameters
         ----------
-        level : float, default=0.95
-            Level of the intervals, in (0, 1).
+        confidence : float, default=0.95
+            Confidence of the intervals, in (0, 1).
 
         Returns
         -------
@@ -371,11 +371,11 @@ class Model:
         Raises
         ------
         InvalidInput
-            If ``level`` is not in (0, 1).
+            If ``confidence`` is not in (0, 1).
         """
-        return self.table(level)
+        return self.table(confidence)
 
-    def table(self, level: float = 0.95) -> CoefficientTable:
+    def table(self, confidence: float = 0.95) -> CoefficientTable:
         """Slopes with standard errors, z, p values and intervals for the population, by name.
 
         A base level stands among them with the slope 0. With the log link there are relativities,
@@ -384,8 +384,8 @@ class Model:
 
         Parameters
         ----------
-        level : float, default=0.95
-            Level of the intervals, in (0, 1).
+        confidence : float, default=0.95
+            Confidence of the intervals, in (0, 1).
 
         Returns
         -------
@@ -394,7 +394,7 @@ class Model:
         Raises
         ------
         InvalidInput
-            If ``level`` is not in (0, 1).
+            If ``confidence`` is not in (0, 1).
         """
         outputs = [""] if len(self.coef) == 1 else [f"{label}: " for label in self.classes or ()]
         d = len(self.features)
@@ -407,7 +407,7 @@ class Model:
             np.broadcast_to(std, self.coef.shape) for std in (self.noise_std, self.sampling_std)
         )
         return CoefficientTable.of(
-            rows, self.coef, self.intercept, noise, sampling, self.statement.headline, level,
+            rows, self.coef, self.intercept, noise, sampling, self.statement.headline, confidence,
             noisy=self.statement.noise != "none", log=self.link == "log",
         )  # fmt: skip
 
