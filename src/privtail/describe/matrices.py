@@ -46,7 +46,7 @@ class MatrixEstimate:
         Whether the interval says anything: it has both ends, and of a correlation it is not all
         from -1 to 1.
     confidence : float
-        Level of the intervals.
+        Confidence of the intervals.
     privacy_ : Statement
         What was spent.
     warnings_ : tuple of str
@@ -130,12 +130,12 @@ def private_covariance(
     epsilon : float
         Privacy budget of all entries together, above 0.
     confidence : float, default=0.95
-        Level of the intervals, in (0, 1).
+        Confidence of the intervals, in (0, 1).
     semidefinite : bool, default=False
         Give the nearest matrix without negative eigenvalues, which noise may bring in. The
         intervals stay as they are.
     delta : float, default=1e-6
-        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
+        Additive term of the guarantee, in [0, 1). Keep it well below 1 / n.
     neighbours : {"replace_one", "zero_out"}, default="replace_one"
         Which two tables are compared: one row replaced by any other, or one row emptied.
     noise : {"exact", "simulated"}, default="exact"
@@ -215,12 +215,12 @@ def private_correlation(
     epsilon : float
         Privacy budget of all entries together, above 0.
     confidence : float, default=0.95
-        Level of the intervals, in (0, 1).
+        Confidence of the intervals, in (0, 1).
     semidefinite : bool, default=False
         Give the nearest matrix without negative eigenvalues, which noise may bring in. The
         intervals stay as they are.
     delta : float, default=1e-6
-        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
+        Additive term of the guarantee, in [0, 1). Keep it well below 1 / n.
     neighbours : {"replace_one", "zero_out"}, default="replace_one"
         Which two tables are compared: one row replaced by any other, or one row emptied.
     noise : {"exact", "simulated"}, default="exact"

@@ -61,9 +61,9 @@ def private_quantile(
     epsilon : float
         Privacy budget, above 0.
     confidence : float, default=0.95
-        Level of the intervals, in (0, 1).
+        Confidence of the intervals, in (0, 1).
     delta : float, default=1e-6
-        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
+        Additive term of the guarantee, in [0, 1). Keep it well below 1 / n.
     neighbours : {"replace_one", "zero_out"}, default="replace_one"
         Which two tables are compared: one row replaced by any other, or one row emptied.
     noise : {"exact", "simulated"}, default="exact"

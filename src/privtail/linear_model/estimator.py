@@ -72,7 +72,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         Privacy budget of one ``fit``, above 0. ``math.inf`` fits without privacy; the statement
         says so.
     delta : float, default=1e-6
-        Probability that the bound of epsilon fails, in [0, 1). Keep it well below 1 / n.
+        Additive term of the guarantee, in [0, 1). Keep it well below 1 / n.
     neighbours : {"replace_one", "zero_out"}, default="replace_one"
         Which two tables are compared: one row replaced by any other, or one row emptied.
     invalid : {"zero", "raise"}, default="zero"

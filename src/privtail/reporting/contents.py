@@ -129,8 +129,7 @@ def _evaluation(written: Mapping[str, Any], file: str) -> Content:
     described = (
         f"How well a model predicts {written['n']:,} records.",
         "They must be others than those that it was fitted to; no file can show that.",
-        f"Intervals hold the value with {100 * written['confidence']:g} %, "
-        "noise and sampling included.",
+        f"Intervals of {100 * written['confidence']:g} % allow for noise and sampling.",
     )
     notes = tuple(map(str, written["notes"]))
     return Content(
