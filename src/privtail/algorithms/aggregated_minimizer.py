@@ -43,7 +43,7 @@ class AggregatedMinimizer:
     Lambda        2 ``radius``           diameter of the ball that minimizers are forced into
     beta          ``smoothness``         epsilon/(4 (d + log(2/delta))) in line 1
     gamma         1/multiplier           line 1; here from the accountant
-    delta         ``delta``              probability that the accountant's epsilon fails
+    delta         ``delta``              additive term of the guarantee
     f             ``iterations``         of proximal gradient descent on a subset
     s             1                      subsets that a record is in
     ============  =====================  =======================================================
@@ -71,7 +71,7 @@ class AggregatedMinimizer:
     smoothness : float
         Factor by which the smooth sensitivity falls with the distance, above 0.
     delta : float
-        Probability that the accountant's epsilon fails, in (0, 1).
+        Additive term of the guarantee, in (0, 1).
     iterations : int, default=100
         Steps of proximal gradient descent on a subset.
     """

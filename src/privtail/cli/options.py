@@ -107,11 +107,15 @@ class Promise:
     epsilon: Annotated[
         float,
         typer.Option(
-            show_default=False, help="Privacy budget, > 0; 0.1 is strong, 10 weak, inf no privacy."
+            show_default=False,
+            help="Privacy budget, > 0; up to 1 is strong, above 10 weak, inf no privacy.",
         ),
     ]
     delta: Annotated[
-        float, typer.Option(help="Probability that the bound ε fails. Keep it well below 1/rows.")
+        float,
+        typer.Option(
+            help="Slack of the promise: added to the bound that ε sets. Keep it well below 1/rows."
+        ),
     ] = 1e-6
     neighbours: Annotated[
         Literal["replace_one", "zero_out"],

@@ -15,8 +15,11 @@ MOST = 25
 """Numbers in one picture, and in a table that is open from the start."""
 
 LEGEND = (
-    ("ε (epsilon)", "how much a release may tell of one record at most: smaller protects better"),
-    ("δ (delta)", "what is allowed on top of ε; it should be far below one over the records"),
+    ("ε (epsilon)", "how far one record may change what is likely to come out: smaller is better"),
+    (
+        "δ (delta)",
+        "a small slack: if one record changes, results grow at most e^ε times as likely, plus δ",
+    ),
     ("n", "the number of records, which is public"),
     ("μ (mu), ρ (rho)", "the same promise in the units of Gaussian and zero-concentrated DP"),
     ("neighbours", "which data sets must look alike: one record replaced, or emptied"),

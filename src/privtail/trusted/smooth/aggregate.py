@@ -38,7 +38,7 @@ class SampleAndAggregate:
     radius : values are forced into the ball of this radius around the fallback point; half of the
         paper's Lambda.
     smoothness : beta. `suggested_smoothness` is the paper's.
-    delta : probability with which the loss of this release may exceed its epsilon.
+    delta : additive term of the guarantee of this release.
 
     Formal guarantee
     ----------------
