@@ -39,7 +39,9 @@ def publish(results: Path) -> None:
     for name, belongs in FAMILIES.items():
         shown = [p for p in problems() if belongs(p) and p.name in there]
         if shown:
-            (FIGURES / f"{name}.svg").write_text(svg(draw(found, shown), name), encoding="utf-8")
+            said = f"Errors against epsilon, {len(shown)} problems: {name}"
+            drawn = svg(draw(found, shown), name, said)
+            (FIGURES / f"{name}.svg").write_text(drawn, encoding="utf-8")
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 

@@ -35,6 +35,8 @@ LIGHT = ("gauss, n=", "correlated, n=", "weak")
 def medians(folder: Path) -> pd.DataFrame:
     """Medians over repetitions: one row per problem, budget and method; runs says of how many.
 
+    Half of the errors lie between ``low`` and ``high``.
+
     A fit that was refused is worse than any other; ``refused`` says where the median one was.
     Methods were run on different numbers of repetitions, whose data differ: an error counts by its
     place between those of the fit without privacy and of the constant on the same repetition, and
@@ -53,7 +55,12 @@ def medians(folder: Path) -> pd.DataFrame:
     found = (
         grouped[VALUES]
         .median()
-        .assign(runs=grouped.size(), refused=grouped["refused"].mean() > 0.5)
+        .assign(
+            runs=grouped.size(),
+            refused=grouped["refused"].mean() > 0.5,
+            low=grouped["error"].quantile(0.25, interpolation="higher"),
+            high=grouped["error"].quantile(0.75, interpolation="lower"),
+        )
     )
     found = found.reset_index()
     return found.assign(kind=found["method"].map(KINDS))

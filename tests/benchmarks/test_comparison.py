@@ -288,6 +288,24 @@ def test_a_figure_has_a_panel_per_problem(made_up: pd.DataFrame) -> None:
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend[0] == "privtail"
     assert legend[-2:] == ["constant", "without privacy"]
+    assert all("(" in axes.get_ylabel() for axes in figure.axes if axes.axison)
+
+
+def test_what_leaves_a_panel_is_marked_and_half_of_the_errors_lie_in_a_bar(
+    tmp_path: Path,
+) -> None:
+    found = results(
+        tmp_path,
+        privtail={"p": (1.0, 1.1, 1.2, 1.3, 1.4)},
+        diffprivlib={"p": 1e9},
+        constant={"p": (2.0,) * 5},
+        least_squares={"p": (1.0,) * 5},
+    )
+    ours = found.set_index("method").loc["privtail"]
+    assert list(ours[["low", "error", "high"]]) == pytest.approx([1.1, 1.2, 1.3])
+    (panel,) = (a for a in figures.draw(found, [easy("p", epsilons=(1.0,))]).axes if a.axison)
+    marked = [line for line in panel.lines if line.get_marker() == "^" and len(line.get_xdata())]
+    assert [line.get_color() for line in marked] == [figures.LOOKS["diffprivlib"].colour]
 
 
 def test_numbers_of_a_page_are_made_from_results(made_up: pd.DataFrame) -> None:
@@ -299,6 +317,15 @@ def test_numbers_of_a_page_are_made_from_results(made_up: pd.DataFrame) -> None:
     assert page.filled(once.replace("1.50", "1.01"), made_up) == once
     with pytest.raises(KeyError):
         page.filled("<!-- begin nothing -->\n<!-- end nothing -->", made_up)
+
+
+def test_figures_are_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("nothing is made here", encoding="utf-8")
+    monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(page, "FIGURES", tmp_path)
+    monkeypatch.setattr(page, "FAMILIES", {"laws-labels": page.FAMILIES["laws-labels"]})
+    page.publish(runner.RESULTS)
+    assert (tmp_path / "laws-labels.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
 def test_every_made_part_of_the_page_is_what_the_results_say() -> None:
