@@ -45,7 +45,7 @@ help:
 	@echo 'make accuracy    the table: defaults, published algorithms, peers, baselines; what is'
 	@echo '                 missing is computed. make accuracy QUICK=1: a small one of its own'
 	@echo 'make reproduce   the experiments of the papers in small, and the report on their claims'
-	@echo 'make stale       fails if a row of these is of older code, and says what mends it'
+	@echo 'make stale       runs some cells of each again: fails if a row differs, says what mends it'
 	@echo 'make lock        regenerate requirements/*.txt from pyproject.toml'
 	@echo 'make clean       remove .venv, demo/ and caches'
 	@echo

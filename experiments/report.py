@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments import figures
+from experiments import figures, verified
 from experiments.claims import (
     FAILS,
     HOLDS,
@@ -34,7 +34,7 @@ from experiments.claims import (
     view,
 )
 from experiments.papers import LEARNED, PAPERS, studies
-from experiments.runner import RESULTS, ROOT, stale
+from experiments.runner import RESULTS, ROOT, lacking
 from experiments.study import AS_PRINTED, AUTO, STATED, Study
 
 PAGE = ROOT / "reports" / "reproduction.html"
@@ -239,13 +239,19 @@ def _navigation(results: list[Result]) -> str:
 
 
 def _versions(results: list[Result], folder: Path) -> str:
-    """How many lines are of the present code, and which are not."""
-    old = {r.study.name: stale(r.study, folder) for r in results}
+    """How many lines were last found to be those of the code, and when."""
+    known = verified.remembered(folder)
+    old = {
+        r.study.name: lacking(r.study, folder) if r.study.name in known
+        else [m.name for m in r.study.methods] for r in results
+    }  # fmt: skip
     lines = sum(len(r.study.methods) for r in results)
     fresh = lines - sum(map(len, old.values()))
-    said = f"{fresh} of {lines} lines (a method in a study) are of the present code."
+    then = sorted({(k["date"], k["commit"]) for n, k in known.items() if n in old})
+    said = f"{fresh} of {lines} lines (a method in a study) are of the present code"
+    said += f" of {escape(_dates(then))}." if then else "."
     if fresh == lines:
-        return f"<p>{said}</p>"
+        return f"<p>{said} <code>make stale</code> computes some rows of each again.</p>"
     links = ", ".join(
         f"{r.study.name} ({_which(r.study, old[r.study.name])})"
         for r in results if old[r.study.name]
@@ -254,6 +260,12 @@ def _versions(results: list[Result], folder: Path) -> str:
         f'<p class="stale">{said} Stale: {links}. '
         "<code>make reproduce</code> runs them again, and no others.</p>"
     )
+
+
+def _dates(then: list[tuple[str, str]]) -> str:
+    """When rows were compared or run: the first and the last time, with the commits."""
+    ends = [f"{date} (commit {commit})" for date, commit in dict.fromkeys((then[0], then[-1]))]
+    return " to ".join(ends)
 
 
 def _which(study: Study, names: list[str]) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.cells import SECONDS
 from experiments.claims import (
     MISSING,
     Check,
@@ -41,7 +42,6 @@ from experiments.data.online_news import NEWS
 from experiments.data.sparse_effects import LASSO, LOGISTIC
 from experiments.data.winnipeg import CROPS
 from experiments.methods import Auto, Published, gaussian_multiplier
-from experiments.runner import SECONDS
 from experiments.study import (
     AUTO,
     Accounting,

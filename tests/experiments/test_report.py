@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from experiments import figures, report, runner
+from experiments import estimates, figures, report, verified
 from experiments.claims import HOLDS
 from experiments.papers import studies
 from experiments.runner import run_study
@@ -96,20 +96,24 @@ def test_ids_are_unique_and_links_lead_somewhere(page):
     assert not any(" " in name for name in ids), "a blank would end the address in url()"
 
 
-def test_it_says_which_lines_are_of_the_present_code(results, page, monkeypatch):
+def test_it_says_which_lines_are_of_the_present_code(results, monkeypatch):
     known = [studies()[name] for name in NAMES]
     loaded = report.load(results, known)
     lines = sum(len(study.methods) for study in known)
-    assert f"of {lines} lines (a method in a study) are of the present code." in page
-    monkeypatch.setattr(report, "stale", lambda study, folder: [])
-    assert report._versions(loaded, results) == (
-        f"<p>{lines} of {lines} lines (a method in a study) are of the present code.</p>"
-    )
-    monkeypatch.setattr(report, "stale", lambda s, folder: ["auto"] if s.name == NAMES[0] else [])
+    recorded = {name: {"date": "2026-01-02", "commit": "abc1234"} for name in NAMES}
+    monkeypatch.setattr(verified, "remembered", lambda folder: recorded)
+    monkeypatch.setattr(report, "lacking", lambda study, folder: [])
+    said = report._versions(loaded, results)
+    assert f"{lines} of {lines} lines (a method in a study) are of the present code of" in said
+    assert "of 2026-01-02 (commit abc1234)." in said
+    assert "Stale" not in said
+    monkeypatch.setattr(report, "lacking", lambda s, folder: ["auto"] if s.name == NAMES[0] else [])
     said = report._versions(loaded, results)
     assert f"{lines - 1} of {lines} lines" in said
     assert f"Stale: {NAMES[0]} (auto)." in said
     assert "make reproduce" in said
+    del recorded[NAMES[1]]
+    assert f"{NAMES[1]} (all)" in report._versions(loaded, results)
 
 
 def test_true_epsilons_choices_and_commands_are_there(page):
@@ -230,10 +234,10 @@ def test_a_runaway_curve_does_not_flatten_the_others():
 
 def test_times_are_estimated_from_measured_ones(results):
     study = studies()[NAMES[0]]
-    quick = runner.estimate(study, full=False, results=results)
-    full = runner.estimate(study, full=True, results=results)
+    quick = estimates.estimate(study, full=False, results=results)
+    full = estimates.estimate(study, full=True, results=results)
     assert 0 < quick < full
-    assert runner.estimate(study, full=False, results=results / "none") is None
+    assert estimates.estimate(study, full=False, results=results / "none") is None
 
 
 def test_the_pages_that_are_there_are_small():

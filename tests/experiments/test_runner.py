@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import privtail
-from experiments import reach, runner
+from experiments import estimates, runner, verified
 from experiments.methods import Reference, thinned
 from experiments.study import Axis, Choice, DataSet, Grid, Metric, Study, Task
 from privtail.domains import Unconstrained
@@ -28,18 +29,25 @@ def draw(rng, setting):
     )  # fmt: skip
 
 
-def solve(task, setting):
-    CALLS.append("solve")
-    return np.full(2, setting["n"] + setting["scale"])
+CHANGED: list[float] = []
+
+
+def solve(task, setting, name=""):
+    CALLS.append(name)
+    changed = sum(CHANGED) if name == "two" else 0.0
+    return np.full(2, setting["n"] + setting["scale"] + changed)
 
 
 @pytest.fixture
 def study():
     CALLS.clear()
+    CHANGED.clear()
     return Study(
         name="made-up", item="figure 0", title="", axis=Axis(name="n", label="n"),
         metrics=(Metric(name="error", label=""),), data=(DataSet(name="law", draw=draw),),
-        methods=(Reference(name="one", solve=solve), Reference(name="two", solve=solve)),
+        methods=tuple(
+            Reference(name=name, solve=partial(solve, name=name)) for name in ("one", "two")
+        ),
         quick=replace(GRID, points=(20.0, 30.0)), full=GRID, delta=lambda n: 1 / n,
         choices=(Choice(name="scale", value=1.0, reason="none", other=2.0),),
     )  # fmt: skip
@@ -72,30 +80,50 @@ def test_a_killed_run_goes_on_where_it_stopped(study, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "run_cell", run_cell)
     told: list[str] = []
     resumed = run(study, tmp_path, tell=told.append)
-    assert len(CALLS) == cells, "five before the kill, the rest after it"
+    assert len(CALLS) == cells + 2, "five before the kill, one of each method again, the rest"
     assert "5 of" in told[0]
     assert not list((tmp_path / "build").iterdir()), "parts go when the table is there"
+    assert not len(set(CALLS) - {"one", "two"})
     same = [c for c in runner.COLUMNS if c != "seconds"]
     pd.testing.assert_frame_equal(whole[same], resumed[same])
 
 
-def test_what_is_finished_is_not_run_again_unless_it_is_asked_for(study, tmp_path, monkeypatch):
-    run(study, tmp_path)
+def test_parts_of_other_code_are_run_again_after_a_kill(study, tmp_path, monkeypatch):
+    run_cell = runner.run_cell
+
+    def killed(*args, **options):
+        if len(CALLS) == 5:
+            raise KeyboardInterrupt
+        return run_cell(*args, **options)
+
+    monkeypatch.setattr(runner, "run_cell", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(study, tmp_path)
+    monkeypatch.setattr(runner, "run_cell", run_cell)
+    CHANGED.append(1.0)
+    frame = run(study, tmp_path)
+    sums = frame[frame["metric"] == "error"].groupby(["method", "x", "variant"], observed=True)
+    assert (sums["value"].nunique() == 1).all(), "no part of the code before"
+
+
+def test_rows_that_the_code_gives_again_stay_unless_it_is_asked_for(study, tmp_path):
+    before = run(study, tmp_path)
+    cells = len(list(study.cells()))
     CALLS.clear()
     told: list[str] = []
     run(study, tmp_path, tell=told.append)
-    assert not CALLS
-    assert told == ["made-up: finished before; --fresh runs it again"]
-    run(study, tmp_path, fresh=True)
-    assert len(CALLS) == len(list(study.cells()))
+    assert 0 < len(CALLS) <= 2 * verified.CELLS, "some cells of every line"
+    assert told == ["made-up: its rows are those of the present code; --fresh runs it again"]
     CALLS.clear()
-    of_old = runner.marks
-    monkeypatch.setattr(runner, "marks", lambda s, full: of_old(s, full=full) | {"two": "other"})
+    run(study, tmp_path, fresh=True)
+    assert len(CALLS) == cells
+    CALLS.clear()
     told.clear()
-    before = pd.read_parquet(tmp_path / "results" / "made-up.parquet")
+    CHANGED.append(1.0)
     after = run(study, tmp_path, tell=told.append)
     assert told[0] == "made-up: one as before"
-    assert len(CALLS) == len(list(study.cells())) / 2, "those of one method alone"
+    assert CALLS.count("two") > cells / 2
+    assert CALLS.count("one") <= verified.CELLS
     assert len(after) == len(before)
     assert set(after["method"]) == {"one", "two"}
 
@@ -109,36 +137,60 @@ def test_a_result_says_of_which_code_it_is_and_what_it_took(study, tmp_path):
     assert runner.recorded(tmp_path / "nothing") == {}
 
 
-def test_docstrings_and_claims_are_no_code():
-    plain = 'def f():\n    """Says."""\n    return 1\nC = [Claim("a", g(2))]\n'
-    said = 'def f():\n    """Says more."""\n    return 1\nC = [Claim("b", h(3))]\n'
-    assert reach.bare(plain) == reach.bare(said)
-    assert reach.bare(plain) != reach.bare("def f():\n    return 2\nC = [Claim()]\n")
-
-
 def test_a_fit_takes_a_constant_and_its_work():
     work = np.array([1.0, 2.0, 4.0])
-    assert runner._law(work, 3 + 2 * work) == pytest.approx((3, 2))
-    assert runner._law(np.ones(3), np.full(3, 5.0)) == (0.0, 5.0)
+    assert estimates._law(work, 3 + 2 * work) == pytest.approx((3, 2))
+    assert estimates._law(np.ones(3), np.full(3, 5.0)) == (0.0, 5.0)
 
 
 def test_a_half_written_cell_does_not_count(study, tmp_path):
     folder = tmp_path / "build"
     folder.mkdir()
     cell = next(iter(study.cells()))
-    inside = folder / "made-up"
-    inside.mkdir()
-    mark = runner.marks(study, full=False)[cell.method]
-    (inside / f"{cell.key}-{mark}.123").write_text("[{", encoding="utf-8")
+    inside = folder / "made-up" / "quick"
+    inside.mkdir(parents=True)
+    (inside / f"{cell.key}.123").write_text("[{", encoding="utf-8")
     assert len(run(study, tmp_path)) > 0
 
 
-def test_other_numbers_and_other_grids_never_share_cells(study):
-    one = runner.marks(study, full=False)
-    assert one != runner.marks(study, full=True)
-    assert one != runner.marks(replace(study, delta=lambda n: 2 / n), full=False)
-    assert one != runner.marks(replace(study, choices=()), full=False)
-    assert one == runner.marks(replace(study, title="another", claims=()), full=False)
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"quick": replace(GRID, points=(20.0, 40.0))}, "its cells are not those of the grid"),
+        ({"quick": replace(GRID, points=(20.0,))}, "its cells are not those of the grid"),
+        ({"choices": ()}, "its cells are not those of the grid"),
+        ({"delta": lambda n: 2 / n}, "delta is "),
+        ({"choices": (Choice(name="scale", value=3.0, reason="none", other=2.0),)},
+         "error is "),
+    ],
+)  # fmt: skip
+def test_other_numbers_and_other_grids_are_found(study, tmp_path, other, why):
+    frame = run(study, tmp_path)
+    assert verified.differences(study, frame, full=False) == {}
+    wrong = verified.differences(replace(study, **other), frame, full=False)
+    assert set(wrong) == {"one", "two"}
+    assert all(why in said for said in wrong.values())
+
+
+def test_a_line_of_other_code_is_found_and_no_other(study, tmp_path):
+    frame = run(study, tmp_path)
+    CHANGED.append(1e-3)
+    assert list(verified.differences(study, frame, full=False)) == ["two"]
+    CHANGED[:] = [1e-6]
+    assert verified.differences(study, frame, full=False) == {}, "5e-8 of 21: rounding"
+
+
+def test_cells_that_are_compared_differ_in_most_and_are_cheap(study, tmp_path):
+    grid = replace(study.quick, epsilons=(0.5, 1.0))
+    study = replace(study, quick=grid)
+    frame = run(study, tmp_path)
+    frame["seconds"] = np.where(frame["x"] == 30, 50.0, 0.1)
+    there = verified.parts(study, frame, full=False)
+    cells = verified.picked(there, "one")
+    assert [(c.x, c.variant) for c in cells] == [(20.0, ""), (20.0, "scale = 2")]
+    frame["seconds"] = np.where(frame["x"] == 30, 0.9, 0.1)
+    cells = verified.picked(verified.parts(study, frame, full=False), "one")
+    assert [(c.x, c.variant) for c in cells] == [(20.0, ""), (30.0, "scale = 2")]
 
 
 def test_methods_and_variants_see_the_records_of_their_repetition(study, tmp_path):
@@ -188,107 +240,36 @@ def test_a_cell_of_no_grid_point_has_no_x(study):
     assert all(math.isnan(cell.x) for cell in flat.cells())
 
 
-def test_a_result_is_up_to_date_until_its_code_changes(study, tmp_path, monkeypatch, capsys):
-    run(study, tmp_path)
-    made = replace(study, full=study.quick)
-    folder = tmp_path / "results"
-    assert runner.state(made, tmp_path / "none") == "no results"
-    assert runner.state(made, folder) == "quick results, up to date"
+def test_stale_rows_are_named_with_what_mends_them(study, tmp_path, monkeypatch, capsys):
+    made, folder = replace(study, full=study.quick), tmp_path / "results"
     monkeypatch.setattr(runner, "chosen", lambda names: [made])
-    assert runner.tell_stale(["made-up"], folder) == 0
-    of_old = runner.marks
-    monkeypatch.setattr(runner, "marks", lambda s, full: of_old(s, full=full) | {"two": "other"})
-    assert runner.state(made, folder) == "quick results, stale: two"
+    assert runner.state(made, folder) == "no results"
     assert runner.tell_stale(["made-up"], folder) == 1
-    assert "privtail reproduce made-up" in capsys.readouterr().out
-    monkeypatch.setattr(runner, "marks", lambda s, full: dict.fromkeys(("one", "two"), "other"))
-    assert runner.state(made, folder) == "quick results, stale: all"
+    run(study, tmp_path)
+    assert runner.state(made, folder).startswith("quick results, verified 2")
+    capsys.readouterr()
+    assert runner.tell_stale(["made-up"], folder) == 0
+    CHANGED.append(1.0)
+    assert runner.tell_stale(["made-up"], folder) == 1
+    said = capsys.readouterr().out
+    assert "made-up, two: " in said
+    assert "law, no privacy, epsilon inf, x " in said
+    assert "privtail reproduce made-up\n" in said
+    assert "1 of 2 lines" in said
+    other = replace(made, methods=made.methods[:1], quick=GRID, full=GRID)
+    assert runner.state(other, folder) == "quick results, stale: all"
 
 
-DEFAULT = "privtail.default.pipeline"
+def test_the_record_of_a_comparison_names_a_date_and_a_commit(study, tmp_path):
+    run(study, tmp_path)
+    then = verified.remembered(tmp_path / "results")["made-up"]
+    assert set(then) == {"date", "commit"}
+    assert len(then["commit"].rstrip("+")) in (0, 7, 8, 9)
+    assert verified.remembered(tmp_path) == {}
 
 
-def reached(name, method):
-    """The modules that a method of a study reaches."""
-    from experiments.papers import studies
-
-    study = studies()[name]
-    walk = reach._Walk()
-    walk.follow(next(m for m in study.methods if m.name == method))
-    return reach.modules_behind(walk.modules)
-
-
-def test_a_change_of_the_default_ages_its_rows_alone(monkeypatch):
-    from experiments.papers import studies
-
-    study = studies()["wang2020-figure-1a"]
-    assert DEFAULT in reached(study.name, "auto")
-    assert DEFAULT not in reached(study.name, "Algorithm 4")
-    assert "privtail.algorithms.catoni_descent" in reached(study.name, "Algorithm 4")
-    assert "privtail.algorithms.trimmed_descent" not in reached(study.name, "Algorithm 4")
-    before = runner.marks(study, full=False)
-    code = reach._code
-
-    def changed(where):
-        monkeypatch.setattr(reach, "_code", lambda name: code(name) + "changed" * (name == where))
-        after = runner.marks(study, full=False)
-        return {name for name in before if before[name] != after[name]}
-
-    assert changed(DEFAULT) == {"auto"}
-    assert changed("privtail.algorithms.catoni_descent") >= {"Algorithm 4", "RGD"}
-    assert "Algorithm 3, κ = 2" not in changed("privtail.algorithms.catoni_descent")
-    assert changed("privtail.trusted.kernels") == set(before)
-    assert changed("experiments.data.linear_lognormal") == set(before), "the records"
-    assert changed("privtail.trusted.cluster.client") == set()
-
-
-def test_functions_of_a_study_count_where_they_are_named():
-    from experiments import wang2020, wang2020_aggregate
-
-    def pieces(one):
-        walk = reach._Walk()
-        walk.follow(one)
-        return "".join(walk.pieces)
-
-    assert "balanced" in pieces(wang2020.PRIVATE_ALGORITHM_FOUR)
-    assert "balanced" not in pieces(wang2020.ALGORITHM_FOUR)
-    assert "failure_probability" in pieces(wang2020.PRIVATE_ALGORITHM_FOUR), "it calls catoni"
-    deltas = [pieces(module.STUDIES[0].delta) for module in (wang2020, wang2020_aggregate)]
-    assert "Lambda" in deltas[0]
-    assert deltas[0] != deltas[1]
-
-
-@pytest.mark.parametrize("name", ["auto", "Algorithm 4", "Algorithm 3, κ = 2"])
-def test_every_module_that_a_fit_runs_is_reached(name):
-    """In a process of its own; what is left out on purpose is named in `OUTSIDE`."""
-    import subprocess
-    import sys
-
-    program = f"""
-import sys
-from dataclasses import replace
-from experiments import reach, runner
-from experiments.papers import studies
-study = studies()["wang2020-figure-1a"]
-method = next(m for m in study.methods if m.name == {name!r})
-walk = reach._Walk()
-walk.follow([method, [d.draw for d in study.data]])
-seen = set()
-def watch(frame, event, _):
-    module = frame.f_globals.get("__name__", "")
-    if module.startswith("privtail") and frame.f_code.co_name not in ("<module>", "__getattr__"):
-        seen.add(module)
-grid = replace(study.quick, fixed={{"n": 300, "d": 3}}, epsilons=(1.0,), repetitions=1, varied=0)
-cells = [c for c in replace(study, quick=grid).cells() if c.method == method.name]
-sys.setprofile(watch)
-for cell in cells:
-    runner.run_cell(study, cell, full=False, grid=grid)
-sys.setprofile(None)
-lost = seen - reach.modules_behind(walk.modules) - {{"privtail"}}
-print(sorted(m for m in lost if not reach._outside(m)))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False,
-        cwd=runner.ROOT,
-    )  # fmt: skip
-    assert done.stdout.strip() == "[]", done.stdout + done.stderr[-2000:]
+@pytest.mark.slow
+def test_the_stored_rows_are_those_of_the_present_code(capsys):
+    """Some cells of every line again, in four minutes; lines whose tables are missing are not."""
+    stale = runner.tell_stale(["all"])
+    assert not stale, capsys.readouterr().out

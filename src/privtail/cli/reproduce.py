@@ -44,7 +44,7 @@ def reproduce(
     """Run the papers' experiments, and say which claims hold.
 
     LIST shows the studies: what they reproduce, how long they take, whether their data are here,
-    and whether their results are of the present code. A run that was killed goes on where it
+    and when their results were last compared with the code. A run that was killed goes on where it
     stopped, and what is finished is not run again without --fresh. Noise is simulated: it has the
     distribution of exact noise, and a seed. make reproduce runs all quick studies and builds the
     report.
@@ -58,7 +58,7 @@ def reproduce(
     runner: Any = importlib.import_module("experiments.runner")
     papers: Any = importlib.import_module("experiments.papers")
     if names == ["LIST"]:
-        _list(runner, papers)
+        _list(runner, papers, importlib.import_module("experiments.estimates"))
         return
     try:
         papers.chosen(names)
@@ -95,7 +95,7 @@ def _require_repository() -> None:
         sys.path.insert(0, str(root))
 
 
-def _list(runner: Any, papers: Any) -> None:
+def _list(runner: Any, papers: Any, estimates: Any) -> None:
     paper, sums = "", [0.0, 0.0]
     for study in papers.studies().values():
         if study.paper != paper:
@@ -103,7 +103,7 @@ def _list(runner: Any, papers: Any) -> None:
             show(f"\n{papers.PAPERS[paper]}\n")
         missing = runner.missing_data(study)
         there = f"no {', '.join(missing)}" if missing else "data here"
-        times = [runner.estimate(study, full=f) for f in (False, True)]
+        times = [estimates.estimate(study, full=f) for f in (False, True)]
         sums = [total + (time or 0.0) for total, time in zip(sums, times, strict=True)]
         quick, whole = map(_duration, times)
         state = runner.state(study)
