@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from privtail.errors import InvalidInput, NotReleased
 from privtail.trusted.records import Dense, Room, Sparse, Table, as_records
+from privtail.trusted.records.dense import ROOM
 from privtail.trusted.records.targets import Labels, Numbers
 
 pandas = pytest.importorskip("pandas")
@@ -200,6 +202,24 @@ def test_labels_are_coded_by_the_declared_classes(y: Any, classes: Any, codes: A
 def test_labels_need_classes_before_they_have_codes() -> None:
     with pytest.raises(InvalidInput, match="Declare"):
         Labels(["a"], 1).rows(slice(0, 1))
+
+
+def test_arrays_of_a_block_are_apart_and_those_of_the_next_are_in_the_same_memory() -> None:
+    room = Room()
+    before = [room.of(5, 3), room.of(9)]
+    for _ in range(2):
+        room.begin()
+        first, second, third = room.of(5, 3), room.of(9), room.of(7)
+        assert (first.shape, second.shape, third.shape) == ((5, 3), (9,), (7,))
+        for one, other in itertools.combinations((first, second, third, *before), 2):
+            assert not np.shares_memory(one, other)
+        before = []
+        kept = first, second
+    room.begin()
+    assert all(np.shares_memory(one, room.of(*one.shape)) for one in kept)
+    room.of(2 * ROOM)
+    room.begin()
+    assert len(room._numbers) == ROOM
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (5, 3), (8, 8), (17, 9), (100, 16), (65, 50)])

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail.errors import InvalidInput
 from privtail.trusted import kernels
-from privtail.trusted.records import DenseRows, Rows
+from privtail.trusted.records import DenseRows, Room, Rows
 
 Doubles = NDArray[np.float64]
 
@@ -43,10 +43,10 @@ class FeatureMap:
     def __reduce__(self) -> tuple[Any, ...]:
         return FeatureMap.of, (len(self.scales), self.scales, self.offsets, self.optional)
 
-    def applied(self, rows: Rows) -> MappedRows:
-        """Rows as every question about them sees them."""
+    def applied(self, rows: Rows, room: Room | None = None) -> MappedRows:
+        """Rows as every question about them sees them; their margins are in ``room``."""
         if not self.optional:
-            return MappedRows(rows, self.scales, self.offsets)
+            return MappedRows(rows, self.scales, self.offsets, room=room)
         X = rows.dense().copy()
         missing, places = np.zeros(X.shape, np.bool_), list(self.optional)
         missing[:, places] = np.isnan(X[:, places])
@@ -54,7 +54,7 @@ class FeatureMap:
             fill = -self.offsets / self.scales
         fill[~np.isfinite(fill)] = 0.0
         X[missing] = np.broadcast_to(fill, X.shape)[missing]
-        return MappedRows(DenseRows(X), self.scales, self.offsets, missing)
+        return MappedRows(DenseRows(X), self.scales, self.offsets, missing, room)
 
 
 def _copy(numbers: ArrayLike) -> Doubles:
@@ -94,10 +94,10 @@ class MappedRows:
 
     def __init__(
         self, rows: Rows, scales: Doubles, offsets: Doubles,
-        missing: NDArray[np.bool_] | None = None,
+        missing: NDArray[np.bool_] | None = None, room: Room | None = None,
     ) -> None:  # fmt: skip
         self._rows, self._scales, self._offsets = rows, scales, offsets
-        self._missing = missing
+        self._missing, self._room = missing, room or Room()
 
     @classmethod
     def as_they_are(cls, z: Doubles) -> Self:
@@ -109,8 +109,8 @@ class MappedRows:
 
     def margins(self, w: Doubles, b: Doubles) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
         """Margins z.w + b (rows, K), squared norms of z (rows,) and finiteness (rows,)."""
-        margins = np.empty((len(self), w.shape[1]))
-        squares, valid = np.empty(len(self)), np.empty(len(self), dtype=np.bool_)
+        margins, squares = self._room.of(len(self), w.shape[1]), self._room.of(len(self))
+        valid = np.empty(len(self), dtype=np.bool_)
         kernel: Any = kernels.margins_sparse if self.sparse else kernels.margins_dense
         kernel(*self.seen, w, b, margins, squares, valid)
         return margins, squares, valid

@@ -27,7 +27,7 @@ from privtail.trusted.records.targets import Labels
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 BLOCK_ROWS = 8192
-VIEWED = 4
+VIEWED = 2
 """Blocks that are swept as one where they are views of the records and nothing is copied."""
 COPIED = 32
 """Columns of which a block is copied before it is swept; of more, fewer rows: a cache holds it."""
@@ -61,13 +61,14 @@ def answered(
     at_once = rows_at_once(records, question)
     targets = targets if question.targets else None
     dealt = question.deal.labels(window.start, window.stop)
-    blocks = swept(records, targets, window.start, ids, at_once, room or Room())
-    for part, rows, y, exposures in blocks:
-        sums = np.zeros(question.shape)
-        labels = np.array(dealt[moved(part, window.start)])
-        if len(labels) != len(rows):
+    room = room or Room()
+    for part, rows, y, exposures in swept(records, targets, window.start, ids, at_once, room):
+        sums, own = np.zeros(question.shape), dealt[moved(part, window.start)]
+        if len(own) != len(rows):
             raise InvalidInput("A window was asked for rows that it does not hold.")
-        block = Block(question.problem, question.map.applied(rows), y, labels, exposures)
+        labels = room.of(len(own)).view(np.int64)
+        labels[:] = own
+        block = Block(question.problem, question.map.applied(rows, room), y, labels, exposures)
         question.term.add(block, sums)
         total += sums.astype(np.int64)
     return total
@@ -85,6 +86,7 @@ def swept(
 ) -> Iterator[tuple[Ids, Rows, Doubles, Doubles | None]]:
     """Ids, rows, targets (else 0) and exposures of block after block; ``start`` is the first id."""
     for part in pieces(ids, at_once):
+        room.begin()
         here = moved(part, start)
         found = records.rows(here, room)
         count = part.stop - part.start if isinstance(part, slice) else len(part)

@@ -75,6 +75,10 @@ def _clip_row(z, r, count, intercept, radius, bits, margin, out):
     return True
 
 
+AHEAD = 1024
+"""Rows whose factors are found in one go: fast, and in little memory."""
+
+
 @compiled
 def _clip_factors(squares, residuals, intercept, radius, bits, margin, factors, safe):
     """Factors that bring (z, 1?) outer r into the ball, in grid units, and where they are safe."""
@@ -106,19 +110,24 @@ def ball_dense(
     tail = d - d % 8
     magic = 1.5 * 2.0**52
     M = splat(magic)
-    factors = np.empty(rows)
-    safe = np.empty(rows, dtype=np.bool_)
-    _clip_factors(squares, residuals, intercept, radius, bits, margin, factors, safe)
+    factors = np.empty(AHEAD)
+    safe = np.empty(AHEAD, dtype=np.bool_)
     z = np.empty(d)
     out = np.empty((width, outputs))
     for i in range(rows):
+        at = i % AHEAD
+        if at == 0:
+            ahead = slice(i, i + AHEAD)
+            _clip_factors(
+                squares[ahead], residuals[ahead], intercept, radius, bits, margin, factors, safe
+            )
         if not valid[i]:
             continue
         block = labels[i]
-        if safe[i]:
+        if safe[at]:
             for k in range(outputs):
                 row = (block * outputs + k) * width
-                t = residuals[i, k] * factors[i]
+                t = residuals[i, k] * factors[at]
                 for j in range(0, tail, 8):
                     v = (load(X, i * d + j) * load(scales, j) + load(offsets, j)) * splat(t)
                     store(sums, row + j, load(sums, row + j) + ((v + M) - M))
@@ -145,17 +154,22 @@ def ball_sparse(
     rows, outputs = residuals.shape
     last = sums.shape[2] - 1
     magic = 1.5 * 2.0**52
-    factors = np.empty(rows)
-    safe = np.empty(rows, dtype=np.bool_)
-    _clip_factors(squares, residuals, intercept, radius, bits, margin, factors, safe)
+    factors = np.empty(AHEAD)
+    safe = np.empty(AHEAD, dtype=np.bool_)
     for i in range(rows):
+        at = i % AHEAD
+        if at == 0:
+            ahead = slice(i, i + AHEAD)
+            _clip_factors(
+                squares[ahead], residuals[ahead], intercept, radius, bits, margin, factors, safe
+            )
         if not valid[i]:
             continue
         start, stop = indptr[i], indptr[i + 1]
         block = labels[i]
-        if safe[i]:
+        if safe[at]:
             for k in range(outputs):
-                t = residuals[i, k] * factors[i]
+                t = residuals[i, k] * factors[at]
                 for s in range(start, stop):
                     v = (data[s] * scales[indices[s]]) * t
                     sums[block, k, indices[s]] += (v + magic) - magic

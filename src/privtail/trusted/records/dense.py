@@ -14,20 +14,34 @@ from privtail.trusted.records.arrays import as_numbers
 from privtail.trusted.records.kinds import conversion, of_objects
 
 Doubles = NDArray[np.float64]
+LINE, ROOM = 8, 2**20
+"""Numbers of a line of a cache, and of all arrays that are kept for the blocks of one thread."""
 
 
 class Room:
-    """Memory for one block after the other: fresh pages would cost more than the copy."""
+    """Memory for one block after the other: fresh pages would cost more than the copy.
+
+    A process that gives freed memory back at once, as a Dask worker does, would pay for fresh pages
+    in every block.
+    """
 
     def __init__(self) -> None:
-        self._numbers = np.empty(0)
+        self._numbers, self._used = np.empty(0), 0
 
     def of(self, *shape: int) -> Doubles:
-        """An array of this shape with anything in it; the one before is written over."""
+        """An array of this shape with anything in it, until the next block begins."""
         size = math.prod(shape)
-        if len(self._numbers) < size:
-            self._numbers = np.empty(size)
-        return self._numbers[:size].reshape(shape)
+        start, self._used = self._used, self._used + -(-size // LINE) * LINE
+        if self._used > len(self._numbers):
+            return np.empty(shape)
+        return self._numbers[start : start + size].reshape(shape)
+
+    def begin(self) -> None:
+        """Begin the next block: all arrays of the one before may be written over."""
+        needed = min(self._used, ROOM)
+        if len(self._numbers) < needed:
+            self._numbers = np.empty(needed)
+        self._used = 0
 
 
 class Dense:
