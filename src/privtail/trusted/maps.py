@@ -127,7 +127,7 @@ class MappedRows:
 
     def transformed(self) -> Doubles:
         """Dense z, (rows, d)."""
-        z = self._rows.transformed(self._scales, self._offsets)
+        z = self._rows.transformed(self._scales, self._offsets, self._room)
         if self._missing is not None:
             z[self._missing] = 0.0  # not a rounding error, which would have a sign
         return z

@@ -131,7 +131,9 @@ class DenseRows:
         """The rows themselves, (rows, d), contiguous."""
         return self.X
 
-    def transformed(self, scales: Doubles, offsets: Doubles) -> Doubles:
-        """Dense rows after scaling and centring, (rows, d)."""
+    def transformed(self, scales: Doubles, offsets: Doubles, room: Room | None = None) -> Doubles:
+        """Dense rows after scaling and centring, (rows, d), in ``room``."""
+        z = (room or Room()).of(*self.X.shape)
         with np.errstate(all="ignore"):
-            return self.X * scales + offsets
+            np.multiply(self.X, scales, out=z)
+            return np.add(z, offsets, out=z)

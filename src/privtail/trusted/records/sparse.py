@@ -105,7 +105,7 @@ class SparseRows:
         """The rows with their zeros, (rows, d), contiguous."""
         return np.ascontiguousarray(self.block.toarray())
 
-    def transformed(self, scales: Doubles, offsets: Doubles) -> Doubles:
+    def transformed(self, scales: Doubles, offsets: Doubles, room: Room | None = None) -> Doubles:
         """Dense rows after scaling, (rows, d)."""
         with np.errstate(all="ignore"):
             return np.asarray(self.dense() * scales)
