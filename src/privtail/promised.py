@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from privtail.errors import BudgetExceeded
+from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.ledger import Ledger, as_ledger
 
@@ -20,7 +21,7 @@ class Promised:
     neighbours: Neighbours
     noise: Literal["exact", "simulated"]
     random_state: int | None
-    ledger: Ledger | str | os.PathLike[str] | None
+    ledger: Ledger | Allowance | str | os.PathLike[str] | None
     groups: Any
     max_rows: int | None
 

@@ -27,7 +27,7 @@ def as_model(model: Any, y: Any, trusted_rowwise: bool) -> tuple[AnyModel, tuple
     if isinstance(model, Model):
         return _of_model(model), model.classes
     if isinstance(model, PrivateLinearModel) and hasattr(model, "coef_"):
-        return _of_estimator(model), _classes(model)
+        return of_estimator(model), _classes(model)
     if isinstance(y, str):
         raise InvalidInput(
             "A model that is not privtail's would be given the target, too: pass X without that "
@@ -71,7 +71,8 @@ def _of_model(model: Model) -> LinearModel:
     )  # fmt: skip
 
 
-def _of_estimator(model: Any) -> LinearModel:
+def of_estimator(model: Any) -> LinearModel:
+    """A fitted estimator of privtail as the core takes it."""
     endless, names = np.array([-np.inf, np.inf]), getattr(model, "feature_names_in_", None)
     return LinearModel(
         np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_), model.feature_range_,

@@ -113,6 +113,8 @@ class Evaluation(Mapping[str, Estimate]):
         What was spent, one for every plan.
     notes : tuple of str
         What a reader should know of the numbers.
+    models : tuple of estimator
+        Of `cross_validate` the fitted estimators, one for each fold.
     """
 
     numbers: dict[str, Estimate]
@@ -123,6 +125,7 @@ class Evaluation(Mapping[str, Estimate]):
     n: int
     statements: tuple[Statement, ...]
     notes: tuple[str, ...]
+    models: tuple[Any, ...] = ()
 
     def __getitem__(self, name: str) -> Estimate:
         return self.numbers[name]

@@ -158,7 +158,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         self
         """
         self._refuse(unknown)
-        candidates, labels = self._candidates(), _labels(self.estimator)
+        candidates, labels = self._candidates(), declared_labels(self.estimator)
         loss = _score(self.estimator, labels)
         self._require_target(y)
         categories, encoding = self.estimator.categories or {}, self.estimator.encoding()
@@ -192,7 +192,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         plans = [self._planned(model, search.problem, mechanism.rho) for model, _ in candidates]
         plans[0].warn()
         within = [
-            (p.releases, _fitted_loss(model, loss.outputs))
+            (p.releases, fitted_loss(model, loss.outputs))
             for p, (model, _) in zip(plans, candidates, strict=True)
         ]
         curator.open(plan(mechanism.multiplier), within=within)
@@ -276,7 +276,6 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
 
     def _planned(self, model: PrivateLinearModel, problem: Problem, rho: float) -> FitPlan:
         """The plan of one trial; sets the largest epsilon at which it costs no more than rho."""
-        problem = replace(problem, intercept=model.fit_intercept)
         if isinstance(model, PrivateRegressor):
             kind, asked = model.objective().targets, self.estimator.objective().targets
             if kind != asked:
@@ -284,22 +283,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
                     f"A candidate's loss is for targets of the kind {kind!r}, and the estimator's, "
                     f"which scores it, for {asked!r}. Search them apart."
                 )
-        if math.isinf(rho):
-            model.set_params(epsilon=math.inf)
-            return model.planned(problem)
-        exact = GaussianDP(math.sqrt(2 * rho)).epsilon(self.delta) * (1 - 1e-9)
-        largest = ZeroConcentratedDP(rho).epsilon(self.delta) * (1 - 1e-9)
-        for epsilon in (largest, *(exact * SMALLER**k for k in range(ATTEMPTS))):
-            model.set_params(epsilon=epsilon)
-            plan = model.planned(problem)
-            if plan.cost.rho is None or plan.cost.slack:
-                break
-            if plan.cost.rho <= rho:
-                return plan
-        raise UnsupportedAccounting(
-            f"The cost of a search is known for fits that are zCDP. {type(model).__name__} with "
-            f"algorithm={model.algorithm!r} has no such cost: choose one with full batches."
-        )
+        return within(model, problem, rho)
 
     # ---------------------------------------------------------------- used
 
@@ -386,19 +370,46 @@ FOUND = (
 )
 
 
-def _labels(estimator: PrivateLinearModel) -> Sequence[Any] | None:
+def within(model: PrivateLinearModel, problem: Problem, rho: float) -> FitPlan:
+    """The plan of a fit that costs no more than rho in zCDP; sets the largest such epsilon.
+
+    Raises
+    ------
+    UnsupportedAccounting
+        If its cost is not known in zCDP.
+    """
+    problem = replace(problem, intercept=model.fit_intercept)
+    if math.isinf(rho):
+        model.set_params(epsilon=math.inf)
+        return model.planned(problem)
+    exact = GaussianDP(math.sqrt(2 * rho)).epsilon(model.delta) * (1 - 1e-9)
+    largest = ZeroConcentratedDP(rho).epsilon(model.delta) * (1 - 1e-9)
+    for epsilon in (largest, *(exact * SMALLER**k for k in range(ATTEMPTS))):
+        model.set_params(epsilon=epsilon)
+        plan = model.planned(problem)
+        if plan.cost.rho is None or plan.cost.slack:
+            break
+        if plan.cost.rho <= rho:
+            return plan
+    raise UnsupportedAccounting(
+        f"The cost of a search is known for fits that are zCDP. {type(model).__name__} with "
+        f"algorithm={model.algorithm!r} has no such cost: choose one with full batches."
+    )
+
+
+def declared_labels(estimator: PrivateLinearModel) -> Sequence[Any] | None:
     """The declared classes of a classifier; None for numbers."""
     if not hasattr(estimator, "classes"):
         return None
     if estimator.classes is None:
         raise InvalidInput(
-            "Trials do not buy labels: declare them, for example "
+            "Such fits do not buy labels: declare them, for example "
             f"{type(estimator).__name__}(classes=[0, 1])."
         )
     return sorted_labels(estimator.classes)
 
 
-def _fitted_loss(model: PrivateLinearModel, outputs: int) -> AnyLoss:
+def fitted_loss(model: PrivateLinearModel, outputs: int) -> AnyLoss:
     """What a trial minimises, but for the weights of labels."""
     if isinstance(model, PrivateRegressor):
         return model.objective()

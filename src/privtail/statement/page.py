@@ -69,7 +69,8 @@ def _sampled(sampling: Sampling) -> str:
 def table_row(r: Round, event: Event, share: str) -> tuple[str, ...]:
     """A line of the table of releases."""
     law = f"{event.law}, top {event.picks}" if event.picks > 1 else event.law
-    law += f" of {event.trials} on average" if event.law == "best_trial" else ""
+    if event.law == "best_trial":
+        law = "in zCDP" if event.trials == 1 else f"{law} of {event.trials} on average"
     ratios = [rounded(event.deviation / s) if s else "-" for s in (event.radius, event.diameter)]
     noise = rounded(event.std) if event.scale else "none"
     if event.scale and event.law in SMOOTH:

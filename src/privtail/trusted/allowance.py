@@ -1,8 +1,9 @@
-"""What one fit of a search may spend."""
+"""What one fit of a search, or of a fold, may spend."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, NoReturn
 
 from privtail.errors import BudgetExceeded, NotPlanned, NotReleased
@@ -11,18 +12,19 @@ from privtail.trusted.entries import Unit
 
 
 class Allowance:
-    """What one fit of a search may spend: a ledger for one plan, which remembers nothing.
+    """What one fit of a search may spend: a ledger that remembers nothing but a sum.
 
     Formal guarantee
     ----------------
-    Admits at most one plan, of at most ``rho`` in zCDP without slack, for the neighbours of the
-    search and its unit: one row, or one person of those with ``seats``, the only ones that a
-    curator may then hold. A trial without an admitted plan fails. Copies are the same allowance.
+    Admits plans of at most ``rho`` together, in zCDP without slack (a zCDP filter, as in `Ledger`;
+    the sum is exact), for the neighbours of the search and its unit: one row, or one person of
+    those with ``seats``, the only ones that a curator may then hold. A trial without an admitted
+    plan fails. Copies are the same allowance.
     """
 
     def __init__(self, rho: float, neighbours: Neighbours, seats: Any = None) -> None:
         self._rho, self._neighbours, self._spent = rho, neighbours, False
-        self._seats = seats
+        self._seats, self._used = seats, Fraction(0)
 
     def require(self, seats: Any) -> None:
         """Refuse records that are not dealt to this trial."""
@@ -34,15 +36,17 @@ class Allowance:
         plan: list[dict[str, Any]], mu: float | None = None, rho: float | None = None,
         unit: Unit = "row",
     ) -> None:  # fmt: skip
-        """Admit the plan of the trial, or raise BudgetExceeded."""
+        """Admit a plan of the trial, or raise BudgetExceeded."""
         fails = any(event["delta"] for r in plan for event in r["events"])
-        dear = math.isfinite(self._rho) and (rho is None or fails or not rho <= self._rho)
-        if dear or self._spent or neighbours != self._neighbours or unit != self._unit:
+        known = rho is not None and 0 <= rho < math.inf and not fails
+        used = self._used + (Fraction(rho) if known and rho is not None else 0)
+        dear = math.isfinite(self._rho) and not (known and used <= Fraction(self._rho))
+        if dear or neighbours != self._neighbours or unit != self._unit:
             raise BudgetExceeded(
                 f"{label} asks for more than a trial of this search may spend. Candidates need "
                 "full batches and declared classes."
             )
-        self._spent = True
+        self._spent, self._used = True, used
 
     def __copy__(self) -> Allowance:
         return self
@@ -51,7 +55,7 @@ class Allowance:
         return self
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("An allowance admits one plan: it cannot be pickled.")
+        raise NotReleased("An allowance is of one search: it cannot be pickled.")
 
     @property
     def _unit(self) -> Unit:

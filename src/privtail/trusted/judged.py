@@ -6,7 +6,8 @@ Row i of a `Judged` is a function of row i of X and y alone, and of public numbe
 centre and a scale. So what a `Curator` releases of these rows has the sensitivity of its questions,
 and neighbouring records give neighbouring rows.
 
-- A `LinearModel` is public numbers. Its scores are computed here, row by row.
+- A `LinearModel` is public numbers. Its scores are computed here, row by row. A `FoldedModel` is
+  several of them; which one speaks of a row is a function of the row's position.
 - Any other model is code that is not ours. It is called with one row at a time, on a copy, unless
   somebody promises ``trusted_rowwise``; the privacy statement prints that promise, and that the
   model keeps no state between rows. A row of which it says nothing, for it raises, or answers in
@@ -172,7 +173,32 @@ class OutsideModel:
         return np.full(shape, np.nan)
 
 
-AnyModel = LinearModel | OutsideModel
+@dataclass(frozen=True, eq=False)
+class FoldedModel:
+    """Released models, one for each fold; a row is predicted by that of its own fold.
+
+    Formal guarantee
+    ----------------
+    What is said of row i is a function of row i, of i and of public numbers.
+    """
+
+    models: tuple[LinearModel, ...]
+    folds: NDArray[np.int64]
+
+    assumptions = ()
+
+    def said(self, X: Any, labels: int | None) -> Doubles:
+        """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where X has gaps."""
+        found = self.models[0].said(X, labels)
+        if len(found) != len(self.folds):
+            raise InvalidInput(f"There are {len(self.folds)} folded rows, and {len(found)} in X.")
+        for fold, model in enumerate(self.models[1:], start=1):
+            own = self.folds == fold
+            found[own] = model.said(X, labels)[own]
+        return found
+
+
+AnyModel = LinearModel | OutsideModel | FoldedModel
 
 
 class Judged:

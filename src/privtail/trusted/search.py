@@ -9,9 +9,9 @@ held-out part. Its outcome is (candidate, model, score). A record is in one part
 the training part, the score is computed from the released model and from records that do not
 change; if it is held out, the model is. The ranges to which features and margins are clipped are of
 the released model too, so a held-out record's loss is a function of that record alone. So a trial
-costs what the dearer of the two costs, and both cost at most rho in zCDP: `Allowance` admits one
-plan of at most rho and fails otherwise, and the score's noise is at least the sensitivity of the
-mean times 1/sqrt(2 rho). The candidate is drawn without records, and what is true of every
+costs what the dearer of the two costs, and both cost at most rho in zCDP: `Allowance` admits
+plans of at most rho together and fails otherwise, and the score's noise is at least the sensitivity
+of the mean times 1/sqrt(2 rho). The candidate is drawn without records, and what is true of every
 candidate is true of the draw, which is part of the outcome.
 
 One person, several rows. Positions are dealt as above, and the first position of a person, in the

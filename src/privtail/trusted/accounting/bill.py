@@ -170,7 +170,11 @@ def _add_whole(bill: Bill, events: Iterable[Event], times: int) -> None:
             continue
         if event.law == "best_trial":
             mu = _sensitivity(event, bill.neighbours) / event.scale
-            bill.searches.append((up(mu * mu / 2), event.trials, times))
+            rho = up(mu * mu / 2)
+            if event.trials == 1:  # there is nothing to choose
+                bill.concentrated.append(up(rho * times))
+            else:
+                bill.searches.append((rho, event.trials, times))
             continue
         smooth = event.law == "smooth_gaussian"
         loss = smooth_gaussian_loss(event) if smooth else 0.0

@@ -1,0 +1,231 @@
+"""`cross_validate`: how well an estimator predicts private rows that it was not fitted to."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from dataclasses import replace
+from typing import Any, Literal
+
+from sklearn.base import clone
+
+from privtail.calibration import calibrate
+from privtail.coefficients import normal_quantile
+from privtail.compilation import steady
+from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.evaluation.evaluating import OPEN
+from privtail.evaluation.labels import of_labels
+from privtail.evaluation.models import of_estimator, variance_power
+from privtail.evaluation.numbers import CENTRE, of_numbers
+from privtail.evaluation.result import Evaluation
+from privtail.linear_model.classification import outputs_of
+from privtail.linear_model.fitting import PrivateLinearModel
+from privtail.linear_model.search import declared_labels, fitted_loss, within
+from privtail.promised import Promised
+from privtail.statement import state
+from privtail.trusted.accounting.curves import GaussianDP
+from privtail.trusted.allowance import Allowance
+from privtail.trusted.budget import Neighbours
+from privtail.trusted.events import Plan, Round
+from privtail.trusted.folds import Folds
+from privtail.trusted.judged import FoldedModel
+from privtail.trusted.ledger import Ledger
+
+AVERAGE = (
+    "The numbers are of {count} models, each on the rows that it was not fitted to. That the "
+    "models share rows is not in the intervals."
+)
+WARNED = "{some} of {count} models warned: see .models[i].warnings_."
+
+
+@steady
+def cross_validate(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    cv: int = 5,
+    level: float = 0.95,
+    neighbours: Neighbours = "replace_one",
+    noise: Literal["exact", "simulated"] = "exact",
+    random_state: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    exposure: Any = None,
+) -> Evaluation:
+    """How well an estimator predicts rows that it was not fitted to; every fit is paid for.
+
+    The rows are dealt into ``cv`` folds by position and public chance, whatever they hold. The
+    estimator is fitted ``cv`` times, each time without one fold. Then all rows are evaluated
+    together, each beside the prediction of the model that was fitted without it. So each row is in
+    one test fold, and the intervals have the noise of one evaluation of n rows, not of n / ``cv``.
+
+    ``epsilon`` and ``delta`` are the total, and the ledger is charged once, before the first fit.
+    The test folds are disjoint: a row is in one of them, so their evaluations compose in parallel.
+    The training sets overlap: a row is in ``cv`` - 1 of them, and these fits compose sequentially,
+    in zCDP. Each of these ``cv`` releases gets the same part of the total: with 5 folds and a
+    total of 1, a fit alone costs about .4 at the same delta, and so does the evaluation.
+
+    Parameters
+    ----------
+    estimator : estimator
+        One of `privtail.linear_model`, not fitted. Its own epsilon, delta, noise and ledger are not
+        used; a classifier needs ``classes=``.
+    X : array, CSR matrix, data frame, mapping, Arrow table or table of `open_table`
+        Features (n, d).
+    y : array of shape (n,) or str
+        Target; of a table of `open_table` the name of its column.
+    epsilon : float
+        Privacy budget of all fits and of the evaluation together, above 0.
+    delta : float, default=1e-6
+        Probability that the bound of epsilon fails, in (0, 1). Keep it well below 1 / n.
+    cv : int, default=5
+        Number of folds, from 2 to n. More folds fit more rows, with more noise each.
+    level : float, default=0.95
+        Level of the intervals, in (0, 1).
+    neighbours : {"replace_one", "zero_out"}, default="replace_one"
+        Which two tables are compared: one row replaced by any other, or one row emptied.
+    noise : {"exact", "simulated"}, default="exact"
+        ``"simulated"`` is fast and seeded, and not private.
+    random_state : int or None, default=None
+        Seed of public choices, the folds among them, and of simulated noise.
+    ledger : Ledger, path or None, default=None
+        A shared `Ledger` that is charged, or the path of an existing one.
+    exposure : array of shape (n,), str or None, default=None
+        Of counts and amounts: for how long, or how much, each row was observed.
+
+    Returns
+    -------
+    Evaluation
+        As of `evaluate`. ``result.models`` are the fitted estimators, one for each fold.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument or the data cannot be used: an estimator that is not privtail's, of whose
+        fits nobody knows what they cost; rows on a Dask cluster; a classifier without ``classes``.
+    BudgetExceeded
+        If the ledger has too little left. No row was read.
+    UnsupportedAccounting
+        If the cost of a fit is not known in zCDP, as with Poisson batches.
+
+    Warns
+    -----
+    AccuracyWarning
+        If nothing that was released bounds a number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privtail
+    >>> from privtail.linear_model import DPLinearRegression
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
+    >>> y = X @ [1.0, -2.0, 0.5] + np.random.default_rng(1).standard_t(3, 20_000)
+    >>> result = privtail.cross_validate(
+    ...     DPLinearRegression(), X, y, epsilon=2, noise="simulated", random_state=0
+    ... )
+    >>> bool(result["mae"].low < 1.1 < result["mae"].high), len(result.models)
+    (True, 5)
+    """
+    normal_quantile(level)  # refuses what is no level, before anything is charged
+    if not isinstance(estimator, PrivateLinearModel):
+        raise InvalidInput(
+            "cross_validate fits estimators of privtail.linear_model, got "
+            f"{type(estimator).__name__}. Of anything else nobody knows what a fit costs."
+        )
+    labels = declared_labels(estimator)
+    power = variance_power(estimator)
+    if exposure is not None and power is None:
+        raise InvalidInput("An exposure belongs to counts and amounts: leave it out.")
+    whole = clone(estimator).set_params(
+        epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
+        random_state=random_state, ledger=ledger, max_rows=None, verbose=0,
+    )  # fmt: skip
+    options = {} if exposure is None else {"exposure": exposure}
+    outputs = 1 if labels is None else outputs_of(len(labels))
+    curator = whole._curate(X, y, None, {}, outputs=outputs, classes=labels, **options)  # noqa: SLF001
+    curator.label = f"cross_validate({type(estimator).__name__})"
+    folds = Folds(curator, X, y, exposure, cv)
+
+    def plan(multiplier: float) -> Plan:
+        stage = f"{cv} fits and their evaluation"
+        return (Round(stage=stage, events=(folds.event(multiplier),)),)
+
+    multiplier = calibrate(plan, curator.budget)
+    models = [
+        clone(whole).set_params(
+            ledger=None, invalid="zero", random_state=None if random_state is None else
+            random_state + fold,
+        )
+        for fold in range(cv)
+    ]  # fmt: skip
+    plans = [
+        within(model, folds.problem(fold), folds.rho(multiplier))
+        for fold, model in enumerate(models)
+    ]
+    plans[0].warn()
+    curator.open(
+        plan(multiplier),
+        within=[(p.releases, fitted_loss(m, outputs)) for p, m in zip(plans, models, strict=True)],
+    )
+
+    def fit(fold: int, X: Any, y: Any, exposure: Any, allowance: Allowance) -> Any:
+        model = models[fold].set_params(ledger=allowance)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            more = {} if exposure is None else {"exposure": exposure}
+            return model.fit(X, y, **more).set_params(ledger=None)
+
+    def judged(folded: FoldedModel, allowance: Allowance) -> Evaluation:
+        promised = Promised(
+            epsilon=_epsilon_of(folds.rho(multiplier), delta, labels is None), delta=delta,
+            neighbours=neighbours, noise=noise, random_state=random_state, ledger=allowance,
+            groups=None, max_rows=None,
+        )  # fmt: skip
+        if labels is None:
+            return of_numbers(folded, X, y, promised, level, exposure, power)
+        return of_labels(folded, X, y, tuple(labels), promised, level)
+
+    fitted, found = folds.run(multiplier, fit, of_estimator, judged)
+    some = sum(bool(model.warnings_) for model in fitted)
+    notes = (AVERAGE.format(count=cv), *found.notes)
+    notes += (WARNED.format(some=some, count=cv),) if some else ()
+    statement = state(curator, notes)
+    for model in fitted:
+        model.privacy_ = statement
+    found = replace(found, statements=(statement,), notes=notes, models=tuple(fitted))
+    unbounded = [name for name, estimate in found.items() if not estimate.reliable]
+    if unbounded:
+        warnings.warn(OPEN.format(names=", ".join(unbounded)), AccuracyWarning, stacklevel=3)
+    return found
+
+
+def _epsilon_of(rho: float, delta: float, numbers: bool) -> float:
+    """The epsilon at which an evaluation, of one plan or of two, costs rho, or a hair less.
+
+    All its noise is Gaussian.
+    """
+    if math.isinf(rho):
+        return math.inf
+    epsilon = GaussianDP(math.sqrt(2 * rho)).epsilon(delta) * (1 - 1e-6)
+    if not numbers:
+        return epsilon
+    for _ in range(6):
+        used = sum(_rho(part * epsilon, part * delta) for part in (CENTRE, 1 - CENTRE))
+        epsilon *= min(math.sqrt(rho / used), 2.0) * (1 - 1e-6)
+    while sum(_rho(part * epsilon, part * delta) for part in (CENTRE, 1 - CENTRE)) > rho:
+        epsilon *= 0.99
+    return epsilon * (1 - 1e-6)
+
+
+def _rho(epsilon: float, delta: float) -> float:
+    """The rho of Gaussian noise that is (epsilon, delta)-DP, rounded up a little."""
+    low, high = 0.0, 1.0
+    while GaussianDP(high).epsilon(delta) < epsilon:
+        low, high = high, 2 * high
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if GaussianDP(middle).epsilon(delta) < epsilon else (low, middle)
+    return high**2 / 2

@@ -1,0 +1,128 @@
+"""Cross-validation that pays once: a fit for every fold, and one evaluation of all records.
+
+Formal guarantee
+----------------
+The records are dealt into k folds by position and public chance, so a record's fold is public and
+the same in neighbouring tables. The fit of fold f sees the records of all other folds. The
+evaluation sees every record once: beside the prediction of the model that was fitted without its
+fold. That row is a function of the record, of its position and of released models (`FoldedModel`).
+
+So a record is in k - 1 fits and in the evaluation. Each of these k costs at most rho / k in zCDP,
+which `Allowance` enforces; zCDP adds up, also where the later ones depend on what the earlier ones
+released. Together they cost rho. The fit that does not see the record adds nothing: its data are
+the same in both tables. The whole is charged before the first fit, as one event of rho-zCDP: the
+"best" of exactly one trial.
+
+Assumed, not enforced: ``fit`` keeps nothing of its calls but the model that it returns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail import progress
+from privtail.errors import InvalidInput, NotPlanned, require_whole
+from privtail.trusted.allowance import Allowance
+from privtail.trusted.budget import ROW
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Event
+from privtail.trusted.judged import FoldedModel, LinearModel
+from privtail.trusted.problem import Problem
+from privtail.trusted.records.arrays import taken
+from privtail.trusted.records.files import TableFile
+from privtail.trusted.search import BestTrial
+
+Result = TypeVar("Result")
+
+
+Fit = Callable[[int, Any, Any, Any, Allowance], Any]
+"""From a fold, X, y and exposure of the records outside it, and an allowance to a model."""
+
+
+class Folds:
+    """A deal of a curator's records into folds, what each may cost, and the run over them.
+
+    Parameters
+    ----------
+    curator : holds all records, and the plan that pays.
+    X, y, exposure : its records, in the user's containers; of a file names of columns will do.
+    count : number of folds, from 2 to n.
+
+    Raises
+    ------
+    InvalidInput
+        If the records cannot be dealt.
+    """
+
+    def __init__(self, curator: Curator, X: Any, y: Any, exposure: Any, count: int) -> None:
+        require_whole("cv", count, 2)
+        n = curator.problem.n
+        if count > n:
+            raise InvalidInput(f"Of {n} rows there are no {count} folds: cv is {n} at most.")
+        if curator._away is not None:
+            raise InvalidInput(
+                "Folds are dealt on one machine, and these rows are on a Dask cluster: pass what "
+                "privtail.open_table(folder) gives."
+            )
+        if curator.unit != ROW:
+            raise InvalidInput("Cross-validation protects rows: it deals no persons into folds.")
+        self._curator, self.count = curator, count
+        self._X, self._y, self._exposure = X, y, exposure
+        self.labels = curator._fresh(count).labels(0, n)
+
+    def event(self, multiplier: float) -> Event:
+        """The bill of all fits and of the evaluation."""
+        return replace(BestTrial(multiplier=multiplier, trials=1).event(), question="folds")
+
+    def rho(self, multiplier: float) -> float:
+        """What one fit, and the evaluation, may cost, in zCDP."""
+        if not multiplier:
+            return math.inf
+        return BestTrial(multiplier=multiplier, trials=1).rho / self.count * (1 - 1e-12)
+
+    def problem(self, fold: int) -> Problem:
+        """The public sizes of what the fit of a fold sees."""
+        n = int(np.count_nonzero(self.labels != fold))
+        return replace(self._curator.problem, n=n, expected=float(n), most=n)
+
+    def run(
+        self, multiplier: float, fit: Fit, released: Callable[[Any], LinearModel],
+        evaluate: Callable[[FoldedModel, Allowance], Result],
+    ) -> tuple[Sequence[Any], Result]:  # fmt: skip
+        """Fit every fold, then evaluate all records. The next planned event pays for all."""
+        opening = self._curator.everyone()._opening
+        opening.charge(self.event(multiplier))
+        rho, neighbours = self.rho(multiplier), self._curator.budget.neighbours
+        models = []
+        for fold in range(self.count):
+            progress.report(fold, self.count + 1, "fits of folds")
+            ids = np.flatnonzero(self.labels != fold)
+            allowance = Allowance(rho, neighbours)
+            with progress.watching(_unseen):
+                X, y, exposure = (_rows(v, ids) for v in (self._X, self._y, self._exposure))
+                models.append(fit(fold, X, y, exposure, allowance))
+            if not allowance.spent:
+                raise NotPlanned("The fit of a fold has spent nothing: it is not on its allowance.")
+        progress.report(self.count, self.count + 1, "evaluation")
+        folded = FoldedModel(tuple(map(released, models)), self.labels)
+        with progress.watching(_unseen):
+            found = evaluate(folded, Allowance(rho, neighbours))
+        opening.released()
+        return models, found
+
+
+def _rows(values: Any, ids: NDArray[np.int64]) -> Any:
+    """The rows at these positions; the name of a column of a file, and None, as they are."""
+    if isinstance(values, TableFile):
+        return values.part(ids)
+    return values if values is None or isinstance(values, str) else taken(values, ids)
+
+
+def _unseen(done: int, planned: int, stage: str) -> None:
+    """Rounds inside a fold are not shown: the bar counts folds."""

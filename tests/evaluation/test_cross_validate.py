@@ -1,0 +1,109 @@
+"""Cross-validation: what it says, what it costs, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import metrics
+from sklearn.linear_model import LinearRegression
+
+from privtail import Ledger, cross_validate, open_table, verify
+from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
+from privtail.linear_model import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+)
+
+QUIET: dict[str, Any] = {"noise": "simulated", "random_state": 0}
+N = 8_000
+
+
+@pytest.fixture(scope="module")
+def numbers() -> tuple[np.ndarray, np.ndarray]:
+    chance = np.random.default_rng(0)
+    X = chance.normal(size=(N, 3))
+    return X, 50 + X @ [1.0, -2.0, 0.5] + chance.normal(size=N)
+
+
+def test_the_numbers_are_of_models_on_rows_that_they_were_not_fitted_to(numbers):
+    X, y = numbers
+    found = cross_validate(DPLinearRegression(), X, y, epsilon=math.inf, cv=4, random_state=3)
+    said = np.column_stack([model.predict(X) for model in found.models])
+    errors = np.abs(said - y[:, None]).mean(axis=0)
+    assert len(found.models) == 4
+    assert found["mae"].value == pytest.approx(errors.mean(), rel=0.02)
+    assert found.n == N
+
+
+def test_labels_and_their_curves(numbers):
+    X = numbers[0]
+    y = (X[:, 0] + np.random.default_rng(1).logistic(size=N) > 0).astype(int)
+    found = cross_validate(DPLogisticRegression(classes=[0, 1]), X, y, epsilon=3, **QUIET)
+    truth = np.mean([metrics.accuracy_score(y, model.predict(X)) for model in found.models])
+    assert found["accuracy"].low <= truth <= found["accuracy"].high
+    assert found["accuracy"].high - found["accuracy"].low < 0.05
+    assert found.curves is not None
+
+
+def test_all_is_charged_once_and_is_at_most_what_was_asked_for(numbers):
+    X, y = numbers
+    ledger = Ledger(epsilon=3, delta=1e-5)
+    found = cross_validate(DPLinearRegression(), X[:500], y[:500], epsilon=2, cv=3, ledger=ledger)
+    (entry,) = ledger.entries()
+    assert entry.label == "cross_validate(DPLinearRegression)"
+    assert 1.99 < entry.epsilon <= 2
+    (statement,) = found.statements
+    assert verify(statement.to_json())
+    assert all(model.privacy_ is statement for model in found.models)
+    assert "3 fits and their evaluation" in str(statement)
+    assert "secret" not in str(statement)
+    with pytest.raises(BudgetExceeded):
+        cross_validate(DPLinearRegression(), X, y, epsilon=2, ledger=ledger)
+    assert len(ledger.entries()) == 1
+
+
+def test_a_ledger_in_zcdp_takes_it(numbers):
+    X, y = numbers
+    ledger = Ledger(epsilon=3, delta=1e-5, composition="zcdp")
+    cross_validate(DPLinearRegression(), X[:500], y[:500], epsilon=1, cv=2, ledger=ledger)
+    assert ledger.entries()[0].rho == pytest.approx(0.0227, abs=0.002)
+
+
+def test_frames_files_and_exposures(tmp_path, numbers):
+    X = numbers[0][:2000]
+    chance = np.random.default_rng(4)
+    years = chance.uniform(0.5, 1.5, len(X))
+    y = chance.poisson(years * np.exp(0.3 * X[:, 0] + 1))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = DPPoissonRegressor()
+    options = {"epsilon": 20, "cv": 2, "exposure": years, **QUIET}
+    held = cross_validate(model, frame, y, **options)
+    frame.assign(y=y, years=years).to_parquet(tmp_path / "x.parquet")
+    table = open_table(tmp_path / "x.parquet")
+    read = cross_validate(model, table, "y", **{**options, "exposure": "years"})
+    assert held["mae"].value == pytest.approx(read["mae"].value)
+    assert "deviance" in held
+    assert held.models[0].exposure_ is not None
+
+
+def test_what_it_refuses(numbers):
+    X, y = numbers
+
+    def refused(estimator: Any, match: str, kind: Any = InvalidInput, **changes: Any) -> None:
+        ledger = Ledger(epsilon=10, delta=1e-3)
+        with pytest.raises(kind, match=match):
+            cross_validate(estimator, X, y, **{"epsilon": 1, "ledger": ledger, **changes})
+        assert not ledger.entries()
+
+    refused(LinearRegression(), "privtail.linear_model")
+    refused(DPLogisticRegression(), "declare them")
+    refused(DPLinearRegression(), "cv", cv=1)
+    refused(DPLinearRegression(), "folds", cv=N + 1)
+    refused(DPLinearRegression(), "exposure", exposure=np.ones(N))
+    refused(DPLinearRegression(), "level", level=2)
+    refused(DPLinearRegression(), "delta", kind=UnsupportedAccounting, delta=0)

@@ -1,0 +1,179 @@
+"""Folds: a record moves no fit of its own fold, and nobody's row but its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privtail import cross_validate
+from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned
+from privtail.linear_model import DPLinearRegression
+from privtail.trusted.accountants import cost
+from privtail.trusted.accounting.curves import ZeroConcentratedDP
+from privtail.trusted.allowance import Allowance
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Round
+from privtail.trusted.folds import Folds
+from privtail.trusted.judged import FoldedModel, LinearModel, Predicted
+
+ODD = [1e308, -1e308, 5e-324, 0.0, math.nan, math.inf, -math.inf, 3.0]
+N, K = 30, 3
+ENDLESS = np.array([-np.inf, np.inf])
+
+
+def dealt(X: Any, y: Any, count: int = K, seed: int = 5) -> Folds:
+    curator = Curator(
+        X, y, intercept=True, budget=Budget(1.0, 1e-3), noise="simulated", random_state=seed
+    )
+    return Folds(curator, X, y, None, count)
+
+
+def linear(slope: float) -> LinearModel:
+    return LinearModel(
+        np.full((1, 2), slope), np.zeros(1), np.tile(ENDLESS, (2, 1)), ENDLESS, ENDLESS,
+        "identity", None, {},
+    )  # fmt: skip
+
+
+def records() -> tuple[np.ndarray, np.ndarray]:
+    chance = np.random.default_rng(2)
+    return chance.normal(size=(N, 2)), chance.normal(size=N)
+
+
+def test_folds_do_not_depend_on_what_a_record_holds() -> None:
+    X, y = records()
+    folds = dealt(X, y).labels
+    assert sorted(np.bincount(folds)) == [10, 10, 10]
+    for value in ODD:
+        other = X.copy()
+        other[7] = value
+        assert np.array_equal(dealt(other, y).labels, folds)
+    assert not np.array_equal(dealt(X, y, seed=6).labels, folds)
+
+
+def moved(model: Callable[[np.ndarray], Any]) -> list[int]:
+    """Which rows of what is judged move when row 7 is replaced by odd ones."""
+    X, y = records()
+    folds = dealt(X, y).labels
+    judged = Predicted(X, y, model(folds)).errors(0.0, 1.0)._columns
+    found: set[int] = set()
+    for value in ODD:
+        other, target = X.copy(), y.copy()
+        other[7], target[7] = value, value
+        now = Predicted(other, target, model(folds)).errors(0.0, 1.0)._columns
+        differs = ~((judged == now) | (np.isnan(judged) & np.isnan(now)))
+        found |= set(np.flatnonzero(differs.any(axis=1)).tolist())
+    return sorted(found)
+
+
+class Centred(FoldedModel):
+    """The sabotaged twin: predictions less their mean, which every row moves."""
+
+    def said(self, X: Any, labels: int | None) -> Any:
+        found = super().said(X, labels)
+        return np.where(np.isfinite(found), found - np.nanmean(np.clip(found, -9, 9)), np.nan)
+
+
+def test_a_judged_row_is_a_function_of_its_record_alone() -> None:
+    models = tuple(map(linear, (1.0, 2.0, 3.0)))
+    assert moved(lambda folds: FoldedModel(models, folds)) == [7]
+    assert len(moved(lambda folds: Centred(models, folds))) == N
+
+
+def test_every_row_is_predicted_by_the_model_of_its_own_fold() -> None:
+    X, y = records()
+    folds = dealt(X, y).labels
+    found = FoldedModel(tuple(map(linear, (1.0, 2.0, 3.0))), folds).said(X, None)
+    assert found == pytest.approx(X.sum(axis=1) * (folds + 1.0))
+    with pytest.raises(InvalidInput, match="folded rows"):
+        FoldedModel((linear(1.0),), folds[:3]).said(X, None)
+
+
+def run(folds: Folds, seen: dict[int, Any], rho: float, evaluation: float = 0.0) -> None:
+    """One run whose fits, and whose evaluation, spend so much."""
+
+    def spend(allowance: Allowance, spent: float) -> None:
+        allowance.reserve(
+            label="", epsilon=0.0, delta=0.0, neighbours="replace_one", plan=[], rho=spent
+        )
+
+    def fit(fold: int, X: Any, y: Any, exposure: Any, allowance: Allowance) -> int:
+        seen[fold] = np.array(X), np.array(y)
+        if rho:
+            spend(allowance, rho)
+        return fold
+
+    def evaluate(model: FoldedModel, allowance: Allowance) -> None:
+        spend(allowance, evaluation)
+
+    folds._curator.open((Round(events=(folds.event(8.0),)),))
+    folds.run(8.0, fit, lambda fold: linear(1.0), evaluate)
+
+
+def test_a_record_is_in_all_fits_but_that_of_its_own_fold() -> None:
+    X, y = records()
+    for value in ODD:
+        other, target = X.copy(), y.copy()
+        other[7], target[7] = value, value
+        one: dict[int, Any] = {}
+        two: dict[int, Any] = {}
+        for seen, rows, numbers in ((one, X, y), (two, other, target)):
+            run(dealt(rows, numbers), seen, rho=1e-4)
+        own = int(dealt(X, y).labels[7])
+        for fold in range(K):
+            same = np.array_equal(one[fold][0], two[fold][0], equal_nan=True)
+            assert same == (fold == own)
+            assert len(one[fold][1]) == N - 10
+
+
+def test_the_parts_add_up_to_the_price() -> None:
+    X, y = records()
+    folds = dealt(X, y)
+    event = folds.event(8.0)
+    whole = cost((Round(events=(event,)),), "replace_one")
+    assert whole.rho == pytest.approx(1 / 128)
+    assert K * Fraction(folds.rho(8.0)) <= Fraction(whole.rho)
+    assert whole.epsilon(1e-6) == ZeroConcentratedDP(whole.rho).epsilon(1e-6)
+    part = folds.rho(8.0)
+    run(dealt(X, y), {}, rho=part, evaluation=part)
+    for fits, evaluation in ((part * 1.001, 0.0), (part, part * 1.001)):
+        with pytest.raises(BudgetExceeded):
+            run(dealt(X, y), {}, rho=fits, evaluation=evaluation)
+    with pytest.raises(NotPlanned, match="spent nothing"):
+        run(dealt(X, y), {}, rho=0.0)
+
+
+def test_an_allowance_adds_what_it_admits() -> None:
+    allowance = Allowance(0.1, "replace_one")
+
+    def ask(rho: float) -> None:
+        allowance.reserve(
+            label="", epsilon=1.0, delta=1e-6, neighbours="replace_one", plan=[], rho=rho
+        )
+
+    ask(0.06)
+    for dear in (0.0401, -1.0, math.nan, math.inf):
+        with pytest.raises(BudgetExceeded):
+            ask(dear)
+    ask(0.04)
+    with pytest.raises(BudgetExceeded):
+        ask(1e-9)
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_nothing_public_depends_on_a_record(value: float) -> None:
+    chance = np.random.default_rng(3)
+    X, y = chance.normal(size=(400, 2)), chance.normal(size=400)
+    X[11], y[11] = value, value
+    found = cross_validate(
+        DPLinearRegression(), X, y, epsilon=1e3, cv=2, noise="simulated", random_state=0
+    )
+    assert len(found) == 5
+    assert len(found.models) == 2
+    assert all(np.isfinite(model.coef_).all() for model in found.models)
