@@ -105,5 +105,5 @@ def test_what_it_refuses(numbers):
     refused(DPLinearRegression(), "cv", cv=1)
     refused(DPLinearRegression(), "folds", cv=N + 1)
     refused(DPLinearRegression(), "exposure", exposure=np.ones(N))
-    refused(DPLinearRegression(), "level", level=2)
+    refused(DPLinearRegression(), "confidence", confidence=2)
     refused(DPLinearRegression(), "delta", kind=UnsupportedAccounting, delta=0)

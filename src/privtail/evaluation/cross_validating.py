@@ -48,7 +48,7 @@ def cross_validate(
     epsilon: float,
     delta: float = 1e-6,
     cv: int = 5,
-    level: float = 0.95,
+    confidence: float = 0.95,
     neighbours: Neighbours = "replace_one",
     noise: Literal["exact", "simulated"] = "exact",
     random_state: int | None = None,
@@ -80,11 +80,11 @@ def cross_validate(
     epsilon : float
         Privacy budget of all fits and of the evaluation together, above 0.
     delta : float, default=1e-6
-        Probability that the bound of epsilon fails, in (0, 1). Keep it well below 1 / n.
+        Additive term of the guarantee, in (0, 1). Keep it well below 1 / n.
     cv : int, default=5
         Number of folds, from 2 to n. More folds fit more rows, with more noise each.
-    level : float, default=0.95
-        Level of the intervals, in (0, 1).
+    confidence : float, default=0.95
+        Confidence of the intervals, in (0, 1).
     neighbours : {"replace_one", "zero_out"}, default="replace_one"
         Which two tables are compared: one row replaced by any other, or one row emptied.
     noise : {"exact", "simulated"}, default="exact"
@@ -129,7 +129,7 @@ def cross_validate(
     >>> bool(result["mae"].low < 1.1 < result["mae"].high), len(result.models)
     (True, 5)
     """
-    normal_quantile(level)  # refuses what is no level, before anything is charged
+    normal_quantile(confidence)  # refuses what is none, before anything is charged
     if not isinstance(estimator, PrivateLinearModel):
         raise InvalidInput(
             "cross_validate fits estimators of privtail.linear_model, got "
@@ -185,8 +185,8 @@ def cross_validate(
             groups=None, max_rows=None,
         )  # fmt: skip
         if labels is None:
-            return of_numbers(folded, X, y, promised, level, exposure, power)
-        return of_labels(folded, X, y, tuple(labels), promised, level)
+            return of_numbers(folded, X, y, promised, confidence, exposure, power)
+        return of_labels(folded, X, y, tuple(labels), promised, confidence)
 
     fitted, found = folds.run(multiplier, fit, of_estimator, judged)
     some = sum(bool(model.warnings_) for model in fitted)
