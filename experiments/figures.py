@@ -59,8 +59,12 @@ def lines(study: Study, most: int = MOST_LINES) -> list[tuple[str, Accounting]]:
     """Methods and accountings that a panel shows.
 
     The default and fits without privacy come first, then methods at the stated epsilon, then as
-    printed, until there are ``most``.
+    printed, until there are ``most``. Where budgets are overlaid it is the first method at the
+    stated epsilon, with the fits without privacy.
     """
+    if study.panels == "overlay":
+        free = [m.name for m in study.methods if m.accountings == (NO_PRIVACY,)]
+        return [(study.methods[0].name, STATED), *((name, NO_PRIVACY) for name in free)]
     ranks = {AUTO: 0, NO_PRIVACY: 0, STATED: 1, AS_PRINTED: 2}
     every = [(m.name, a) for m in study.methods for a in m.accountings]
     shown = sorted(every, key=lambda line: ranks[line[1]])[:most]
@@ -97,7 +101,11 @@ def draw(study: Study, frame: pd.DataFrame, metric: Metric, most: int = MOST_LIN
     looks = _looks(study)
     shared = _quartiles(rows) if study.panels == "epsilon" else None
     for place, (title, part) in zip(axes.flat, layers, strict=False):
-        _panel(study, place, part, metric, looks)
+        if study.panels == "overlay":
+            _overlay(study, place, part)
+        else:
+            _panel(study, place, part, looks)
+        _dress(study, place, part)
         _scale(place, metric, _quartiles(part) if shared is None else shared)
         place.set_title(title, fontsize=10)
     for place in axes.flat[len(layers) :]:
@@ -202,7 +210,7 @@ def _by_budget(
     study: Study, here: pd.DataFrame, epsilons: list[float], said: str
 ) -> list[tuple[str, pd.DataFrame]]:
     """One panel of a data set; several where several budgets would be drawn over each other."""
-    if study.axis.name == "epsilon" or len(epsilons) < 2:
+    if study.panels == "overlay" or study.axis.name == "epsilon" or len(epsilons) < 2:
         return [(said, here)]
     return [
         (f"{said}, ε = {e:g}", here[(here["epsilon"] == e) | (here["epsilon"] == math.inf)])
@@ -226,12 +234,20 @@ def _looks(study: Study) -> dict[str, tuple[str, str]]:
     return looks
 
 
-def _panel(
-    study: Study, place: Axes, rows: pd.DataFrame, metric: Metric,
-    looks: dict[str, tuple[str, str]],
-) -> None:  # fmt: skip
-    from matplotlib.ticker import LogLocator, MaxNLocator
+def _overlay(study: Study, place: Axes, rows: pd.DataFrame) -> None:
+    """A line for every budget, as some papers draw it."""
+    spread = _quartiles(rows)
+    for index, epsilon in enumerate(sorted(spread["epsilon"].unique())):
+        mine = spread[spread["epsilon"] == epsilon].sort_values("x")
+        kind = NO_PRIVACY if math.isinf(epsilon) else STATED
+        colour = BASELINE if math.isinf(epsilon) else COLOURS[index % len(COLOURS)]
+        said = "not private" if math.isinf(epsilon) else f"ε = {epsilon:g}"
+        _line(study, place, mine, colour, MARKERS[index % len(MARKERS)], STYLES[kind], said)
 
+
+def _panel(
+    study: Study, place: Axes, rows: pd.DataFrame, looks: dict[str, tuple[str, str]]
+) -> None:
     spread = _quartiles(rows)
     for method in study.methods:
         colour, marker = looks[method.name]
@@ -243,6 +259,12 @@ def _panel(
                 label = _name(method.name, accounting)
                 _line(study, place, mine, colour, marker, STYLES[accounting], label)
     _guide(study, place, rows, spread)
+
+
+def _dress(study: Study, place: Axes, rows: pd.DataFrame) -> None:
+    """Scale, ticks and grid of a panel."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
     if study.axis.log:
         place.set_xscale("log")
         points = np.unique(rows["x"][np.isfinite(rows["x"])])
@@ -304,16 +326,25 @@ def _line(
 
 
 def _guide(study: Study, place: Axes, rows: pd.DataFrame, spread: pd.DataFrame) -> None:
-    """The exponent of a theorem, through the first point of the first method's last line."""
+    """Exponents of theorems, through the first point of the first method's last line."""
     first = study.methods[0]
-    exponents = [study.guides[name] for name in rows["dataset"].unique() if name in study.guides]
+    upper, least = (
+        [bounds[name] for name in rows["dataset"].unique() if name in bounds][:1]
+        for bounds in (study.guides, study.floors)
+    )
     mine = spread[
         (spread["method"] == first.name) & (spread["accounting"] == first.accountings[-1])
     ].sort_values("x")
-    if exponents and len(mine):
+    if len(mine):
         x = mine["x"].to_numpy(float)
-        y = float(mine["middle"].iloc[0]) * (x / x[0]) ** exponents[0]
-        place.plot(x, y, color="#888888", linewidth=0.9, label="slope of the theorem")
+        labels = ("slope of the theorem", "slope of the lower bound")
+        drawn = [(slopes[0], said, style) for slopes, said, style in
+                 zip((upper, least), labels, ("-", ":"), strict=True) if slopes]  # fmt: skip
+        if upper == least and drawn:
+            drawn = [(upper[0], "slope of the theorem and of the lower bound", "-")]
+        for slope, said, style in drawn:
+            y = float(mine["middle"].iloc[0]) * (x / x[0]) ** slope
+            place.plot(x, y, color="#888888", linewidth=0.9, linestyle=style, label=said)
 
 
 def _quartiles(rows: pd.DataFrame) -> pd.DataFrame:

@@ -33,6 +33,7 @@ from experiments.claims import (
     judge,
     view,
 )
+from experiments.estimates import estimate
 from experiments.papers import LEARNED, PAPERS, studies
 from experiments.runner import RESULTS, ROOT, lacking
 from experiments.study import AS_PRINTED, AUTO, STATED, Study
@@ -106,7 +107,15 @@ a figure are medians over repetitions, bands quartiles.</p>
 RATES = """
 <p>The exponent of the number of records, of ε, of the features or of the size of the errors, as
 the theorem has it and as the straight line through the logarithms of the means has it. An upper
-bound may fall faster. <code>privtail theory NAME</code> prints what a theorem promises.</p>
+bound may fall faster. A lower bound is a theorem of the paper on the worst law, which one law need
+not be. <code>privtail theory NAME</code> prints what a theorem promises.</p>
+"""
+
+
+FULL = """
+<p>Every study has a small grid and one of the paper's size. The hours are those of two cores,
+estimated from the measured seconds of the rows that are here; <code>privtail reproduce LIST</code>
+computes them, too. Where a study's rows are of the full grid the table says so.</p>
 """
 
 
@@ -146,6 +155,7 @@ def overview(results: list[Result], known: Iterable[Study], folder: Path, name: 
             body.append(f'<p><a href="{beside(name, paper)}">Figures and claims</a></p>')
     body += ['<h2 id="claims">Claims</h2>', _counts(results)]
     body += ['<h2 id="rates">Theory and practice</h2>', RATES, _rates(results, name)]
+    body += ['<h2 id="full">Quick and full</h2>', FULL, _full(results, folder)]
     if missing:
         body.append(f"<p>Without results: {escape(', '.join(missing))}.</p>")
     return _whole("privtail: the papers reproduced", body)
@@ -220,10 +230,12 @@ def section(result: Result, most: int = figures.MOST_LINES) -> str:
 
 def _left_out(study: Study, most: int) -> str:
     """Lines that a figure has no room for."""
-    every = figures.lines(study, 10**6)
+    every = [(m.name, a) for m in study.methods for a in m.accountings]
     lost = [line for line in every if line not in figures.lines(study, most)]
     if not lost or len(study.grid(full=False).points) == 1:
         return ""
+    if study.panels == "overlay":
+        return f"<p><small>Not drawn: {escape(', '.join(map(' '.join, lost)))}.</small></p>"
     return (
         f"<p><small>{len(lost)} of {len(every)} lines are not drawn, those as printed first; "
         "<code>python -m experiments.report --lines 20</code> draws them.</small></p>"
@@ -284,11 +296,37 @@ def _rates(results: list[Result], name: str) -> str:
     """Every exponent of a theorem beside the fitted one."""
     rows = [
         [f'<a href="{beside(name, r.study.paper)}#{r.study.name}">{escape(r.study.name)}</a>',
-         escape(v.claim.sentence), _number(v.finding.theory), *_effect(v.finding)[:2], _word(v)]
+         escape(v.claim.sentence), _number(v.finding.theory), _floor(r.study, v.finding.theory),
+         *_effect(v.finding)[:2], _word(v)]
         for r in results for v in r.verdicts if not math.isnan(v.finding.theory)
     ]  # fmt: skip
-    heads = ["study", "claim", "exponent", "fitted", "95 % interval", "verdict"]
+    heads = ["study", "claim", "exponent", "lower bound", "fitted", "95 % interval", "verdict"]
     return f'<div class="scroll">{_table(heads, rows)}</div>'
+
+
+def _floor(study: Study, theory: float) -> str:
+    """The lower bound's exponent beside that of a theorem, where the paper proves one."""
+    found = {study.guides[name]: floor for name, floor in study.floors.items()}
+    return _number(found[theory]) if theory in found else _cell("–")
+
+
+def _full(results: list[Result], folder: Path) -> str:
+    """What was run of every study, and how long the full grid would take."""
+    rows, total = [], 0.0
+    for result in results:
+        hours = (estimate(result.study, full=True, results=folder) or 0.0) / 3600
+        total += 0.0 if result.grid == "full" else hours
+        sizes = [result.study.grid(full=full) for full in (False, True)]
+        rows.append([
+            escape(result.study.name), escape(result.grid),
+            *(_cell(f"{len(g.points) or 1} × {len(g.epsilons)} × {g.repetitions}") for g in sizes),
+            _number(hours),
+        ])  # fmt: skip
+    heads = ["study", "rows of", "quick: points × ε × repetitions", "full", "hours in full"]
+    ran = sum(r.grid == "full" for r in results)
+    said = f"{ran} of {len(results)} studies were run in full"
+    said += f"; the others would take {total:.0f} hours." if ran < len(results) else "."
+    return f'<p>{said}</p><div class="scroll">{_table(heads, rows)}</div>'
 
 
 def _claims(results: list[Result]) -> str:

@@ -195,10 +195,12 @@ class Study:
     name : "wang2020-figure-1a": paper, item.
     item, title : as the paper says; what is shown.
     delta : of n.
-    panels : what is laid out in columns, ``"epsilon"`` or ``"dataset"``.
+    panels : what is laid out in columns, ``"epsilon"`` or ``"dataset"``; ``"overlay"`` draws all
+        budgets of the first method in one panel of a data set.
     expectation : the paper's claim in its words, for the report.
     note : what a reader of the figure has to know besides.
     guides : exponent of x in a theorem, by the name of a data set: a line beside the first method.
+    floors : exponent of x in the paper's lower bound, by the name of a data set: another line.
     neighbours : relation that the budgets are stated for.
     """
 
@@ -214,10 +216,11 @@ class Study:
     delta: Callable[[int], float]
     choices: tuple[Choice, ...] = ()
     claims: tuple[Claim, ...] = ()
-    panels: Literal["epsilon", "dataset"] = "epsilon"
+    panels: Literal["epsilon", "dataset", "overlay"] = "epsilon"
     expectation: str = ""
     note: str = ""
     guides: Mapping[str, float] = field(default_factory=dict)
+    floors: Mapping[str, float] = field(default_factory=dict)
     neighbours: Literal["replace_one", "zero_out"] = "replace_one"
 
     @property

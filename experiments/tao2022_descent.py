@@ -158,6 +158,11 @@ STRONG_N = Study(
         SHIFTED_STUDENT.name: -2 * exponent(0.5),
         LOGNORMAL.name: -2 * exponent(1.0),
     },
+    floors={
+        **{PARETO[v].name: -2 * exponent(v) for v in (0.5, 1.0)},
+        SHIFTED_STUDENT.name: -2 * exponent(0.5),
+        LOGNORMAL.name: -2 * exponent(1.0),
+    },
     delta=lambda n: DELTA,
     choices=(CONFIDENCE, THRESHOLD, STEPS),
     claims=(
@@ -203,6 +208,7 @@ STRONG_EPSILON = Study(
     quick=Grid(fixed={"d": 2, "n": 3e4}, epsilons=(0.1, 0.3, 1.0), repetitions=40, varied=0),
     full=Grid(fixed={"d": 2, "n": 1e6}, epsilons=(0.03, 0.1, 0.3, 1.0), repetitions=20, varied=5),
     guides={PARETO[v].name: -2 * exponent(v) for v in (0.5, 1.0)},
+    floors={PARETO[v].name: -2 * exponent(v) for v in (0.5, 1.0)},
     delta=lambda n: DELTA,
     choices=(CONFIDENCE, THRESHOLD, STEPS),
     claims=(
@@ -234,6 +240,7 @@ STRONG_D = Study(
         fixed={"n": 1e6}, points=(1, 3, 10, 30), epsilons=(0.1, 1.0), repetitions=20, varied=5
     ),
     guides={PARETO[v].name: 1 + exponent(v) for v in (0.5, 1.0)},
+    floors={PARETO[v].name: 1 + exponent(v) for v in (0.5, 1.0)},
     delta=lambda n: DELTA,
     choices=(CONFIDENCE, THRESHOLD, STEPS),
     claims=(
@@ -272,6 +279,7 @@ CONVEX_N = Study(
         varied=3,
     ),
     guides={HUBER[v].name: -exponent(v) for v in (0.5, 1.0)},
+    floors={HUBER[v].name: -exponent(v) for v in (0.5, 1.0)},
     delta=lambda n: DELTA,
     choices=(
         CONFIDENCE,

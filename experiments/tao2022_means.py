@@ -188,6 +188,11 @@ MEAN_N = Study(
         STUDENT.name: -exponent(0.5),
         LOGNORMAL.name: -exponent(1.0),
     },
+    floors={
+        **{PARETO[v].name: -exponent(v) for v in (0.25, 0.5, 1.0)},
+        STUDENT.name: -exponent(0.5),
+        LOGNORMAL.name: -exponent(1.0),
+    },
     delta=lambda n: DELTA,
     choices=(CONFIDENCE, THRESHOLD),
     claims=(
@@ -242,6 +247,7 @@ MEAN_EPSILON = Study(
         fixed={"n": 1e6, "d": 1}, epsilons=(0.01, 0.03, 0.1, 0.3, 1.0), repetitions=100, varied=20
     ),
     guides={PARETO[v].name: -exponent(v) for v in (0.5, 1.0)},
+    floors={PARETO[v].name: -exponent(v) for v in (0.5, 1.0)},
     delta=lambda n: DELTA,
     choices=(CONFIDENCE, THRESHOLD),
     claims=(

@@ -155,6 +155,11 @@ SPARSE_N = Study(
         SPARSE_STUDENT.name: -1.0,
         SPARSE_LOGNORMAL.name: -1.0,
     },
+    floors={
+        **{SPARSE_PARETO[v].name: -2 * exponent(v) for v in (0.5, 1.0)},
+        SPARSE_STUDENT.name: -1.0,
+        SPARSE_LOGNORMAL.name: -1.0,
+    },
     delta=lambda n: DELTA,
     choices=(CONFIDENCE, THRESHOLD, ROUNDS),
     claims=(
@@ -211,6 +216,7 @@ def sparse_study(
     title: str,
     axis: Axis,
     exponent: float | None,
+    floor: float | None,
     quick: Grid,
     full: Grid,
     *claims: Claim,
@@ -221,12 +227,13 @@ def sparse_study(
         data=(SPARSE_PARETO[1.0],), methods=SPARSE, quick=quick, full=full, delta=lambda n: DELTA,
         choices=(CONFIDENCE, THRESHOLD, ROUNDS), claims=claims,
         guides={} if exponent is None else {SPARSE_PARETO[1.0].name: exponent},
+        floors={} if floor is None else {SPARSE_PARETO[1.0].name: floor},
     )  # fmt: skip
 
 
 SPARSE_S = sparse_study(
     "s", "Sparse line, d = 50: excess risk against s*",
-    Axis(name="sparsity", label="entries s* of w* that are not 0", log=True), 1.5,
+    Axis(name="sparsity", label="entries s* of w* that are not 0", log=True), 1.5, 0.5,
     Grid(fixed={"d": 50, "n": 1e5}, points=(1, 2, 4, 8, 16), epsilons=(1.0,), repetitions=6,
          varied=0),
     Grid(fixed={"d": 50, "n": 1e6}, points=(1, 2, 4, 8, 16), epsilons=(0.1, 1.0), repetitions=20,
@@ -237,7 +244,7 @@ SPARSE_S = sparse_study(
     ),
 )  # fmt: skip
 SPARSE_D = sparse_study(
-    "d", "Sparse line, s* = 3: excess risk against d", FEATURES, None,
+    "d", "Sparse line, s* = 3: excess risk against d", FEATURES, None, None,
     Grid(fixed={"sparsity": 3, "n": 3e4}, points=(10, 30, 100, 300), epsilons=(1.0,),
          repetitions=6, varied=0),
     Grid(fixed={"sparsity": 3, "n": 3e5}, points=(10, 30, 100, 300), epsilons=(0.1, 1.0),
@@ -248,7 +255,7 @@ SPARSE_D = sparse_study(
     ),
 )  # fmt: skip
 SPARSE_EPSILON = sparse_study(
-    "epsilon", "Sparse line, d = 50, s* = 3: excess risk against ε", BUDGET, -1.0,
+    "epsilon", "Sparse line, d = 50, s* = 3: excess risk against ε", BUDGET, -1.0, -1.0,
     Grid(fixed={**S_STAR, "n": 1e5}, epsilons=(0.25, 0.5, 1.0, 2.0), repetitions=6, varied=0),
     Grid(fixed={**S_STAR, "n": 1e6}, epsilons=(0.1, 0.3, 1.0), repetitions=20, varied=3),
     Claim(

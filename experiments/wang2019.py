@@ -345,7 +345,7 @@ STUDIES = (
         axis=Axis(name="iteration", label="iteration", log=True),
         metrics=(NORM, WRONG),
         data=BOTH,
-        panels="dataset",
+        panels="overlay",
         methods=(ALGORITHM_1, DEFAULT, EXACT),
         quick=Grid(
             fixed=GIVEN | {"n": 10_000, "rows": 20_000},

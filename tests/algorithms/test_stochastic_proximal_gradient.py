@@ -171,6 +171,25 @@ def test_corollary_1(epsilon):
         assert 1 < width < 100
 
 
+@pytest.mark.parametrize("k", [2, 3, 8])
+def test_the_batch_of_corollary_1_is_the_best_in_its_bound(k):
+    """Its bound in m, with T = n^2/m^2: m/n + p^(3/2) (sqrt(p) / (m eps))^((k-1)/k)."""
+    n, d, epsilon = 10**9, 10, 0.5
+
+    def bound(m):
+        return m / n + d**1.5 * (math.sqrt(d) / (m * epsilon)) ** ((k - 1) / k)
+
+    found = StochasticProximalGradient.kamath(
+        n, d, Budget(epsilon, 1e-5), step_size=0.1, order=k
+    ).sampling.rate * n  # fmt: skip
+    m = (n**k * d ** ((4 * k - 1) / 2) / epsilon ** (k - 1)) ** (1 / (2 * k - 1))
+    assert found == pytest.approx(m, rel=1e-6)
+    best = min(bound(m * 1.01**i) for i in range(-700, 700))
+    assert bound(found) < 1.2 * best, "but for the constants of the derivative"
+    small = StochasticProximalGradient.kamath(1_000, d, Budget(epsilon, 1e-5), step_size=0.1)
+    assert small.sampling == Everyone()
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_corollary_2(epsilon):
     """Remark 4: m = (n p)^(2/3) / eps^(1/3); gamma_t is 1/(K_1 sqrt(t + 1))."""

@@ -55,6 +55,28 @@ def test_the_exponents_are_those_of_the_papers(monkeypatch, name, place, moments
     assert exponent(promises(name)[place], of) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize("promise", [p for p in PROMISES if p.least], ids=lambda p: p.theorem)
+@pytest.mark.parametrize("moments", [1.25, 1.5, 2.0])
+def test_no_lower_bound_is_above_its_upper_bound_in_n(promise, moments):
+    """With constants 1 both may cross at small n: the exponents may not."""
+    here = replace(HERE, moments=moments, n=10**12)
+    assert promise.least.bound(here) > 0
+    if moments == 2.0 or promise.name not in {"catoni-descent", "holland-spgd"}:
+        more = replace(here, n=10**14)
+        falls = [b(here) / b(more) for b in (promise.bound, promise.least.bound)]
+        assert falls[0] <= falls[1] * (1 + 1e-9)
+
+
+def test_lower_bounds_have_the_exponents_of_the_paper():
+    """Tao et al. 2022, theorems 8 and 9, at v = .5."""
+    here = replace(HERE, moments=1.5)
+    convex, strong = (promises("median-of-means-descent")[k].least.bound for k in (0, 1))
+    for bound, n, d in ((convex, -1 / 3, 0.5 + 1 / 6), (strong, -2 / 3, 1 + 1 / 3)):
+        fitted = [math.log(bound(replace(here, **{name: getattr(here, name) * 4})) / bound(here))
+                  / math.log(4) for name in ("n", "d")]  # fmt: skip
+        assert fitted == pytest.approx([n, d])
+
+
 def test_studies_are_there():
     papers = pytest.importorskip("experiments.papers")
     assert {s for p in PROMISES for s in p.studies} <= set(papers.studies())

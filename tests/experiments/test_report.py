@@ -54,6 +54,10 @@ def test_the_page_of_all_papers_says_what_was_learned_and_where_the_rest_is(over
         assert report.LEARNED["wang2020"].replace("'", "&#x27;") in text
         assert "Claims of the paper: " in text
     assert "<svg" not in overview
+    assert "0 of 2 studies were run in full; the others would take " in overview or (
+        "2 of 2 studies were run in full." in overview
+    )
+    assert "<th>full</th>" in overview or '<th class="number">full</th>' in overview
     assert "Without results: " in overview
     assert set(report.LEARNED) == set(report.PAPERS)
 
@@ -204,6 +208,29 @@ def test_a_baseline_without_a_budget_is_a_level_line_beside_the_budgets():
     assert {"no data, w = 0", "least squares, not private"} <= set(
         place.get_legend_handles_labels()[1]
     )
+
+
+def test_budgets_are_overlaid_where_the_paper_overlays_them():
+    study = studies()["wang2019-figure-1"]
+    frame = fits(study, metric=study.metrics[0].name, axis="iteration")
+    frame["x"] = frame["repetition"] + 1.0
+    figure = figures.draw(study, frame, study.metrics[0])
+    assert [place.get_title() for place in figure.axes] == [d.name for d in study.data]
+    for place in figure.axes:
+        said = place.get_legend_handles_labels()[1]
+        assert said == ["ε = 0.1", "ε = 0.5", "ε = 2", "ε = 5", "not private"]
+    assert "auto" in report._left_out(study, figures.MOST_LINES)
+
+
+def test_a_lower_bound_is_a_line_where_it_is_another_slope():
+    labels = {}
+    for name in ("tao2022-sparse-s", "tao2022-strong-d", "wang2022-n"):
+        study = studies()[name]
+        places = figures.draw(study, fits(study), study.metrics[0]).axes
+        labels[name] = places[0].get_legend_handles_labels()[1]
+    assert {"slope of the theorem", "slope of the lower bound"} <= set(labels["tao2022-sparse-s"])
+    assert "slope of the theorem and of the lower bound" in labels["tao2022-strong-d"]
+    assert not any("lower" in label for label in labels["wang2022-n"])
 
 
 def test_a_study_of_one_x_has_a_row_for_every_variation_and_all_accountings():

@@ -88,15 +88,20 @@ class StochasticProximalGradient:
 
     @classmethod
     def kamath(
-        cls, n: int, d: int, budget: Budget, *, batch: int, step_size: float,
+        cls, n: int, d: int, budget: Budget, *, step_size: float, batch: int | None = None,
         width: float | None = None, order: float = 2.0, failure_probability: float = 0.1,
         decay: float = 0.5,
     ) -> Self:  # fmt: skip
         """Algorithms 2 and 3: interval [-width/2, width/2], q = 3 log(2 d / zeta) groups.
 
         ``width`` None is varrho = (eps m / sqrt(d log(1/delta)))^(1/k) of corollary 1, for
-        gradient coordinates whose k-th central moment (k = ``order``) is at most 1.
+        gradient coordinates whose k-th central moment (k = ``order``) is at most 1. ``batch`` None
+        is the best in the corollary's bound, m = (n^k d^((4k-1)/2) / eps^(k-1))^(1/(2k-1)), at most
+        n.
         """
+        if batch is None:
+            power = n**order * d ** (2 * order - 0.5) / budget.epsilon ** (order - 1)
+            batch = min(n, math.ceil(power ** (1 / (2 * order - 1))))
         if width is None:
             root = math.sqrt(d * math.log(1 / budget.delta))
             width = (budget.epsilon * batch / root) ** (1 / order)

@@ -54,6 +54,15 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LowerBound:
+    """What every (epsilon, delta) method exceeds on some law with moments of order at most 2."""
+
+    theorem: str
+    formula: str
+    bound: Callable[[Setting], float]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Promise:
     """A theorem: what it bounds, by what, and under which assumptions.
 
@@ -66,6 +75,7 @@ class Promise:
     bound : its value with all constants 1.
     assumes : of the data, the loss and the set.
     studies : experiments that measure it.
+    least : what no private method is below on all such laws; None where the papers have none.
     """
 
     name: str
@@ -75,6 +85,7 @@ class Promise:
     bound: Callable[[Setting], float]
     assumes: str
     studies: tuple[str, ...] = ()
+    least: LowerBound | None = None
 
 
 _RISK, _GRADIENT, _GAP = "excess risk", "norm of the gradient", "Frank-Wolfe gap"
@@ -84,6 +95,23 @@ _NONCONVEX = "a Lipschitz and smooth loss, not convex"
 
 def _gradient(s: Setting) -> float:
     return math.sqrt(math.sqrt(s.d * s.logs) / s.data)
+
+
+_CONVEX_LEAST = LowerBound(
+    theorem="Tao et al. 2022, theorem 9",
+    formula="sqrt(d) (sqrt(d log(1/delta)) / (n eps))^((k-1)/k), k = moments",
+    bound=lambda s: math.sqrt(s.d) * (math.sqrt(s.d * s.logs) / s.data) ** s.saved,
+)
+_STRONG_LEAST = LowerBound(
+    theorem="Tao et al. 2022, theorem 8",
+    formula="d (sqrt(d log(1/delta)) / (n eps))^(2(k-1)/k), k = moments",
+    bound=lambda s: s.d * (math.sqrt(s.d * s.logs) / s.data) ** (2 * s.saved),
+)
+_SPARSE_LEAST = LowerBound(
+    theorem="Tao et al. 2022, theorem 11",
+    formula="(sqrt(s log(d) log(1/delta)) / (n eps))^(2(k-1)/k), k = moments",
+    bound=lambda s: (math.sqrt(s.sparsity * math.log(s.d) * s.logs) / s.data) ** (2 * s.saved),
+)
 
 
 def _best_steps(risk: Callable[[float], float]) -> float:
@@ -98,12 +126,14 @@ PROMISES: tuple[Promise, ...] = (
         bound=lambda s: s.d**2 * s.logs / (s.n * s.epsilon**2),
         assumes=f"strongly convex, second moments of the gradient; {_DISPUTED}",
         studies=("wang2020-figure-3a", "wang2020-figure-4a"),
+        least=_STRONG_LEAST,
     ),
     Promise(
         name="catoni-descent", theorem="theorem 8", quantity=_RISK,
         formula="d^(2/3) / (n eps^2)^(1/3)",
         bound=lambda s: s.d ** (2 / 3) / (s.n * s.epsilon**2) ** (1 / 3),
         assumes="convex, second moments of the gradient",
+        least=_CONVEX_LEAST,
     ),
     Promise(
         name="trimmed-descent", theorem="theorem 5", quantity=_RISK,
@@ -162,6 +192,7 @@ PROMISES: tuple[Promise, ...] = (
         ),
         assumes="convex, moments of the gradient of this order",
         studies=("xie2023-figure-1", "xie2023-figure-2"),
+        least=_CONVEX_LEAST,
     ),
     Promise(
         name="holland-spgd", theorem="corollary 2", quantity=_RISK,
@@ -169,6 +200,7 @@ PROMISES: tuple[Promise, ...] = (
         bound=lambda s: _best_steps(lambda T: T**-0.5 + s.d * T**0.25 / math.sqrt(s.data)),
         assumes="convex, second moments of the gradient",
         studies=("xie2023-figure-1", "xie2023-figure-2"),
+        least=_CONVEX_LEAST,
     ),
     Promise(
         name="median-of-means-descent", theorem="theorem 6", quantity=_RISK,
@@ -176,6 +208,7 @@ PROMISES: tuple[Promise, ...] = (
         bound=lambda s: s.d ** ((4 * s.moments - 3) / (2 * s.moments)) * s.data**-s.saved,
         assumes="convex, moments of the gradient of this order",
         studies=("tao2022-convex-n",),
+        least=_CONVEX_LEAST,
     ),
     Promise(
         name="median-of-means-descent", theorem="theorem 7", quantity=_RISK,
@@ -183,6 +216,7 @@ PROMISES: tuple[Promise, ...] = (
         bound=lambda s: s.d ** ((2 * s.moments - 1) / s.moments) * s.data ** (-2 * s.saved),
         assumes="strongly convex, moments of the gradient of this order",
         studies=("tao2022-strong-n", "tao2022-strong-d", "tao2022-strong-epsilon"),
+        least=_STRONG_LEAST,
     ),
     Promise(
         name="sparse-peeling", theorem="theorem 10", quantity=_RISK,
@@ -193,6 +227,7 @@ PROMISES: tuple[Promise, ...] = (
         ),
         assumes="restricted strong convexity and smoothness, moments of this order",
         studies=("tao2022-sparse-n", "tao2022-sparse-s", "tao2022-sparse-d"),
+        least=_SPARSE_LEAST,
     ),
     Promise(
         name="net-search", theorem="theorems 1 and 2", quantity=_RISK,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privtail.cli.console import show
+
+if TYPE_CHECKING:
+    from privtail.algorithms.theory import Promise, Setting
 
 
 def theory(
@@ -26,8 +29,9 @@ def theory(
     """Say what the theorem of a published algorithm promises.
 
     The bound with all constants 1 and without the logarithms that papers hide, so it says how a
-    risk grows and falls, not how large it is; what the theorem assumes of the data; and the
-    experiments that measure it. It reads no data and costs nothing.
+    risk grows and falls, not how large it is; a lower bound for every private method, where a paper
+    proves one; what the theorem assumes of the data; and the experiments that measure it. It reads
+    no data and costs nothing.
 
     For example:
       privtail theory catoni-descent --n 100000 --d 10 --epsilon 1
@@ -41,9 +45,19 @@ def theory(
         facts = {
             "promises": f"{promise.quantity} {promise.formula}",
             "here": f"{promise.bound(setting):.3g}, with constants 1",
+            "least": _least(promise, setting),
             "assumes": promise.assumes,
             "measured": f"privtail reproduce {measured}" if measured else "by no experiment here",
         }
         show(f"\n{name}, {promise.theorem}")
         for fact, said in facts.items():
-            show(hanging(f"  {fact:<9} ", said))
+            if said:
+                show(hanging(f"  {fact:<9} ", said))
+
+
+def _least(promise: Promise, setting: Setting) -> str:
+    """A lower bound for every method, where one is known for moments of this order."""
+    if promise.least is None or setting.moments > 2:
+        return ""
+    value = f"{promise.least.bound(setting):.3g}, with constants 1"
+    return f"{value}: {promise.least.formula} ({promise.least.theorem})"
