@@ -22,6 +22,7 @@ from privtail.linear_model import (
     DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
+    DPQuantileRegressor,
     DPTweedieRegressor,
 )
 from privtail.model import Column, Model
@@ -108,6 +109,39 @@ def test_without_privacy_the_numbers_are_exact(labels):
     assert found["log_loss"].value == pytest.approx(
         -np.log(chance[np.arange(N), y]).mean(), abs=1e-5
     )
+
+
+def test_the_coverage_of_a_quantile(numbers, tmp_path):
+    """On 20 tables the intervals of 95 % hold: chance of a false alarm 1e-4 (17 of 20 or more)."""
+    X, y = numbers
+    model = DPQuantileRegressor(0.8, epsilon=1, **QUIET).fit(X[:5000], y[:5000])
+    truth = (y[5000:] <= model.predict(X[5000:])).mean()
+    held = 0
+    for seed in range(20):
+        rows = np.random.default_rng(seed).choice(np.arange(5000, N), 3000)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = evaluate(
+                model, X[rows], y[rows], epsilon=1, noise="simulated", random_state=seed
+            )
+        held += found["coverage"].low <= truth <= found["coverage"].high
+        assert found["coverage"].high - found["coverage"].low < 0.1
+    assert held >= 17
+    assert "quantile 0.8" in str(found)
+    model.save(tmp_path / "model.json")
+    loaded = privtail.load(tmp_path / "model.json")
+    assert loaded.quantile == 0.8
+    ledger = Ledger(epsilon=1, delta=1e-6)
+    assert "coverage" in evaluate(loaded, X[:500], y[:500], epsilon=1, ledger=ledger)
+    assert len(ledger.entries()) == 3
+    said = LinearRegression().fit(X, y)
+    exact = evaluate(said, X, y, epsilon=math.inf, quantile=0.5, trusted_rowwise=True)
+    assert exact["coverage"].value == pytest.approx((y <= said.predict(X)).mean())
+    with pytest.raises(InvalidInput, match=r"\(0, 1\)"):
+        evaluate(model, X, y, epsilon=1, quantile=1.5)
+    labels = LogisticRegression().fit(X, y > 50)
+    with pytest.raises(InvalidInput, match="quantile"):
+        evaluate(labels, X, y > 50, epsilon=1, quantile=0.5)
 
 
 def test_counts(numbers):

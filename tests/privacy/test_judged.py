@@ -54,6 +54,7 @@ def asked(X: Any, y: Any, model: Any, exposure: Any = None) -> dict[str, judged.
     if isinstance(model, OutsideModel) or model.link != "logit":
         predicted = judged.Predicted(X, y, model)
         found["target"], found["errors"] = predicted.target(), predicted.errors(0.5, 2.0)
+        found["coverage"] = predicted.below()
         shares = np.ones(len(y)) if exposure is None else exposure
         exposed = judged.Predicted(X, y, model, shares)
         found["target and exposure"] = exposed.target()
@@ -112,6 +113,23 @@ def test_a_model_that_looks_at_other_rows_is_caught_when_it_is_promised_not_to()
     with np.errstate(all="ignore"):
         assert len(moved(OutsideModel(Standardizing().predict, trusted_rowwise=True), X, y)) > 1
         assert moved(OutsideModel(Standardizing().predict), X, y) == {7}
+
+
+def test_a_coverage_over_the_rows_that_count_is_caught(monkeypatch):
+    """The sabotaged twin: shares that are divided by a count of the table move rows of others."""
+
+    def shares(self: Any) -> Any:
+        valid = np.isfinite(self._y) & ~np.isnan(self._said)
+        below = np.where(valid, self._y <= self._said, np.nan) / valid.sum()
+        return judged.Judged(below[:, None], None, ())
+
+    chance = np.random.default_rng(0)
+    X, y = chance.normal(size=(N, D)), chance.normal(size=N)
+    with np.errstate(all="ignore"):
+        honest = judged.Predicted(X, y, MODELS["identity"]).below()._columns
+        assert set(np.unique(honest)) == {-0.5, 0.5}
+        monkeypatch.setattr(judged.Predicted, "below", shares)
+        assert len(moved(MODELS["identity"], X, y)) > 1
 
 
 def test_deviances_in_units_of_the_whole_table_are_caught(monkeypatch):

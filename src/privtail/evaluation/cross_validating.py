@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -16,8 +17,8 @@ from privtail.compilation import steady
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.evaluation.evaluating import OPEN
 from privtail.evaluation.labels import of_labels
-from privtail.evaluation.models import of_estimator, variance_power
-from privtail.evaluation.numbers import CENTRE, of_numbers
+from privtail.evaluation.models import modelled_quantile, of_estimator, variance_power
+from privtail.evaluation.numbers import of_numbers, parts_of
 from privtail.evaluation.result import Evaluation
 from privtail.linear_model.classification import outputs_of
 from privtail.linear_model.fitting import PrivateLinearModel
@@ -136,7 +137,8 @@ def cross_validate(
             f"{type(estimator).__name__}. Of anything else nobody knows what a fit costs."
         )
     labels = declared_labels(estimator)
-    power = variance_power(estimator)
+    power, quantile = variance_power(estimator), modelled_quantile(estimator)
+    parts = parts_of(quantile) if labels is None else (1.0,)
     if exposure is not None and power is None:
         raise InvalidInput("An exposure belongs to counts and amounts: leave it out.")
     whole = clone(estimator).set_params(
@@ -180,12 +182,12 @@ def cross_validate(
 
     def judged(folded: FoldedModel, allowance: Allowance) -> Evaluation:
         promised = Promised(
-            epsilon=_epsilon_of(folds.rho(multiplier), delta, labels is None), delta=delta,
+            epsilon=_epsilon_of(folds.rho(multiplier), delta, parts), delta=delta,
             neighbours=neighbours, noise=noise, random_state=random_state, ledger=allowance,
             groups=None, max_rows=None,
         )  # fmt: skip
         if labels is None:
-            return of_numbers(folded, X, y, promised, confidence, exposure, power)
+            return of_numbers(folded, X, y, promised, confidence, exposure, power, quantile)
         return of_labels(folded, X, y, tuple(labels), promised, confidence)
 
     fitted, found = folds.run(multiplier, fit, of_estimator, judged)
@@ -202,20 +204,21 @@ def cross_validate(
     return found
 
 
-def _epsilon_of(rho: float, delta: float, numbers: bool) -> float:
-    """The epsilon at which an evaluation, of one plan or of two, costs rho, or a hair less.
+def _epsilon_of(rho: float, delta: float, parts: Sequence[float]) -> float:
+    """The epsilon at which plans of these parts of it, and of delta, cost rho, or a hair less.
 
-    All its noise is Gaussian.
+    All noise of an evaluation is Gaussian.
     """
     if math.isinf(rho):
         return math.inf
-    epsilon = GaussianDP(math.sqrt(2 * rho)).epsilon(delta) * (1 - 1e-6)
-    if not numbers:
-        return epsilon
+
+    def used(epsilon: float) -> float:
+        return sum(_rho(part * epsilon, part * delta) for part in parts)
+
+    epsilon = GaussianDP(math.sqrt(2 * rho)).epsilon(delta)
     for _ in range(6):
-        used = sum(_rho(part * epsilon, part * delta) for part in (CENTRE, 1 - CENTRE))
-        epsilon *= min(math.sqrt(rho / used), 2.0) * (1 - 1e-6)
-    while sum(_rho(part * epsilon, part * delta) for part in (CENTRE, 1 - CENTRE)) > rho:
+        epsilon *= min(math.sqrt(rho / used(epsilon)), 2.0) * (1 - 1e-6)
+    while used(epsilon) > rho:
         epsilon *= 0.99
     return epsilon * (1 - 1e-6)
 

@@ -10,7 +10,7 @@ from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.evaluation.labels import of_labels
-from privtail.evaluation.models import as_model, rated, variance_power
+from privtail.evaluation.models import as_model, modelled_quantile, rated, variance_power
 from privtail.evaluation.numbers import of_numbers
 from privtail.evaluation.result import Evaluation
 from privtail.losses import require_power
@@ -23,6 +23,12 @@ OPEN = (
     "Nothing that was released bounds {names}: noise may hide large errors. More rows or a larger "
     "epsilon would help."
 )
+
+
+def require_quantile(quantile: float | None) -> None:
+    """Refuse a quantile outside (0, 1), before anything is charged."""
+    if quantile is not None and not 0 < quantile < 1:
+        raise InvalidInput(f"quantile must lie in (0, 1), got {quantile!r}.")
 
 
 @steady
@@ -43,6 +49,7 @@ def evaluate(
     max_rows: int | None = None,
     exposure: Any = None,
     power: float | None = None,
+    quantile: float | None = None,
 ) -> Evaluation:
     """How well a fitted model predicts private rows, with intervals for noise and sampling.
 
@@ -57,6 +64,9 @@ def evaluate(
 
     Of counts and amounts the mean deviance is released too, and D2, 1 less its ratio to that of the
     constant. With an exposure the constant is the mean rate times that.
+
+    Of a model of a quantile 30 % of the budget buy its coverage: the share of targets that are
+    at most the prediction, to be compared with the quantile.
 
     Squared errors have heavier tails than errors. A few rows may then make most of the
     RMSE, and noise hides them from its interval: of 2,000 rows
@@ -109,6 +119,9 @@ def evaluate(
         Of the mean in the variance, from 1 to 2, which says what deviance is released; a row whose
         target is negative, or zero at 2, then counts for nothing. By default that of the model if
         it is one of privtail with a log link; others have no deviance.
+    quantile : float or None, default=None
+        Which quantile of the target the model predicts, in (0, 1). Then the coverage is released,
+        too: the share of targets that are at most the prediction. By default that of the model.
 
     Returns
     -------
@@ -161,9 +174,11 @@ def evaluate(
                 f"The model predicts rates for one of {rated(model)!r}: pass exposure=, of the "
                 "rows to compare with."
             )
-        found = of_numbers(asked, X, y, promised, confidence, exposure, power)
-    elif exposure is not None or power is not None:
-        raise InvalidInput("Labels have no exposure and no deviance: leave these out.")
+        quantile = modelled_quantile(model) if quantile is None else quantile
+        require_quantile(quantile)
+        found = of_numbers(asked, X, y, promised, confidence, exposure, power, quantile)
+    elif exposure is not None or power is not None or quantile is not None:
+        raise InvalidInput("Labels have no exposure, deviance or quantile: leave these out.")
     else:
         found = of_labels(asked, X, y, classes, promised, confidence)
     unbounded = [name for name, estimate in found.items() if not estimate.reliable]

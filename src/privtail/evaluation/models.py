@@ -58,6 +58,15 @@ def variance_power(model: Any) -> float | None:
     return model.variance_power if isinstance(model, PrivateRegressor) else None
 
 
+def modelled_quantile(model: Any) -> float | None:
+    """Which quantile a model of privtail, or another with such a parameter, predicts; else None."""
+    model = getattr(model, "best_estimator_", model)
+    if isinstance(model, PrivateRegressor):
+        return model.modelled_quantile
+    found: float | None = getattr(model, "quantile", None)
+    return found
+
+
 def _classes(model: Any) -> tuple[Any, ...] | None:
     classes = getattr(model, "classes_", None)
     return None if classes is None else tuple(np.asarray(classes).tolist())

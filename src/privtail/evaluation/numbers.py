@@ -8,17 +8,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.calibration import calibrated
+from privtail.coefficients import normal_quantile
 from privtail.errors import InvalidInput
 from privtail.evaluation.result import Estimate, Evaluation
 from privtail.mean import MeanEstimate, mean_of
 from privtail.promised import Promised
+from privtail.statement import Statement, state
 from privtail.trusted import judged
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Round
 from privtail.trusted.judged import AnyModel
+from privtail.trusted.means import ClampedMean
+from privtail.trusted.mechanisms.noise import GaussianNoise
 
 Doubles = NDArray[np.float64]
 
-CENTRE = 0.2
-"""Part of the budget that buys mean and scale of the target."""
+CENTRE, COVERAGE = 0.2, 0.3
+"""Parts of the budget: for mean and scale of the target, and for the coverage of a quantile."""
+
+HALF = ClampedMean(0.5)
 
 LEAST = 1e-3
 """A constant that deviances are taken from is at least this part of the target's scale."""
@@ -26,6 +35,10 @@ LEAST = 1e-3
 PERSONS = (
     "The intervals hold the noise and what was clipped, and no sampling error: the rows of a "
     "person are not independent."
+)
+COVERED = (
+    "The coverage is the share of targets that are at most the prediction; the model is of the "
+    "quantile {quantile:g}."
 )
 NO_CENTRE = (
     "The mean of the target is not reliable, so the errors of the constant are those of a poor "
@@ -35,12 +48,16 @@ NO_CENTRE = (
 
 def of_numbers(
     model: AnyModel, X: Any, y: Any, promised: Promised, confidence: float, exposure: Any = None,
-    power: float | None = None,
+    power: float | None = None, quantile: float | None = None,
 ) -> Evaluation:  # fmt: skip
-    """Errors of the model, and of the constant that predicts the released mean, or mean rate."""
+    """Errors of the model, and of the constant that predicts the released mean, or mean rate.
+
+    Of a ``quantile`` also how many targets are at most the prediction.
+    """
     promised.require_left()
+    centre, rest, *coverage = parts_of(quantile)
     predicted = judged.Predicted(X, y, model, exposure)
-    target = predicted.target().curator(**promised.options("evaluate: target", CENTRE))
+    target = predicted.target().curator(**promised.options("evaluate: target", centre))
     n = target.problem.n
     mean = mean_of(target)
     spread, reliable = float(mean.sampling_std[0]) * math.sqrt(n), bool(mean.reliable.all())
@@ -48,9 +65,7 @@ def of_numbers(
     constant = _constant(mean, confidence)
     least = LEAST * scale if power is not None else -math.inf
     rows = predicted.errors(max(constant.value, least), scale, power)
-    found = mean_of(
-        rows.curator(**promised.options("evaluate: errors", 1 - CENTRE)), method="clamped"
-    )
+    found = mean_of(rows.curator(**promised.options("evaluate: errors", rest)), method="clamped")
     # R2 is made of two means: both are in their intervals with this chance, or more.
     ends, both = (ends_of(found, one) for one in (confidence, (1 + confidence) / 2))
     numbers = {
@@ -67,13 +82,45 @@ def of_numbers(
             "d2": _explained(found.value[3:], both[3:], reliable),
             "constant_deviance": Estimate(*(unit * _made(found.value[4], ends[4], abs))),
         }
+    statements: tuple[Statement, ...] = (mean.privacy_, found.privacy_)
+    for part in coverage:
+        below = predicted.below().curator(**promised.options("evaluate: coverage", part))
+        numbers["coverage"] = _covered(below, confidence, sampled=promised.groups is None)
+        statements += (state(below),)
     notes = (
         *(() if reliable else (NO_CENTRE,)),
+        *(() if quantile is None else (COVERED.format(quantile=quantile),)),
         *(() if promised.groups is None else (PERSONS,)),
         *found.privacy_.notes,
     )
-    statements = (mean.privacy_, found.privacy_)
     return Evaluation(numbers, None, None, None, confidence, n, statements, notes)
+
+
+def parts_of(quantile: float | None) -> tuple[float, ...]:
+    """Parts of the budget for the target, for errors, and for the coverage of a quantile."""
+    return (CENTRE, 0.8) if quantile is None else (CENTRE, 0.5, COVERAGE)
+
+
+def _covered(curator: Curator, confidence: float, *, sampled: bool) -> Estimate:
+    """The share of targets that are at most the prediction, among the rows that count."""
+    n, answer = curator.problem.n, curator.problem.means(HALF)
+    multiplier = calibrated(
+        curator,
+        lambda m: (Round(stage="coverage", events=(GaussianNoise(m).event(answer),)),),
+    )
+    noise = GaussianNoise(multiplier)
+    half, above = curator.everyone().means(HALF).release(noise)
+    std = noise.event(answer).std
+    part = max(2 * float(half), 2 * std, 1 / n)
+    away = float(above) / part
+    share, rows = min(max(away + 0.5, 0.0), 1.0), part * n
+    # "Plus four" (Agresti and Coull 1998): a share of 1 in the sample is not surely 1.
+    added = (rows * share + 2) / (rows + 4)
+    deviation = math.hypot(std / part, 2 * std * away / part)
+    if sampled:
+        deviation = math.hypot(deviation, math.sqrt(added * (1 - added) / (rows + 4)))
+    reach = normal_quantile(confidence) * deviation
+    return Estimate(share, max(share - reach, 0.0), min(share + reach, 1.0))
 
 
 def ends_of(means: MeanEstimate, confidence: float) -> Doubles:

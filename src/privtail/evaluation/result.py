@@ -94,7 +94,8 @@ class Evaluation(Mapping[str, Estimate]):
     numbers : dict of str to Estimate
         The numbers by name. Of a model of numbers ``mae``, ``rmse``, ``r2``, ``constant`` (the
         released mean of the target) and ``constant_rmse`` (of predicting it); of
-        counts and amounts also ``deviance``, ``d2`` and ``constant_deviance``. Of labels
+        counts and amounts also ``deviance``, ``d2`` and ``constant_deviance``; of a quantile
+        ``coverage``, the share of targets that are at most the prediction. Of labels
         ``accuracy``, ``log_loss``, ``constant_accuracy`` and ``constant_log_loss``, where the
         constant predicts the shares of the labels; of two labels ``auc``, and ``precision`` and
         ``recall`` of the second at probability 1/2.

@@ -42,6 +42,11 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         loss = self._loss()
         return loss.power if isinstance(loss, AmountLoss) else None
 
+    @property
+    def modelled_quantile(self) -> float | None:
+        """Which quantile of the target is predicted, of the losses that have one."""
+        return getattr(self._loss(), "quantile", None)
+
     def objective(self) -> AnyLoss:
         """The loss whose mean is minimised, one of `privtail.losses`."""
         return self._loss()

@@ -61,6 +61,14 @@ def typed(content: Mapping[str, Any], name: str, kind: type) -> Any:
     return content[name]
 
 
+def quantile(content: Mapping[str, Any]) -> float | None:
+    """Which quantile is predicted, or None."""
+    found = content.get("quantile")
+    if found is not None and not (isinstance(found, float) and 0 < found < 1):
+        raise InvalidInput("The field 'quantile' is no number between 0 and 1.")
+    return found
+
+
 def power(content: Mapping[str, Any]) -> float | None:
     """The power of the mean in the variance, or None."""
     found = content.get("power")

@@ -116,6 +116,8 @@ class Model:
         What a missing number counts as; NaN where its row has no prediction.
     power : float or None
         Of the mean in the variance, of counts and amounts.
+    quantile : float or None
+        Which quantile of the target is predicted, of quantile regression.
     exposure : str or None
         What the exposure of the fit was called: predictions are rates for one of it.
 
@@ -145,6 +147,7 @@ class Model:
     encoding: Encoding = PLAIN
     fill: NDArray[np.float64] = field(default_factory=lambda: np.array(math.nan))
     power: float | None = None
+    quantile: float | None = None
     exposure: str | None = None
 
     @classmethod
@@ -182,6 +185,7 @@ class Model:
             encoding=estimator.encoding_,
             fill=estimator.fill_,
             power=getattr(estimator, "variance_power", None),
+            quantile=getattr(estimator, "modelled_quantile", None),
             exposure=getattr(estimator, "exposure_", None),
         )
 
@@ -464,6 +468,7 @@ class Model:
             "sampling_std": fields.deviations_to_json(self.sampling_std, self.coef.shape),
             **({"fill": fields.nullable(self.fill[None])[0]} if self.encoded.optional else {}),
             **({} if self.power is None else {"power": self.power}),
+            **({} if self.quantile is None else {"quantile": float(self.quantile)}),
             **({} if self.exposure is None else {"exposure": self.exposure}),
             "statement": self.statement.to_json(),
         }
@@ -526,6 +531,7 @@ class Model:
             encoding=encoding,
             fill=fields.fill(content.get("fill"), design),
             power=fields.power(content),
+            quantile=fields.quantile(content),
             exposure=content.get("exposure") and fields.typed(content, "exposure", str),
         )
 

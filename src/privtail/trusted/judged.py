@@ -273,6 +273,12 @@ class Predicted:
             ]
         return Judged(np.column_stack(columns), None, self._assumptions)
 
+    def below(self) -> Judged:
+        """1, and whether the target is at most the prediction, each less 1/2: in [-1/2, 1/2]."""
+        columns = np.column_stack([np.ones(len(self._y)), self._y <= self._said]) - 0.5
+        columns[~np.isfinite(self._y) | np.isnan(self._said)] = np.nan
+        return Judged(columns, None, self._assumptions)
+
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private records cannot be pickled or copied.")
 
