@@ -11,6 +11,8 @@ from typing import Any
 import privtail
 
 sys.path.insert(0, str(Path(__file__).parent))
+from outputs import without
+
 os.environ.setdefault("PRIVTAIL_THREADS", "1")
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
@@ -32,12 +34,14 @@ default_role = "py:obj"
 html_theme = "pydata_sphinx_theme"
 html_title = "privtail"
 html_static_path = ["_static"]
+html_extra_path = [str(path) for path in Path(__file__).parents[1].glob("reports/*.html")]
 html_css_files = ["privtail.css"]
 html_show_sourcelink = False
 html_show_search_summary = False  # it fetches pages, which browsers refuse of files
 html_sidebars = {
     "index": [],
     "get-started": [],
+    "papers": [],
     "glossary": [],
     "changelog": [],
     "contributing": [],
@@ -100,7 +104,13 @@ def _skip(_app: Any, _what: str, _name: str, obj: Any, skip: bool, _options: Any
     return skip or home.startswith("sklearn")
 
 
+def _run_anew(_app: Any, _name: str, content: list[str]) -> None:
+    """What cells printed when the page was written gives way to what they print now."""
+    content[0] = without(content[0])
+
+
 def setup(app: Any) -> None:
     """Add the hooks above, after numpydoc has read a docstring."""
+    app.connect("source-read", _run_anew)
     app.connect("autodoc-process-docstring", _escape, priority=600)
     app.connect("autodoc-skip-member", _skip)

@@ -67,14 +67,24 @@ class CoefficientTable:
 
     Attributes
     ----------
-    names : of the features and of base levels; with several labels ``label: feature``.
-    coef : slopes. std_err : their standard errors, with noise and sampling in them.
-    z, p_value : of the test that a slope of the population is zero, two-sided.
-    low, high : ends of the intervals. confidence : theirs, such as 0.95.
-    intercept : of each output.
-    headline : what was promised.
-    note : why standard errors are not known; empty where they are.
-    log : whether the logarithm of a prediction is linear: then the exponential of a slope, its
+    names : tuple of str
+        Names of the features and of base levels; with several labels ``label: feature``.
+    coef, std_err : ndarray of shape (rows,)
+        Slopes, and their standard errors, with noise and sampling in them.
+    z, p_value : ndarray of shape (rows,)
+        Of the test that a slope of the population is zero, two-sided.
+    low, high : ndarray of shape (rows,)
+        Ends of the intervals.
+    confidence : float
+        Confidence of the intervals.
+    intercept : ndarray of shape (outputs,)
+        Intercepts.
+    headline : str
+        What was promised.
+    note : str
+        Why standard errors are not known; empty where they are.
+    log : bool
+        Whether the logarithm of a prediction is linear: then the exponential of a slope, its
         relativity, is what a prediction is multiplied by.
     """
 
@@ -99,7 +109,26 @@ class CoefficientTable:
     ) -> Self:  # fmt: skip
         """The table of slopes (K, d), with the standard deviations of their errors, (K, d).
 
-        ``rows`` are names with the places of their slopes among all K d; of a base level None.
+        Parameters
+        ----------
+        rows : sequence of tuple
+            Names with the places of their slopes among all K d; of a base level None.
+        coef, intercept : ndarray
+            Slopes and intercepts.
+        noise, sampling : ndarray of shape (K, d)
+            Standard deviations.
+        headline : str
+            What was promised.
+        confidence : float
+            Confidence of the intervals.
+        noisy : bool
+            Whether noise was added.
+        log : bool, default=False
+            Whether the logarithm of a prediction is linear.
+
+        Returns
+        -------
+        CoefficientTable
 
         Raises
         ------

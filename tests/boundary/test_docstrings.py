@@ -18,7 +18,7 @@ from privtail.linear_model.documented import documented
 
 API = Path(privtail.__file__).parents[2] / "docs/api"
 
-WITH_METHODS = {"functions", "models", "privacy"}
+WITH_METHODS = {"results", "models", "privacy"}
 """Pages of the reference whose classes people call by method. Methods of the others are those of a
 protocol, which describes them."""
 

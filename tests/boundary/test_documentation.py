@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import runpy
 from pathlib import Path
@@ -93,6 +94,58 @@ def test_every_public_name_is_in_the_reference(root):
     public |= {name for name in dir(errors) if name.endswith(("Error", "Warning", "Exceeded"))}
     public = {name for name in public if not name.startswith("__") and name not in NO_PAGE}
     assert public <= listed, sorted(public - listed)
+
+
+def test_every_algorithm_is_on_the_page_of_the_papers(root):
+    page = (root / "docs/papers.md").read_text(encoding="utf-8")
+    listed = (root / "docs/api/algorithms.md").read_text(encoding="utf-8")
+    for name in re.findall(r"^   (\w+)$", listed, flags=re.MULTILINE):
+        assert f"`{name}`" in page or name == "Result", name
+    errata = (root / "docs/errata.md").read_text(encoding="utf-8")
+    for key in re.findall(r"\b[WXT]\d\d-[\w.]+", page):
+        assert f"`{key}`" in errata, key
+
+
+def test_every_error_and_warning_is_in_the_faq(root):
+    page = (root / "docs/faq.md").read_text(encoding="utf-8")
+    roots = {"PrivtailError", "PrivacyWarning"}
+    names = {name for name in dir(errors) if name.endswith(("Error", "Warning", "Exceeded"))}
+    names |= {"NotPlanned", "NotReleased", "UnsupportedAccounting", "IncompatibleParts"}
+    assert {name for name in names - roots if f"`{name}`" not in page} == set()
+
+
+WARNING = (
+    "linear_model.remarks", "mean.private", "describe.quantiles", "describe.matrices",
+    "describe.summary", "evaluation.evaluating", "default.constant", "default.finish",
+)  # fmt: skip
+"""Modules whose texts in capital names are those of warnings and notes."""
+
+
+def texts_of_warnings(source: Path) -> list[str]:
+    modules = [vars(importlib.import_module(f"privtail.{name}")) for name in WARNING]
+    found = [
+        text
+        for module in modules
+        for name, text in module.items()
+        if name.isupper() and isinstance(text, str) and text.endswith(".")
+    ]
+    planned = (source / "linear_model/planning.py").read_text(encoding="utf-8")
+    found += re.findall(r'(?:Delta|Noise)Warning\(\s*f?"([^"]+)"', planned)
+    missing = (source / "gaps.py").read_text(encoding="utf-8")
+    return found + re.findall(r'append\(\s*f?"([^"]+)"', missing)
+
+
+def key(text: str) -> str:
+    """The first words that are the same in every warning of this kind."""
+    parts = re.split(r"\{[^}]*\}|[,:;(.'=](?!\d)", text.split(". ", maxsplit=1)[0])
+    return " ".join(next(part for part in parts if len(part.split()) > 2).split()[:9])
+
+
+def test_every_warning_is_in_the_faq(root):
+    page = (root / "docs/faq.md").read_text(encoding="utf-8")
+    needed = {key(text) for text in texts_of_warnings(root / "src/privtail")}
+    assert len(needed) > 20
+    assert {words for words in needed if words not in page} == set()
 
 
 def words_of_statements(source: Path) -> set[str]:

@@ -27,10 +27,14 @@ class CountEstimate:
 
     Attributes
     ----------
-    value : a number, or one for each group.
-    noise_std : standard deviation of the noise in each; may be published.
-    groups : the categories of each group; empty where nothing was grouped.
-    privacy_ : the `Statement`.
+    value : float or ndarray of shape (groups,)
+        The count, or one for each group.
+    noise_std : float
+        Standard deviation of the noise in each; may be published.
+    groups : tuple of tuple
+        The categories of each group; empty where nothing was grouped.
+    privacy_ : Statement
+        What was spent.
     """
 
     value: Any
@@ -39,7 +43,23 @@ class CountEstimate:
     privacy_: Statement
 
     def conf_int(self, confidence: float = 0.95) -> Doubles:
-        """Ends (..., 2) of an interval for the count of these records, by the law of the noise."""
+        """Ends (..., 2) of an interval for the count of these records, by the law of the noise.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            How often an interval should hold, in (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (..., 2)
+            The lower and the upper ends.
+
+        Raises
+        ------
+        InvalidInput
+            If ``confidence`` is not in (0, 1).
+        """
         return count_interval(self.value, self.noise_std, confidence, self.privacy_.n)
 
     def to_dict(self) -> dict[Any, float]:
@@ -63,14 +83,24 @@ class QuantileEstimate:
 
     Attributes
     ----------
-    levels : of the quantiles. columns : names.
-    value : (levels,) of one column given as a vector, else (columns, levels); a number for one
-        level of a vector.
-    low, high : ends of the intervals of each, of ``confidence``, for noise and sampling; infinite
-        where noise may hide too much.
-    reliable : whether both ends are finite.
-    count, count_std : how many cells of each column hold a number, with its noise.
-    privacy_ : the `Statement`. warnings_ : what was warned of.
+    levels : tuple of float
+        Levels of the quantiles.
+    columns : tuple of str
+        Names of the columns.
+    value : float or ndarray of shape (levels,) or (columns, levels)
+        A number for one level of a vector; (levels,) of one column given as a vector.
+    low, high : float or ndarray, like ``value``
+        Ends of the intervals, for noise and sampling; infinite where noise may hide too much.
+    reliable : bool or ndarray, like ``value``
+        Whether both ends are finite.
+    confidence : float
+        Confidence of the intervals.
+    count, count_std : float or ndarray of shape (columns,)
+        How many cells of each column hold a number, and the standard deviation of its noise.
+    privacy_ : Statement
+        What was spent.
+    warnings_ : tuple of str
+        What was warned of.
     """
 
     levels: tuple[float, ...]

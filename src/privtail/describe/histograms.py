@@ -41,10 +41,16 @@ class HistogramEstimate:
 
     Attributes
     ----------
-    edges : (bins + 1,) ascending; a value on an edge belongs to the bin above it.
-    counts : (bins,). below, above : counts of what lies outside of the edges.
-    noise_std : standard deviation of the noise in each count.
-    privacy_ : the `Statement`.
+    edges : ndarray of shape (bins + 1,)
+        Ascending; a value on an edge belongs to the bin above it.
+    counts : ndarray of shape (bins,)
+        Noisy counts.
+    below, above : float
+        Noisy counts of what lies outside of the edges.
+    noise_std : float
+        Standard deviation of the noise in each count.
+    privacy_ : Statement
+        What was spent.
     """
 
     edges: Doubles
@@ -55,7 +61,23 @@ class HistogramEstimate:
     privacy_: Statement
 
     def conf_int(self, confidence: float = 0.95) -> Doubles:
-        """Ends (bins, 2) of intervals for the counts of these records, by the law of the noise."""
+        """Ends (bins, 2) of intervals for the counts of these records, by the law of the noise.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            How often an interval should hold, in (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (bins, 2)
+            The lower and the upper ends.
+
+        Raises
+        ------
+        InvalidInput
+            If ``confidence`` is not in (0, 1).
+        """
         return count_interval(self.counts, self.noise_std, confidence, self.privacy_.n)
 
 

@@ -40,7 +40,15 @@ NOT_RELIABLE = (
 
 @dataclass(frozen=True)
 class Fact:
-    """A released number, and its interval; infinite ends where noise may hide too much."""
+    """A released number, and its interval.
+
+    Attributes
+    ----------
+    value : float
+        The number.
+    low, high : float
+        Ends of the interval; infinite where noise may hide too much.
+    """
 
     value: float
     low: float
@@ -58,10 +66,16 @@ class Summary:
 
     Attributes
     ----------
-    columns : name -> fact (`FACTS`) -> `Fact`.
-    confidence : of the intervals, for noise and sampling (counts and missing: noise alone).
-    left_out : columns that hold no numbers.
-    privacy_ : the `Statement`. warnings_ : what was warned of.
+    columns : mapping of str to mapping
+        For each column its facts by name, such as ``"mean"``: ``value``, ``low`` and ``high``.
+    confidence : float
+        Confidence of the intervals, for noise and sampling (counts and missing: noise alone).
+    left_out : tuple of str
+        Columns that hold no numbers.
+    privacy_ : Statement
+        What was spent.
+    warnings_ : tuple of str
+        What was warned of.
     """
 
     columns: Mapping[str, Mapping[str, Fact]]
@@ -100,6 +114,15 @@ class Summary:
 
     def plot(self, column: str) -> Any:
         """A Matplotlib figure of one column: quartiles and mean with their intervals.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
 
         Raises
         ------

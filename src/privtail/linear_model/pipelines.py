@@ -43,11 +43,15 @@ class Step:
 
     Attributes
     ----------
-    name : path of the step, such as ``pipeline.scale``.
-    kind : its class.
-    verdict : ``"pays"``, ``"reads nothing"`` (row by row, from public parameters) or
-        ``"reads records"`` (without paying: outside every promise).
-    why : a sentence.
+    name : str
+        Path of the step, such as ``pipeline.scale``.
+    kind : str
+        Its class.
+    verdict : {"pays", "reads nothing", "reads records"}
+        ``"reads nothing"`` is row by row, from public parameters; ``"reads records"`` is without
+        paying, outside every promise.
+    why : str
+        A sentence.
     """
 
     name: str
@@ -62,7 +66,8 @@ class PipelineCheck:
 
     Attributes
     ----------
-    steps : every `Step`, in order.
+    steps : tuple of Step
+        Every step, in order.
     """
 
     steps: tuple[Step, ...]

@@ -32,10 +32,14 @@ class Verification:
 
     Attributes
     ----------
-    claimed : (epsilon, delta) of the file.
-    recomputed : epsilon at that delta from the events alone; None if it cannot be computed.
-    problems : sentences; empty if the promise holds.
-    headline : what may be said of the model.
+    claimed : tuple of float
+        Epsilon and delta of the file.
+    recomputed : float or None
+        Epsilon at that delta from the events alone; None if it cannot be computed.
+    problems : tuple of str
+        Sentences; empty if the promise holds.
+    headline : str
+        What may be said of the model.
     """
 
     claimed: tuple[float, float]
