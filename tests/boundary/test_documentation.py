@@ -41,14 +41,10 @@ def sentences(text: str) -> list[str]:
 
 
 def pages(root: Path) -> list[Path]:
-    single = ("index", "get-started", "faq", "glossary")
-    guides = [*(root / "docs/guide").glob("*.md"), *(root / "docs/notebooks").glob("*.md")]
-    return [
-        root / "README.md",
-        root / "LICENSES.md",
-        *(root / f"docs/{name}.md" for name in single),
-        *sorted(guides),
-    ]
+    """All but the proofs of `docs/mathematics.md` and what Sphinx makes."""
+    written = (path for path in (root / "docs").rglob("*.md") if "generated" not in path.parts)
+    kept = (path for path in written if path.name != "mathematics.md")
+    return [*root.glob("*.md"), *sorted(kept)]
 
 
 def too_long(text: str) -> list[str]:
@@ -176,6 +172,36 @@ def test_every_fact_of_a_statement_is_explained(root):
     page = (root / "docs/guide/statement.md").read_text(encoding="utf-8")
     facts = Statement(epsilon=1.0, delta=0.0, n=1, plan=()).facts()
     assert [name for name, _ in facts if f"**{name}**" not in page] == []
+
+
+CELL = re.compile(r"^```\{code-cell\} ipython3\n(.*?)^```$(.{0,20})", re.DOTALL | re.MULTILINE)
+
+
+def test_the_repository_shows_what_the_cells_of_a_page_printed(root):
+    for page in pages(root):
+        text = page.read_text(encoding="utf-8")
+        silent = [
+            code for code, after in CELL.findall(text)
+            if re.search(r"^ *print\(", code, re.MULTILINE) and "<!-- printed" not in after
+        ]  # fmt: skip
+        assert silent == [], f"{page}: make docs, then python docs/outputs.py build/docs/html"
+        assert not re.search(r"(?<![\w.~])/(?:tmp|home|root|Users)/", text), page
+
+
+def test_what_a_cell_printed_is_written_below_it_and_taken_out_again(root):
+    tool = runpy.run_path(str(root / "docs/outputs.py"))
+    page = "# T\n\n```{code-cell} ipython3\nprint(1)\n```\n\nEnd.\n"
+    outputs = [
+        {"text": ["1\n", "/x/y.py:3: NoiseWarning: noise\n", "  fit()\n"]},
+        {"data": {"image/png": "", "text/plain": "<Figure>"}},
+    ]
+    cells = [{"cell_type": "markdown"}, {"cell_type": "code", "outputs": outputs}]
+    once = tool["filled"](page, {"cells": cells})
+    assert "```text\n1\nNoiseWarning: noise\n```\n\n" + tool["PICTURE"] in once
+    assert tool["filled"](once, {"cells": cells}) == once
+    assert tool["without"](once) == page
+    with pytest.raises(SystemExit):
+        tool["filled"](page, {"cells": []})
 
 
 NO_PAGE = {"MODELS"}
