@@ -51,8 +51,8 @@ def _shown(outputs: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _told(text: str) -> str:
-    """A warning without the place and the line of code that it names."""
-    lines = text.splitlines(keepends=True)
+    """Without temporary folders, and a warning without the place and the line that it names."""
+    lines = re.sub(r"(?<!\w)/tmp/\w+", "...", text).splitlines(keepends=True)
     found, skip = [], False
     for line in lines:
         warning = re.match(r"/\S+:\d+: (\w*Warning: .*)", line, flags=re.DOTALL)
@@ -80,7 +80,7 @@ def filled(page: str, notebook: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    built = Path(sys.argv[1]) / "jupyter_execute"
+    built = Path(sys.argv[1]).resolve().parent / "jupyter_execute"
     for path in sorted(DOCS.rglob("*.md")):
         executed = built / path.relative_to(DOCS).with_suffix(".ipynb")
         if executed.exists() and CELL.search(path.read_text(encoding="utf-8")):
