@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import privtail
+from privtail.compilation import Compiled
 from privtail.errors import InvalidInput
 from privtail.features import bins, cross, log, spline
 from privtail.linear_model import (
@@ -329,6 +330,31 @@ def test_refusals_of_invalid_rows_where_they_are_asked_for(client: Any) -> None:
     refused("not among the declared classes", away[["a", "c"]], away["sick"], model=few)
 
 
+def test_the_driver_compiles_nothing(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It sums no rows, and so needs neither Numba's memory nor its time."""
+
+    def called(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(Compiled, "__call__", called)
+    away = spread_out(rows(), CUTS[2])
+    DPLinearRegression(**options()).fit(away[FEATURES], away["cost"])
+
+
+def test_a_worker_of_another_version_is_refused(client: Any) -> None:
+    def renamed(version: str) -> None:
+        import privtail
+
+        privtail.__version__ = version
+
+    away, before = spread_out(rows(), CUTS[2]), privtail.__version__
+    client.run(renamed, "0.0.9")
+    try:
+        refused("another version of it than this process", away[FEATURES], away["cost"])
+    finally:
+        client.run(renamed, before)
+
+
 def test_without_a_client() -> None:
     code = """
 import pandas as pd, dask.dataframe as dd, privtail
@@ -399,7 +425,7 @@ def test_a_worker_that_rounds_in_another_way_is_refused(client: Any) -> None:
     away = spread_out(rows(), CUTS[2])
     client.run(sabotage, workers=list(client.scheduler_info()["workers"])[:1])
     try:
-        refused("computes other bits than this process", away[FEATURES], away["cost"])
+        refused("computes other bits than another", away[FEATURES], away["cost"])
     finally:
         client.run(repair)
 
@@ -427,7 +453,7 @@ def test_a_worker_that_takes_other_logarithms_is_refused(client: Any) -> None:
     away = spread_out(rows(), CUTS[2])
     client.run(sabotage, workers=list(client.scheduler_info()["workers"])[:1])
     try:
-        refused("computes other bits than this process", away[FEATURES], away["cost"])
+        refused("computes other bits than another", away[FEATURES], away["cost"])
     finally:
         client.run(repair)
 

@@ -159,7 +159,7 @@ def test_a_late_worker_that_rounds_in_another_way(
 
         disturbed(monkeypatch, 6, replace)
         ledger = Ledger(epsilon=10.0, delta=1e-5)
-        with pytest.raises(InvalidInput, match="computes other bits than this process"):
+        with pytest.raises(InvalidInput, match="computes other bits than another"):
             model(ledger).fit(away[FEATURES], away["cost"])
         assert len(ledger.entries()) == 1
 

@@ -73,7 +73,7 @@ from privtail.trusted.records import opened
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.persons import Persons, Seats
 from privtail.trusted.records.targets import Labels
-from privtail.trusted.rehearsal import rehearse
+from privtail.trusted.rehearsal import rehearse, rehearse_noise
 from privtail.trusted.sampling import Everyone, PoissonBatches, Sampling
 
 PERSONS = (
@@ -218,10 +218,12 @@ class Curator:
             if self._plan is not None:
                 raise NotPlanned("This curator already runs a plan; compose() the plans into one.")
             for some, of in ((plan, loss), *within):
-                rehearse(some, self.problem, self._data.records, self._sampler, of)
-                if self._away is not None:
+                if self._away is None:
+                    rehearse(some, self.problem, self._data.records, of)
+                else:
                     progress.report(0, sum(r.times for r in plan), "workers")
                     self._away.rehearse(some, of)
+                rehearse_noise(some, self._sampler)
             if self._ledger is not None:
                 self._ledger.reserve(
                     label=self.label,

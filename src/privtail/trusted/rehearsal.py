@@ -46,10 +46,8 @@ _STAGES: tuple[Loss, ...] = (SquaredLoss(), HuberLoss(threshold=1.0), AbsoluteLo
 """Losses that stages of an algorithm ask for beside its own."""
 
 
-def rehearse(
-    plan: Plan, problem: Problem, records: Records, sampler: Sampler, loss: AnyLoss | None
-) -> None:
-    """Compile what the rounds of ``plan`` run on these records, and draw every law once."""
+def rehearse(plan: Plan, problem: Problem, records: Records, loss: AnyLoss | None) -> None:
+    """Compile what the rounds of ``plan`` run on these records."""
     asked = {event.question for r in plan for event in r.events}
     sums = "gradient" in asked or "means" in asked
     for rows in _empty(records, problem.d, clipped="search" in asked):
@@ -59,6 +57,8 @@ def rehearse(
     if "derivatives" in asked:
         _sweep(MappedRows.as_they_are(np.empty((0, 1))), replace(problem, d=1), sums=True)
     _steps(asked, problem)
+    if any(event.law in SMOOTH for r in plan for event in r.events):
+        _trim()
     Deal(1, 2, bytes(32)).labels(0, 0)
     if not isinstance(loss, GeneralLoss | TruncatedLoss | None):
         of_labels: tuple[Loss, ...] = (LogisticLoss(),) if "labels" in asked else ()
@@ -68,6 +68,10 @@ def rehearse(
             margins, y = np.empty((0, one.outputs)), np.empty(0)
             called.values(margins, y)
             called.derivatives(margins, y)
+
+
+def rehearse_noise(plan: Plan, sampler: Sampler) -> None:
+    """Draw every law of ``plan`` once."""
     for law in {event.law for r in plan for event in r.events if event.scale}:
         _draw(sampler, law)
 
@@ -124,14 +128,18 @@ def _steps(asked: set[str], problem: Problem) -> None:
         kernels.moment_sum(rows, valid, 1.0, _BITS, margin, np.zeros(1))
 
 
-def _draw(sampler: Sampler, law: str) -> None:
-    """Kernels of one law, and exact noise on zeros, thrown away."""
-    zeros, ones = np.zeros(2, np.int64), np.ones(2)
-    if law in SMOOTH:
-        from privtail.trusted.smooth.trimmed import grid_steps, smooth_sensitivity
+def _trim() -> None:
+    """The kernels of smooth sensitivities, on next to nothing."""
+    from privtail.trusted.smooth.trimmed import grid_steps, smooth_sensitivity
 
-        grid_steps(np.empty((0, 1)), 0.0, 1.0, 1.0, np.empty((1, 0), np.int64))
-        smooth_sensitivity(zeros, zeros, ones, 0)
+    zeros = np.zeros(2, np.int64)
+    grid_steps(np.empty((0, 1)), 0.0, 1.0, 1.0, np.empty((1, 0), np.int64))
+    smooth_sensitivity(zeros, zeros, np.ones(2), 0)
+
+
+def _draw(sampler: Sampler, law: str) -> None:
+    """Exact noise on zeros, thrown away."""
+    zeros, ones = np.zeros(2, np.int64), np.ones(2)
     if not sampler.exact:  # its draws are seeded: one more would change the others
         return
     if law in ("gaussian", "gaussian_labels"):

@@ -1,12 +1,13 @@
-"""Whether two processes compute alike: the sums of a public probe, to the bit.
+"""Whether two workers compute alike: the sums of a public probe, to the bit.
 
 Formal guarantee
 ----------------
 The lemma of `means` needs each record's contribution to be a function of that record. Did a worker
 round ``exp`` in another way than its neighbour, the contributions of a whole partition would depend
 on where it is; and where it is may depend on how long something took, so on records. So every
-process sums made-up rows, with all kernels and losses, and one whose sums differ by a bit, or whose
-libraries have other versions, is refused. A probe finds what differs at its points, and no more.
+worker sums made-up rows, with all kernels and losses, and if the sums of one differ by a bit, or
+its libraries have other versions, the fit is refused. A probe finds what differs at its points, and
+no more. The driver sums no rows and is not compared.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ from privtail.trusted.records.targets import Numbers
 
 N, D, POINTS = 1000, 5, 4096
 DIFFERS = (
-    "A Dask worker computes other bits than this process: it has other versions of privtail, NumPy "
-    "or Numba, or another processor or C library. Give all workers one environment on one kind of "
+    "A Dask worker computes other bits than another: it has other versions of privtail, NumPy or "
+    "Numba, or another processor or C library. Give all workers one environment on one kind of "
     "machine."
 )
 ENCODING = Encoding(

@@ -23,18 +23,19 @@ import itertools
 import math
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+import privtail
 from privtail.errors import InvalidInput, NotReleased
 from privtail.losses import AnyLoss
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.cluster.client import found
 from privtail.trusted.cluster.held import FAILED, Held, Reading, facts
-from privtail.trusted.cluster.probe import DIFFERS, probed, probed_loss
+from privtail.trusted.cluster.probe import DIFFERS
 from privtail.trusted.cluster.workers import Partial, Sent, answer, tried
 from privtail.trusted.deals import Seen
 from privtail.trusted.events import SMOOTH, Plan
@@ -125,6 +126,7 @@ class Spread:
         if not self._fits():
             self._kept = None
         self._placed: list[tuple[str | None, list[int]]] | None = None
+        self._probe = b""
 
     # ---------------------------------------------------------------- questions
 
@@ -148,15 +150,17 @@ class Spread:
                 "Trimmed means and sample-and-aggregate need all rows on one machine, and these "
                 "are on a Dask cluster. algorithm='auto' works there."
             )
-        own = probed(), probed_loss(loss)
         found = self._reached(lambda: self._client.run(tried, Sent(loss), on_error="return"))
         if not found:
             raise InvalidInput("The Dask cluster has no worker: wait for one, or add one.")
-        if any(isinstance(one, Exception) for one in found.values()):
+        told = list(found.values())
+        if any(isinstance(one, Exception) or one[0] != privtail.__version__ for one in told):
             raise InvalidInput(
-                "A Dask worker cannot run privtail: install the same version on every worker."
+                "A Dask worker cannot run privtail, or runs another version of it than this "
+                "process: install the same version everywhere."
             )
-        if any(one != own for one in found.values()):
+        self._require_alike(probe for _, probe, _ in told)
+        if len({loss for _, _, loss in told}) > 1:
             raise InvalidInput(DIFFERS)
 
     # ---------------------------------------------------------------- tasks
@@ -181,11 +185,17 @@ class Spread:
         for partial, (_, places) in zip(partials, groups, strict=True):
             if partial.refused:
                 raise InvalidInput(partial.refused)
-            if partial.probe != probed():
-                raise InvalidInput(DIFFERS)
+            self._require_alike([partial.probe])
             if partial.checksums != tuple(self._checksums[i] for i in places):
                 raise InvalidInput(CHANGED)
         return partials
+
+    def _require_alike(self, probes: Iterable[bytes]) -> None:
+        """Refuse a worker that computes otherwise than any that was asked before."""
+        for probe in probes:
+            self._probe = self._probe or probe
+            if probe != self._probe:
+                raise InvalidInput(DIFFERS)
 
     def _groups(self) -> list[tuple[str | None, list[int]]]:
         """Partitions by the worker that holds them; one that is nowhere is by itself.

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import privtail
 from privtail.compilation import steady
 from privtail.errors import InvalidInput
 from privtail.losses import AnyLoss
@@ -82,10 +83,10 @@ def answer(sent: Sent, held: Sequence[Held], starts: Sequence[int]) -> Partial:
         return Partial(None, checksums, b"", where, FAILED)
 
 
-def tried(sent: Sent) -> tuple[bytes, bytes]:
-    """What this worker makes of the public probe, and of a loss at public points."""
+def tried(sent: Sent) -> tuple[str, bytes, bytes]:
+    """The version of this worker, and what it makes of the public probe and of a loss."""
     loss: AnyLoss | None = sent.value
-    return probed(), probed_loss(loss)
+    return privtail.__version__, probed(), probed_loss(loss)
 
 
 def _counted(seen: Seen, windows: Sequence[Window]) -> Counter[Any]:
