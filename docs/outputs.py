@@ -69,20 +69,32 @@ def _flat(page: str) -> str:
     return html.unescape(re.sub(r"<[^>]+>", "", page))
 
 
-def filled(page: str, notebook: dict[str, Any]) -> str:
-    """The page with what every cell of the executed notebook printed."""
-    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+def source(cell: str) -> str:
+    """The code of a cell as it is run: without the fence and the tags."""
+    return re.sub(r"^(?::\w+:[^\n]*\n)+", "", "\n".join(cell.splitlines()[1:-1])).strip()
+
+
+def filled(page: str, notebooks: list[dict[str, Any]]) -> str:
+    """The page with what its cells printed in the last notebook of the same code."""
     page = without(page)
-    if len(CELL.findall(page)) != len(cells):
-        raise SystemExit("The built site is of another version of this page: run make docs first.")
-    outputs = iter(cells)
-    return CELL.sub(lambda cell: cell[0] + printed(next(outputs)["outputs"]), page)
+    code = [source(cell) for cell in CELL.findall(page)]
+    for notebook in notebooks[::-1]:
+        cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        if ["".join(cell["source"]).strip() for cell in cells] == code:
+            parts = re.split(f"({CELL.pattern})", page, flags=CELL.flags)
+            parts[1::2] = [
+                shown + printed(cell["outputs"])
+                for shown, cell in zip(parts[1::2], cells, strict=True)
+            ]
+            return "".join(parts)
+    raise SystemExit("No cell of this page was run as it stands: make docs first.")
 
 
 if __name__ == "__main__":
-    built = Path(sys.argv[1]).resolve().parent / "jupyter_execute"
+    cache = Path(sys.argv[1]).resolve().parent / ".jupyter_cache" / "executed"
+    found = sorted(cache.glob("*/base.ipynb"), key=lambda path: path.stat().st_mtime)
+    executed = [json.loads(path.read_text(encoding="utf-8")) for path in found]
     for path in sorted(DOCS.rglob("*.md")):
-        executed = built / path.relative_to(DOCS).with_suffix(".ipynb")
-        if executed.exists() and CELL.search(path.read_text(encoding="utf-8")):
-            notebook = json.loads(executed.read_text(encoding="utf-8"))
-            path.write_text(filled(path.read_text(encoding="utf-8"), notebook), encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
+        if CELL.search(text):
+            path.write_text(filled(text, executed), encoding="utf-8")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -171,7 +171,7 @@ def page(paper: str, results: list[Result], folder: Path, name: str, most: int) 
         _versions(mine, folder),
         _navigation(mine),
         _commands(paper, mine),
-        *(section(result, most) for result in mine),
+        *(section(result, [r.study.name for r in mine], most) for result in mine),
         '<h2 id="claims">All claims</h2>',
         _counts(mine),
         _claims(mine),
@@ -203,8 +203,11 @@ def _learned(paper: str, results: list[Result]) -> str:
     return f"<p><b>{escape(judged)}</b>{escape(LEARNED[paper])}</p>"
 
 
-def section(result: Result, most: int = figures.MOST_LINES) -> str:
-    """One study: the claim of the paper, its figures, verdicts, prices and choices."""
+def section(result: Result, there: Collection[str] = (), most: int = figures.MOST_LINES) -> str:
+    """One study: the claim of the paper, its figures, verdicts, prices and choices.
+
+    Of other studies only those that are ``there`` on the page are links.
+    """
     study = result.study
     parts = [f'<h3 id="{study.name}">{escape(study.item)}: {escape(study.title)}</h3>']
     if study.expectation:
@@ -222,7 +225,7 @@ def section(result: Result, most: int = figures.MOST_LINES) -> str:
         _verdicts(result),
         _details("True ε of the printed noise", _prices(result), opened=True),
         _details("privtail's default beside the best published method", _beside(result)),
-        _details("What the paper left out", _choices(result)),
+        _details("What the paper left out", _choices(result, there)),
         _details("Data and sizes", _data(result)),
     ]
     return "\n".join(part for part in parts if part)
@@ -396,7 +399,7 @@ def _beside(result: Result) -> str:
     return _table(["data", "ε", "best published at this ε", f"auto / it, {escape(metric)}"], listed)
 
 
-def _choices(result: Result) -> str:
+def _choices(result: Result, there: Collection[str]) -> str:
     rows = []
     for choice in result.study.choices:
         other, changed = "", ""
@@ -404,7 +407,9 @@ def _choices(result: Result) -> str:
             other = f"{choice.other:g}"
             changed = _changed(result, choice.variant)
         elif elsewhere := _varied_in(result.study, choice.name):
-            changed = f"tried in {_link(elsewhere.name, elsewhere.item)}"
+            shown = elsewhere.name in there
+            where = _link(elsewhere.name, elsewhere.item) if shown else escape(elsewhere.item)
+            changed = f"tried in {where}"
         rows.append([
             f"<code>{escape(choice.name)}</code>", _number(choice.value), escape(choice.reason),
             _cell(other), changed,

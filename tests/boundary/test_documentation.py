@@ -190,18 +190,21 @@ def test_the_repository_shows_what_the_cells_of_a_page_printed(root):
 
 def test_what_a_cell_printed_is_written_below_it_and_taken_out_again(root):
     tool = runpy.run_path(str(root / "docs/outputs.py"))
-    page = "# T\n\n```{code-cell} ipython3\nprint(1)\n```\n\nEnd.\n"
+    page = "# T\n\n```{code-cell} ipython3\n:tags: [hide-input]\n\nprint(1)\n```\n\nEnd.\n"
     outputs = [
         {"text": ["1\n", "/x/y.py:3: NoiseWarning: noise\n", "  fit()\n"]},
         {"data": {"image/png": "", "text/plain": "<Figure>"}},
     ]
-    cells = [{"cell_type": "markdown"}, {"cell_type": "code", "outputs": outputs}]
-    once = tool["filled"](page, {"cells": cells})
+    cells = [
+        {"cell_type": "markdown"},
+        {"cell_type": "code", "source": "print(1)", "outputs": outputs},
+    ]
+    once = tool["filled"](page, [{"cells": cells}])
     assert "```text\n1\nNoiseWarning: noise\n```\n\n" + tool["PICTURE"] in once
-    assert tool["filled"](once, {"cells": cells}) == once
+    assert tool["filled"](once, [{"cells": cells}]) == once
     assert tool["without"](once) == page
     with pytest.raises(SystemExit):
-        tool["filled"](page, {"cells": []})
+        tool["filled"](page, [{"cells": []}])
 
 
 NO_PAGE = {"MODELS"}
