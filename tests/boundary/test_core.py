@@ -86,7 +86,7 @@ ROOMS = {
     "summaries": {"trusted", "losses"},
     "algorithms": {"trusted", "losses", "domains"},
     "calibration": {"trusted"},
-    "statement": {"trusted"},
+    "statement": {"trusted", "ledger_texts"},
     "trusted": {"losses", "domains", "influence", "ledger_texts", "schema"},
     "schema": set(),
     "ledger_texts": set(),

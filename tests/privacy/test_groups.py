@@ -532,8 +532,9 @@ def test_the_statement_says_person_and_can_be_verified(sampling: Any, neighbours
     for b in curator.rounds(sampling, 3):
         b.means(mean).release(GaussianNoise(m))
     told = state(curator)
-    assert "for one person, with at most 3 rows counted, " in told.headline
-    assert dict(told.facts())["protects"].startswith("one person, with at most 3 rows counted: ")
+    assert "for one person, of whose rows at most 3 are used, " in told.headline
+    assert dict(told.facts())["protects"] == "one person, of whose rows at most 3 are used"
+    assert "the rows of one person" in dict(told.facts())["compares"]
     assert any("belong together" in sentence for sentence in told.assumptions)
     written = json.loads(json.dumps(told.to_json()))
     assert verify(written)
@@ -546,9 +547,9 @@ def test_the_statement_says_person_and_can_be_verified(sampling: Any, neighbours
 def test_without_groups_the_statement_says_row() -> None:
     curator = Curator(X0, budget=Budget(1.0, 1e-6))
     curator.open(())
-    assert "for one row, not one person, " in state(curator).headline
+    assert "for one row, not several of one person, " in state(curator).headline
     single = Curator(X0, groups=np.arange(N), max_rows=1, budget=Budget(1.0, 1e-6))
-    assert single.unit == "one person, with at most 1 row counted"
+    assert single.unit == "one person, of whose rows at most 1 is used"
 
 
 def test_a_ledger_of_rows_does_not_pay_for_persons() -> None:

@@ -45,7 +45,12 @@ def ledger(request, tmp_path):
 def test_entries_carry_who_what_for_and_of_what(ledger):
     own = ledger.by("ann", purpose="tariff 2027", data_set="claims")
     spend(own, 0.25)
-    DPLinearRegression(epsilon=0.25, ledger=own.by(purpose="inf")).fit(X[:, None], X)
+    model = DPLinearRegression(epsilon=0.25, ledger=own.by(purpose="inf")).fit(X[:, None], X)
+    place = "a ledger in memory" if ledger.path is None else "'budget.jsonl'"
+    assert model.privacy_.ledger == (
+        f"entry 2 of {place}, data set 'claims', analyst 'ann', purpose 'inf'"
+    )
+    assert DPLinearRegression(epsilon=0.25).fit(X[:, None], X).privacy_.ledger == ""
     first, second = ledger.entries()
     assert (first.analyst, first.purpose, first.data_set) == ("ann", "tariff 2027", "claims")
     assert (second.analyst, second.purpose) == ("ann", "inf"), "a word, not a number"

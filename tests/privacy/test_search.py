@@ -689,7 +689,7 @@ def test_persons_are_charged_once_and_what_was_planned(line: Any) -> None:
     assert entry.unit == "person"
     assert entry.epsilon == search.privacy_.spent
     assert 2.4 < entry.epsilon <= 2.5
-    assert "one person, with at most 2 rows" in search.privacy_.unit
+    assert "one person, of whose rows at most 2" in search.privacy_.unit
     assert verify(search.privacy_.to_json())
     assert search.best_estimator_.max_rows == 2
     assert search.best_estimator_.plan_.problem.max_rows == 2

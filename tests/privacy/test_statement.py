@@ -90,7 +90,8 @@ def test_a_private_fit(name, neighbours):
     given = statement(PLANS[name], neighbours=neighbours)
     near = neighbours.replace("_", "-")
     assert given.headline == (
-        f"(ε = 1, δ = 1e-06)-differentially private for one row, not one person, {near} neighbours"
+        f"(ε = 1, δ = 1e-06)-differentially private for one row, not several of one person, "
+        f"{near} neighbours"
     )
     assert str(given).splitlines()[0] == given.headline
     assert given.spent == cost(given.plan, neighbours).epsilon(1e-6) <= 1
@@ -117,6 +118,8 @@ def test_not_private_says_so_first(changes, headline):
     given = replace(statement(), **changes)
     assert not given.private
     assert given.headline.startswith(headline)
+    for said in ("promised  ", "protects  ", "compares  ", "outside the promise"):
+        assert said not in str(given), "of a promise that is not kept"
     for page in (str(given), repr(given), given._repr_html_(), json.dumps(given.to_json())):
         assert "NOT PRIVATE" in page.split("\n", maxsplit=1)[0]
         assert "ly private for" not in page
@@ -132,21 +135,43 @@ def test_a_promise_is_never_rounded():
     assert "ε = 1.00000049," in given.headline
 
 
+def test_a_cost_is_rounded_up():
+    given = statement(delta=1e-6)
+    shown = float(dict(given.facts())["spent"].split()[2])
+    assert given.spent <= shown < given.spent * 1.00001
+    assert given.mu is not None
+    assert float(dict(given.facts())["spent"].split("μ = ")[1].split(";")[0]) >= given.mu
+
+
+def test_noise_is_from_the_samplers_that_drew_it():
+    event = Event(
+        law="smooth_gaussian", scale=9.0, radius=1.0, diameter=1.0, unit=1.0, coordinates=1,
+        delta=1e-7, smoothness=0.1, question="sample and aggregate",
+    )  # fmt: skip
+    own = statement(plan=(Round(events=(event,)),))
+    both = statement(plan=(Round(events=(event, gaussian(9.0))),))
+    assert "OpenDP" in dict(statement().facts())["noise"]
+    assert "OpenDP" not in dict(own.facts())["noise"]
+    assert "OpenDP's and privtail's" in dict(both.facts())["noise"]
+
+
 def test_the_page_tells_everything():
     given = statement(
-        mixture, assumptions=("The loss is row-wise (trusted).",), seeded_public_choices=True
-    )
+        mixture, assumptions=("The loss is row-wise (trusted).",), seeded_public_choices=True,
+        ledger="entry 3 of budget.jsonl",
+    )  # fmt: skip
     text = str(given)
     for part in (
         "DPLogisticRegression",
-        "one row, not one person: replaced by any other",
+        "one row, not several of one person",
+        "two tables of the same size that differ in one row",
+        "entry 3 of budget.jsonl",
         "n = 30162 (public)",
         "ρ = ",
         "exact: OpenDP",
-        "seeded",
+        "drawn from random_state",
         "gradient",
         "noisy max, top 3",
-        "z",
         "The loss is row-wise (trusted).",
         "Running time and memory",
         "invalid='raise'",
@@ -161,7 +186,7 @@ def test_the_page_tells_everything():
 def test_the_table_divides_as_its_header_says():
     head, first, second = statement().table()
     row = dict(zip(head, first, strict=True))
-    multiplier = float(row["z"])
+    multiplier = float(row["std/rad."])
     assert float(row["std/diam."]) == pytest.approx(multiplier / 2, rel=1e-5)
     std = gaussian(multiplier).scale * gaussian(multiplier).unit
     assert float(row["noise std"]) == pytest.approx(std, rel=1e-5)
@@ -199,7 +224,7 @@ def test_html_escapes_everything():
 
 @pytest.mark.parametrize("name", PLANS)
 def test_json_restores_an_equal_statement(name):
-    given = statement(PLANS[name], assumptions=("a",), seeded_public_choices=True)
+    given = statement(PLANS[name], assumptions=("a",), seeded_public_choices=True, ledger="entry 1")
     assert Statement.from_json(written(given)) == given
     assert pickle.loads(pickle.dumps(given)) == given  # noqa: S301
     assert copy.deepcopy(given) == given
@@ -517,6 +542,9 @@ def test_every_number_of_a_release_is_derived_or_billed(max_rows, factor):
         ("noise", {}),
         ("seeded_public_choices", 1),
         ("label", "two\nlines"),
+        ("ledger", "two\nlines"),
+        ("ledger", None),
+        ("max_rows", ...),
         ("unit", "\x1b]0;owned\x07"),
         ("assumptions", "a sentence"),
         ("assumptions", [1]),

@@ -25,7 +25,7 @@ LEGEND = (
     ("neighbours", "which data sets must look alike: one record replaced, or emptied"),
     ("size", "how many numbers one release holds"),
     ("noise std", "the standard deviation of the noise that was added to each number"),
-    ("z, std/diam.", "noise over how far one record can move the release (emptied, replaced)"),
+    ("std/rad., std/diam.", "noise over how far one row can move the sum (emptied, replaced)"),
     ("share", "the part of the budget that the release used, to first order"),
 )
 

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from html import escape
 
+from privtail.ledger_texts import digits_above
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.events import (
     SMOOTH,
@@ -38,6 +39,11 @@ def shown(x: float) -> str:
 def rounded(x: float) -> str:
     """Six digits."""
     return f"{x:.6g}"
+
+
+def cost_shown(x: float) -> str:
+    """Six digits, rounded up: a cost is never shown smaller than it is."""
+    return f"{digits_above(x):.6g}"
 
 
 def relative_cost(r: Round, event: Event, neighbours: Neighbours) -> float:

@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from privtail.trusted.curator import Curator
 
 
-from privtail.statement.page import hanging, html_cells, relative_cost, rounded, shown, table_row
+from privtail.statement.page import (
+    cost_shown,
+    hanging,
+    html_cells,
+    relative_cost,
+    rounded,
+    shown,
+    table_row,
+)
 from privtail.statement.reading import (
     as_integer,
     as_number,
@@ -34,7 +42,6 @@ from privtail.statement.reading import (
     read_plan,
     require_line,
     require_type,
-    rows_protected,
     to_number,
     wrong_field,
 )
@@ -42,16 +49,16 @@ from privtail.statement.sense import TOLERANCE, nonsense
 
 Noise = Literal["exact", "simulated", "none"]
 NOISES: dict[str, str] = {
-    "exact": "exact: OpenDP's samplers, randomness of the operating system",
+    "exact": "exact: {} samplers, randomness of the operating system",
     "simulated": "simulated: a seeded sampler, for experiments; it protects nobody",
     "none": "none",
 }
 OUTSIDE = (
-    "Anything computed from the records before the fit: scaling, imputation, outlier removal.",
-    "Scores, plots and selections computed from the records; settings chosen by looking at them.",
+    "Anything computed from the rows before the fit: scaling, imputation, outlier removal.",
+    "Scores, plots and selections computed from the rows; settings chosen by looking at them.",
     "Refusals: the error of a malformed file, and with invalid='raise' that of a bad row.",
     "Running time and memory.",
-    "Other releases from the same records: their costs add to this one (see the ledger).",
+    "Other releases from the same rows: their costs add to this one (see the ledger).",
 )
 FORMAT, VERSION = "privtail-statement", 1
 
@@ -79,6 +86,7 @@ def state(curator: Curator, notes: Sequence[str] = ()) -> Statement:
         seeded_public_choices=curator.seeded,
         label=curator.label,
         max_rows=curator.max_rows,
+        ledger=curator.charged,
         assumptions=curator.assumptions,
         notes=tuple(notes),
     )
@@ -108,6 +116,8 @@ class Statement:
         What was fitted.
     max_rows : int or None, default=None
         How many rows of one person count; None protects one row.
+    ledger : str, default=""
+        Entry of the ledger that was charged, with its names; empty if there was none.
     assumptions : tuple of str, default=()
         Sentences on which the promise rests, beyond the code itself.
     outside : tuple of str, default=OUTSIDE
@@ -132,6 +142,7 @@ class Statement:
     seeded_public_choices: bool = False
     label: str = "fit"
     max_rows: int | None = None
+    ledger: str = ""
     assumptions: tuple[str, ...] = ()
     outside: tuple[str, ...] = OUTSIDE
     notes: tuple[str, ...] = ()
@@ -155,7 +166,14 @@ class Statement:
         pairs = [text for pair in self.versions for text in pair]
         if self.max_rows is not None and as_integer("max_rows", self.max_rows) < 1:
             raise wrong_field("max_rows", "a positive integer", self.max_rows)
-        for text in (self.label, *self.assumptions, *self.outside, *self.notes, *pairs):
+        for text in (
+            self.label,
+            self.ledger,
+            *self.assumptions,
+            *self.outside,
+            *self.notes,
+            *pairs,
+        ):
             require_line("every text", text)
 
     @property
@@ -213,7 +231,7 @@ class Statement:
         if not self.private:
             return (
                 f"NOT PRIVATE AS CLAIMED: ε = {shown(self.epsilon)} was promised, the releases "
-                f"cost {rounded(self.spent)}"
+                f"cost {cost_shown(self.spent)}"
             )
         return (
             f"(ε = {shown(self.epsilon)}, δ = {shown(self.delta)})-differentially private for "
@@ -237,6 +255,7 @@ class Statement:
             "n": self.n,
             "noise": self.noise,
             "seeded_public_choices": self.seeded_public_choices,
+            "ledger": self.ledger,
             "spent": self.recomputed(),
             "plan": plan_to_json(self.plan),
             "assumptions": list(self.assumptions),
@@ -283,7 +302,6 @@ class Statement:
         values: dict[str, Any] = {name: content[name] for name in _SCALARS}
         values["epsilon"] = from_number(values["epsilon"])
         require_line("unit", content.get("unit"))
-        values["max_rows"] = rows_protected(content)
         for name in ("assumptions", "outside"):
             values[name] = tuple(require_type(list, name, content[name]))
         values["notes"] = tuple(require_type(list, "notes", content.get("notes", [])))
@@ -295,40 +313,53 @@ class Statement:
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         """What the page says above the table, as (name, text)."""
-        relation = {
-            "replace_one": f"{self.unit}: replaced by any other, n known",
-            "zero_out": f"{self.unit}: emptied or filled (add or remove), n known",
-        }[self.neighbours]
         parameters = [("μ", self.mu), ("ρ", self.rho)]
         but_for = f" but for {rounded(self.slack)}" if self.slack else ""
         known = [
-            f"{name} = {rounded(value)}{but_for}" for name, value in parameters if value is not None
+            f"{name} = {cost_shown(value)}{but_for}"
+            for name, value in parameters
+            if value is not None
         ]
-        spent = f"ε = {rounded(self.spent)} at δ = {shown(self.delta)}"
+        spent = f"ε = {cost_shown(self.spent)} at δ = {shown(self.delta)}, by {self.accountant}"
         if self.noise == "simulated":
-            would = rounded(self.cost.epsilon(self.delta))
+            would = cost_shown(self.cost.epsilon(self.delta))
             spent = f"nothing is protected; exact noise would cost ε = {would}"
-        choices = "seeded (they repeat; they protect nobody and need not)"
-        return (
-            ("fitted", self.label),
-            ("protects", relation),
-            ("records", f"n = {self.n} (public)"),
+        if self.noise == "none":
+            spent, known = "nothing is protected", []
+        promised = (
+            ("protects", self.unit),
+            ("compares", self._compared()),
             ("promised", f"ε = {shown(self.epsilon)}, δ = {shown(self.delta)}"),
-            ("spent", "; ".join([spent, *known, self.accountant])),
-            ("noise", NOISES[self.noise] + self._rounding()),
-            ("public choices", choices if self.seeded_public_choices else "fresh"),
+        )
+        choices = "drawn from random_state" if self.seeded_public_choices else "drawn anew"
+        return (
+            ("computed", self.label),
+            *(promised if self.private else ()),
+            ("rows", f"n = {self.n} (public)"),
+            ("spent", "; ".join([spent, *known])),
+            ("ledger", self.ledger or "none: nothing adds this cost to that of other releases"),
+            ("noise", NOISES[self.noise].format(self._samplers())),
+            ("public choices", f"{choices}; privacy does not depend on them"),
         )
 
-    def _rounding(self) -> str:
-        smooth = any(e.law in SMOOTH for r in self.plan for e in r.events)
-        return "; correctly rounded where its size is private" if smooth else ""
+    def _compared(self) -> str:
+        whose = "one row" if self.max_rows is None else "the rows of one person"
+        if self.neighbours == "replace_one":
+            return f"two tables of the same size that differ in {whose}"
+        return f"a table, and the same with {whose} emptied; the size stays the same"
+
+    def _samplers(self) -> str:
+        """Whose: no library has one for noise that follows a smooth sensitivity."""
+        own = {e.law in SMOOTH for r in self.plan for e in r.events}
+        said = {True: "privtail's correctly rounded", False: "OpenDP's"}
+        return " and ".join(said[law] for law in sorted(own or {False}))
 
     def table(self) -> tuple[tuple[str, ...], ...]:
         """The releases, under a header. ``share`` is a guide to where the budget went.
 
         ``stage`` says what a release is for, where the algorithm names its stages. ``size`` is how
         many numbers one release holds. Noise is shown as its standard deviation: in released units,
-        over the zero-out sensitivity (``z``), over the replace-one sensitivity.
+        over the most that one row adds, over the most that replacing one changes.
         Where it follows a smooth sensitivity S, it is in units of S, which is private.
         """
         rows = [(r, e) for r in self.plan for e in r.events]
@@ -340,7 +371,7 @@ class Statement:
         ]
         head = ("stage", "question", "law", "times", "sampling", "size", "noise std")
         return (
-            (*head, "z", "std/diam.", "share"),
+            (*head, "std/rad.", "std/diam.", "share"),
             *(table_row(r, e, share) for (r, e), share in zip(rows, shares, strict=True)),
         )
 
@@ -375,9 +406,10 @@ class Statement:
     def _lists(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         if self.notes:
             yield "notes", self.notes
-        if self.assumptions:
-            yield "assumptions", self.assumptions
-        yield "outside the promise", self.outside
+        if self.private:
+            if self.assumptions:
+                yield "assumptions", self.assumptions
+            yield "outside the promise", self.outside
 
     def __str__(self) -> str:
         return printable(self.to_text())
@@ -417,5 +449,7 @@ _SCALARS = (
     "noise",
     "seeded_public_choices",
     "label",
+    "max_rows",
+    "ledger",
 )
 _LISTS = ("plan", "assumptions", "outside", "versions")

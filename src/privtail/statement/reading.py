@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from privtail.errors import InvalidInput
-from privtail.trusted.budget import ROW
 from privtail.trusted.events import (
     Plan,
     plan_from_json,
 )
 
 MOST = 2**40
-
-
-def rows_protected(content: Mapping[str, Any]) -> int | None:
-    """The stored number; of files that had none, that of the text."""
-    if "max_rows" in content:
-        rows = content["max_rows"]
-        return None if rows is None else as_integer("max_rows", rows)
-    text = str(content["unit"])
-    digits = "".join(c for c in text if c in "0123456789")[:9]
-    return None if text == ROW else int(digits or 0)
 
 
 def read_plan(rounds: object) -> Plan:

@@ -12,7 +12,7 @@ from typing import Any
 
 from privtail.errors import InvalidInput, PrivtailError
 from privtail.spelling import printable
-from privtail.statement.page import rounded, shown
+from privtail.statement.page import cost_shown, shown
 from privtail.statement.promise import FORMAT, Statement
 from privtail.statement.reading import brief, from_number, wrong_field
 from privtail.statement.sense import TOLERANCE, nonsense
@@ -58,7 +58,9 @@ class Verification:
     def to_text(self) -> str:
         """The verdict, both numbers, and every problem."""
         epsilon, delta = self.claimed
-        again = "not computable" if self.recomputed is None else f"ε = {rounded(self.recomputed)}"
+        again = (
+            "not computable" if self.recomputed is None else f"ε = {cost_shown(self.recomputed)}"
+        )
         lines = [
             self.headline if self.ok else "NOT VERIFIED",
             f"claimed     ε = {shown(epsilon)}, δ = {shown(delta)}",
@@ -176,8 +178,7 @@ def _edited(statement: Statement, content: Mapping[str, Any]) -> list[str]:
         problems.append(f"The headline was edited; it must read {statement.headline!r}.")
     written = content.get("spent")
     for name, value in statement.recomputed().items():
-        unsaid = None if name == "slack" else math.nan  # version 1 once had none
-        said = written.get(name, unsaid) if isinstance(written, Mapping) else math.nan
+        said = written.get(name, math.nan) if isinstance(written, Mapping) else math.nan
         if name != "accountant" and not _covers(said, value):
             problems.append(
                 f"Edited number: spent {name} is {brief(said)}, the events give {value!r}."

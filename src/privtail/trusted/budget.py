@@ -12,7 +12,7 @@ from privtail.errors import InvalidInput
 Neighbours = Literal["replace_one", "zero_out"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace_one", "zero_out")
 
-ROW = "one row, not one person"
+ROW = "one row, not several of one person"
 """What is protected without ``groups``."""
 
 
@@ -20,7 +20,7 @@ def protected(max_rows: int | None) -> str:
     """What is protected: a row, or a person of whom so many rows count."""
     if max_rows is None:
         return ROW
-    return f"one person, with at most {max_rows} row{'s' if max_rows > 1 else ''} counted"
+    return f"one person, of whose rows at most {max_rows} {'are' if max_rows > 1 else 'is'} used"
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ class Curator:
             exposure=targets is not None and targets.exposed,
             max_rows=1 if max_rows is None else max_rows,
         )
-        self._budget, self._ledger = budget, ledger
+        self._budget, self._ledger, self.charged = budget, ledger, ""
         told = X.assumptions if isinstance(X, TableFile) else ()
         self.label, self.assumptions = label, (*assumptions, *told)
         self._max_rows = max_rows
@@ -225,7 +225,7 @@ class Curator:
                     self._away.rehearse(some, of)
                 rehearse_noise(some, self._sampler)
             if self._ledger is not None:
-                self._ledger.reserve(
+                reserved = self._ledger.reserve(
                     label=self.label,
                     epsilon=epsilon,
                     delta=self.budget.delta,
@@ -235,6 +235,7 @@ class Curator:
                     plan=plan_to_json(plan),
                     unit="row" if self.unit == ROW else "person",
                 )
+                self.charged = "" if reserved is None else str(reserved)
             self._plan, self._epsilon, self._process = plan, epsilon, os.getpid()
             self._cursor = [(r, 0) for r in plan if r.times > 0]
 

@@ -79,6 +79,13 @@ class Reservation:
     label: str
     epsilon: float
     delta: float
+    ledger: str
+    names: Mapping[str, str | None]
+
+    def __str__(self) -> str:
+        """Which entry of which ledger, and the public names that it carries."""
+        named = (f"{name.replace('_', ' ')} {said!r}" for name, said in self.names.items() if said)
+        return ", ".join([f"entry {self.number} of {self.ledger}", *named])
 
 
 class Ledger:
@@ -295,7 +302,9 @@ class Ledger:
             self._require_share(entry, entries)
             entry = replace(entry, number=len(entries) + 1)
             append(entry)
-        return Reservation(entry.number, label, entry.epsilon, entry.delta)
+        own = {"data_set": self.terms.data_set, **self.names}
+        place = "a ledger in memory" if self.path is None else repr(self.path.name)
+        return Reservation(entry.number, label, entry.epsilon, entry.delta, place, own)
 
     def refuse_simulated(self, label: str) -> None:
         """Refuse simulated noise, unless nothing is promised.
