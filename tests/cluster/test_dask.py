@@ -241,6 +241,25 @@ def test_other_types_in_one_partition(client: Any) -> None:
     assert bits(model) == bits(expected)
 
 
+def test_other_categories_in_one_partition(client: Any) -> None:
+    """Those that are declared count, whatever a partition's own type lists, and in which order."""
+    here, declared = rows(), ["Oslo", "Rome"]
+    lists = (["Rome", "Oslo", "Bonn"], ["Bonn", "Rome"], ["Lima"])
+    ends = [0, 200, 400, N]
+    frames = [
+        here.iloc[a:b].assign(city=pd.Categorical(here["city"].iloc[a:b], listed))
+        for (a, b), listed in zip(itertools.pairwise(ends), lists, strict=True)
+    ]
+    parts = [delayed(part, name=f"listed-{i}") for i, part in enumerate(frames)]
+    meta = here.iloc[:0].astype({"city": "category"})
+    away = dd.from_delayed(parts, meta=meta, verify_meta=False)
+    here["city"] = pd.concat([part["city"].astype(object) for part in frames])
+    names, model = [*FEATURES, "city"], DPLinearRegression(**options())
+    model.set_params(categories={"city": declared})
+    expected = bits(model.fit(here[names], here["cost"]))
+    assert bits(model.fit(away[names], away["cost"])) == expected
+
+
 def test_columns_are_left_out_by_the_types_that_are_announced(client: Any) -> None:
     here = rows()
     odd = here.astype({"a": object})

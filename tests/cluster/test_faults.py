@@ -20,10 +20,19 @@ import pytest
 
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression
+from privtail.losses import SquaredLoss
+from privtail.trusted.budget import Budget
+from privtail.trusted.cluster import spread
 from privtail.trusted.cluster.spread import Spread
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Round
 from privtail.trusted.ledger import Ledger
+from privtail.trusted.means import ClippedMean
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.sampling import Everyone
 
 distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 delayed = pytest.importorskip("dask").delayed
 pytestmark = [
@@ -179,6 +188,39 @@ def test_a_late_worker_that_computes_alike(processes: Any, monkeypatch: pytest.M
         disturbed(monkeypatch, 6, replace)
         found = model().fit(away[FEATURES], away["cost"])
     assert found.coef_.tobytes() == expected.coef_.tobytes()
+
+
+def test_rows_beyond_the_memory_of_a_worker(
+    processes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are spilled while they are counted, and read again for each question."""
+    rows_of_part, parts, d = 50_000, 32, 20
+
+    def made(block_info: Any = None) -> Any:
+        start = block_info[None]["array-location"][0][0]
+        return np.random.default_rng(start).standard_normal((rows_of_part, d))
+
+    chunks = ((rows_of_part,) * parts, (d,))
+    X = da.map_blocks(made, chunks=chunks, dtype=float, meta=np.empty((0, d)))
+    held = X.compute(scheduler="synchronous")
+    expected = gradient(held, held[:, 0])
+    again, read = Spread._again, []
+    monkeypatch.setattr(Spread, "_again", lambda *a: [read.append(1), again(*a)][1])
+    monkeypatch.setattr(spread, "MEMORY", 0.3)
+    with processes(1, memory_limit="800MB") as client:
+        before = process_ids(client)
+        assert np.array_equal(gradient(X, X[:, 0]), expected)
+        assert process_ids(client) == before
+        assert len(read) == parts
+
+
+def gradient(X: Any, y: Any) -> Any:
+    curator = Curator(X, y, budget=Budget(1.0, 1e-6), random_state=0, noise="simulated")
+    mean, noise = ClippedMean(1.0, blocks=3), GaussianNoise(9.0)
+    event = noise.event(curator.problem.gradient(mean))
+    curator.open((Round(events=(event,)),), SquaredLoss())
+    batch = next(curator.rounds(Everyone(), 1))
+    return batch.gradient(SquaredLoss(), np.ones((X.shape[1], 1)), mean).release(noise)
 
 
 def test_a_lost_scheduler_ends_the_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

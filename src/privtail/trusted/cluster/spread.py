@@ -154,6 +154,8 @@ class Spread:
         if not found:
             raise InvalidInput("The Dask cluster has no worker: wait for one, or add one.")
         told = list(found.values())
+        if any(isinstance(one, Exception) and _is_loss(one) for one in told):
+            raise InvalidInput(LOST)
         if any(isinstance(one, Exception) or one[0] != privtail.__version__ for one in told):
             raise InvalidInput(
                 "A Dask worker cannot run privtail, or runs another version of it than this "
