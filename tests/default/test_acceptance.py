@@ -12,7 +12,7 @@ from privtail.default.acceptance import Accept, AcceptLabels, Improvement, _best
 from privtail.default.constant import CountLabels
 from privtail.default.fit import planned
 from privtail.default.preconditioner import Preconditioner
-from privtail.errors import InvalidInput
+from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.linear_model import DPLogisticRegression
 from privtail.losses import (
     CutLoss,
@@ -358,3 +358,14 @@ def test_probabilities_are_no_disaster_where_noise_hides_units(epsilon):
         ).fit(X[:1_000], y[:1_000])
         p = fitted.predict_proba(X[1_000:])[np.arange(2_000), y[1_000:].astype(int)]
         assert -np.log(p).mean() < 1.15 * np.log(2)
+
+
+def test_labels_beside_features_that_are_constant_have_one_reason():
+    """It said that slopes are zero, and that they are kept."""
+    rng = np.random.default_rng(0)
+    y = rng.random(5_000) < 0.3
+    model = DPLogisticRegression(noise="simulated", random_state=0)
+    with pytest.warns(AccuracyWarning, match="No feature is used") as caught:
+        model.fit(np.full((5_000, 2), 3.0), y)
+    assert not any("kept" in str(warning.message) for warning in caught)
+    assert not model.report_["accepted"]

@@ -17,16 +17,18 @@ PROBLEM = Problem(n=500, d=4)
 MULTIPLIER = 12.0
 
 
-def one():
+def one(neighbours):
     """The Gaussian-DP parameter of one mean of noise `MULTIPLIER`."""
     event = GaussianNoise(MULTIPLIER).event(PROBLEM.means(ClippedMean(1.0)))
-    return cost((Round(events=(event,)),), "replace_one").mu
+    return cost((Round(events=(event,)),), neighbours).mu
 
 
+@pytest.mark.parametrize("neighbours", ["replace_one", "zero_out"])
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (2.5, 0.3, 0.02)])
-def test_all_together_cost_what_one_release_does(weights):
+def test_all_together_cost_what_one_release_does(weights, neighbours):
     """Of means, of histograms and second moments, and of means that have one sign."""
-    allocation = Allocation(MULTIPLIER, dict(zip(("means", "counts", "gain"), weights)))  # noqa: B905
+    parts = dict(zip(("means", "counts", "gain"), weights))  # noqa: B905
+    allocation = Allocation(MULTIPLIER, parts, neighbours)
     counts = allocation.count_noise("counts", 3)
     rounds = (
         Round(events=(allocation.mean_noise("means", 5).event(PROBLEM.means(ClippedMean(1.0))),),
@@ -37,8 +39,8 @@ def test_all_together_cost_what_one_release_does(weights):
             allocation.one_sided_noise("gain").event(PROBLEM.scores(1, BoundedMean(1.0))),
         )),
     )  # fmt: skip
-    assert cost(rounds, "replace_one").mu == pytest.approx(one(), rel=1e-9)
-    parts = [cost((r,), "replace_one").mu ** 2 / one() ** 2 for r in rounds]
+    assert cost(rounds, neighbours).mu == pytest.approx(one(neighbours), rel=1e-9)
+    parts = [cost((r,), neighbours).mu ** 2 / one(neighbours) ** 2 for r in rounds]
     for part, weight in zip(parts, weights, strict=True):
         assert part == pytest.approx(weight / sum(weights), rel=1e-9)
 

@@ -11,6 +11,7 @@ import pytest
 from privtail.default import Tuning
 from privtail.default.intercept import FitIntercept, MatchFrequencies, MeanDerivative
 from privtail.default.residuals import SIZE_CELLS, ResidualHistogram
+from privtail.errors import AccuracyWarning
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression
 from privtail.losses import LabelProbability, LogisticLoss, MultinomialLoss, SquaredLoss
 from privtail.model.predicting import probabilities
@@ -214,3 +215,26 @@ def test_a_constant_of_a_target_whose_scale_was_not_found_is_where_the_steps_led
         model = DPLinearRegression(epsilon=0.5, delta=1e-6, random_state=seed, **SIMULATED)
         off.append(np.sqrt(np.mean((model.fit(X, y).predict(X) - y) ** 2)) / y.std())
     assert np.median(off) < 3
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+@pytest.mark.parametrize("rest", ["lognormal", "one other"])
+def test_a_mean_beside_a_spike_that_is_not_zero_is_found(rest, epsilon):
+    """Most targets are 7.3; a tenth are larger. The intercept was 7.3, the mean is 12 or 13."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(20_000, 3))
+        other = rng.lognormal(4, 0.5, 20_000) if rest == "lognormal" else 50.0
+        y = np.where(rng.random(20_000) < 0.1, 7.3 + other, 7.3)
+        model = DPLinearRegression(epsilon=epsilon, noise="simulated", random_state=seed).fit(X, y)
+        assert abs(model.predict(X).mean() - y.mean()) < 0.1 * y.std()
+
+
+def test_a_spike_whose_rest_noise_hides_is_told():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 3))
+    y = np.where(rng.random(20_000) < 0.01, 7.3 + rng.lognormal(4, 0.5, 20_000), 7.3)
+    model = DPLinearRegression(noise="simulated", random_state=0)
+    with pytest.warns(AccuracyWarning, match="most values are one and the same"):
+        model.fit(X, y)
+    assert not model.coef_.any()

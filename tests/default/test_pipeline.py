@@ -205,12 +205,14 @@ def test_every_budget_has_a_multiplier_and_is_used(kind, d, sparsity):
 
 
 @pytest.mark.parametrize("kind", ["squares", "binary"])
-def test_more_noise_costs_less(kind):
+@pytest.mark.parametrize("neighbours", ["replace_one", "zero_out"])
+def test_more_noise_costs_less(kind, neighbours):
     """Also where the regime changes: else the search for the noise would meet a step."""
-    algorithm, problem = KINDS[kind], Problem(n=1_000, d=100, intercept=True)
+    algorithm = replace(KINDS[kind], neighbours=neighbours)
+    problem = Problem(n=1_000, d=100, intercept=True)
     multipliers = np.geomspace(0.3, 3e4, 60)
     assert len({algorithm.regime(m, problem) for m in multipliers}) > 1
-    costs = [priced(algorithm.plan(m, problem)).epsilon(1e-5) for m in multipliers]
+    costs = [priced(algorithm.plan(m, problem), neighbours).epsilon(1e-5) for m in multipliers]
     assert all(less < more for more, less in pairwise(costs))
 
 

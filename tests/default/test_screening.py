@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from privtail.default.columns import SummarizeColumns
@@ -42,7 +43,7 @@ def chosen(X, y, loss=None, picks=1, **options):
     loss, n = loss or SquaredLoss(), len(X)
     looks = GaussianNoise(n / 40)
     stages = [
-        SummarizeColumns(ColumnSummaries.of(loss.targets, RARE, selecting=True), looks),
+        SummarizeColumns(ColumnSummaries.of(loss.targets, selecting=True), looks),
         *([CountLabels(GaussianNoise(1.0))] if loss.targets != "real" else []),
         SelectFeatures(picks, FAINT, ColumnSummaries(enough=RARE), GaussianNoise(1.0)),
     ]
@@ -147,3 +148,17 @@ def test_intervals_are_refused_after_a_selection():
     assert (np.isnan(model.coef_noise_std_) == (model.coef_ == 0)).all()
     with pytest.raises(InvalidInput, match="few were selected"):
         model.conf_int()
+
+
+def test_a_chosen_indicator_stays_as_it_was_declared():
+    rng = np.random.default_rng(0)
+    kinds, x = np.array(["a", "b"])[(rng.random(4_000) < 0.3).astype(int)], rng.normal(size=4_000)
+    y = 5.0 * (kinds == "b") + 0.5 * rng.normal(size=4_000)
+    model = DPSparseRegressor(
+        1, epsilon=5.0, categories={"kind": ["a", "b"]}, noise="simulated", random_state=0
+    )
+    model.fit(pd.DataFrame({"kind": kinds, "x": x}), y)
+    (found,) = np.flatnonzero(model.coef_)
+    assert found < 2
+    assert model.report_["feature_location"][found] == 0.0
+    assert model.report_["feature_scale"][found] == 0.5

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from privtail.trusted.budget import Neighbours
 from privtail.trusted.mechanisms.noise import GaussianNoise
 
 
@@ -20,29 +21,36 @@ class Allocation:
 
     Parameters
     ----------
-    multiplier : m, the noise over the sensitivity radius of a release that costs the whole budget
-        and whose answer one record moves by up to twice that radius.
+    multiplier : m, the noise over the sensitivity radius of a mean that costs the whole budget.
     weights : budget weight of every stage of the fit; a fraction is a weight over their sum.
+    neighbours : the relation. A record that is emptied moves every answer by its radius; one that
+        is replaced moves some answers by more than others.
     """
 
     multiplier: float
     weights: Mapping[str, float]
+    neighbours: Neighbours = "replace_one"
 
     def mean_noise(self, stage: str, releases: float = 1) -> GaussianNoise:
         """Of each of so many means that share the fraction of a stage.
 
-        A record moves a mean of values in a ball by up to twice the ball's radius.
+        A replaced record moves a mean of values in a ball by up to twice the ball's radius.
         """
-        fraction = self.weights[stage] / sum(self.weights.values())
-        return GaussianNoise(self.multiplier * math.sqrt(releases / fraction))
+        return self._noise(stage, releases, 2.0)
 
     def count_noise(self, stage: str, releases: float = 1) -> GaussianNoise:
         """Of each of so many histograms, or matrices of second moments.
 
-        A record moves these by up to sqrt 2 times the radius.
+        A replaced record moves these by up to sqrt 2 times the radius.
         """
-        return GaussianNoise(self.mean_noise(stage, releases).multiplier / math.sqrt(2))
+        return self._noise(stage, releases, math.sqrt(2))
 
     def one_sided_noise(self, stage: str) -> GaussianNoise:
         """Of a mean of values from 0 to the radius, which a record moves by up to the radius."""
-        return GaussianNoise(self.mean_noise(stage).multiplier / 2)
+        return self._noise(stage, 1, 1.0)
+
+    def _noise(self, stage: str, releases: float, moved: float) -> GaussianNoise:
+        """Of releases that a replaced record moves by up to ``moved`` times the radius."""
+        fraction = self.weights[stage] / sum(self.weights.values())
+        relative = moved / 2 if self.neighbours == "replace_one" else 1.0
+        return GaussianNoise(self.multiplier * relative * math.sqrt(releases / fraction))

@@ -16,10 +16,10 @@ from privtail.summaries.summary import BEYOND
 
 NO_LOCATION = (
     "The target was not found: it does not rise above the noise of its histogram. The slopes are "
-    "set to zero, and the intercept is where the fit began. Either too few rows count (of the "
-    "others a number is missing or not finite, in any column, or they are beyond max_rows, or "
-    "nobody's), or half of the target lies beyond 2^64 (1.8e19), where the histogram ends: divide "
-    "a target of such a size by a public number."
+    "set to zero, and an intercept says little. Either the budget is too small for so few rows; or "
+    "too few of them count (of the others a number is missing or not finite, in any column, or "
+    "they are beyond max_rows, or nobody's); or half of the target lies beyond 2^64 (1.8e19), "
+    "where the histogram ends: divide a target of such a size by a public number."
 )
 NO_SCALE = (
     "The scale of the target was not found, so the slopes are set to zero. This happens where most "
@@ -37,6 +37,10 @@ NARROWED = (
 UNSURE = "The noise is so large that the target may have been looked for in the wrong place."
 SUBTRACT = (
     "A target far from zero takes more budget: if a typical value is public, subtract it first."
+)
+NO_FEATURE = (
+    "No feature is used, so the model predicts a constant: of each of them only one value was "
+    "detected, or too few rows of a declared category."
 )
 NO_GAIN = (
     "The improvement over an intercept-only model is not significant, so the slopes are set to "
@@ -98,6 +102,8 @@ def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
             width = 2 * float(fit.summary.window()[1][fit.problem.d])
             doubts = (NARROWED.format(width=width), *doubts)
         return (NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts))
+    if not fit.standard.used.any():
+        return (NO_FEATURE,)
     if fit.harmful:
         return (HARMFUL,)
     if fit.decision.kept:

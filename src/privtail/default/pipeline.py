@@ -34,6 +34,7 @@ from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import AMOUNTS, LABELS, AmountLoss, AnyLoss, Loss, Targets, require_margin
 from privtail.summaries.column_summaries import RARE, ColumnSummaries
+from privtail.trusted.budget import Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
 from privtail.trusted.problem import Problem
@@ -63,6 +64,7 @@ class ScaledDescent:
     sparsity : how many features may be used; None for all.
     selects : whether few features may be selected where noise over all is large.
     labels : how many labels are declared; 2 where they are still to be discovered.
+    neighbours : the relation that the budget is stated for.
     tuning : all tuned numbers.
 
     **Privacy.** Gaussian releases of histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
@@ -78,6 +80,7 @@ class ScaledDescent:
     sparsity: int | None = None
     selects: bool = True
     labels: int = 2
+    neighbours: Neighbours = "replace_one"
     tuning: Tuning = Tuning()
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
@@ -136,7 +139,7 @@ class ScaledDescent:
     def _finds_constant(self, a: Allocation, problem: Problem, few: bool) -> bool:
         """Whether this allocation finds the intercept-only model."""
         if self.targets == "real" and problem.intercept:
-            enough = ColumnSummaries.of(self.targets, RARE, selecting=few)
+            enough = ColumnSummaries.of(self.targets, selecting=few)
             noise = a.count_noise("column_summaries").multiplier
             return noise <= enough.enough_for_target(problem)
         if self.targets in LABELS and problem.intercept:
@@ -151,7 +154,7 @@ class ScaledDescent:
             return self._intercept_only(multiplier, problem)
         few = regime == "few features"
         a = self._allocation(multiplier, problem, few=few)
-        summaries = ColumnSummaries.of(self.targets, RARE, selecting=few)
+        summaries = ColumnSummaries.of(self.targets, selecting=few)
         first = SummarizeColumns(summaries, a.count_noise("column_summaries"))
         standardize = (*((self._selection(a, problem),) if few else ()), Standardize())
         descent, intercept = self._descent(a, problem), problem.intercept
@@ -229,10 +232,10 @@ class ScaledDescent:
     def _intercept_only(self, multiplier: float, problem: Problem) -> tuple[Stage, ...]:
         """Of numbers most of the budget finds the target, the rest is for the intercept there."""
         if self.targets in LABELS:
-            noise = Allocation(multiplier, {"label_counts": 1.0}).count_noise("label_counts")
+            noise = self._divided(multiplier, {"label_counts": 1.0}).count_noise("label_counts")
             return (CountLabels(noise),)
         most = self.tuning.locating
-        a = Allocation(multiplier, {"column_summaries": most, "constant": 1 - most})
+        a = self._divided(multiplier, {"column_summaries": most, "constant": 1 - most})
         summaries, noise = ColumnSummaries(target=True), a.count_noise("column_summaries")
         return (
             SummarizeColumns(summaries, noise, features=False),
@@ -267,7 +270,10 @@ class ScaledDescent:
             weights["own_summaries"] = weights["column_summaries"]
             weights["screening"] = tuning.screening
             weights |= {"median": 2 * other} if "constant" in weights else {}
-        return Allocation(multiplier, weights)
+        return self._divided(multiplier, weights)
+
+    def _divided(self, multiplier: float, weights: dict[str, float]) -> Allocation:
+        return Allocation(multiplier, weights, self.neighbours)
 
     def _relative_noise(self, allocation: Allocation, problem: Problem) -> float:
         """Noise in a coordinate of a gradient, for rows of length sqrt(d) and residuals of 1.

@@ -82,7 +82,8 @@ class SelectFeatures:
         columns = tuple(int(j) for j in np.concatenate([chosen, rest]))
         own = self.summaries.run(fit.curator, self.summary_noise.multiplier, columns)
         scales = np.full_like(summary.scales, BEYOND)
-        summary.put(chosen, own.take(chosen))
+        measured = np.setdiff1d(chosen, problem.indicators)  # of the others all is declared
+        summary.put(measured, own.take(measured))
         scales[chosen], scales[d:] = summary.scales[chosen], summary.scales[d:]
         fit.summary = replace(summary, scales=scales)
 

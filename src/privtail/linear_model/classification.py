@@ -150,7 +150,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     def _default(self) -> ScaledDescent:
         declared = self._declared()
-        return ScaledDescent(targets="class", labels=2 if declared is None else len(declared))
+        return ScaledDescent(
+            targets="class",
+            labels=2 if declared is None else len(declared),
+            neighbours=self.neighbours,
+        )
 
     def _curvature(self) -> float:
         return 0.5

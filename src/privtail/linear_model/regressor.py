@@ -60,7 +60,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
     def _default(self) -> ScaledDescent:
         squares = isinstance(self._loss(), SquaredLoss)
-        return ScaledDescent(targets=self._target_kind, squares=squares)
+        return ScaledDescent(targets=self._target_kind, squares=squares, neighbours=self.neighbours)
 
     @as_a_whole
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:

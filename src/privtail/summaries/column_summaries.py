@@ -30,9 +30,6 @@ FINE_FROM = 30
 LEAST_TARGET, MOST_TARGET = 0.3, 0.6
 """Bounds of the budget's part that goes to the target, whose scale and level matter most."""
 
-SHARPEST_TARGET = 100
-"""Counts of the target have noise n over this, or more: that tells all that matters of it."""
-
 SHARP = 12
 """A column whose counts have noise n over this is found wherever it lies."""
 
@@ -40,7 +37,7 @@ SHARPER = 16
 """Beside features, the target gets what makes a look at it so sharp, between these bounds."""
 
 RARE = 2_000
-"""Features may be zero for nearly all records: counts of them may be as fine as n over this."""
+"""Columns may be one number for nearly all records: counts may be as fine as n over this."""
 
 UNSHOWN = 3.0
 """How many deviations a column reaches that was looked at closer: its tails are below the noise."""
@@ -82,8 +79,8 @@ class ColumnSummaries:
     the powers of two may hold a spread. ``target`` includes the target column, with a part of the
     budget of its own: the larger, the noisier. Where all looks together have noise above n over
     ``pooling`` in a feature's cell, every record votes for one feature only, and all features share
-    one window and one scale. ``enough``: all looks together need no less noise in a feature's cell
-    than n over this; one at the target no less than n/100. ``narrow``: also a needle is described
+    one window and one scale. ``enough``: all looks together need no less noise in a cell
+    than n over this. ``narrow``: also a needle is described
     by the cell that holds it, for what is clipped there. ``cells``: a
     cell that is not finite leaves its own column alone, and not its row (`Problem.cell_counts`);
     votes are not shared then. Columns that noise hides among the powers of two are described by
@@ -102,11 +99,14 @@ class ColumnSummaries:
     cells: bool = False
 
     @classmethod
-    def of(cls, targets: Targets, enough: int = 100_000, *, selecting: bool = True) -> Self:
-        """With the target's column where it holds real numbers; ``selecting`` some features."""
+    def of(cls, targets: Targets, *, selecting: bool = False) -> Self:
+        """For a model of the target, or for ``selecting`` some of its features.
+
+        The target's column is included where it holds real numbers.
+        """
         every = POOLING_LABELS if targets in LABELS else POOLING
         pooling = POOLING_SELECTING if selecting else every
-        return cls(target=targets == "real", enough=enough, pooling=pooling)
+        return cls(target=targets == "real", enough=RARE, pooling=pooling)
 
     def enough_for_target(self, problem: Problem, features: int | None = None) -> float:
         """The largest noise multiplier at which every look at the target is `SHARP`.
@@ -210,7 +210,7 @@ class ColumnSummaries:
                 one = std(1, 1 - part, n / self.enough)
             looks.append(_Look(columns, times * one, pooled))
         if self.target:
-            looks.append(_Look(1, times * std(1, part, n / SHARPEST_TARGET / times)))
+            looks.append(_Look(1, times * std(1, part, n / self.enough)))
         return looks
 
 
