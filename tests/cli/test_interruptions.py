@@ -51,6 +51,7 @@ def test_a_stopped_fit_leaves_no_model_and_keeps_its_charge(shell, started, stop
     assert started.returncode == (-9 if stop == signal.SIGKILL else 130)
     assert "Traceback" not in said
     if stop != signal.SIGKILL:
+        assert "budget.jsonl was charged ε = " in said
         assert said.splitlines()[-1].startswith("Interrupted. ")
     assert sorted(path.name for path in shell.folder.iterdir()) == ["budget.jsonl", "long.csv"]
     assert len(Ledger("budget.jsonl").entries()) == 1

@@ -16,6 +16,7 @@ from privtail.cli.demo import demo
 from privtail.cli.evaluate import evaluate
 from privtail.cli.export import export
 from privtail.cli.fit import fit
+from privtail.cli.matrices import correlation, covariance
 from privtail.cli.mean import mean
 from privtail.cli.options import spelled_out
 from privtail.cli.plan import plan
@@ -41,6 +42,8 @@ for verb in (
     export,
     report,
     summarize,
+    covariance,
+    correlation,
     verify,
     mean,
     plan,

@@ -21,6 +21,7 @@ from privtail.spelling import printable
 
 if TYPE_CHECKING:
     from privtail.trusted.budget import Budget
+    from privtail.trusted.ledger import Ledger
 
 _Options = ParamSpec("_Options")
 
@@ -75,20 +76,45 @@ def working(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def releasing(doing: str, told: str, budget: Budget, noise: str, rows: int) -> Iterator[None]:
+def releasing(
+    doing: str, told: str, budget: Budget, noise: str, rows: int, account: Ledger | None
+) -> Iterator[None]:
     """Say what is promised of what, count the rounds inside, and leave warnings to the result."""
     say(f"{told}: {promised(budget, noise)}")
     warning = advice(budget, rows)
     if warning:
         say(warning)
-    with counting(f"{doing}, ε = {budget.epsilon:g}"), warnings.catch_warnings():
+    with charging(account, doing, budget), warnings.catch_warnings():
         warnings.simplefilter("ignore", AccuracyWarning)
         yield
 
 
 @contextmanager
-def counting(text: str) -> Iterator[None]:
-    """Show the rounds of the fit inside: a bar on a terminal, else a line every half minute."""
+def charging(account: Ledger | None, doing: str, budget: Budget) -> Iterator[None]:
+    """Count the rounds inside; where they are interrupted, say what they were charged."""
+    before = 0 if account is None else len(account.entries())
+    try:
+        with counting(f"{doing}, ε = {budget.epsilon:g}"):
+            yield
+    except KeyboardInterrupt:
+        say(_charged(account, before))
+        raise
+
+
+def _charged(account: Ledger | None, before: int) -> str:
+    """What this process has charged to the ledger since it had so many entries."""
+    if account is None:
+        return "Nothing was released, and there is no ledger that holds what it would have cost."
+    own = [entry for entry in account.entries()[before:] if entry.pid == os.getpid()]
+    if not own:
+        return f"{account.path} was not charged."
+    spent = " and ".join(f"ε = {entry.epsilon:.6g}, δ = {entry.delta:.6g}" for entry in own)
+    return f"{account.path} was charged {spent}: that is spent, though nothing was shown."
+
+
+@contextmanager
+def counting(text: str, unit: str = "round") -> Iterator[None]:
+    """Show the rounds of the work inside: a bar on a terminal, else a line every half minute."""
     from rich import progress
     from rich.console import Console
 
@@ -96,7 +122,7 @@ def counting(text: str) -> Iterator[None]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        with watching(_lines(text)):
+        with watching(_lines(text, unit)):
             yield
         return
     columns = (
@@ -111,24 +137,24 @@ def counting(text: str) -> Iterator[None]:
         task = bar.add_task(printable(text, sys.stderr), total=None, round="")
 
         def move(done: int, planned: int, stage: str) -> None:
-            said = f"round {done:,} of {planned:,}" + (f": {stage}" if stage else "")
+            said = f"{unit} {done:,} of {planned:,}" + (f": {stage}" if stage else "")
             bar.update(task, completed=done, total=planned, round=said)
 
         with watching(move):
             yield
 
 
-def _lines(text: str) -> Callable[[int, int, str], None]:
+def _lines(text: str, unit: str) -> Callable[[int, int, str], None]:
     began = last = time.monotonic()
 
     def line(done: int, planned: int, stage: str) -> None:
         nonlocal last
         now = time.monotonic()
-        if now - last >= _PAUSE and done < planned:
+        if now - last >= _PAUSE and 0 < done < planned:
             last = now
             left = (now - began) / done * (planned - done)
             where = f" ({stage})" if stage else ""
-            say(f"{text}: round {done} of {planned}{where}, {left:.0f} seconds left")
+            say(f"{text}: {unit} {done} of {planned}{where}, {left:.0f} seconds left")
 
     return line
 

@@ -98,7 +98,7 @@ def evaluate(
         table = TableFile(data, numeric=numeric, categories=fitted.categories, dialect=dialect)
         rows = table.n
     told = f"{table.path}: {counted(rows, 'row')}; {model}"
-    with releasing("evaluating", told, budget, chance.noise, rows):
+    with releasing("evaluating", told, budget, chance.noise, rows, account):
         found = evaluation.evaluate(
             fitted, table, column, confidence=confidence, ledger=account, exposure=exposure,
             **promise.arguments, **chance.arguments, **persons.of(table),

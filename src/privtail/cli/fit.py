@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privtail.cli.console import counting, say, show_bought, working
+from privtail.cli.console import charging, say, show_bought, working
 from privtail.cli.models import Choice
 from privtail.cli.options import Chance, Data, Output, Persons, Promise, Written, promised
 from privtail.cli.schema import Declared
@@ -88,7 +88,7 @@ def fit(
         )
         plan = estimator.plan(task.table.n, *task.sizes)
     say(f"{task}\n{promised(budget, chance.noise)}\n{plan}\n{task.reading(plan)}")
-    with counting(f"fitting, ε = {budget.epsilon:g}"), warnings.catch_warnings():
+    with charging(account, "fitting", budget), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # the plan has said so
         warnings.simplefilter("ignore", AccuracyWarning)  # they follow the statement
         exposed = {"exposure": choice.exposure} if choice.exposure else {}

@@ -74,7 +74,7 @@ def mean(
         rows = table.n
     columns = [name for name in table.names if name in column]
     told = f"{table.path}: {counted(rows, 'row')}; mean of {', '.join(columns)}"
-    with releasing("taking the mean", told, budget, chance.noise, rows):
+    with releasing("taking the mean", told, budget, chance.noise, rows, account):
         estimate = private_mean(
             table,
             method=method,

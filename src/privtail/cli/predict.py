@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privtail.cli.console import say, show, working
+from privtail.cli.console import counting, say, show, working
 from privtail.cli.options import Data, Output, Written
 from privtail.errors import InvalidInput
 
@@ -71,13 +71,15 @@ def predict(
     times = None
     if exposure is not None:
         times = _exposures(fitted, TableFile(data, numeric=[exposure], dialect=dialect), exposure)
-    pages = _pages(fitted, gaps.counting(fitted.designs(table)), times)
+    with working("opening the table"):
+        rows = table.n
+    pages = _pages(fitted, gaps.counting(fitted.designs(table)), rows, times)
     if out is None:
         for text in pages:
             show(text.rstrip("\n"))
     else:
         with (
-            working(f"predicting {table.path}"),
+            counting(f"predicting {table.path}", "row"),
             written_whole(out, overwrite=output.force) as file,
         ):
             for text in pages:
@@ -99,8 +101,10 @@ def _exposures(model: Model, table: TableFile, name: str) -> Any:
     return usable_exposure(np.concatenate([np.empty((0, 1)), *table_blocks(table, [name], {})]))
 
 
-def _pages(model: Model, designs: Iterable[Any], exposures: Any = None) -> Iterator[str]:
+def _pages(model: Model, designs: Iterable[Any], rows: int, exposures: Any = None) -> Iterator[str]:
     """CSV text: a header, then the predictions of one block after the other."""
+    from privtail.progress import report
+
     labels = () if model.classes is None else model.classes
     yield _csv([["prediction", *(f"probability of {label}" for label in labels)]])
     first = 0
@@ -108,6 +112,7 @@ def _pages(model: Model, designs: Iterable[Any], exposures: Any = None) -> Itera
         last = first + len(features)
         times = 1.0 if exposures is None else exposures[first:last]
         yield _csv(_rows(model, model.scores([features]), times))
+        report(last, rows, "")
         first = last
 
 

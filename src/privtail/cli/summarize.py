@@ -79,7 +79,7 @@ def summarize(
         table = table.without(persons.groups) if persons.groups in table.kept() else table
         rows = table.n
     told = f"{data}: {counted(rows, 'row')}"
-    with releasing("summarizing", told, budget, chance.noise, rows):
+    with releasing("summarizing", told, budget, chance.noise, rows, account):
         found = summarized(
             table, confidence=confidence, ledger=account, **promise.arguments, **chance.arguments,
             **owners,

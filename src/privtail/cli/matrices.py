@@ -1,0 +1,126 @@
+"""``privtail covariance`` and ``privtail correlation``: how columns go together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privtail.cli.console import releasing, say, show_bought, working
+from privtail.cli.options import (
+    Chance,
+    Data,
+    Numeric,
+    Output,
+    Persons,
+    Promise,
+    Written,
+    counted,
+)
+
+if TYPE_CHECKING:
+    from privtail.describe.matrices import MatrixEstimate
+
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        show_default="every column of numbers",
+        help="A column of numbers. Repeat it.",
+    ),
+]
+Confidence = Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        show_default=False,
+        help="Write the matrix, its intervals and their statement, as JSON.",
+    ),
+]
+
+
+def covariance(
+    data: Data, written: Written, promise: Promise, persons: Persons, chance: Chance,
+    output: Output, column: Columns = None, numeric: Numeric = None,
+    confidence: Confidence = 0.95, out: Out = None,
+) -> None:  # fmt: skip
+    r"""Release private covariances of every two columns, and variances.
+
+    All share one budget, and no bound on the data is needed. A row without a number in one of the
+    columns does not count.
+
+    For example:
+      privtail covariance claims.csv --column cost --column days --epsilon 1
+      privtail covariance claims.csv --epsilon 2 --out covariance.json
+    """
+    from privtail import private_covariance
+
+    _release(
+        private_covariance, "covariance", data, written, promise, persons, chance, output,
+        column or [], numeric or [], confidence, out,
+    )  # fmt: skip
+
+
+def correlation(
+    data: Data, written: Written, promise: Promise, persons: Persons, chance: Chance,
+    output: Output, column: Columns = None, numeric: Numeric = None,
+    confidence: Confidence = 0.95, out: Out = None,
+) -> None:  # fmt: skip
+    r"""Release private correlations of every two columns.
+
+    All share one budget, and no bound on the data is needed. A row without a number in one of the
+    columns does not count.
+
+    For example:
+      privtail correlation claims.csv --column cost --column days --epsilon 1
+      privtail correlation claims.csv --epsilon 2 --out correlation.json
+    """
+    from privtail import private_correlation
+
+    _release(
+        private_correlation, "correlation", data, written, promise, persons, chance, output,
+        column or [], numeric or [], confidence, out,
+    )  # fmt: skip
+
+
+def _release(
+    matrix: Callable[..., MatrixEstimate], name: str, data: str, written: Written,
+    promise: Promise, persons: Persons, chance: Chance, output: Output, column: list[str],
+    numeric: list[str], confidence: float, out: Path | None,
+) -> None:  # fmt: skip
+    from privtail.trusted.tables import TableFile
+
+    budget, account = promise.budget, promise.account
+    output.require_free(out, data, promise.ledger)
+    with working(f"opening {data}"):
+        dialect = written.dialect()
+        table = TableFile(data, numeric=numeric, dialect=dialect)
+        table.require(column, f"for a {name}")
+        left_out = [one for one in table.names if column and one not in column]
+        table = TableFile(data, numeric=numeric, drop=left_out, dialect=dialect)
+        owners = persons.of(table)
+        table = table.without(persons.groups) if persons.groups in table.kept() else table
+        rows = table.n
+    told = f"{data}: {counted(rows, 'row')}"
+    with releasing(f"taking the {name}", told, budget, chance.noise, rows, account):
+        found = matrix(
+            table, confidence=confidence, ledger=account, **promise.arguments, **chance.arguments,
+            **owners,
+        )  # fmt: skip
+    show_bought(f"{found}\n\n{found.privacy_}", name)
+    for text in found.warnings_:
+        say(f"\nWarning. {text}")
+    if out is not None:
+        _save({"format": f"privtail-{name}", "version": 1, **found.to_dict()}, out, output)
+        say(f"\nwrote {out}")
+
+
+def _save(content: dict[str, Any], out: Path, output: Output) -> None:
+    from privtail.written import written_whole
+
+    with written_whole(out, overwrite=output.force) as file:
+        file.write(json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
