@@ -144,7 +144,7 @@ def counting(text: str, unit: str = "round") -> Iterator[None]:
             yield
 
 
-def _lines(text: str, unit: str) -> Callable[[int, int, str], None]:
+def _lines(text: str, unit: str = "round") -> Callable[[int, int, str], None]:
     began = last = time.monotonic()
 
     def line(done: int, planned: int, stage: str) -> None:
