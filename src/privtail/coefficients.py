@@ -170,7 +170,10 @@ class CoefficientTable:
         ]
         if not others:
             return ""
-        return f"Not used, for released counts show too little of them: {', '.join(others)}."
+        return (
+            f"Not used, for noisy counts show too little of them: {', '.join(others)}. That a name "
+            "stands here says nothing certain about how often it occurs."
+        )
 
     @property
     def _columns(self) -> dict[str, Doubles]:

@@ -68,7 +68,7 @@ ROOMS = {
         "statement", "calibration", "trusted", "losses", "domains", "schema",
     },
     "export": {"model", "schema"},
-    "reporting": {"model", "statement"},
+    "reporting": {"ledger_texts", "model", "statement"},
     "describe": {"coefficients", "promised", "summaries", "statement", "calibration", "trusted"},
     "promised": {"trusted"},
     "evaluation": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -58,6 +59,8 @@ def folder(tmp_path_factory):
     found = privtail.evaluate(labels, frame, late, epsilon=1.0)
     content = {"format": "privtail-evaluation", "version": 1, **found.to_dict()}
     (folder / "quality.json").write_text(json.dumps(content))
+    mean = privtail.private_mean(frame["age"], epsilon=1.0)
+    (folder / "mean.json").write_text(json.dumps(mean.privacy_.to_json()))
     (folder / "statement.json").write_text(json.dumps(model.privacy_.to_json()))
     return folder
 
@@ -75,9 +78,42 @@ def test_a_page_is_complete_and_loads_nothing(folder):
     assert any("budget" in picture for picture in page.pictures)
     for said in (
         "88.1 %", "Model of cost &amp; more", "privtail verify quality.json", "auc",
-        "Outside the promise", "every release", "within the promise",
+        "does not cover", "every release", "within the promise",
+        "this number does not hold for the person", "(quality.json)",
     ):  # fmt: skip
         assert said in text, said
+
+
+def test_files_of_the_same_rows_have_a_total_and_a_sum(folder):
+    text = privtail.report(folder / "model.json", folder / "statement.json")
+    assert "Together" not in text, "one statement, in two files"
+    text = privtail.report(folder / "model.json", folder / "mean.json")
+    total = math.ceil(1000 * most_certain(3.0, 2e-6)) / 10
+    assert "ε = 3 and δ = 2e-06" in text
+    assert f"{total:.1f} %" in text
+    assert hashlib.sha256((folder / "mean.json").read_bytes()).hexdigest() in text
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "persons", "said"),
+    [
+        ("replace_one", False, "which of two values the row holds"),
+        ("zero_out", False, "the row was there, or its place was empty"),
+        ("replace_one", True, "of whose rows at most 2 are used"),
+        ("zero_out", True, "the person's rows were there"),
+    ],
+)
+def test_an_attacker_tells_what_the_statement_compares(tmp_path, neighbours, persons, said):
+    who = {"groups": np.arange(3_000) // 2, "max_rows": 2} if persons else {}
+    mean = privtail.private_mean(np.arange(3_000.0), epsilon=1.0, neighbours=neighbours, **who)
+    (tmp_path / "a.json").write_text(json.dumps(mean.privacy_.to_json()))
+    text = privtail.report(tmp_path / "a.json")
+    promised = text.partition("What the promise does not cover")[0]
+    assert said in promised
+    assert "73.2 %" in promised
+    assert ("does not hold for the person" in promised) is not persons
+    assert ("belong together" in promised) is persons
+    assert "in a table of 3,000 rows" in promised
 
 
 def test_a_release_that_is_not_private_is_not_called_private(folder, tmp_path):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ class Content:
     curves : of a classifier, by name, as `privtail.evaluation.Curves.to_dict` gives them.
     statements : what was promised, one for each plan.
     notes : sentences that a reader needs.
-    file : the name of the file.
+    file : the name of the file. digest : its SHA-256 sum; empty if it was not read from a file.
     parts : sections of their own, such as columns, without statements.
     """
 
@@ -50,6 +51,7 @@ class Content:
     notes: tuple[str, ...]
     file: str
     parts: tuple[Content, ...] = ()
+    digest: str = ""
 
 
 def read_content(path: str | os.PathLike[str]) -> Content:
@@ -62,14 +64,15 @@ def read_content(path: str | os.PathLike[str]) -> Content:
     """
     path = Path(path)
     try:
-        written = json.loads(path.read_bytes()) if path.is_file() else None
+        data = path.read_bytes() if path.is_file() else None
+        written = None if data is None else json.loads(data)
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):
         raise InvalidInput(f"{path} is not JSON, so privtail did not write it.") from None
-    if written is None:
+    if data is None:
         raise InvalidInput(f"There is no file {path}.")
-    return content_of(written, path)
+    return replace(content_of(written, path), digest=hashlib.sha256(data).hexdigest())
 
 
 def content_of(written: Any, path: Path) -> Content:

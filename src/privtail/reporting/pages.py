@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from html import escape
 
+from privtail.ledger_texts import digits_above
 from privtail.reporting.contents import Content, Row, read_content
 from privtail.reporting.pictures import budget, curves, intervals
-from privtail.statement import Statement, verify
+from privtail.statement import Statement, installed_versions, verify
 
 MOST = 25
 """Numbers in one picture, and in a table that is open from the start."""
 
 LEGEND = (
-    ("ε (epsilon)", "how far one record may change what is likely to come out: smaller is better"),
+    ("ε (epsilon)", "how far one row may change what is likely to come out: smaller is better"),
     (
         "δ (delta)",
-        "a small slack: if one record changes, results grow at most e^ε times as likely, plus δ",
+        "a small slack: if one row changes, results grow at most e^ε times as likely, plus δ",
     ),
-    ("n", "the number of records, which is public"),
+    ("n", "the number of rows, which is public"),
     ("μ (mu), ρ (rho)", "the same promise in the units of Gaussian and zero-concentrated DP"),
-    ("neighbours", "which data sets must look alike: one record replaced, or emptied"),
+    ("neighbours", "which tables are compared: one row replaced by another, or emptied"),
     ("size", "how many numbers one release holds"),
     ("noise std", "the standard deviation of the noise that was added to each number"),
     ("std/rad., std/diam.", "noise over how far one row can move the sum (emptied, replaced)"),
@@ -64,15 +66,20 @@ def report(*paths: str | os.PathLike[str], title: str = "Private release") -> st
 
 def page(contents: Sequence[Content], title: str) -> str:
     """The same of what was read."""
-    statements = [statement for content in contents for statement in content.statements]
+    named: dict[Statement, str] = {}
+    for content in contents:
+        for statement in content.statements:
+            several = f", {statement.label}" if len(content.statements) > 1 else ""
+            named.setdefault(statement, f"{content.title} ({content.file}{several})")
+    statements = list(named)
     body = [
         f"<header><h1>{escape(title)}</h1>{_verdict(statements)}</header>",
-        _promise(statements),
+        _promise(named),
         *(_section(one) for content in contents for one in (content, *content.parts)),
-        _spent(statements),
+        _spent(named),
         _outside(statements),
         _checking(contents),
-        _appendix(statements),
+        _appendix(named),
     ]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -86,54 +93,77 @@ def _verdict(statements: Sequence[Statement]) -> str:
     wrong = [s for s in statements if not s.private or not verify(s).ok]
     if wrong:
         return f'<p class="bad" role="status">{escape(wrong[0].headline)}</p>'
+    version = dict(installed_versions()).get("privtail", "")
     return (
-        '<p class="good" role="status">The cost was recomputed from the list of releases and is '
-        "within the promise. That they were made in this way, no file can prove.</p>"
+        '<p class="good" role="status">The cost was recomputed from the list of releases by '
+        f"privtail {escape(version)} on {datetime.now(UTC):%d %B %Y}, when this page was written, "
+        "and is within the promise. Check it yourself (see below). No file can prove that the "
+        "releases were really made like this.</p>"
     )
 
 
 def most_certain(epsilon: float, delta: float) -> float:
-    """How often an attacker is right, at most, who guesses which of two records was there.
+    """How often an attacker is right, at most, who guesses which of two tables was there.
 
-    Both are equally likely before. By the total variation of two (epsilon, delta)-close laws,
-    (e^epsilon + delta) / (1 + e^epsilon) (Kairouz, Oh and Viswanath 2015).
+    The tables differ in what is protected, and both are equally likely before. By the total
+    variation of two (epsilon, delta)-close laws, (e^epsilon + delta) / (1 + e^epsilon) (Kairouz,
+    Oh and Viswanath 2015).
     """
     if epsilon > 700:
         return 1.0
     return min(1.0, (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)))
 
 
-def _promise(statements: Sequence[Statement]) -> str:
-    parts = []
-    for statement in dict.fromkeys(statements):
-        if not statement.private:
-            parts.append(f"<p><strong>{escape(statement.headline)}.</strong></p>")
-            continue
-        who = "one record" if statement.max_rows is None else "one person, with all their records"
-        right = most_certain(statement.epsilon, statement.delta)
-        parts.append(
-            f"<h3>{escape(statement.label)}</h3>"
-            f"<p>This protects {who} among {statement.n:,} records. Whoever sees what was "
-            "released, knows all other records, and has to guess which of two values "
-            f"{'it holds' if statement.max_rows is None else 'they hold'}, is right in at most "
-            f"<strong>{math.ceil(1000 * right) / 10:.1f} %</strong> of the cases, if both were "
-            "equally likely before; blind guessing is right in 50 %."
-            f" (ε = {statement.epsilon:g}, δ = {statement.delta:g})</p>"
-        )
+def _percent(epsilon: float, delta: float) -> str:
+    return f"<strong>{math.ceil(1000 * most_certain(epsilon, delta)) / 10:.1f} %</strong>"
+
+
+def _promise(named: Mapping[Statement, str]) -> str:
+    parts = [
+        f"<h3>{escape(name)}</h3>{_protection(s)}"
+        if s.private
+        else f"<p><strong>{escape(s.headline)}.</strong></p>"
+        for s, name in named.items()
+    ]
     several = ""
-    if len(statements) > 1 and all(s.private for s in statements):
+    if len(named) > 1 and all(s.private for s in named):
         epsilon, delta = (
-            sum(getattr(s, name) for s in statements) for name in ("epsilon", "delta")
+            math.fsum(getattr(s, name) for s in named) for name in ("epsilon", "delta")
         )
         several = (
-            "<p>Each promise holds by itself. If all releases are from the same records, they keep "
-            f"together the promise of ε = {epsilon:g} and δ = {delta:g}, the sums; a ledger may "
-            "prove a smaller cost.</p>"
+            "<h3>Together</h3><p>If all releases are from the same rows, they keep together the "
+            f"promise of ε = {digits_above(epsilon):g} and δ = {digits_above(delta):g}, the sums: "
+            f"the guess is right in at most {_percent(epsilon, delta)} of the cases. Files of "
+            "different rows stand alone. A release from these rows that is not on this page adds "
+            "to the sum.</p>"
         )
     return (
-        "<section><h2>What is promised</h2><p>Random noise was added to everything that was "
-        "released, so that it does not depend much on any single record.</p>"
+        "<section><h2>What is promised</h2><p>Random noise was added to every number that was "
+        "computed from the rows, so that what was released depends little on any single row.</p>"
         f"{''.join(parts)}{several}</section>"
+    )
+
+
+def _protection(statement: Statement) -> str:
+    """The promise of one statement for a reader who knows no differential privacy."""
+    if statement.max_rows is None:
+        who, others, guess = "one row", "rows", "of two values the row holds"
+        if statement.neighbours == "zero_out":
+            guess = "it was: the row was there, or its place was empty"
+        limit = " If a person has several rows, this number does not hold for the person."
+    else:
+        most = statement.max_rows
+        who = f"one person, of whose rows at most {most} {'are' if most > 1 else 'is'} used,"
+        others, guess, limit = "persons' rows", "of two sets of values the person's rows hold", ""
+        if statement.neighbours == "zero_out":
+            guess = "it was: the person's rows were there, or their places were empty"
+    assumed = f"<p>It rests on:</p>{_list(statement.assumptions)}" if statement.assumptions else ""
+    return (
+        f"<p>This protects {who} in a table of {statement.n:,} rows.{limit} Whoever sees what was "
+        f"released, knows all other {others}, and has to guess which {guess}, is right in at most "
+        f"{_percent(statement.epsilon, statement.delta)} of the cases, if both were equally likely "
+        "before; blind guessing is right in 50 %. This is the bound for any method with "
+        f"ε = {statement.epsilon:g}, δ = {statement.delta:g}.</p>{assumed}"
     )
 
 
@@ -152,12 +182,12 @@ def _section(content: Content) -> str:
 
 
 def _picture(content: Content) -> str:
-    """The numbers; of many, those that are farthest from zero beside their intervals."""
+    """The numbers; of many, those that are clearest relative to their uncertainty."""
     rows = content.numbers
     if len(rows) <= MOST:
         return f"<figure>{intervals(rows, content.title, zero=content.zero)}</figure>"
     shown = sorted(sorted(rows, key=_strength, reverse=True)[:MOST], key=rows.index)
-    said = f"The {MOST} of {len(rows)} numbers that are farthest from zero beside their intervals."
+    said = f"The {MOST} of {len(rows)} numbers that are clearest relative to their uncertainty."
     picture = intervals(shown, content.title, zero=content.zero)
     return f"<figure>{picture}<figcaption>{said}</figcaption></figure>"
 
@@ -191,48 +221,56 @@ def _cell(x: float | None, missing: str) -> str:
     return f'<td class="soft">{missing}</td>' if x is None else f"<td>{x:.5g}</td>"
 
 
-def _spent(statements: Sequence[Statement]) -> str:
+def _spent(named: Mapping[Statement, str]) -> str:
     found = []
-    for statement in statements:
+    for statement, name in named.items():
         shares: dict[str, float] = {}
         for stage, question, *_, share in statement.table()[1:]:
-            name = question if stage == "-" else stage
+            purpose = question if stage == "-" else stage
             part = float(share.rstrip("%")) / 100 if share.endswith("%") else 0.0
-            shares[name] = shares.get(name, 0.0) + part
-        picture = budget(list(shares.items()))
-        spent = statement.spent
-        said = f"ε = {spent:.4g} of {statement.epsilon:g}" if math.isfinite(spent) else "no limit"
+            shares[purpose] = shares.get(purpose, 0.0) + part
+        said = "There is no limit."
+        if statement.private:
+            spent = digits_above(statement.spent)
+            said = (
+                f"Spent: ε = {spent:g} of {statement.epsilon:g}, at δ = {statement.delta:g}, "
+                "rounded up."
+            )
+        ledger = escape(statement.ledger or "none")
         found.append(
-            f"<h3>{escape(statement.label)}</h3><p>Spent: {said}, at δ = {statement.delta:g}.</p>"
-            f"<figure>{picture}</figure>"
+            f"<h3>{escape(name)}</h3><p>{said} Ledger: {ledger}.</p>"
+            f"<figure>{budget(list(shares.items()))}</figure>"
         )
     return f"<section><h2>Where the budget went</h2>{''.join(found)}</section>"
 
 
 def _outside(statements: Sequence[Statement]) -> str:
-    assumed = dict.fromkeys(text for s in statements for text in s.assumptions)
     outside = dict.fromkeys(text for s in statements for text in s.outside)
-    first = f"<h3>The promise rests on</h3>{_list(tuple(assumed))}" if assumed else ""
-    return (
-        f"<section><h2>What the promise does not cover</h2>{first}"
-        f"<h3>Outside the promise</h3>{_list(tuple(outside))}</section>"
-    )
+    return f"<section><h2>What the promise does not cover</h2>{_list(tuple(outside))}</section>"
 
 
 def _checking(contents: Sequence[Content]) -> str:
     commands = "\n".join(f"privtail verify {escape(content.file)}" for content in contents)
+    digests = "".join(
+        f"<dt>{escape(content.file)}</dt><dd><code>{content.digest}</code></dd>"
+        for content in contents
+        if content.digest
+    )
+    sums = f"<p>SHA-256 sums of the files:</p><dl>{digests}</dl>" if digests else ""
     return (
         "<section><h2>How to check it</h2><p>The cost is recomputed from the list of releases "
         "alone; nobody has to believe this page:</p>"
         f"<pre>{commands}</pre><p>Use a copy of privtail that you trust. No file can prove that "
-        "the releases were really made in this way: ask how the records were handled.</p></section>"
+        "the releases were really made like this: ask how the rows were handled.</p>"
+        f"{sums}</section>"
     )
 
 
-def _appendix(statements: Sequence[Statement]) -> str:
+def _appendix(named: Mapping[Statement, str]) -> str:
     legend = "".join(f"<dt>{escape(a)}</dt><dd>{escape(b)}</dd>" for a, b in LEGEND)
     pages = "".join(
-        f"<h3>{escape(s.label)}</h3><div class='wide'>{s._repr_html_()}</div>" for s in statements
+        f"<h3>{escape(name)}</h3><div class='wide'>{s._repr_html_()}</div>"
+        for s, name in named.items()
     )
     return (
         f"<section><h2>Appendix: every release</h2><dl>{legend}</dl>"
@@ -272,6 +310,7 @@ color:var(--soft)}
 .bad{background:var(--bad)}
 pre{padding:.8rem;border:1px solid var(--line);border-radius:.4rem;overflow-x:auto}
 dt{font-weight:600}dd{margin:0 0 .4rem 1rem}
+code{overflow-wrap:anywhere}
 .c0{fill:#0072b2}.c1{fill:#e69f00}.c2{fill:#009e73}.c3{fill:#cc79a7}.c4{fill:#56b4e9}
 .c5{fill:#d55e00}.c6{fill:#b8a800}.c7{fill:#7f7f7f}
 @media print{main{max-width:none}details>*{display:block}}
