@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from scipy.special import expit, softmax
 
-from privtail.algorithms import NetSearch
+from privtail.algorithms import BoostedAdaSSP, NetSearch
 from privtail.calibration import calibrated
 from privtail.domains import L1Ball, Slopes, Unconstrained
 from privtail.losses import AbsoluteLoss, LogisticLoss, MultinomialLoss, SquaredLoss
@@ -55,6 +55,8 @@ class Watched:
     ) -> np.ndarray:  # fmt: skip
         if isinstance(algorithm, NetSearch):
             loss = AbsoluteLoss()
+        elif isinstance(algorithm, BoostedAdaSSP):
+            loss = SquaredLoss()
         outputs = loss.outputs
         domain = suited(algorithm) if domain is None else domain
         intercept = intercept and fits(algorithm, Slopes(domain=domain))

@@ -17,6 +17,7 @@ from privtail import open_table
 from privtail.algorithms import (
     TABLE,
     AggregatedMinimizer,
+    BoostedAdaSSP,
     CatoniDescent,
     FrankWolfe,
     FrankWolfeCorners,
@@ -110,6 +111,7 @@ EXAMPLES = {
     "sample-and-aggregate": [
         AggregatedMinimizer(blocks=9, radius=3.0, smoothness=0.5, delta=1e-6),
     ],
+    "boosted-adassp": [BoostedAdaSSP(steps=4, radius=3.0, threshold=2.0)],
 }
 """At least one algorithm of every row; a new row needs one here."""
 
@@ -382,7 +384,7 @@ def test_multinomial(watched, make_problem, algorithm):
         algorithm = replace(algorithm, targets="binary")
     X, y, loss = make_problem("multinomial", 300, 2)
     w = watched.fit(algorithm, X, y, loss, intercept=True)
-    outputs = 1 if isinstance(algorithm, NetSearch) else 3
+    outputs = 1 if isinstance(algorithm, NetSearch | BoostedAdaSSP) else 3
     assert w.shape == (watched.curator.problem.rows, outputs)
 
 

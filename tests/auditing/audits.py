@@ -33,6 +33,7 @@ from scipy.special import logsumexp
 from privtail import calibration
 from privtail.algorithms import (
     AggregatedMinimizer,
+    BoostedAdaSSP,
     CatoniDescent,
     FrankWolfe,
     FrankWolfeCorners,
@@ -635,6 +636,11 @@ FITS: dict[str, Fit] = {
         algorithm=RandomRoundDescent(records=2, **STEPS, threshold=1.0)
     ),
     "Wang, Ye, Xu": Fit(algorithm=NoisyDescent(**STEPS, threshold=1.0)),
+    "Tang et al.": Fit(
+        algorithm=BoostedAdaSSP(steps=1, radius=1.0, threshold=1.0),
+        others=(np.zeros((12, 2)), np.full(12, math.nan)), one=([1.0, 0.0], -HUGE),
+        other=([0.5, math.sqrt(0.75)], HUGE), draws=2,
+    ),
     "X23 1": Fit(algorithm=SGD(mean=ClippedMean(1.0), **STEPS, sampling=HALF)),
     "X23 2, 3": Fit(
         algorithm=SGD(mean=ClampedMean(1.0, blocks=3), **STEPS, sampling=HALF), others=opposed(3)

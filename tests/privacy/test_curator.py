@@ -20,6 +20,7 @@ from scipy import stats
 from privtail.algorithms import (
     TABLE,
     AggregatedMinimizer,
+    BoostedAdaSSP,
     CatoniDescent,
     FrankWolfe,
     FrankWolfeCorners,
@@ -883,6 +884,9 @@ JOBS: dict[str, Any] = {
     ),
     "NoisyDescent": algorithm_job(
         NoisyDescent(steps=4, step_size=0.1, threshold=1.0), SquaredLoss()
+    ),
+    "BoostedAdaSSP": algorithm_job(
+        BoostedAdaSSP(steps=3, radius=2.0, threshold=1.0), SquaredLoss()
     ),
     "RandomRoundDescent": algorithm_job(
         RandomRoundDescent(records=4, steps=5, step_size=0.1, threshold=1.0), SquaredLoss()

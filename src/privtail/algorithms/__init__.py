@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from privtail.algorithms.aggregated_minimizer import AggregatedMinimizer
+from privtail.algorithms.boosted_adassp import BoostedAdaSSP
 from privtail.algorithms.catoni_descent import CatoniDescent
 from privtail.algorithms.frank_wolfe import FrankWolfe
 from privtail.algorithms.frank_wolfe_corners import FrankWolfeCorners
@@ -153,11 +154,18 @@ TABLE: tuple[Row, ...] = (
         "a ball that holds the minimizer; many records",
         "one aggregated point in all", "(epsilon, delta) by smooth sensitivity",
     ),
+    Row(
+        "boosted-adassp", "Tang, Aydore, Kearns, Rho, Roth, Wang, Wang, Wu 2023", "Algorithm 1",
+        BoostedAdaSSP, "a typical norm of a row; the size of the residuals",
+        "Gaussian second moments, one Gaussian gradient per round",
+        "(epsilon, delta) by Gaussian DP",
+    ),
 )  # fmt: skip
 
 __all__ = [
     "TABLE",
     "AggregatedMinimizer",
+    "BoostedAdaSSP",
     "CatoniDescent",
     "FrankWolfe",
     "FrankWolfeCorners",

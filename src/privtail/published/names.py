@@ -128,6 +128,7 @@ OBJECTS: dict[str, str] = {
     "net-search": _BOUNDED,
     "noisy-descent": _BASELINE,
     "random-round-descent": _BASELINE,
+    "boosted-adassp": "its bounds of rows and of residuals have no default",
 }
 """Published algorithms that run as objects only, and why."""
 
