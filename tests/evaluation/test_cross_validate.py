@@ -11,7 +11,7 @@ import pytest
 from sklearn import metrics
 from sklearn.linear_model import LinearRegression
 
-from privtail import Ledger, cross_validate, open_table, verify
+from privtail import Ledger, PrivateSearchCV, cross_validate, open_table, verify
 from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
 from privtail.linear_model import (
     DPLinearRegression,
@@ -89,6 +89,20 @@ def test_frames_files_and_exposures(tmp_path, numbers):
     assert held["mae"].value == pytest.approx(read["mae"].value)
     assert "deviance" in held
     assert held.models[0].exposure_ is not None
+
+
+def test_what_a_search_refuses_is_compared_here(numbers):
+    X, y = numbers[0][:2000].copy(), numbers[1][:2000]
+    X[::7, 1] = np.nan
+    model = DPLinearRegression(missing="indicator")
+    with pytest.raises(InvalidInput, match="cross_validate"):
+        PrivateSearchCV(model, {"fit_intercept": [True]}, **QUIET).fit(X, y)
+    counts = PrivateSearchCV(DPPoissonRegressor(), {"alpha": [0.0, 1.0]}, **QUIET)
+    with pytest.raises(InvalidInput, match="exposure"):
+        counts.fit(X, y, exposure=np.ones(len(y)))
+    found = cross_validate(model, X, y, epsilon=20, cv=2, **QUIET)
+    assert found["mae"].low < 2 < found["constant_rmse"].high
+    assert all(np.isfinite(m.predict(X[:7])).all() for m in found.models)
 
 
 def test_what_it_refuses(numbers):

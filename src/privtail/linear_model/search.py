@@ -157,6 +157,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         -------
         self
         """
+        if unknown.get("exposure") is not None:
+            raise InvalidInput(
+                "A search scores margins without an exposure: compare estimators with "
+                "privtail.cross_validate(estimator, X, y, epsilon=1, exposure=exposure)."
+            )
         self._refuse(unknown)
         candidates, labels = self._candidates(), declared_labels(self.estimator)
         loss = _score(self.estimator, labels)
@@ -165,7 +170,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         if encoding.missing != "drop":
             raise InvalidInput(
                 "A search scores rows before it knows what their missing numbers count as: use "
-                'missing="drop" in it, and missing="indicator" in a fit with what it found.'
+                'missing="drop" in it, or compare estimators with privtail.cross_validate.'
             )
         if isinstance(X, TableFile):
             if isinstance(groups, str):
