@@ -6,7 +6,7 @@ import numpy as np
 
 from privtail.calibration import calibrated
 from privtail.default import ScaledDescent, Tuning
-from privtail.default.fit import Fit, planned, walked
+from privtail.default.fit import Fit, planned, run_stages
 from privtail.default.standardization import Standardization, Target
 from privtail.domains import Slopes, Unconstrained
 from privtail.losses import SquaredLoss
@@ -65,5 +65,5 @@ def staged(stages, X, y, loss=None, *, tuning=None, domain=None, standard=None, 
     fit.standard = standard or identity(curator.problem.d)
     for name, value in before.items():
         setattr(fit, name, value)
-    walked(stages, fit)
+    run_stages(stages, fit)
     return fit

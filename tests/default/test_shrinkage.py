@@ -27,7 +27,7 @@ SIMULATED = {"noise": "simulated", "random_state": 0}
 
 def probabilities(slopes, deviations):
     """With the prior of the default."""
-    return believed(slopes, deviations, Tuning().belief)
+    return believed(slopes, deviations, Tuning().prior_slopes)
 
 
 def slopes(d, active, size, seed=0):

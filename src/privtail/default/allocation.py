@@ -12,7 +12,7 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 
 @dataclass(frozen=True)
 class Allocation:
-    """Noise of every release, so that all of them together cost what one of noise ``m`` would.
+    """Noise of every release: all of them together cost what one mean of noise ``m`` would.
 
     Gaussian releases of noise m / sqrt(f), whose fractions f add up to 1, compose to one of noise m
     (Gaussian differential privacy: Dong, Roth and Su 2022, corollary 3.3). A noisy top-k costs less

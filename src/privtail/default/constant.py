@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, xlogy
 
-from privtail.default.descent import bend, kinked
+from privtail.default.descent import curvature_of, kinked
 from privtail.default.fit import Fit
 from privtail.default.intercept import MeanDerivative, relative
 from privtail.default.standardization import Target
@@ -33,7 +33,7 @@ from privtail.trusted.problem import Problem
 Doubles = NDArray[np.float64]
 
 COUNT_CELLS = Cells(np.append(-1.0, 2.0 ** (np.arange(-63, 65) - 0.5)), zero=1)
-"""Public cells for counts and amounts: below zero, zero, then one around every power of two."""
+"""Public cells for counts and amounts: below -1, up to 2^-63.5, and around every power of two."""
 
 _EDGES = COUNT_CELLS.edges
 _LOWEST, _HIGHEST = np.append([0.0, 0.0], _EDGES[1:]), np.append(_EDGES.clip(0), math.inf)
@@ -54,7 +54,8 @@ class StartAtConstant:
 
     A move is multiplied by 1 / (1 + (noise / away)^2), where ``away`` is how far off the median may
     be: a scale for a median, a deviation for a mean, which is no farther from a median. So the
-    error of a mean is the root of this factor times the noise. A median of zero does not move.
+    error of a mean is the root of this factor times the noise. Under the absolute loss a median of
+    zero does not move.
     """
 
     mean: MeanDerivative
@@ -75,7 +76,7 @@ class StartAtConstant:
 
     def _minimum(self, fit: Fit, loss: Loss, w: Doubles) -> Doubles:
         target = fit.standard.target
-        steep, noise = bend(loss, target.scale), self.mean.deviation(fit.problem)
+        steep, noise = curvature_of(loss, target.scale), self.mean.deviation(fit.problem)
         most, away = loss.lipschitz, _expected(target)
         if not kinked(loss):
             most, away = min(most, steep * balanced(target, noise)), target.deviation

@@ -20,10 +20,10 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 Doubles = NDArray[np.float64]
 
 
-def bend(loss: Loss, unit: float) -> float:
+def curvature_of(loss: Loss, unit: float) -> float:
     """Curvature of a loss; of one with a kink, over moves of the target's scale."""
-    bend = loss.curvature if loss.curvature < math.inf else loss.lipschitz / unit
-    return bend if 0 < bend < math.inf else 1.0
+    found = loss.curvature if loss.curvature < math.inf else loss.lipschitz / unit
+    return found if 0 < found < math.inf else 1.0
 
 
 def kinked(loss: Loss) -> bool:
@@ -122,7 +122,7 @@ class NoiseOfSteps:
         cls, schedule: Schedule, metric: Preconditioner, loss: Loss, scale: float
     ) -> Doubles:
         """(r,) standard deviations of the average of such steps, before they are made."""
-        rates = schedule.length * bend(loss, scale) * metric.likely_rates
+        rates = schedule.length * curvature_of(loss, scale) * metric.likely_rates
         return _added(schedule, metric, np.zeros(len(metric.curvatures)), rates)
 
     def after(
@@ -135,8 +135,8 @@ class NoiseOfSteps:
         the directions in which the path went, and others may be flatter: stated noise counts on a
         part of it, as far as second moments surely show a direction.
         """
-        shown = schedule.length * min(curvature, bend(loss, scale))
-        shown = max(0.0, shown - tuning.seeming * (1 - schedule.momentum) / schedule.steps)
+        spurious = tuning.spurious_contraction * (1 - schedule.momentum) / schedule.steps
+        shown = max(0.0, schedule.length * min(curvature, curvature_of(loss, scale)) - spurious)
         counted = 0.0 if schedule.shrinking else shown
         rates = counted * tuning.sure_contraction * metric.sure_rates
         return NoiseOfSteps(

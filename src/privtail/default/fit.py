@@ -36,7 +36,8 @@ class Decision:
     ----------
     kept : whether the slopes are kept.
     significant : whether the improvement over the intercept-only model is significant.
-    gains : the two mean improvements, in standard deviations of their noise.
+    gains : two mean improvements, in standard deviations of their noise; of labels the first and
+        the best of the others.
     part : part of the margins of labels that is kept.
     """
 
@@ -165,7 +166,7 @@ def planned(stages: Iterable[Stage], problem: Problem) -> Plan:
     return compose(*(stage.plan(problem) for stage in stages))
 
 
-def walked(stages: Iterable[Stage], fit: Fit) -> None:
+def run_stages(stages: Iterable[Stage], fit: Fit) -> None:
     """Run these stages in their order."""
     for stage in stages:
         stage.run(fit)

@@ -87,8 +87,8 @@ class MatchMean:
     """The mean derivative of the loss of counts or amounts at the model becomes zero.
 
     The descent clips derivatives, so it loses a part of the mean. Here they are clipped where that
-    misses as much as noise adds. The margins move if the mean
-    derivative is larger than the noise; it is a relative error of the mean.
+    misses as much as noise adds. The mean derivative is the relative error of the mean. The margins
+    move if it is larger than its noise.
     """
 
     mean: MeanDerivative

@@ -19,7 +19,7 @@ from privtail.default.allocation import Allocation
 from privtail.default.columns import Standardize, SummarizeColumns
 from privtail.default.constant import CountLabels, StartAtConstant, StartAtMeanAmount
 from privtail.default.finish import finished
-from privtail.default.fit import Fit, Stage, planned, walked
+from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import FitIntercept, MatchFrequencies, MatchMean, MeanDerivative
 from privtail.default.screening import SelectFeatures, findable
 from privtail.default.steps import (
@@ -67,10 +67,11 @@ class ScaledDescent:
     neighbours : the relation that the budget is stated for.
     tuning : all tuned numbers.
 
-    **Privacy.** Gaussian releases of histograms of l2 sensitivity sqrt(2 d) (features) and sqrt 2
-    (target, labels, residuals), of second moments of rows of length R (sqrt 2 R^2 / n), of
-    gradients (2 threshold R / n), of means of few numbers. A selection is one noisy top-k, composed
-    with these by its bounded range; else composition is exact. All else is post-processing.
+    **Privacy.** Gaussian releases of histograms of l2 sensitivity sqrt(2 d) (features; sqrt 2 where
+    each record votes for one of them) and sqrt 2 (target, labels, residuals), of second moments of
+    rows of length R (sqrt 2 R^2 / n), of gradients (2 threshold R / n), of means of few numbers. A
+    selection is one noisy top-k, composed with these by its bounded range; else composition is
+    exact. All else is post-processing.
 
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
@@ -118,7 +119,7 @@ class ScaledDescent:
         require(domain, *self.needs, needed_by="ScaledDescent")
         problem = curator.problem
         fit = Fit(curator, self.takes(loss, problem), domain, self.tuning, start)
-        walked(self.stages(multiplier, problem), fit)
+        run_stages(self.stages(multiplier, problem), fit)
         return finished(fit, self.regime(multiplier, problem), multiplier)
 
     # ---------------------------------------------------------------- which stages

@@ -27,7 +27,9 @@ _ENDS = np.append(_EDGES, _EDGES[-1])
 
 @dataclass(frozen=True)
 class ResidualHistogram:
-    """Counts of the sizes of derivatives between public edges; a cell stands for its upper edge.
+    """Counts of the sizes of derivatives between public edges.
+
+    For thresholds a cell stands for its upper edge, for a scale for its middle.
 
     **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2.
 

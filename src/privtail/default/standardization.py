@@ -23,11 +23,12 @@ class Target:
     Attributes
     ----------
     location, scale : its median, and its spread in standard deviations of a Gaussian; where the
-        scale is not known, the width of the cell that holds it.
+        scale is not known, about a third of the width of the cell that holds it.
     deviation : root mean square around the location, of what was detected.
     tail : distance from the location to the farthest cell that was detected.
     detected : whether its histogram rose above the noise.
-    scale_known : whether its quartiles lie in different cells.
+    scale_known : whether the quantiles of some pair, from the quartiles to 1 % and 99 %, lie at
+        least two cells apart.
     only_zeros : whether nothing but zeros was detected.
     median_zero : whether the median of what was detected is zero.
     """

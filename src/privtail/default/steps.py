@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privtail.default.constant import largest_derivative, lead
-from privtail.default.descent import NoiseOfSteps, Schedule, bend, descended, kinked, lasting
+from privtail.default.descent import (
+    NoiseOfSteps,
+    Schedule,
+    curvature_of,
+    descended,
+    kinked,
+    lasting,
+)
 from privtail.default.fit import Fit
 from privtail.default.preconditioner import Preconditioner, symmetric
 from privtail.default.residuals import ResidualHistogram
@@ -102,7 +109,7 @@ class ExpectResiduals:
             threshold = min(threshold, largest_derivative(loss, fit.constant[fit.problem.d :]))
         elif not kinked(loss):
             usual = fit.standard.target.scale * float(ndtri(1 - self.clipped / 2))
-            threshold = min(threshold, usual * bend(loss, fit.standard.target.scale))
+            threshold = min(threshold, usual * curvature_of(loss, fit.standard.target.scale))
         fit.threshold = max(threshold, fit.least_threshold)
 
 
@@ -149,7 +156,7 @@ class Descend:
         std = self.noise.event(fit.problem.gradient(mean)).std
         momentum = 0.0 if kinked(loss) else fit.tuning.momentum
         typical = math.sqrt(min(float(metric.active.sum()), float(metric.curvatures.sum())))
-        length = 1 / min(1.0, mean.reach / typical) / bend(loss, scale)
+        length = 1 / min(1.0, mean.reach / typical) / curvature_of(loss, scale)
         walk = std * float(np.linalg.norm(lasting(momentum, self.steps))) * metric.spread
         if walk > 0:
             leads = max(1.0, lead(fit.constant[fit.problem.d :])) if fit.labels else 1.0
@@ -220,9 +227,7 @@ class ShrinkSlopes:
         d, metric, noise = fit.problem.d, fit.preconditioner, fit.noise_of_steps
         fit.noise = metric.deviations(noise.stated, d)
         if may_be_zero(fit.domain):
-            slopes = fit.w[:d]
-            less = slopes * (
-                probabilities(slopes, metric.deviations(noise.likely, d), fit.tuning.belief) - 1
-            )
+            slopes, likely = fit.w[:d], metric.deviations(noise.likely, d)
+            less = slopes * (probabilities(slopes, likely, fit.tuning.prior_slopes) - 1)
             fit.w = fit.w + metric.joint(less, len(fit.w))
             fit.noise = fit.noise + np.abs(less).max(axis=1)

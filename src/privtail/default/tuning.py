@@ -23,7 +23,8 @@ class Tuning:
         halved under a selection of features, which releases them twice; that of screening counts
         there alone. A histogram of counts weighs as much as column summaries, and their mean half
         as much. ``others`` is the weight of the intercept-only model of a number, of the residual
-        histogram, of the intercept, of each gain and of the outlier check.
+        histogram, of the intercept, of each gain and of the outlier check; twice it that of the
+        median of a target before a selection.
     steps : gradients of the descent.
     first_steps : those of them that come before the residual histogram.
     momentum : part of its last move that a step goes on before the next gradient.
@@ -34,22 +35,25 @@ class Tuning:
     label_row_length : rows of labels are shrunk to this part of `Preconditioner.row_length`.
     most_walk : how far noise alone may move a prediction of a typical row in one run of steps, in
         scales of the target, or log-odds.
-    seeming : gradients show a contraction that is too large by so many parts of the steps: noise
-        alone makes it 3 (T / 2 over T^2 / 6 of a random walk of T steps), a far begin less.
+    spurious_contraction : by this over the number of steps the contraction that gradients show is
+        too large: noise alone makes it 3 (T / 2 over T^2 / 6 of a random walk of T steps), a far
+        begin less.
     sure_contraction : stated noise assumes only this part of the curvature that gradients show.
     outstanding : where noise hides curvatures, a direction has its own from so many times the
         spectral norm of the noise on; of labels from twice as many.
     most_moments : with more coordinates second moments are too many, and are not released.
     hidden_curvature : rows are shrunk less, to more than the length of a typical one, as long as
         noise hides less than this of a curvature of 1.
-    moves : of an intercept that is no mean: each takes it most of the way that is left.
+    moves : how many moves find an intercept that is no mean, the median of a target before a
+        selection, and a rate beside exposures.
     heavier_tails : a feature has heavy tails if they reach so many times farther than is usual.
     known_labels : counts of labels are known if their noise is less than n over this. Else the
         whole budget goes to them.
     locating : part of the budget of an intercept-only model that finds the scale of a number.
     few_features : how many features are selected at most where noise over all hides every slope.
     many_features : from so many features on, some may be left out.
-    belief : over the number of slopes: so many are taken for real before any is seen.
+    prior_slopes : the prior of the part of slopes that are real has the weight of this over the
+        number of slopes.
     clear : how far the score of a feature should stand above the largest noise of all others.
     crowded : relative noise of a gradient from which a selection is better; for K labels
         sqrt(K / 2) times as much.
@@ -79,7 +83,7 @@ class Tuning:
     half_clipped: float = 0.15
     label_row_length: float = 0.5
     most_walk: float = 1.0
-    seeming: float = 2.0
+    spurious_contraction: float = 2.0
     sure_contraction: float = 1 / 3
     outstanding: float = 1.25
     most_moments: int = 512
@@ -90,7 +94,7 @@ class Tuning:
     locating: float = 0.75
     few_features: int = 10
     many_features: int = 50
-    belief: float = 120.0
+    prior_slopes: float = 120.0
     clear: float = 1.5
     crowded: float = 0.3
     likely: float = 1.0

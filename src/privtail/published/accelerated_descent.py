@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.algorithms.result import Result
 from privtail.default.columns import Standardize, SummarizeColumns
 from privtail.default.constant import StartAtMeanAmount
-from privtail.default.fit import Fit, Stage, planned, walked
+from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import MeanDerivative
 from privtail.default.preconditioner import proximal_point, symmetric
 from privtail.default.tuning import Tuning
@@ -103,7 +103,7 @@ class AcceleratedDescent:
         require(domain, *self.needs, needed_by="AcceleratedDescent")
         problem = curator.problem
         fit = Fit(curator, self.takes(loss, problem), domain, Tuning(), start)
-        walked(self._first(multiplier, problem), fit)
+        run_stages(self._first(multiplier, problem), fit)
         standard, scale = fit.standard, fit.standard.target.scale
         metric = self._metric(fit, multiplier)
         domain, w, used = fit.domain.scaled(1 / standard.scales), fit.w.copy(), 0

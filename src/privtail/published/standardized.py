@@ -16,7 +16,7 @@ from privtail.default.acceptance import Accept, AcceptLabels, Improvement
 from privtail.default.columns import SummarizeColumns
 from privtail.default.constant import CountLabels, StartAtMeanAmount
 from privtail.default.finish import finished
-from privtail.default.fit import Fit, Stage, planned, walked
+from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import MeanDerivative
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.standardization import Standardization
@@ -105,7 +105,7 @@ class Standardized:
         """
         require(domain, *self.needs, needed_by="Standardized")
         fit = Fit(curator, self.takes(loss, curator.problem), domain, Tuning(), start)
-        walked(self.stages(multiplier, curator.problem), fit)
+        run_stages(self.stages(multiplier, curator.problem), fit)
         return replace(finished(fit, "published algorithm", multiplier), noise=None)
 
 

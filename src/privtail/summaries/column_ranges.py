@@ -1,4 +1,4 @@
-"""Where columns lie and where they are clipped: what a mean buys before it is taken."""
+"""Where columns lie: what is released before a mean, to know where to clip."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.summaries.column_summaries import POOLING, ColumnSummaries
-from privtail.summaries.mean_intervals import CutRange, reach_of
+from privtail.summaries.mean_intervals import CutRange, cut_range_of
 from privtail.summaries.summary import Summary
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
@@ -59,7 +59,7 @@ class ColumnRanges:
         reaches = [CutRange.declared()] * problem.d
         parts = np.broadcast_to(part, len(views))
         for j, seen, rows in zip(problem.measured, views, parts, strict=True):
-            reaches[j] = reach_of(seen, found.take([j]), max(1, round(rows * problem.n)))
+            reaches[j] = cut_range_of(seen, found.take([j]), max(1, round(rows * problem.n)))
         return replace(found, tails=np.array([reach.distance for reach in reaches])), reaches
 
     def unsure(self, multiplier: float, problem: Problem) -> bool:

@@ -253,8 +253,8 @@ class CutRange:
         return any(rows > MISSED * std for rows, std in counts)
 
 
-def reach_of(looks: Sequence[View], found: Summary, n: int) -> CutRange:
-    """The reach of one column of ``n`` rows, from all looks at it; the closest one is the last.
+def cut_range_of(looks: Sequence[View], found: Summary, n: int) -> CutRange:
+    """Where one column of ``n`` rows is cut, from all looks at it; the closest one is the last.
 
     What the closest look shows is the range, unless rows are surely missing there: then that of the
     look before. It is doubled while rows surely lie beyond.
