@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,16 @@ def test_bits_of_arrays(client: Any) -> None:
     with client.as_current():
         model.fit(da.from_array(X, chunks=(230, 2)), da.from_array(y, chunks=230))
     assert bits(model) == expected
+
+
+def test_bits_of_files(client: Any, tmp_path: Path) -> None:
+    """Dask would read small files of few columns as one, and those of X and y in other numbers."""
+    here = rows()
+    for i, part in enumerate(np.array_split(np.arange(N), 8)):
+        here.iloc[part].reset_index(drop=True).to_parquet(tmp_path / f"part-{i}.parquet")
+    away, model = dd.read_parquet(tmp_path), DPLinearRegression(**options())
+    expected = bits(model.fit(here[FEATURES], here["cost"]))
+    assert bits(model.fit(away[FEATURES], away["cost"])) == expected
 
 
 def test_bits_of_exposures(client: Any) -> None:

@@ -329,4 +329,6 @@ def _partitions(values: Any) -> list[Any]:
         ]
     if hasattr(values, "chunks") and values.ndim > 1:
         values = values.rechunk(dict.fromkeys(range(1, values.ndim), -1))
+    if hasattr(values, "simplify"):  # columns are chosen in the files, and no files are read as one
+        return list(values.simplify().to_delayed(optimize_graph=False))
     return list(np.asarray(values.to_delayed(), dtype=object).ravel())
