@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
@@ -34,7 +34,7 @@ class Terms(Protocol):
     @property
     def data_set(self) -> str | None: ...
     @property
-    def analysts(self) -> dict[str, float] | None: ...
+    def analysts(self) -> Mapping[str, float] | None: ...
 
 
 class Entry(Protocol):
@@ -119,7 +119,7 @@ def another_data_set(own: str | None, other: str | None) -> InvalidInput:
     )
 
 
-def no_analyst(name: str | None, analysts: dict[str, float]) -> InvalidInput:
+def no_analyst(name: str | None, analysts: Mapping[str, float]) -> InvalidInput:
     """Somebody without a share asks, or nobody says who does."""
     who = "nobody is named" if name is None else f"{name!r} is none of them"
     return InvalidInput(

@@ -168,3 +168,25 @@ def test_a_search_scores_amounts():
     X, y, _ = drawn("severity", n=5_000)
     search = PrivateSearchCV(DPGammaRegressor(), {"alpha": [0.0, 100.0]}, epsilon=8.0, **SIMULATED)
     assert search.fit(X, y).best_params_["alpha"] == 0.0
+
+
+@pytest.mark.parametrize("kind", ["counts", "gamma", "tweedie"])
+def test_rows_that_are_lost_do_not_move_the_mean(kind):
+    """They counted as half of the clipping threshold: 3.2, 14 and 12,000 for 1, 1 and 320.
+
+    A factor of 1.2 is five deviations of the noise.
+    """
+    rng = np.random.default_rng(0)
+    X, lost = rng.normal(size=(40_000, 3)), rng.random(40_000) < 0.4
+    rate = np.exp(0.3 * X[:, 0])
+    amounts = rate * rng.gamma(2, 0.5, 40_000)
+    model, y = {
+        "counts": (DPPoissonRegressor, rng.poisson(rate)),
+        "gamma": (DPGammaRegressor, amounts),
+        "tweedie": (DPTweedieRegressor, np.where(rng.random(40_000) < 0.7, 0, 1_000 * amounts)),
+    }[kind]
+    gaps = X.copy()
+    gaps[lost, 1] = np.nan
+    fitted = model(epsilon=2, **SIMULATED).fit(gaps, y)
+    assert any("rows count" in note for note in fitted.privacy_.notes)
+    assert 1 / 1.2 < fitted.predict(X).mean() / y.mean() < 1.2

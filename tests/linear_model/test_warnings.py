@@ -17,6 +17,7 @@ from privtail.linear_model import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    DPTweedieRegressor,
 )
 from privtail.summaries.histograms import fewer, most_are_lost, part_that_counts
 
@@ -228,3 +229,15 @@ def test_the_score_of_counts_is_that_of_scikit_learn(records):
     search = PrivateSearchCV(DPPoissonRegressor(), {"alpha": [0.0]}, trials=1, **SIMULATED)
     search.fit(X, counts)
     assert search.score(X, counts) == search.best_estimator_.score(X, counts)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_amounts_of_a_size_that_nothing_showed_are_warned_of(seed):
+    """Zeros in 95 % of few rows: the model says little, though it has slopes (truth about 100)."""
+    rng = np.random.default_rng(seed)
+    X, amounts = rng.normal(size=(400, 4)), 1_000 * rng.pareto(1.5, 400)
+    y = np.where(rng.random(400) < 0.95, 0.0, amounts)
+    model = DPTweedieRegressor(epsilon=4, **SIMULATED)
+    found = told(model, X, y)
+    assert model.predict(X).max() < 1
+    assert any("No targets above zero rose above the noise" in text for text in found)

@@ -163,3 +163,15 @@ def test_an_altered_name_is_found(tmp_path):
     path.write_text(path.read_text().replace('"analyst": "ann"', '"analyst": "bob"'))
     with pytest.raises(InvalidInput, match="altered"):
         Ledger(path)
+
+
+def test_nobody_changes_shares_after_the_ledger_was_made(tmp_path):
+    given = {"ann": 0.5}
+    for path in (None, tmp_path / "budget.jsonl"):
+        ledger = Ledger(path, epsilon=2.0, delta=1e-4, analysts=given)
+        given["ann"] = 2.0
+        with pytest.raises(TypeError):
+            ledger.terms.analysts["ann"] = 2.0
+        assert ledger.terms.analysts == {"ann": 0.5}
+        assert "analysts={'ann': 0.5}" in repr(ledger)
+        given["ann"] = 0.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import datetime as dt
 import enum
+import warnings
 from collections import UserList, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -58,6 +59,37 @@ class Text(str):
     __eq__ = __ne__ = __hash__ = __str__ = Hostile.fail  # type: ignore[assignment]
 
 
+class Leaves:
+    """A cell that ends the program when somebody looks at it."""
+
+    def leave(self, *_: Any) -> Any:
+        raise SystemExit(2)
+
+    __float__ = __str__ = __repr__ = __len__ = __eq__ = __ne__ = __hash__ = leave
+
+
+class Interrupts(float):
+    def __float__(self) -> float:
+        raise KeyboardInterrupt
+
+    __eq__ = __ne__ = __hash__ = __float__  # type: ignore[assignment]
+
+
+class Warns(float):
+    """A number that warns, and whose conversions are of its own class, of which Python warns."""
+
+    def __float__(self) -> float:
+        warnings.warn("a secret", stacklevel=2)
+        return Warns(2.0)
+
+    def __str__(self) -> str:
+        warnings.warn("a secret", stacklevel=2)
+        return "a"
+
+    def __int__(self) -> int:
+        return Whole(2)
+
+
 class Shaped:
     """What NumPy takes for an array of its own."""
 
@@ -100,7 +132,9 @@ CELLS: dict[str, Any] = {
     "bytes": b"7", "odd bytes": b"\xff\xfe", "list": [1.0], "two": [1.0, 2.0], "nested": [[1.0]],
     "no cells": [], "tuple": (1.0,), "dict": {"a": 1.0}, "set": {1.0}, "range": range(2),
     "hostile": Hostile(), "hostile number": Number(2.0), "hostile int": Whole(2),
-    "hostile text": Text("a"), "shaped": Shaped(), "classless": Classless(),
+    "hostile text": Text("a"), "leaves": Leaves(), "interrupts": Interrupts(2.0),
+    "warns": Warns(2.0), "warns of a fraction": Warns(2.5), "shaped": Shaped(),
+    "classless": Classless(),
     "decimal": Decimal("2.5"),
     "signalling": Decimal("sNaN"), "fraction": Fraction(1, 3), "complex": 1 + 2j,
     "complex of numpy": np.complex128(1 + 2j), "date": dt.date(2020, 1, 1),
@@ -357,6 +391,7 @@ def test_every_cell_of_a_list(question: str) -> None:
 
 TELLING = (
     "large", "none", "text", "list", "two", "hostile", "shaped", "decimal", "na", "classless",
+    "leaves", "interrupts", "warns",
 )  # fmt: skip
 """The cells at which libraries stumble most."""
 

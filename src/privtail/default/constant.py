@@ -152,7 +152,7 @@ class StartAtMeanAmount:
     def run(self, fit: Fit) -> None:
         problem, n = fit.problem, fit.problem.n
         std = self._event(problem).std
-        counts, exposures = self._histograms(fit, std)
+        counts, exposures, (part, unsure) = self._histograms(fit, std)
         deviation = self.mean.deviation(problem) if self.mean else 0.0
         whole = fit.given.targets == "count"
         clip = _clip(counts, deviation, fit.tuning.negligible, 1.0 if whole else 0.0)
@@ -161,9 +161,9 @@ class StartAtMeanAmount:
         if self.mean:
             least = max(clip * deviation / 4, (1.0 if whole else clip) / n)
             if exposures is None:
-                w[-1] = clip / 2
-                off = self.mean.release(fit, SquaredLoss(), w, clip / 2)[0]
-                mean = max(clip / 2 - float(off), least)
+                w[-1] = _centre(clip, deviation, unsure)
+                off = self.mean.release(fit, SquaredLoss(), w, clip - w[-1, 0])[0]
+                mean = max(float(w[-1, 0]) - float(off) / part, least)
                 w[-1], top = math.log(mean), max(top, 2 * mean)
             else:
                 mean = max(mean, least)
@@ -186,15 +186,19 @@ class StartAtMeanAmount:
         fit.margins = (end if whole else lowest) - unit, highest - unit
         fit.remarks = (NONE_DETECTED,) * (not counts[2:].any())
 
-    def _histograms(self, fit: Fit, std: float) -> tuple[Doubles, Doubles | None]:
-        """Counts by cell of the amounts, and of their exposures if there are any."""
+    def _histograms(
+        self, fit: Fit, std: float
+    ) -> tuple[Doubles, Doubles | None, tuple[float, float]]:
+        """Counts by cell of the amounts, and of their exposures if there are any.
+
+        And the part of the rows that counts, with its standard deviation.
+        """
         columns = (-1, -2) if fit.problem.exposure else (-1,)
         released = fit.curator.everyone().histogram(columns, _EDGES).release(self.histogram)
-        found = [
-            _detected(Histogram(one, COUNT_CELLS, std), fit.problem.n)
-            for one in released.reshape(len(columns), -1)
-        ]
-        return found[0], found[1] if fit.problem.exposure else None
+        columnwise = released.reshape(len(columns), -1)
+        found = [_detected(Histogram(one, COUNT_CELLS, std), fit.problem.n) for one in columnwise]
+        part = part_that_counts(columnwise[0], std, fit.problem.n)
+        return found[0], found[1] if fit.problem.exposure else None, part
 
     @staticmethod
     def _rate(
@@ -212,6 +216,15 @@ class StartAtMeanAmount:
 
     def _event(self, problem: Problem) -> Event:
         return self.histogram.event(problem.histogram(1 + problem.exposure, len(_EDGES)))
+
+
+def _centre(clip: float, deviation: float, unsure: float) -> float:
+    """Where differences are taken from, of which a mean is made; a row that is lost counts as it.
+
+    In the midst, clip / 2, of [0, clip] a record moves the mean least. Where rows are lost, and the
+    part that counts is known up to ``unsure``, it is where both errors together are least.
+    """
+    return clip * min(1 / 2, 1 / (1 + (unsure / deviation) ** 2) if unsure else 1.0)
 
 
 def _mean(counts: Doubles) -> float:

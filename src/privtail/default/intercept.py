@@ -102,7 +102,7 @@ class MatchMean:
         seen = float(self.mean.release(fit, fit.loss, fit.w, threshold)[0])
         if abs(seen) > threshold * deviation:
             fit.w = fit.w.copy()
-            fit.w[-1] -= relative(seen)
+            fit.w[-1] -= relative(seen / fit.residuals.part)
 
 
 def relative(error: float) -> float:

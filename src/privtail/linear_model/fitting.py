@@ -27,7 +27,7 @@ from privtail.gaps import Gaps
 from privtail.linear_model.estimator import PrivateEstimator, is_arrow, names_of
 from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
-from privtail.linear_model.remarks import slopeless, unmatched
+from privtail.linear_model.remarks import slopeless, unmatched, unsized
 from privtail.losses import AnyLoss, Targets
 from privtail.lost import FILL, counted
 from privtail.mean import interval
@@ -381,7 +381,8 @@ class PrivateLinearModel(PrivateEstimator):
         if self.categories_:
             silent += unmatched(result, self._design())
         self.privacy_: Statement = state(curator, (*notes, *result.notes, *silent, *missing))
-        self.warnings_ = (*slopeless(result, curator.problem, multiplier), *silent, *lost)
+        useless = slopeless(result, curator.problem, multiplier) or unsized(result)
+        self.warnings_ = (*useless, *silent, *lost)
         return result
 
     # ---------------------------------------------------------------- used

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privtail.algorithms.result import Result
+from privtail.default.constant import NONE_DETECTED
 from privtail.schema.encoding import Design
 from privtail.trusted.problem import Problem
 
@@ -20,6 +21,11 @@ def slopeless(result: Result, problem: Problem, multiplier: float) -> tuple[str,
     if multiplier == 0 or np.any(result.w[: problem.d]):
         return ()
     return (" ".join([SLOPELESS, *result.notes]),)
+
+
+def unsized(result: Result) -> tuple[str, ...]:
+    """A warning of amounts of which nothing but zeros showed: predictions may be of any size."""
+    return (NONE_DETECTED,) * (NONE_DETECTED in result.notes)
 
 
 def unmatched(result: Result, design: Design) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ import functools
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, Literal
 
 from privtail.errors import InvalidInput
@@ -38,7 +39,7 @@ class Terms:
     neighbours: Neighbours = "replace_one"
     composition: Composition = "basic"
     data_set: str | None = None
-    analysts: dict[str, float] | None = None
+    analysts: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         require_name("data_set", self.data_set)
@@ -82,6 +83,12 @@ class Terms:
         if self.analysts is None:
             return None
         return replace(self, epsilon=min(self.analysts[name], self.epsilon), analysts=None)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The fields by name, as plain numbers, texts and dictionaries."""
+        shares = None if self.analysts is None else dict(self.analysts)
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"analysts": shares}
 
     @functools.cached_property
     def limits(self) -> tuple[Amount, Amount]:
@@ -162,8 +169,8 @@ def require_name(name: str, value: object) -> None:
         raise InvalidInput(f"{name} must not be empty.")
 
 
-def _analysts(given: object) -> dict[str, float] | None:
-    """A plain copy of names and limits."""
+def _analysts(given: object) -> Mapping[str, float] | None:
+    """A copy of names and limits that nobody can change."""
     if given is None:
         return None
     if not isinstance(given, Mapping) or not given:
@@ -176,7 +183,7 @@ def _analysts(given: object) -> dict[str, float] | None:
         found[name] = _number(f"the epsilon of {name!r}", epsilon)
         if not 0 < found[name] < math.inf:
             raise InvalidInput(f"The epsilon of {name!r} must be positive and finite.")
-    return found
+    return MappingProxyType(found)
 
 
 def _require_line(name: str, value: object) -> None:

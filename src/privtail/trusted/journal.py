@@ -245,8 +245,8 @@ def _sync_directory(folder: Path) -> None:
 
 
 def _header(terms: Terms) -> tuple[bytes, str]:
-    budget = _said({f.name: getattr(terms, f.name) for f in fields(terms)})
-    return _sealed({"format": "privtail-ledger", "version": 1, **_encoded(budget)})
+    budget = _encoded(_said(terms.content))
+    return _sealed({"format": "privtail-ledger", "version": 1, **budget})
 
 
 def _said(content: dict[str, Any]) -> dict[str, Any]:

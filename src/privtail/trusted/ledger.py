@@ -39,7 +39,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from html import escape
@@ -371,8 +371,7 @@ class Ledger:
 
     def __repr__(self) -> str:
         arguments = [repr(str(self.path))] if self.path else []
-        terms = {f.name: getattr(self.terms, f.name) for f in fields(self.terms)}
-        arguments += [f"{k}={v!r}" for k, v in terms.items() if v is not None]
+        arguments += [f"{k}={v!r}" for k, v in self.terms.content.items() if v is not None]
         named = ", ".join(f"{k}={v!r}" for k, v in self.names.items())
         return f"Ledger({', '.join(arguments)})" + (f".by({named})" if named else "")
 

@@ -6,20 +6,23 @@ What is public of a container is its length, the type of its cells where it has 
 class has a shape, that shape. A sequence of Python objects (a list, a tuple, a deque) has none but
 its length: it is read cell by cell into one dimension, and what one cell becomes is a function of
 that cell alone. NumPy would look at all cells together to find a shape and a type, so it is never
-asked to. A cell that holds cells of its own is a missing value.
+asked to. A cell that holds cells of its own is a missing value, and so is one whose class raises
+anything when it is read; what that class warns of is not shown.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from functools import partial
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from privtail.compilation import QUIET, apart, by_hand
 from privtail.errors import InvalidInput
 from privtail.trusted.records.arrow import arrow_doubles, arrow_ids, arrow_objects
 from privtail.trusted.records.kinds import room
@@ -123,7 +126,8 @@ def as_numbers(values: Any) -> NDArray[Any]:
     """
     require_read(values)
     if is_listed(values):
-        return np.fromiter(map(_number, values), dtype=np.float64, count=len(values))
+        cells = read(values, _number, math.nan)
+        return np.fromiter(cells, dtype=np.float64, count=len(values))
     values = _unwrapped(values)
     dtype = getattr(values, "dtype", None)
     if room(values) == "polars":
@@ -227,12 +231,27 @@ def _from_categories(values: Any) -> NDArray[Any]:
     return np.take(doubles, codes)
 
 
+def read(cells: Iterable[Any], of: Callable[[Any], Any], missing: Any) -> list[Any]:
+    """What ``of`` makes of every cell by itself; ``missing`` where it raises.
+
+    The class of a cell may be code that is not ours.
+    """
+
+    def one(cell: Any) -> Any:
+        try:
+            return of(cell)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and by_hand():
+                raise
+            return missing
+
+    with QUIET:
+        return apart(partial(list, map(one, cells)))
+
+
 def _number(cell: Any) -> float:
     """One cell of a list as a double; NaN for what is not a number."""
-    try:
-        if isinstance(cell, Real | Decimal | str | bytes | np.bool_):
-            with np.errstate(all="ignore"):
-                return float(cell)
-    except Exception:  # noqa: BLE001  what is not a number is missing; a dead proxy has no class
-        return math.nan
+    if isinstance(cell, Real | Decimal | str | bytes | np.bool_):
+        with np.errstate(all="ignore"):
+            return float(cell)
     return math.nan

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
 from privtail.schema.kinds import Kind, require_kind
-from privtail.trusted.records.arrays import as_labels, as_numbers, column_of
+from privtail.trusted.records.arrays import as_labels, as_numbers, column_of, read
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.kinds import (
     conversion,
@@ -153,7 +153,7 @@ def distinct(
     objects = cells.tolist()
     # Text is canonical already; the same positions come out of the long way.
     plain = set(map(type, objects)) <= {str, type(None)}
-    labels = objects if plain else map(canonical, objects)
+    labels = objects if plain else read(objects, canonical, None)
     inverse = np.fromiter(
         (positions.setdefault(v, len(positions)) for v in labels), np.int64, len(cells)
     )
