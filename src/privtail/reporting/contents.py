@@ -97,7 +97,7 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
     described: tuple[str, ...] = (
         f"A {model.kind} model predicts {what.get(model.link, '')} {model.target!r} "
         f"from {len(model.columns)} columns: {columns}.".replace("  ", " "),
-        f"It was fitted to {n:,} records.",
+        f"It was fitted to {n:,} rows.",
     )
     ends = ", ".join(f"{x:.4g}" for x in model.intercept)
     units = {"logit": "the log-odds", "log": "the logarithm of the count"}
@@ -130,7 +130,7 @@ def _evaluation(written: Mapping[str, Any], file: str) -> Content:
         for name, one in written["numbers"].items()
     )
     described = (
-        f"How well a model predicts {written['n']:,} records.",
+        f"How well a model predicts {written['n']:,} rows.",
         "They must be others than those that it was fitted to; no file can show that.",
         f"Intervals of {100 * written['confidence']:g} % allow for noise and sampling.",
     )
@@ -144,8 +144,8 @@ def _means(written: Mapping[str, Any], file: str) -> Content:
     statement = Statement.from_json(written["statement"])
     rows = tuple(Row(name, one["mean"], *one["interval"]) for name, one in written["means"].items())
     described = (
-        f"Means of {len(rows)} columns of {statement.n:,} records.",
-        "Intervals hold the mean of these records with 95 %.",
+        f"Means of {len(rows)} columns of {statement.n:,} rows.",
+        "Intervals hold the mean of these rows with 95 %.",
     )
     return Content("Means", described, rows, False, None, (statement,), statement.notes, file)
 
@@ -153,9 +153,9 @@ def _means(written: Mapping[str, Any], file: str) -> Content:
 def _summary(written: Mapping[str, Any], file: str) -> Content:
     statement = Statement.from_json(written["statement"])
     described = (
-        f"A summary of {len(written['columns'])} columns of {statement.n:,} records.",
+        f"A summary of {len(written['columns'])} columns of {statement.n:,} rows.",
         f"Intervals hold the number with {100 * written['confidence']:g} %, noise included.",
-        "Counts and shares of missing cells are of these records, others of the population.",
+        "Counts and shares of missing cells are of these rows, others of the population.",
     )
     parts = tuple(_column(name, facts, file) for name, facts in written["columns"].items())
     notes = (*statement.notes, *map(str, written.get("warnings", ())))
@@ -179,7 +179,7 @@ def _column(name: str, facts: Mapping[str, Any], file: str) -> Content:
 
 def _statement(written: Mapping[str, Any], file: str) -> Content:
     statement = Statement.from_json(written)
-    described = (f"{statement.label}, from {statement.n:,} records.",)
+    described = (f"{statement.label}, from {statement.n:,} rows.",)
     return Content("Release", described, (), False, None, (statement,), statement.notes, file)
 
 

@@ -126,14 +126,17 @@ def _promise(named: Mapping[Statement, str]) -> str:
         for s, name in named.items()
     ]
     several = ""
-    if len(named) > 1 and all(s.private for s in named):
+    relations = {s.neighbours for s in named}
+    if len(named) > 1 and len(relations) == 1 and all(s.private for s in named):
+        rows = any(s.max_rows is None for s in named)
         epsilon, delta = (
             math.fsum(getattr(s, name) for s in named) for name in ("epsilon", "delta")
         )
         several = (
             "<h3>Together</h3><p>If all releases are from the same rows, they keep together the "
-            f"promise of ε = {digits_above(epsilon):g} and δ = {digits_above(delta):g}, the sums: "
-            f"the guess is right in at most {_percent(epsilon, delta)} of the cases. Files of "
+            f"promise of ε = {digits_above(epsilon):g} and δ = {digits_above(delta):g}, the sums, "
+            f"for one {'row' if rows else 'person'}: the guess is right in at most "
+            f"{_percent(epsilon, delta)} of the cases. Files of "
             "different rows stand alone. A release from these rows that is not on this page adds "
             "to the sum.</p>"
         )
