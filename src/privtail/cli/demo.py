@@ -55,7 +55,7 @@ def demo(
     _run("evaluate", model, test, "--epsilon", "0.5", "--out", quality, "--force")
     _run("report", model, quality, "--title", "Census income", "--out", page, "--force")
 
-    show("\nHow good is it?\n")
+    show("\nHow good is it? (Public rows: for private rows, these lines would be a leak.)\n")
     comparison = AcceptanceTest.of(model, train, test)
     private = comparison.score_file(predictions)
     for name, accuracy in (
