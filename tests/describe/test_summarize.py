@@ -148,7 +148,7 @@ def test_intervals_of_means_hold(law: str) -> None:
 def test_the_command_writes_a_page_and_json(tmp_path: Path) -> None:
     data, page, numbers = (str(tmp_path / name) for name in ("t.csv", "s.html", "s.json"))
     frame()[:3000].to_csv(data, index=False)
-    for out in (page, numbers):
+    for out in (page, str(tmp_path / "other.json")):
         asked = ["summarize", data, "--epsilon", "3", "--column", "cost", "--column", "x"]
         done = CliRunner().invoke(application, [*asked, "--out", out])
         assert done.exit_code == 0, done.output
@@ -157,6 +157,7 @@ def test_the_command_writes_a_page_and_json(tmp_path: Path) -> None:
     assert "<h2>Column cost</h2>" in text
     assert 'role="img"' in text
     assert "http://" not in text.replace("http://www.w3.org", "")
+    assert f"privtail verify {Path(numbers).name}" in text
     assert privtail.verify(numbers).ok
     assert "Column cost" in privtail.report(numbers)
     refused = CliRunner().invoke(

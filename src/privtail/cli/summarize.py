@@ -47,7 +47,7 @@ def summarize(
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="Write a page for readers (.html), or the numbers and their statement (.json).",
+            help="Write the numbers and their statement (.json), or these and a page (.html).",
         ),
     ] = None,
 ) -> None:
@@ -69,6 +69,8 @@ def summarize(
     output.require_free(out, data, promise.ledger)
     if out is not None and out.suffix not in (".html", ".json"):
         raise InvalidInput(f"{out} needs a name that ends with .html or .json.")
+    if out is not None:
+        output.require_free(out.with_suffix(".json"), data, promise.ledger)
     with working(f"opening {data}"):
         dialect = written.dialect()
         table = TableFile(data, numeric=numeric or (), dialect=dialect)
@@ -88,19 +90,22 @@ def summarize(
     for text in found.warnings_:
         say(f"\nWarning. {text}")
     if out is not None:
-        _save(found, out, overwrite=output.force)
-        say(f"\nwrote {out}")
+        written_files = _save(found, out, overwrite=output.force)
+        say(f"\nwrote {' and '.join(map(str, written_files))}")
 
 
-def _save(found: Summary, out: Path, *, overwrite: bool) -> None:
-    """Write a page, or JSON, by the name of the file."""
-    from privtail.reporting import content_of, page
+def _save(found: Summary, out: Path, *, overwrite: bool) -> list[Path]:
+    """Write JSON; beside it, by the name of the file, the page that names it. Return the files."""
+    from privtail.reporting import page, read_content
     from privtail.written import written_whole
 
     content = {"format": "privtail-summary", "version": 1, **found.to_dict()}
     content["warnings"] = list(found.warnings_)
-    text = json.dumps(content, indent=1, ensure_ascii=False)
-    if out.suffix == ".html":
-        text = page([content_of(content, out.with_suffix(".json"))], "Private summary")
+    plain = out.with_suffix(".json")
+    with written_whole(plain, overwrite=overwrite) as file:
+        file.write(json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
+    if out == plain:
+        return [plain]
     with written_whole(out, overwrite=overwrite) as file:
-        file.write(text.encode() + b"\n")
+        file.write(page([read_content(plain)], "Private summary").encode() + b"\n")
+    return [plain, out]
