@@ -43,7 +43,10 @@ def mean(
     numeric: Numeric = None,
     method: Annotated[
         Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"],
-        typer.Option(help="How a row is kept from counting too much."),
+        typer.Option(
+            help="How a row is kept from counting too much. The others are published alternatives: "
+            "keep the default unless you compare methods."
+        ),
     ] = "clipped",
     out: Annotated[
         Path | None,

@@ -43,12 +43,18 @@ class Choice:
     ] = None
     alpha: Annotated[
         float | None,
-        typer.Option(show_default=False, help="Strength of the penalty, as in scikit-learn."),
+        typer.Option(
+            show_default=False,
+            help="Strength of the penalty, in the units of scikit-learn. Without it 1 for ridge, "
+            "lasso, elastic-net, and 0 for others.",
+        ),
     ] = None
     C: Annotated[
         float | None,
         typer.Option(
-            "--C", show_default=False, help="For logistic: inverse strength of the penalty."
+            "--C",
+            show_default=False,
+            help="For logistic: inverse strength of the penalty. Without it inf, no penalty.",
         ),
     ] = None
     l1_ratio: Annotated[
@@ -75,7 +81,12 @@ class Choice:
     ] = None
     threshold: Annotated[
         float | None,
-        typer.Option(show_default=False, help="For huber: errors beyond it count linearly."),
+        typer.Option(
+            show_default=False,
+            help="For huber: errors beyond it count linearly. It counts scales, which are released "
+            "privately: of the target, and of the residuals of a first fit. The lower of the two "
+            "thresholds is used. Without it 1.35.",
+        ),
     ] = None
     sparsity: Annotated[
         int | None,

@@ -215,7 +215,7 @@ class Persons:
             metavar="M",
             show_default=False,
             help="How many rows of one person count, with --groups; others are left out. Take a "
-            "number that most persons do not exceed.",
+            "number so that few rows are left out.",
         ),
     ] = None
 

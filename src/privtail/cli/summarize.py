@@ -55,7 +55,7 @@ def summarize(
 
     Of each column: how many cells hold a number, their mean, standard deviation and quartiles, and
     the shares of zeros and of missing cells, with intervals. All columns share one budget, and no
-    bound on the data is needed. The page is one file with nothing to load.
+    bound on the data is needed. With --out summary.html it writes one self-contained page.
 
     For example:
       privtail summarize claims.csv --epsilon 1 --out summary.html

@@ -54,7 +54,7 @@ NOISES: dict[str, str] = {
     "none": "none",
 }
 OUTSIDE = (
-    "Anything computed from the rows before the fit: scaling, imputation, outlier removal.",
+    "Anything computed from several rows beforehand: a scaler, an imputer, a choice of columns.",
     "Scores, plots and selections computed from the rows; settings chosen by looking at them.",
     "Refusals: the error of a malformed file, and with invalid='raise' that of a bad row.",
     "Running time and memory.",
