@@ -1,6 +1,7 @@
 """Differentially private learning on heavy-tailed data.
 
-Privacy holds for every input. Assumptions about the data buy accuracy, never privacy.
+Privacy holds for every input. Assumptions about values buy accuracy, never privacy. Whose a
+row is, you must say.
 """
 
 from __future__ import annotations
