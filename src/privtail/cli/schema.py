@@ -63,8 +63,8 @@ class Declared:
         Missing | None,
         typer.Option(
             show_default="drop",
-            help="A missing number drops its row; or counts as the centre of its column, beside a "
-            "feature that says that it was missing.",
+            help="A row with a missing number counts for nothing; or the number counts as the "
+            "centre of its column, beside a feature that says that it was missing.",
         ),
     ] = None
     feature: Annotated[

@@ -97,7 +97,7 @@ def open_table(
     categories : mapping of str to sequence, or None, default=None
         Column to its declared categories, one-hot encoded.
     numeric : collection of str, default=()
-        Columns of numbers by declaration. A cell that is no number drops its row.
+        Columns of numbers by declaration. A row with a cell that is no number does not count.
     drop : collection of str, default=()
         Columns to leave out. An index of pandas is left out unless it is declared.
     scratch : path or None, default=None
