@@ -60,11 +60,11 @@ UNSEEN = (
 ZEROS = (
     "Of {count} of {d} columns nothing but zeros showed. Others are clipped at 1, and nothing "
     "is known of their size: the means may be off by more than the noise that is stated. Divide "
-    "such a column by a public size of these values, or give a threshold."
+    "such a column by a public size of these values, or give a threshold in Python."
 )
 UNBOUNDED = (
     "Nothing that was released bounds what clipping costs {count} of {d} columns: their means may "
-    "be off by more than the noise that is stated. Give a threshold, or spend more."
+    "be off by more than the noise that is stated. Give a threshold (in Python), or spend more."
 )
 NOT_RELIABLE = (
     "{count} of {d} means are not reliable: they may be off by any amount, and their intervals "

@@ -168,7 +168,7 @@ class Columns:
         """The refusal of text where numbers are needed."""
         one, several = names[0], len(names) > 1
         start = f"Columns {', '.join(map(repr, names))}" if several else f"Column {one!r}"
-        drops = "a cell that is no number drops its row"
+        drops = "a row with a cell that is no number does not count"
         typed = shlex.quote(one)
         return self.text(
             f"{start} of {self.path} {'hold' if several else 'holds'} text.",
