@@ -76,7 +76,7 @@ def label(study: Study, metric: Metric, most: int = MOST_LINES) -> str:
     said = f"{study.title}. {metric.label} against {study.axis.label}"
     if len(study.grid(full=False).points) == 1:
         return f"{study.title}. {metric.label}"
-    return f"{said}. Lines: {'; '.join(_name(*line) for line in lines(study, most))}."
+    return f"{said}. Lines: {'; '.join(name(*line) for line in lines(study, most))}."
 
 
 def draw(study: Study, frame: pd.DataFrame, metric: Metric, most: int = MOST_LINES) -> Figure:
@@ -166,7 +166,7 @@ def _dots(study: Study, rows: pd.DataFrame, metric: Metric) -> Figure:
             middle, line + shift, xerr=[[middle - low], [high - middle]], color=colour,
             marker=marker, markersize=5, linestyle="none", linewidth=1.2,
             markerfacecolor="white" if accounting == AS_PRINTED else colour,
-            label=None if variant else _name(method.name, accounting),
+            label=None if variant else name(method.name, accounting),
         )  # fmt: skip
     if metric.log:
         place.set_xscale("log")
@@ -182,7 +182,7 @@ def _dots(study: Study, rows: pd.DataFrame, metric: Metric) -> Figure:
     return figure
 
 
-def _name(method: str, accounting: Accounting) -> str:
+def name(method: str, accounting: Accounting) -> str:
     """What a legend says."""
     said = accounting == NO_PRIVACY and method.startswith("no ")
     return method if said else method + SUFFIX[accounting]
@@ -256,7 +256,7 @@ def _panel(
                 (spread["method"] == method.name) & (spread["accounting"] == accounting)
             ].sort_values("x")
             if len(mine):
-                label = _name(method.name, accounting)
+                label = name(method.name, accounting)
                 _line(study, place, mine, colour, marker, STYLES[accounting], label)
     _guide(study, place, rows, spread)
 

@@ -238,7 +238,8 @@ def _left_out(study: Study, most: int) -> str:
     if not lost or len(study.grid(full=False).points) == 1:
         return ""
     if study.panels == "overlay":
-        return f"<p><small>Not drawn: {escape(', '.join(map(' '.join, lost)))}.</small></p>"
+        said = "; ".join(figures.name(*line) for line in lost)
+        return f"<p><small>Not drawn: {escape(said)}.</small></p>"
     return (
         f"<p><small>{len(lost)} of {len(every)} lines are not drawn, those as printed first; "
         "<code>python -m experiments.report --lines 20</code> draws them.</small></p>"

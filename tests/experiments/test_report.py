@@ -248,8 +248,8 @@ def test_long_labels_are_broken_and_no_label_says_it_twice():
     rmse = study.metrics[1]
     frame = fits(study, metric=rmse.name)
     assert "\n" in figures.draw(study, frame.assign(x=1.0), rmse).axes[0].get_ylabel()
-    assert figures._name("no privacy", "no privacy") == "no privacy"
-    assert figures._name("RGD", "no privacy") == "RGD, not private"
+    assert figures.name("no privacy", "no privacy") == "no privacy"
+    assert figures.name("RGD", "no privacy") == "RGD, not private"
 
 
 def test_a_runaway_curve_does_not_flatten_the_others():
