@@ -258,7 +258,11 @@ def test_other_categories_in_one_partition(client: Any) -> None:
     lists = (["Rome", "Oslo", "Bonn"], ["Bonn", "Rome"], ["Lima"])
     ends = [0, 200, 400, N]
     frames = [
-        here.iloc[a:b].assign(city=pd.Categorical(here["city"].iloc[a:b], listed))
+        here.iloc[a:b].assign(
+            city=lambda part, few=listed: pd.Categorical(
+                part["city"].where(part["city"].isin(few)), few
+            )
+        )
         for (a, b), listed in zip(itertools.pairwise(ends), lists, strict=True)
     ]
     parts = [delayed(part, name=f"listed-{i}") for i, part in enumerate(frames)]

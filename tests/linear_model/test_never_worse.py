@@ -174,7 +174,7 @@ def test_slopes_of_a_far_quantile_are_seen_on_either_side(quantile):
         model = DPQuantileRegressor(
             quantile, alpha=0.0, epsilon=1.0, noise="simulated", random_state=seed
         ).fit(X, y)
-        assert model.coef_[:2] == pytest.approx([0.5, 0.5], abs=0.1)
+        assert model.coef_[:2] == pytest.approx([0.5, 0.5], abs=0.12)
 
 
 @pytest.mark.parametrize("rate", [0.15, 3.0, 300.0])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -216,32 +214,11 @@ def test_a_written_model_keeps_its_ranges(tmp_path, model, written):
     assert np.array_equal(read.predict(table), model.predict(far))
 
 
-def test_a_model_of_an_earlier_version_has_no_ranges(written):
+def test_a_model_without_ranges_is_refused(written):
     content = written.to_json()
-    del content["feature_range"], content["target_range"]
-    old = Model.from_json(content | {"version": 2})
-    assert np.isinf(old.feature_range).all()
-    assert np.isinf(old.target_range).all()
-
-
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_ranges_are_read_under_their_earlier_names(version):
-    """Scores of two classes had "ends" up to version 3, and counts the "highest" score."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(2_000, 1))
-    labels = DPLogisticRegression(epsilon=2.0, classes=[0, 1], noise="simulated", random_state=0)
-    labels.fit(X, X[:, 0] > rng.logistic(size=2_000))
-    content = json.loads(Model.of(labels, target="y", columns=[Column("x")]).to_text())
-    ends = content.pop("margin_range")
-    old = Model.from_json(content | {"version": version, "ends": ends})
-    far = {"x": [-1e9, 1e9]}
-    assert old.decision_function(far).tolist() == ends == labels.margin_range_.tolist()
-    counts = DPPoissonRegressor(epsilon=2.0, noise="simulated", random_state=0)
-    counts.fit(X, rng.poisson(np.exp(X[:, 0])))
-    content = json.loads(Model.of(counts, target="y", columns=[Column("x")]).to_text())
-    del content["target_range"], content["margin_range"]
-    old = Model.from_json(content | {"version": version, "highest": 1.0, "feature_range": None})
-    assert old.predict(far).max() == np.exp(1.0)
+    del content["feature_range"]
+    with pytest.raises(InvalidInput, match="feature_range"):
+        Model.from_json(content)
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,11 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
         scales=standard.scales,
         centres=standard.centres,
         margin_range=fit.margins,
-        noise=np.zeros(problem.d) if reasons else np.where(standard.used, noise, unknown),
+        noise=(
+            np.zeros(problem.d)
+            if reasons and standard.used.any()
+            else np.where(standard.used, noise, unknown)
+        ),
         sampling=None if reasons or regime != "all features" else sampling_deviations(fit),
         notes=(*notes, *fit.remarks),
         rows=fit.rows,
