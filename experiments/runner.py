@@ -244,7 +244,11 @@ def missing_data(study: Study) -> list[str]:
 def lacking(study: Study, results: Path = RESULTS) -> list[str]:
     """The methods whose stored cells are not those of the grid."""
     found = read(study, results)
-    complete = [] if found is None else verified.whole(study, found[0], full=found[1])
+    complete: list[str] = []
+    if found is not None:
+        frame, full = found
+        there = verified.parts(study, frame, full=full)
+        complete = verified.whole(study, frame, there, full=full)
     return [method.name for method in study.methods if method.name not in complete]
 
 

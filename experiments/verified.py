@@ -47,9 +47,11 @@ def parts(study: Study, frame: pd.DataFrame, *, full: bool) -> Parts:
     return {cell: rows for cell, rows in found.items() if rows is not None}
 
 
-def whole(study: Study, frame: pd.DataFrame, *, full: bool) -> list[str]:
-    """The methods whose stored rows are of the cells of the grid, all of them and no others."""
-    there = parts(study, frame, full=full)
+def whole(study: Study, frame: pd.DataFrame, there: Parts, *, full: bool) -> list[str]:
+    """The methods whose stored rows are of the cells of the grid, all of them and no others.
+
+    ``there`` are the `parts` of the frame.
+    """
     lost = {cell.method for cell in study.cells(full=full) if cell not in there}
     kept = frame["method"].astype(str).value_counts()
     found = pd.Series(0, index=[m.name for m in study.methods])
@@ -85,14 +87,12 @@ def _levels(cell: Cell) -> set[tuple[str, Any]]:
     return {(name, getattr(cell, name)) for name in names[: 4 if math.isnan(cell.x) else 5]}
 
 
-def differences(
-    study: Study, frame: pd.DataFrame, *, full: bool, methods: Iterable[str] | None = None
-) -> dict[str, str]:
+def differences(study: Study, frame: pd.DataFrame, *, full: bool) -> dict[str, str]:
     """By method: what is wrong with its stored rows; nothing where nothing is."""
-    complete = whole(study, frame, full=full)
-    asked = [m.name for m in study.methods] if methods is None else list(methods)
-    wrong = {name: "its cells are not those of the grid" for name in asked if name not in complete}
     there = parts(study, frame, full=full)
+    complete = whole(study, frame, there, full=full)
+    asked = [m.name for m in study.methods]
+    wrong = {name: "its cells are not those of the grid" for name in asked if name not in complete}
     cells = [cell for name in asked if name in complete for cell in picked(there, name)]
     for cell in sorted(cells, key=lambda c: (c.variant, c.dataset, str(c.x))):
         if cell.method not in wrong:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from privtail.errors import InvalidInput
 
@@ -63,6 +64,12 @@ def written_whole(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
         return
     with _refused(path), target.open("wb") as file:
         yield file
+
+
+def written_json(path: Path, content: Any, *, overwrite: bool) -> None:
+    """Write an object as JSON, in a file that is complete or not there."""
+    with written_whole(path, overwrite=overwrite) as file:
+        file.write(json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
 
 
 @contextlib.contextmanager

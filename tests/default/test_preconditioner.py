@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from privtail.algorithms.second_moments import symmetric
 from privtail.default import Tuning
-from privtail.default.preconditioner import Preconditioner, likely_curvatures, symmetric
+from privtail.default.preconditioner import Preconditioner, likely_curvatures
 
 OUTSTANDING = Tuning().outstanding
 

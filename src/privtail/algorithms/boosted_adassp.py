@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.result import Result, starting_point
+from privtail.algorithms.second_moments import symmetric
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import AnyLoss, HuberLoss, SquaredLoss
@@ -117,7 +118,7 @@ class BoostedAdaSSP:
         noise = self._noise(multiplier)
         triangle = curator.everyone(map).moments(self.radius).release(noise)
         inverse = self._inverse(
-            _symmetric(triangle, problem.rows), noise.event(problem.moments(self.radius)).std
+            symmetric(triangle, problem.rows), noise.event(problem.moments(self.radius)).std
         )
         w, clipped = starting_point(problem, start), HuberLoss(threshold=self.threshold)
         for batch in curator.rounds(Everyone(), self.steps, map):
@@ -138,10 +139,3 @@ class BoostedAdaSSP:
         used = values > max(1e-12 * float(values[-1]), 1e-300)
         inverses = np.where(used, 1 / np.where(used, values, 1.0), 0.0)
         return np.asarray((vectors * inverses) @ vectors.T)
-
-
-def _symmetric(triangle: Doubles, rows: int) -> Doubles:
-    """The matrix of an upper triangle whose off-diagonal entries are times sqrt 2."""
-    matrix = np.zeros((rows, rows))
-    matrix[np.triu_indices(rows)] = triangle
-    return (matrix + matrix.T) / np.where(np.eye(rows, dtype=bool), 2.0, math.sqrt(2))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privtail.cli.console import releasing, say, show_bought, working
+from privtail.cli.console import releasing, say, show_bought
+from privtail.cli.numbers import numbers_of
 from privtail.cli.options import (
     Chance,
     Data,
@@ -92,21 +92,13 @@ def _release(
     promise: Promise, persons: Persons, chance: Chance, output: Output, column: list[str],
     numeric: list[str], confidence: float, out: Path | None,
 ) -> None:  # fmt: skip
-    from privtail.trusted.tables import TableFile
+    from privtail.written import written_json
 
     budget, account = promise.budget, promise.account
     output.require_free(out, data, promise.ledger)
-    with working(f"opening {data}"):
-        dialect = written.dialect()
-        table = TableFile(data, numeric=numeric, dialect=dialect)
-        table.require(column, f"for a {name}")
-        left_out = [one for one in table.names if column and one not in column]
-        table = TableFile(data, numeric=numeric, drop=left_out, dialect=dialect)
-        owners = persons.of(table)
-        table = table.without(persons.groups) if persons.groups in table.kept() else table
-        rows = table.n
-    told = f"{data}: {counted(rows, 'row')}"
-    with releasing(f"taking the {name}", told, budget, chance.noise, rows, account):
+    table, owners = numbers_of(data, column, f"for a {name}", numeric, written, persons)
+    told = f"{data}: {counted(table.n, 'row')}"
+    with releasing(f"taking the {name}", told, budget, chance.noise, table.n, account):
         found = matrix(
             table, confidence=confidence, ledger=account, **promise.arguments, **chance.arguments,
             **owners,
@@ -115,12 +107,6 @@ def _release(
     for text in found.warnings_:
         say(f"\nWarning. {text}")
     if out is not None:
-        _save({"format": f"privtail-{name}", "version": 1, **found.to_dict()}, out, output)
+        content = {"format": f"privtail-{name}", "version": 1, **found.to_dict()}
+        written_json(out, content, overwrite=output.force)
         say(f"\nwrote {out}")
-
-
-def _save(content: dict[str, Any], out: Path, output: Output) -> None:
-    from privtail.written import written_whole
-
-    with written_whole(out, overwrite=output.force) as file:
-        file.write(json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection
 from pathlib import Path
@@ -138,9 +137,8 @@ def _means(columns: Collection[str], estimate: MeanEstimate) -> dict[str, Any]:
 
 def _save(means: dict[str, Any], statement: Statement, out: Path, *, overwrite: bool) -> None:
     """Write means and their statement, as JSON."""
-    from privtail.written import written_whole
+    from privtail.written import written_json
 
     content = {"format": "privtail-mean", "version": 1, "means": means}
     content["statement"] = statement.to_json()
-    with written_whole(out, overwrite=overwrite) as file:
-        file.write(json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
+    written_json(out, content, overwrite=overwrite)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privtail.cli.console import releasing, say, show_bought, working
+from privtail.cli.console import releasing, say, show_bought
+from privtail.cli.numbers import numbers_of
 from privtail.cli.options import (
     Chance,
     Data,
@@ -63,7 +63,6 @@ def summarize(
         --out summary.json
     """
     from privtail.describe.summary import summarize as summarized
-    from privtail.trusted.tables import TableFile
 
     budget, account = promise.budget, promise.account
     output.require_free(out, data, promise.ledger)
@@ -71,17 +70,9 @@ def summarize(
         raise InvalidInput(f"{out} needs a name that ends with .html or .json.")
     if out is not None:
         output.require_free(out.with_suffix(".json"), data, promise.ledger)
-    with working(f"opening {data}"):
-        dialect = written.dialect()
-        table = TableFile(data, numeric=numeric or (), dialect=dialect)
-        table.require(column or (), "to summarize")
-        left_out = [name for name in table.names if column and name not in column]
-        table = TableFile(data, numeric=numeric or (), drop=left_out, dialect=dialect)
-        owners = persons.of(table)
-        table = table.without(persons.groups) if persons.groups in table.kept() else table
-        rows = table.n
-    told = f"{data}: {counted(rows, 'row')}"
-    with releasing("summarizing", told, budget, chance.noise, rows, account):
+    table, owners = numbers_of(data, column or (), "to summarize", numeric or (), written, persons)
+    told = f"{data}: {counted(table.n, 'row')}"
+    with releasing("summarizing", told, budget, chance.noise, table.n, account):
         found = summarized(
             table, confidence=confidence, ledger=account, **promise.arguments, **chance.arguments,
             **owners,
@@ -97,13 +88,12 @@ def summarize(
 def _save(found: Summary, out: Path, *, overwrite: bool) -> list[Path]:
     """Write JSON; beside it, by the name of the file, the page that names it. Return the files."""
     from privtail.reporting import page, read_content
-    from privtail.written import written_whole
+    from privtail.written import written_json, written_whole
 
     content = {"format": "privtail-summary", "version": 1, **found.to_dict()}
     content["warnings"] = list(found.warnings_)
     plain = out.with_suffix(".json")
-    with written_whole(plain, overwrite=overwrite) as file:
-        file.write(json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
+    written_json(plain, content, overwrite=overwrite)
     if out == plain:
         return [plain]
     with written_whole(out, overwrite=overwrite) as file:

@@ -196,15 +196,6 @@ def likely_curvatures(seen: Doubles, std: float) -> Doubles:
     return np.asarray(seen - std**2 * np.sum(gaps / (gaps**2 + std**2 / 2), axis=1))
 
 
-def symmetric(triangle: Doubles, rows: int) -> Doubles:
-    """The symmetric matrix of an upper triangle with off-diagonals times sqrt 2."""
-    matrix = np.zeros((rows, rows))
-    matrix[np.triu_indices(rows)] = triangle / math.sqrt(2)
-    matrix += matrix.T
-    matrix[np.diag_indices(rows)] /= math.sqrt(2)
-    return matrix
-
-
 def _times(matrix: Doubles, w: Doubles) -> Doubles:
     """The matrix (or its diagonal) times (rows, K)."""
     return np.asarray(matrix[:, None] * w if matrix.ndim == 1 else matrix @ w)

@@ -80,22 +80,22 @@ class ResidualHistogram:
         cell = int(np.searchsorted(np.cumsum(moving), part * moving.sum()))
         return float(_EDGES[min(cell, len(_EDGES) - 1)])
 
-    def missed(self, threshold: float) -> float:
-        """By how much the sizes exceed a threshold on average."""
-        return float(self.parts @ np.maximum(_ENDS - threshold, 0.0))
+    @property
+    def missed(self) -> Doubles:
+        """By how much the sizes exceed each edge on average."""
+        parts = self.parts
+        return np.array([parts @ np.maximum(_ENDS - edge, 0.0) for edge in _EDGES])
 
     def balanced(self, deviation: float) -> float:
         """The threshold that misses as much on average as its noise adds.
 
         ``deviation`` is that of the noise in units of the threshold.
         """
-        missed = np.array([self.missed(edge) for edge in _EDGES])
-        return float(_EDGES[np.argmin((deviation * _EDGES) ** 2 + missed**2)])
+        return float(_EDGES[np.argmin((deviation * _EDGES) ** 2 + self.missed**2)])
 
     def missing(self, part: float) -> float:
         """The least threshold by which clipping takes no more than this off a mean of the sizes."""
-        missed = np.array([self.missed(edge) for edge in _EDGES])
-        return float(_EDGES[np.argmax(missed <= part)])
+        return float(_EDGES[np.argmax(self.missed <= part)])
 
     def widest(self, deviation: float, unit: float, negligible: float) -> float:
         """The threshold for an intercept: `balanced`, or later where noise is negligible still.

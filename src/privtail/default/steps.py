@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from privtail.algorithms.second_moments import symmetric
 from privtail.default.constant import largest_derivative, lead
 from privtail.default.descent import (
     NoiseOfSteps,
@@ -19,7 +20,7 @@ from privtail.default.descent import (
     lasting,
 )
 from privtail.default.fit import Fit
-from privtail.default.preconditioner import Preconditioner, symmetric
+from privtail.default.preconditioner import Preconditioner
 from privtail.default.residuals import ResidualHistogram
 from privtail.default.shrinkage import may_be_zero, probabilities
 from privtail.losses import AMOUNTS, HuberLoss, RelativeHuberLoss, SquaredLoss, WeightedLoss

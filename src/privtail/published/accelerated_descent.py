@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.result import Result
+from privtail.algorithms.second_moments import symmetric
 from privtail.default.columns import Standardize, SummarizeColumns
 from privtail.default.constant import StartAtMeanAmount
 from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import MeanDerivative
-from privtail.default.preconditioner import proximal_point, symmetric
+from privtail.default.preconditioner import proximal_point
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
 from privtail.errors import InvalidInput
