@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from privtail.default.allocation import Allocation
+from privtail.default.allocation import Share
 from privtail.trusted.accountants import cost
 from privtail.trusted.events import Round
 from privtail.trusted.means import BoundedMean, ClampedMean, ClippedMean
@@ -27,17 +27,13 @@ def one(neighbours):
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (2.5, 0.3, 0.02)])
 def test_all_together_cost_what_one_release_does(weights, neighbours):
     """Of means, of histograms and second moments, and of means that have one sign."""
-    parts = dict(zip(("means", "counts", "gain"), weights))  # noqa: B905
-    allocation = Allocation(MULTIPLIER, parts, neighbours)
-    counts = allocation.count_noise("counts", 3)
+    means, counts, gain = Share(MULTIPLIER, neighbours=neighbours).divided(weights)
+    matrices, *histograms = (share.count_noise() for share in counts.divided([1.0, 1.0, 1.0]))
     rounds = (
-        Round(events=(allocation.mean_noise("means", 5).event(PROBLEM.means(ClippedMean(1.0))),),
-              times=5),
-        Round(events=(counts.event(PROBLEM.histogram(1, 9)), counts.event(PROBLEM.moments(2.0)),
-                      counts.event(PROBLEM.histogram(1, 2)))),
-        Round(events=(
-            allocation.one_sided_noise("gain").event(PROBLEM.scores(1, BoundedMean(1.0))),
-        )),
+        Round(events=(means.mean_noise(5).event(PROBLEM.means(ClippedMean(1.0))),), times=5),
+        Round(events=(matrices.event(PROBLEM.moments(2.0)),
+                      *(noise.event(PROBLEM.histogram(1, 9)) for noise in histograms))),
+        Round(events=(gain.one_sided_noise().event(PROBLEM.scores(1, BoundedMean(1.0))),)),
     )  # fmt: skip
     assert cost(rounds, neighbours).mu == pytest.approx(one(neighbours), rel=1e-9)
     parts = [cost((r,), neighbours).mu ** 2 / one(neighbours) ** 2 for r in rounds]
@@ -46,9 +42,8 @@ def test_all_together_cost_what_one_release_does(weights, neighbours):
 
 
 def test_more_releases_of_a_fraction_are_noisier():
-    allocation = Allocation(MULTIPLIER, {"a": 1.0, "b": 3.0})
-    noise = allocation.mean_noise("b").multiplier
+    _, share = Share(MULTIPLIER).divided([1.0, 3.0])
+    noise = share.mean_noise().multiplier
     assert noise == pytest.approx(MULTIPLIER * math.sqrt(4 / 3))
-    assert allocation.mean_noise("b", 4).multiplier == pytest.approx(2 * noise)
-    gain = allocation.mean_noise("b").event(PROBLEM.improvement(ClampedMean(1.0)))
-    assert gain.std > 0
+    assert share.mean_noise(4).multiplier == pytest.approx(2 * noise)
+    assert share.mean_noise().event(PROBLEM.improvement(ClampedMean(1.0))).std > 0

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from privtail.default.columns import SummarizeColumns
-from privtail.default.constant import CountLabels
+from privtail.default.labels import CountLabels
 from privtail.default.screening import SelectFeatures, findable
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression, DPSparseClassifier, DPSparseRegressor

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import norm
 from sklearn.linear_model import LinearRegression, QuantileRegressor
 
 from privtail.data import ADULT, adult_schema
 from privtail.default import ScaledDescent
-from privtail.default.constant import CountLabels
+from privtail.default.labels import CountLabels
 from privtail.default.steps import (
     Descend,
-    ExpectResiduals,
     MeasureResiduals,
     Precondition,
     ShrinkSlopes,
@@ -33,6 +33,7 @@ from tests.default.conftest import identity, linear, released, staged
 
 SQUARES = ScaledDescent(squares=True)
 LITTLE = GaussianNoise(1.0)
+QUIET = Descend(LITTLE, 5, 1.0)
 
 
 # ---------------------------------------------------------------- single stages
@@ -70,28 +71,41 @@ def test_declared_indicators_without_ones_are_not_used():
 
 
 def test_the_first_threshold_is_that_of_gaussian_residuals_or_of_labels():
-    X, y = np.ones((10, 1)), np.arange(10) % 2.0
+    X, y = np.ones((1_000, 1)), np.arange(1_000) % 2.0
     for loss, scale, right in (
         (SquaredLoss(), 2.0, 2 * 1.2816), (HuberLoss(threshold=1.0), 2.0, 1.0),
         (AbsoluteLoss(), 2.0, 1.0), (RelativeHuberLoss(threshold=3.0), 2.0, 2 * 1.2816),
     ):  # fmt: skip
         standard = identity(1, scale=scale)
-        fit = staged([ExpectResiduals(0.2)], X, y, loss, standard=standard)
-        assert fit.threshold == pytest.approx(right, rel=1e-3)
+        fit = staged([], X, y, loss, standard=standard)
+        assert QUIET.threshold(fit) == pytest.approx(right, rel=1e-3)
     w = np.array([[0.0], [math.log(3)]])
-    fit = staged([ExpectResiduals(0.2)], X, y, LogisticLoss(), constant=w, classes=(0, 1))
-    assert fit.threshold == pytest.approx(0.75)
+    fit = staged([], X, y, LogisticLoss(), constant=w, classes=(0, 1))
+    assert QUIET.threshold(fit) == pytest.approx(0.75)
 
 
 def test_the_next_threshold_is_a_quantile_of_residuals_and_no_larger():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(8_000, 1)), rng.normal(size=8_000)
-    stage = MeasureResiduals(LITTLE, 0.2, Descend(LITTLE, 5, 1.0))
-    assert staged([stage], X, y, threshold=9.0).threshold == pytest.approx(1.28, rel=0.5)
-    assert staged([stage], X, y, threshold=0.1).threshold == 0.1
-    assert staged([stage], X, y, AbsoluteLoss(), threshold=1.0).threshold == 1.0
-    huber = staged([stage], X, y, RelativeHuberLoss(threshold=1.35), threshold=9.0)
-    assert huber.loss.threshold == pytest.approx(0.865, rel=0.1), "scikit-learn's"
+
+    def next_one(loss=None, before=9.0):
+        fit = staged([MeasureResiduals(LITTLE)], X, y, loss, threshold=before)
+        return QUIET.threshold(fit), fit.loss
+
+    assert next_one()[0] == pytest.approx(1.28, rel=0.5)
+    assert next_one(before=0.1)[0] == 0.1
+    assert next_one(AbsoluteLoss(), 1.0)[0] == 1.0
+    huber = next_one(RelativeHuberLoss(threshold=1.35))[1]
+    assert huber.threshold == pytest.approx(0.865, rel=0.1), "scikit-learn's"
+
+
+@pytest.mark.parametrize("noise", [1.0, 100.0, 1e4])
+def test_more_residuals_are_clipped_where_noise_is_large(noise):
+    """Of relative noise r it is the part r / (r + .15), and a fifth at least."""
+    fit, step = staged([], np.ones((1_000, 1)), np.ones(1_000)), Descend(GaussianNoise(noise), 5, 1)
+    relative = step.relative_noise(fit.problem)
+    clipped = max(0.2, relative / (relative + 0.15))
+    assert 2 * norm.sf(step.threshold(fit)) == pytest.approx(clipped, rel=0.01)
 
 
 def test_steps_end_near_least_squares_and_state_their_noise():
@@ -99,9 +113,7 @@ def test_steps_end_near_least_squares_and_state_their_noise():
     rng = np.random.default_rng(0)
     X, w = rng.normal(size=(2_000, 3)), np.array([0.6, -0.4, 0.2])
     y = X @ w + 0.5 * rng.normal(size=2_000)
-    stages = [
-        Precondition(LITTLE, 1.0), ExpectResiduals(0.2), Descend(GaussianNoise(60.0), 20, 1.0)
-    ]  # fmt: skip
+    stages = [Precondition(LITTLE, 1.0), Descend(GaussianNoise(60.0), 20, 1.0)]
     fits = [staged(stages, X, y, random_state=seed) for seed in range(40)]
     found = np.array([fit.w[:3, 0] for fit in fits])
     assert found.mean(axis=0) == pytest.approx(w, abs=0.1)
@@ -112,17 +124,11 @@ def test_steps_end_near_least_squares_and_state_their_noise():
     assert (stated < 5 * seen).all()
 
 
-def test_no_step_is_none():
-    X, y = np.ones((50, 2)), np.ones(50)
-    fit = staged([Precondition(LITTLE, 1.0), Descend(LITTLE, 0, 1.0)], X, y)
-    assert not fit.w.any()
-
-
 def test_what_a_slope_loses_is_added_to_its_noise():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 100))
     y = 2 * X[:, 0] + rng.normal(size=2_000)
-    before = [Precondition(LITTLE, 1.0), ExpectResiduals(0.2), Descend(GaussianNoise(9.0), 9, 1.0)]
+    before = [Precondition(LITTLE, 1.0), Descend(GaussianNoise(9.0), 9, 1.0)]
     whole, fewer = (staged(stages, X, y) for stages in (before, [*before, ShrinkSlopes()]))
     lost = np.abs(whole.w - fewer.w)[:100, 0]
     assert lost[0] < 0.1
@@ -137,10 +143,9 @@ def test_noise_walks_as_far_as_it_takes_to_turn_a_frequent_label(level):
     y = (y > level).astype(float)
     step = Descend(GaussianNoise(1e4), 5, 0.5)
     fit = staged(
-        [CountLabels(LITTLE), Precondition(LITTLE, 0.5), ExpectResiduals(0.2)], X, y,
-        LogisticLoss(), classes=(0, 1),
+        [CountLabels(LITTLE), Precondition(LITTLE, 0.5)], X, y, LogisticLoss(), classes=(0, 1)
     )  # fmt: skip
-    made = step.schedule(fit, fit.threshold)
+    made = step.schedule(fit, step.threshold(fit))
     far = np.linalg.norm((1 - made.momentum ** np.arange(1, 6)) / (1 - made.momentum))
     walk = made.length * made.std * far * fit.preconditioner.spread
     assert walk == pytest.approx(max(1.0, abs(math.log(1 / y.mean() - 1))), rel=0.01)

@@ -54,6 +54,14 @@ def test_a_named_algorithm_learns_in_any_units(table, name):
     assert sign.fit(X, above).score(X, above) > 0.7
 
 
+def test_a_target_that_is_mostly_zero_is_fitted():
+    """The acceptance test asked for residuals that only the default measures, after the charge."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2_000, 2)), np.where(rng.random(2_000) < 0.2, rng.random(2_000), 0.0)
+    model = DPLinearRegression(epsilon=2.0, algorithm="proximal-gradient", **SIMULATED)
+    assert np.isfinite(model.fit(X, y).coef_).all()
+
+
 @every_name
 @pytest.mark.parametrize("neighbours", ["replace_one", "zero_out"])
 def test_a_named_algorithm_is_charged_once_and_verifies(table, name, neighbours):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import xlogy
 
-from privtail.default.constant import COUNT_CELLS, _detected
+from privtail.default.amounts import COUNT_CELLS, AmountHistogram
 from privtail.errors import InvalidInput
 from privtail.linear_model import (
     DPHuberRegressor,
@@ -245,7 +245,7 @@ def test_a_run_of_counts_beside_zeros_that_show_is_no_noise():
     released[first : first + 8] = 110.0
     histogram = Histogram(released, COUNT_CELLS, 50.0)
     assert not histogram.above_noise(1_880)[2:].any()
-    assert _detected(histogram, 1_880)[first : first + 8].all()
+    assert AmountHistogram.of(released, 50.0, 1_880).counts[first : first + 8].all()
 
 
 def test_the_constant_of_labels_is_the_most_frequent_one():

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
-from privtail.default.constant import lead
 from privtail.default.fit import Decision, Fit
+from privtail.default.labels import lead
 from privtail.losses import (
     AmountLoss,
     ExcessLoss,
@@ -105,11 +105,12 @@ class Accept:
         if isinstance(loss, AmountLoss) and loss.mean:
             late, size = (
                 fit.tuning.late_gain / 2,
-                fit.dispersion,
+                fit.amounts.dispersion,
             )  # half a typical deviance is size / 2
             return late * size, max(late, seen / 2) * size
         one = _loss_of_one(loss, fit.standard.target.scale)
-        if isinstance(loss, SquaredLoss) and fit.standard.target.median_zero:
+        rare = isinstance(loss, SquaredLoss) and fit.standard.target.median_zero
+        if rare and fit.residuals.known:
             one = max(one, _loss_of_one(loss, math.sqrt(fit.residuals.mean_square())))
         return one, one * max(1.0, seen)
 
@@ -146,7 +147,7 @@ class AcceptLabels:
     def run(self, fit: Fit) -> None:
         deviation, tuning, d = self.improvement.deviation(fit.problem), fit.tuning, fit.problem.d
         two, middle = fit.problem.outputs == 1, float(fit.constant[d:].sum())
-        base = np.zeros_like(fit.constant) if fit.even else fit.constant
+        base = np.zeros_like(fit.constant) if fit.label_counts.even else fit.constant
         (low, high), end = fit.margins, tuning.margin_end
         near = np.clip([middle - end, middle + end], low, high)
         ends = (float(near[0]), float(near[1])) if two else fit.margins
@@ -174,7 +175,7 @@ class AcceptLabels:
         early, late = float(gains[0]) / deviation, best / deviation
         significant = height > _of_two(tuning.significant)
         kept = significant or min(early, late) > tuning.likely
-        coin = fit.even and not isinstance(fit.loss, WeightedLoss)
+        coin = fit.label_counts.even and not isinstance(fit.loss, WeightedLoss)
         kept |= coin and early > -tuning.significant
         part = part if significant else small
         fit.decision = Decision(bool(kept), bool(significant), (early, late), part)

@@ -47,6 +47,37 @@ class Decision:
     part: float = 1.0
 
 
+@dataclass(frozen=True)
+class LabelCounts:
+    """What the counts of labels tell.
+
+    Attributes
+    ----------
+    rarity : frequency of the rarest label times the number of labels; 1 where all are equally
+        frequent.
+    even : whether labels likely occur about equally often; also without an intercept.
+    """
+
+    rarity: float = 1.0
+    even: bool = False
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """What the histogram of counts or amounts tells.
+
+    Attributes
+    ----------
+    dispersion : mean square of the relative residuals of amounts at their mean; of counts 1 / mean.
+    exposure : mean exposure of the rows; 1 without one.
+    least_threshold : the lowest threshold of residuals at which their mean is not lost.
+    """
+
+    dispersion: float = 1.0
+    exposure: float = 1.0
+    least_threshold: float = 0.0
+
+
 @dataclass
 class Fit:
     """The state of a fit: what was released, and what follows from it.
@@ -64,16 +95,11 @@ class Fit:
     constant : (rows, K) the intercept-only model, from which the descent begins, and with which its
         result is compared (even labels: with zeros; counts: with their fitted mean).
     constant_error : root mean square error of that intercept; 0 where it is no mean.
-    rarity : frequency of the rarest label times the number of labels; 1 where all are equally
-        frequent.
-    even : whether labels likely occur about equally often; also without an intercept.
-    dispersion : mean square of the relative residuals of amounts at their mean; of counts 1 / mean.
-    exposure : mean exposure of the rows; 1 without one.
-    least_threshold : at which residuals are clipped at least: of amounts, lest the mean is lost.
+    label_counts, amounts : of such a target.
     rows : part of the n rows that counts, and the standard deviation of its noise.
     preconditioner : of the steps.
     noise_of_steps : what noise added to the model along the directions of the preconditioner.
-    residuals : their histogram.
+    residuals : their histogram; it is empty until they are measured.
     threshold : at which residuals are clipped.
     steps : how many gradients led to the model.
     w : (rows, K) the model.
@@ -101,15 +127,12 @@ class Fit:
     standard: Standardization = field(init=False)
     constant: Doubles = field(init=False)
     constant_error: float = 0.0
-    rarity: float = 1.0
-    even: bool = False
-    dispersion: float = 1.0
-    exposure: float = 1.0
-    least_threshold: float = 0.0
+    label_counts: LabelCounts = LabelCounts()
+    amounts: Amounts = Amounts()
     rows: tuple[float, float] = (1.0, 0.0)
     preconditioner: Preconditioner = field(init=False)
     noise_of_steps: NoiseOfSteps = field(init=False)
-    residuals: ResidualHistogram = field(init=False)
+    residuals: ResidualHistogram = field(default_factory=ResidualHistogram.unknown)
     threshold: float = math.inf
     steps: int = 0
     w: Doubles = field(init=False)

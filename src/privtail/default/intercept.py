@@ -129,7 +129,7 @@ class MatchFrequencies:
     def run(self, fit: Fit) -> None:
         problem, (part, _) = fit.problem, fit.rows
         seen = self._mean_probabilities(fit) / part
-        if isinstance(fit.loss, WeightedLoss) or fit.even:
+        if isinstance(fit.loss, WeightedLoss) or fit.label_counts.even:
             return
         margins, two = fit.constant[problem.d], problem.outputs == 1
         if two:  # that of the second label over the first

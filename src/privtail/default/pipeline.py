@@ -1,34 +1,34 @@
 """The default, ``algorithm="auto"``: which stages a fit has, and at what noise.
 
-A fit is a tuple of stages. `ScaledDescent.stages` makes it from public numbers: n, d, the kind of
-the target and the noise that the budget pays for. `plan` lists the releases of the tuple and `run`
-walks it.
+A fit is a tuple of stages. `ScaledDescent.chosen` makes it from public numbers: n, d, the kind of
+the target and the noise that the budget pays for. `plan` lists the releases of the stages, and
+`run` makes them.
+
+To read the whole default, begin with `ScaledDescent.chosen` and the three lists below it: numbers,
+amounts, labels. A line of a list holds the weight of a stage in the budget and the stage itself.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from numpy.typing import ArrayLike
 
 from privtail.algorithms.result import Result
 from privtail.default.acceptance import Accept, AcceptLabels, CheckOutliers, Improvement
-from privtail.default.allocation import Allocation
+from privtail.default.allocation import Share
+from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import Standardize, SummarizeColumns
-from privtail.default.constant import CountLabels, StartAtConstant, StartAtMeanAmount
+from privtail.default.constant import StartAtConstant
 from privtail.default.finish import finished
 from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import FitIntercept, MatchFrequencies, MatchMean, MeanDerivative
+from privtail.default.labels import CountLabels
 from privtail.default.screening import SelectFeatures, findable
-from privtail.default.steps import (
-    Descend,
-    ExpectResiduals,
-    MeasureResiduals,
-    Precondition,
-    ShrinkSlopes,
-)
+from privtail.default.steps import Descend, MeasureResiduals, Precondition, ShrinkSlopes
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
@@ -40,9 +40,27 @@ from privtail.trusted.events import Plan
 from privtail.trusted.problem import Problem
 
 CONSTANT = "intercept-only model"
-"""The stage of the releases that find it."""
+"""The name of the releases that find it."""
 
 Regime = Literal["all features", "few features", "intercept only"]
+
+
+class Line(NamedTuple):
+    """A stage of a fit and its price.
+
+    ``weight`` over the sum of all weights is the fraction of the budget that the stage gets, and
+    ``stage`` makes the stage from that share. A stage without releases has the weight 0.
+    """
+
+    weight: float
+    stage: Callable[[Share], Stage]
+
+
+def made(lines: Iterable[Line], budget: Share) -> tuple[Stage, ...]:
+    """The stages of these lines, in order, with the budget divided among them."""
+    lines = tuple(lines)
+    shares = budget.divided([line.weight for line in lines])
+    return tuple(line.stage(share) for line, share in zip(lines, shares, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +106,9 @@ class ScaledDescent:
     in_typical_rows: ClassVar[bool] = True
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """All releases, from public numbers; ``multiplier`` as in `Allocation`."""
-        return planned(self.stages(multiplier, problem), problem)
+        """All releases, from public numbers; ``multiplier`` as in `Share`."""
+        _, stages = self.chosen(multiplier, problem)
+        return planned(stages, problem)
 
     def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
         """A loss of a margin; of counts and amounts `PoissonLoss` or `TweedieLoss`.
@@ -119,167 +138,176 @@ class ScaledDescent:
         require(domain, *self.needs, needed_by="ScaledDescent")
         problem = curator.problem
         fit = Fit(curator, self.takes(loss, problem), domain, self.tuning, start)
-        run_stages(self.stages(multiplier, problem), fit)
-        return finished(fit, self.regime(multiplier, problem), multiplier)
+        regime, stages = self.chosen(multiplier, problem)
+        run_stages(stages, fit)
+        return finished(fit, regime, multiplier)
 
-    # ---------------------------------------------------------------- which stages
+    # ---------------------------------------------------------------- the regime
 
-    def regime(self, multiplier: float, problem: Problem) -> Regime:
-        """Which stages a fit has, decided by n, d, the target's kind and the noise."""
-        tuning, few = self.tuning, self.sparsity is not None and self.sparsity < problem.d
-        if self.sparsity is None and self.selects and problem.d >= tuning.many_features:
-            crowded = tuning.crowded * (
-                math.sqrt(self.labels / 2) if self.targets in LABELS else 1.0
-            )
-            every = self._allocation(multiplier, problem, few=False)
-            few = self.targets not in AMOUNTS and self._relative_noise(every, problem) > crowded
-        if not self._finds_constant(self._allocation(multiplier, problem, few=few), problem, few):
-            return "intercept only"
-        return "few features" if few else "all features"
+    def chosen(self, multiplier: float, problem: Problem) -> tuple[Regime, tuple[Stage, ...]]:
+        """The regime of a fit and its stages in order, decided by public numbers."""
+        budget = Share(multiplier, neighbours=self.neighbours)
+        regime: Regime = "all features"
+        stages = made(self._lines(problem, few=False), budget)
+        if self._selects_features(stages, problem):
+            regime, stages = "few features", made(self._lines(problem, few=True), budget)
+        if not self._finds_target(stages, problem):
+            regime, stages = "intercept only", made(self._intercept_only(), budget)
+        return regime, stages
 
-    def _finds_constant(self, a: Allocation, problem: Problem, few: bool) -> bool:
-        """Whether this allocation finds the intercept-only model."""
-        if self.targets == "real" and problem.intercept:
-            enough = ColumnSummaries.of(self.targets, selecting=few)
-            noise = a.count_noise("column_summaries").multiplier
-            return noise <= enough.enough_for_target(problem)
-        if self.targets in LABELS and problem.intercept:
-            noise = a.count_noise("label_counts").multiplier * problem.max_rows
-            return noise <= problem.n / self.tuning.known_labels
-        return True
+    def _selects_features(self, stages: tuple[Stage, ...], problem: Problem) -> bool:
+        """Whether few features are selected.
 
-    def stages(self, multiplier: float, problem: Problem) -> tuple[Stage, ...]:
-        """All stages of a fit, in order."""
-        regime = self.regime(multiplier, problem)
-        if regime == "intercept only":
-            return self._intercept_only(multiplier, problem)
-        few = regime == "few features"
-        a = self._allocation(multiplier, problem, few=few)
-        summaries = ColumnSummaries.of(self.targets, selecting=few)
-        first = SummarizeColumns(summaries, a.count_noise("column_summaries"))
-        standardize = (*((self._selection(a, problem),) if few else ()), Standardize())
-        descent, intercept = self._descent(a, problem), problem.intercept
-        stages: tuple[Stage | None, ...]
-        if self.targets in LABELS:
-            stages = (
-                first,
-                CountLabels(a.count_noise("label_counts")),
-                *standardize,
-                *descent,
-                AcceptLabels(Improvement(a.mean_noise("gains", AcceptLabels.releases))),
-                MatchFrequencies(a.one_sided_noise("intercept")) if intercept else None,
-            )
-        elif self.targets in AMOUNTS:
-            moves = self.tuning.moves if problem.exposure else 1
-            noise = a.mean_noise("mean_count", moves)
-            mean = MeanDerivative(noise, moves, CONSTANT) if intercept else None
-            stages = (
-                first,
-                StartAtMeanAmount(a.count_noise("count_histogram"), mean),
-                *standardize,
-                *descent,
-                MatchMean(MeanDerivative(a.mean_noise("intercept"))) if intercept else None,
-                Accept(Improvement(a.mean_noise("gains", 2))),
-            )
-        else:
-            fits = self.squares and intercept
-            stages = (
-                first,
-                *standardize,
-                self._constant(a) if intercept else None,
-                *descent,
-                FitIntercept(MeanDerivative(a.mean_noise("intercept"))) if fits else None,
-                Accept(Improvement(a.mean_noise("gains", 2))),
-                CheckOutliers(a.one_sided_noise("outliers")),
-            )
-        return tuple(stage for stage in stages if stage)
-
-    def _descent(self, a: Allocation, problem: Problem) -> tuple[Stage, ...]:
-        """From the intercept-only model to slopes."""
-        tuning, noise = self.tuning, a.mean_noise("gradients", self.tuning.steps)
-        relative = self._relative_noise(a, problem) * math.sqrt(problem.outputs)
-        clipped = max(tuning.clipped, relative / (relative + tuning.half_clipped))
-        row_part = tuning.label_row_length if self.targets in LABELS else 1.0
-        moments = a.count_noise("moments") if problem.rows <= tuning.most_moments else None
-        first = Descend(noise, min(tuning.first_steps, tuning.steps), row_part)
-        last = Descend(noise, tuning.steps - first.steps, row_part)
-        return (
-            Precondition(moments, row_part),
-            ExpectResiduals(clipped),
-            first,
-            MeasureResiduals(a.count_noise("residual_histogram"), clipped, last),
-            last,
-            ShrinkSlopes(),
-        )
-
-    def _selection(self, a: Allocation, problem: Problem) -> SelectFeatures:
-        """As many features as noise allows."""
-        tuning, noise = self.tuning, a.mean_noise("screening").multiplier
-        picks = findable(self.sparsity or tuning.few_features, noise, tuning.clear, problem)
-        own, numbers = ColumnSummaries(enough=RARE), self.targets == "real" and problem.intercept
-        moves = tuning.moves
-        median = None
-        if numbers:
-            median = MeanDerivative(a.mean_noise("median", moves), moves, "median of the target")
-        return SelectFeatures(
-            picks, noise * math.sqrt(picks), own, a.count_noise("own_summaries"), median
-        )  # fmt: skip
-
-    def _constant(self, a: Allocation) -> StartAtConstant:
-        """To a mean one move leads; to another constant a few."""
-        moves = 1 if self.squares else self.tuning.moves
-        return StartAtConstant(MeanDerivative(a.mean_noise("constant", moves), moves, CONSTANT))
-
-    def _intercept_only(self, multiplier: float, problem: Problem) -> tuple[Stage, ...]:
-        """Of numbers most of the budget finds the target, the rest is for the intercept there."""
-        if self.targets in LABELS:
-            noise = self._divided(multiplier, {"label_counts": 1.0}).count_noise("label_counts")
-            return (CountLabels(noise),)
-        most = self.tuning.locating
-        a = self._divided(multiplier, {"column_summaries": most, "constant": 1 - most})
-        summaries, noise = ColumnSummaries(target=True), a.count_noise("column_summaries")
-        return (
-            SummarizeColumns(summaries, noise, features=False),
-            Standardize(),
-            self._constant(a),
-        )
-
-    # ---------------------------------------------------------------- what they cost
-
-    def _allocation(self, multiplier: float, problem: Problem, *, few: bool) -> Allocation:
-        """Of the budget among the stages of a fit."""
-        tuning, labels, other = self.tuning, self.targets in LABELS, self.tuning.others
-        weights = {
-            "column_summaries": tuning.column_summaries,
-            "moments": tuning.moments,
-            "gradients": 1.0,
-            "residual_histogram": other,
-            "gains": other * (AcceptLabels.releases if labels else 2),
-        }
-        if labels:
-            weights["label_counts"] = tuning.label_counts
-        elif self.targets in AMOUNTS:
-            weights["count_histogram"] = tuning.column_summaries
-            weights["mean_count"] = tuning.column_summaries / 2
-        else:
-            weights["outliers"] = other
-            weights |= {"constant": other} if problem.intercept else {}
-        if problem.intercept and (self.targets != "real" or self.squares):
-            weights["intercept"] = other
-        if few:
-            weights["column_summaries"] /= 2
-            weights["own_summaries"] = weights["column_summaries"]
-            weights["screening"] = tuning.screening
-            weights |= {"median": 2 * other} if "constant" in weights else {}
-        return self._divided(multiplier, weights)
-
-    def _divided(self, multiplier: float, weights: dict[str, float]) -> Allocation:
-        return Allocation(multiplier, weights, self.neighbours)
-
-    def _relative_noise(self, allocation: Allocation, problem: Problem) -> float:
-        """Noise in a coordinate of a gradient, for rows of length sqrt(d) and residuals of 1.
-
-        A feature that explains all of the target has a gradient of 1.
+        They are if ``sparsity`` asks for it, or if the noise of the gradients over all of many
+        features, which these stages have, would hide every slope.
         """
-        noise = allocation.mean_noise("gradients", self.tuning.steps).multiplier
-        return noise * problem.max_rows * math.sqrt(problem.rows) / problem.n
+        if self.sparsity is not None:
+            return self.sparsity < problem.d
+        tuning = self.tuning
+        if not self.selects or self.targets in AMOUNTS or problem.d < tuning.many_features:
+            return False
+        most = tuning.crowded * (math.sqrt(self.labels / 2) if self.targets in LABELS else 1.0)
+        return any(
+            stage.relative_noise(problem) > most for stage in stages if isinstance(stage, Descend)
+        )
+
+    def _finds_target(self, stages: tuple[Stage, ...], problem: Problem) -> bool:
+        """Whether the noise of these stages lets them find the intercept-only model."""
+        return not problem.intercept or all(
+            stage.finds_target(problem, self.tuning)
+            for stage in stages
+            if isinstance(stage, SummarizeColumns | CountLabels)
+        )
+
+    # ---------------------------------------------------------------- stages and their prices
+
+    def _lines(self, problem: Problem, *, few: bool) -> Iterator[Line]:
+        """All stages of a fit with slopes, in order; with ``few``, some features are selected."""
+        tuning = self.tuning
+        summaries = ColumnSummaries.of(self.targets, selecting=few)
+        yield Line(
+            tuning.column_summaries / (2 if few else 1),
+            lambda share: SummarizeColumns(summaries, share.count_noise()),
+        )
+        if self.targets in LABELS:
+            yield from self._labels(problem, few=few)
+        elif self.targets in AMOUNTS:
+            yield from self._amounts(problem, few=few)
+        else:
+            yield from self._numbers(problem, few=few)
+
+    def _numbers(self, problem: Problem, *, few: bool) -> Iterator[Line]:
+        """The stages of a numeric target, after the column summaries."""
+        weight = self.tuning.others
+        if few:
+            yield self._selection(problem)
+        yield Line(0.0, lambda _: Standardize())
+        if problem.intercept:
+            yield Line(weight, self._constant)
+        yield from self._descent(problem)
+        if problem.intercept and self.squares:
+            yield Line(weight, lambda share: FitIntercept(MeanDerivative(share.mean_noise())))
+        yield Line(2 * weight, lambda share: Accept(Improvement(share.mean_noise(2))))
+        yield Line(weight, lambda share: CheckOutliers(share.one_sided_noise()))
+
+    def _amounts(self, problem: Problem, *, few: bool) -> Iterator[Line]:
+        """The stages of counts and amounts, after the column summaries."""
+        weight = self.tuning.others
+        yield self._mean_amount(problem)
+        if few:
+            yield self._selection(problem)
+        yield Line(0.0, lambda _: Standardize())
+        yield from self._descent(problem)
+        if problem.intercept:
+            yield Line(weight, lambda share: MatchMean(MeanDerivative(share.mean_noise())))
+        yield Line(2 * weight, lambda share: Accept(Improvement(share.mean_noise(2))))
+
+    def _labels(self, problem: Problem, *, few: bool) -> Iterator[Line]:
+        """The stages of labels, after the column summaries."""
+        weight, gains = self.tuning.others, AcceptLabels.releases
+        yield Line(self.tuning.label_counts, lambda share: CountLabels(share.count_noise()))
+        if few:
+            yield self._selection(problem)
+        yield Line(0.0, lambda _: Standardize())
+        yield from self._descent(problem)
+        yield Line(gains * weight, lambda share: AcceptLabels(Improvement(share.mean_noise(gains))))
+        if problem.intercept:
+            yield Line(weight, lambda share: MatchFrequencies(share.one_sided_noise()))
+
+    def _intercept_only(self) -> Iterator[Line]:
+        """The stages of a fit without slopes: the whole budget finds the target."""
+        if self.targets in LABELS:
+            yield Line(1.0, lambda share: CountLabels(share.count_noise()))
+            return
+        most, summaries = self.tuning.locating, ColumnSummaries(target=True)
+        yield Line(
+            most, lambda share: SummarizeColumns(summaries, share.count_noise(), features=False)
+        )
+        yield Line(0.0, lambda _: Standardize())
+        yield Line(1 - most, self._constant)
+
+    def _descent(self, problem: Problem) -> Iterator[Line]:
+        """From the intercept-only model to slopes; all gradients together have the weight 1."""
+        tuning = self.tuning
+        row_part = tuning.label_row_length if self.targets in LABELS else 1.0
+        first = min(tuning.first_steps, tuning.steps - 1)
+
+        def descend(steps: int) -> Line:
+            return Line(
+                steps / tuning.steps,
+                lambda share: Descend(share.mean_noise(steps), steps, row_part),
+            )
+
+        if problem.rows <= tuning.most_moments:
+            yield Line(tuning.moments, lambda share: Precondition(share.count_noise(), row_part))
+        else:
+            yield Line(0.0, lambda _: Precondition(None, row_part))
+        if first:
+            yield descend(first)
+        yield Line(tuning.others, lambda share: MeasureResiduals(share.count_noise()))
+        yield descend(tuning.steps - first)
+        yield Line(0.0, lambda _: ShrinkSlopes())
+
+    # ---------------------------------------------------------------- stages of several prices
+
+    def _constant(self, share: Share) -> StartAtConstant:
+        """One move leads to a mean, and a few to another constant."""
+        moves = 1 if self.squares else self.tuning.moves
+        return StartAtConstant(MeanDerivative(share.mean_noise(moves), moves, CONSTANT))
+
+    def _mean_amount(self, problem: Problem) -> Line:
+        """A histogram of the amounts; beside an intercept, for half of its price, their mean."""
+        weights = [self.tuning.column_summaries, self.tuning.column_summaries / 2]
+        moves = self.tuning.moves if problem.exposure else 1
+
+        def stage(share: Share) -> StartAtMeanAmount:
+            histogram, mean = share.divided(weights)
+            return StartAtMeanAmount(
+                histogram.count_noise(), MeanDerivative(mean.mean_noise(moves), moves, CONSTANT)
+            )
+
+        if problem.intercept:
+            return Line(sum(weights), stage)
+        return Line(weights[0], lambda share: StartAtMeanAmount(share.count_noise(), None))
+
+    def _selection(self, problem: Problem) -> Line:
+        """A noisy top-k, column summaries of the picks, and before them the median of a number."""
+        tuning, moves = self.tuning, self.tuning.moves
+        most, numbers = self.sparsity or tuning.few_features, self.targets == "real"
+        weights = [tuning.screening, tuning.column_summaries / 2]
+        if numbers and problem.intercept:
+            weights.append(2 * tuning.others)
+
+        def stage(share: Share) -> SelectFeatures:
+            screening, own, *rest = share.divided(weights)
+            noise = screening.mean_noise().multiplier
+            picks = findable(most, noise, tuning.clear, problem)
+            moved = [
+                MeanDerivative(s.mean_noise(moves), moves, "median of the target") for s in rest
+            ]
+            return SelectFeatures(
+                picks, noise * math.sqrt(picks), ColumnSummaries(enough=RARE), own.count_noise(),
+                *moved,
+            )  # fmt: skip
+
+        return Line(sum(weights), stage)

@@ -45,6 +45,16 @@ class ResidualHistogram:
     deviation: float = 0.0
 
     @classmethod
+    def unknown(cls) -> Self:
+        """No residual was measured."""
+        return cls(np.zeros(len(_ENDS)))
+
+    @property
+    def known(self) -> bool:
+        """Whether any residual rose above the noise."""
+        return bool(self.counts.any())
+
+    @classmethod
     def plan(cls, noise: GaussianNoise, problem: Problem) -> Plan:
         """One histogram."""
         return (Round(stage="residual histogram", events=(_event(noise, problem),)),)
@@ -105,7 +115,7 @@ class ResidualHistogram:
         """
         if deviation == 0:
             return float(_EDGES[-1])
-        if not self.counts.any():
+        if not self.known:
             return unit
         plenty = math.sqrt(negligible * self.mean_square()) / deviation
         return max(self.balanced(deviation), plenty)

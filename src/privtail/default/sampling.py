@@ -56,7 +56,7 @@ def sampling_deviations(fit: Fit) -> Doubles | None:
         inverse = np.linalg.inv(covariance)
     else:
         w = fit.w[:d, 0][used]
-        centre = float(fit.w[d:, 0].sum() + w @ mean) + math.log(fit.exposure)
+        centre = float(fit.w[d:, 0].sum() + w @ mean) + math.log(fit.amounts.exposure)
         bend, along = _curvature(_slope(fit.given), centre, float(w @ covariance @ w))
         inverse, factor = _inverse(covariance, w, along / bend), 1 / bend
         if isinstance(fit.given, AmountLoss):

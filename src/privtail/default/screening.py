@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privtail.default.constant import largest_derivative
 from privtail.default.fit import Fit
 from privtail.default.intercept import MeanDerivative
+from privtail.default.labels import largest_derivative
 from privtail.default.standardization import Standardization
 from privtail.losses import AbsoluteLoss
 from privtail.summaries.column_summaries import ColumnSummaries

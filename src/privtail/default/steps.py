@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privtail.algorithms.second_moments import symmetric
-from privtail.default.constant import largest_derivative, lead
 from privtail.default.descent import (
     NoiseOfSteps,
     Schedule,
@@ -20,6 +19,7 @@ from privtail.default.descent import (
     lasting,
 )
 from privtail.default.fit import Fit
+from privtail.default.labels import largest_derivative, lead
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.residuals import ResidualHistogram
 from privtail.default.shrinkage import may_be_zero, probabilities
@@ -92,34 +92,33 @@ def _active(used: NDArray[np.bool_], problem: Problem) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class ExpectResiduals:
-    """The first clipping threshold: that of Gaussian residuals of the target's scale.
+class MeasureResiduals:
+    """A histogram of the sizes of the residuals, from which the next `Descend` takes its threshold.
 
-    The part ``clipped`` of them lies above it. That of labels is their largest derivative at the
-    intercept-only model. Releases nothing.
+    A Huber loss whose threshold is given in scales of the residuals gets its unit here.
     """
 
-    clipped: float
+    noise: GaussianNoise
 
     def plan(self, problem: Problem) -> Plan:
-        return ()
+        return ResidualHistogram.plan(self.noise, problem)
 
     def run(self, fit: Fit) -> None:
-        loss, threshold = fit.loss, fit.loss.lipschitz
-        if fit.labels:
-            threshold = min(threshold, largest_derivative(loss, fit.constant[fit.problem.d :]))
-        elif not kinked(loss):
-            usual = fit.standard.target.scale * float(ndtri(1 - self.clipped / 2))
-            threshold = min(threshold, usual * curvature_of(loss, fit.standard.target.scale))
-        fit.threshold = max(threshold, fit.least_threshold)
+        residuals = ResidualHistogram.released(fit.everyone(), self.noise, fit.loss, fit.w)
+        fit.residuals = residuals
+        if not fit.labels:
+            fit.rows = residuals.part, residuals.deviation
+        if isinstance(fit.given, RelativeHuberLoss):
+            edge = min(fit.loss.lipschitz, residuals.proposed(fit.given.threshold))
+            fit.loss = HuberLoss(threshold=edge)
 
 
 @dataclass(frozen=True)
 class Descend:
-    """Proximal steps from the present model; then the average of the later ones.
+    """Proximal steps from the present model, of which the later ones are averaged.
 
     A step is a Newton step for an estimated bound of the Hessian (Boehning and Lindsay 1988), with
-    residuals clipped at the threshold, and rows shrunk to ``row_part`` of
+    residuals clipped at the `threshold`, and rows shrunk to ``row_part`` of
     `Preconditioner.row_length` (Mallows 1975).
     """
 
@@ -132,9 +131,8 @@ class Descend:
         return (Round(stage="descent", events=(event,), times=self.steps),)
 
     def run(self, fit: Fit) -> None:
-        if not self.steps:
-            return
         scale, metric = fit.standard.target.scale, fit.preconditioner
+        fit.threshold = fit.report["clipping_threshold"] = self.threshold(fit)
         schedule = self.schedule(fit, fit.threshold)
         domain = fit.domain.scaled(1 / fit.standard.scales)
         fit.w, curvature = descended(
@@ -144,6 +142,61 @@ class Descend:
         fit.noise_of_steps = fit.noise_of_steps.after(
             curvature, schedule, metric, fit.loss, scale, fit.tuning
         )
+
+    def relative_noise(self, problem: Problem) -> float:
+        """The noise in a coordinate of a gradient, for rows of length sqrt(d) and residuals of 1.
+
+        A feature that explains all of the target has a gradient of 1.
+        """
+        return self.noise.multiplier * problem.max_rows * math.sqrt(problem.rows) / problem.n
+
+    def threshold(self, fit: Fit) -> float:
+        """Where residuals are clipped.
+
+        Until residuals are known it is the threshold of Gaussian residuals of the
+        target's scale, or of labels their largest derivative at the intercept-only model. Then it
+        is a quantile of the residuals, if that is lower. A loss with a kink has no threshold but
+        the bound of its derivatives.
+
+        A quantile is too low where few rows carry the mean: for counts, for amounts, and for
+        squares of a target that is mostly zero. There the threshold is at least the one at which
+        clipping misses as much as noise adds, and at which it takes no large part off a mean.
+        """
+        loss, residuals, clipped = fit.loss, fit.residuals, self._clipped(fit)
+        if not residuals.known:
+            return max(self._expected(fit, clipped), fit.amounts.least_threshold)
+        found = min(fit.threshold, loss.lipschitz)
+        if not kinked(loss):
+            heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
+            found = min(found, heaviest * residuals.quantile(1 - clipped * fit.label_counts.rarity))
+        rare = isinstance(loss, SquaredLoss) and fit.standard.target.median_zero
+        if rare or fit.given.targets in AMOUNTS:
+            least = residuals.missing(fit.tuning.clipped) if fit.amounts.least_threshold else 0.0
+            found = min(loss.lipschitz, max(found, least, self._balanced(fit, residuals)))
+        return found
+
+    def _clipped(self, fit: Fit) -> float:
+        """The part of the residuals that is clipped: more where noise is large."""
+        relative = self.relative_noise(fit.problem) * math.sqrt(fit.problem.outputs)
+        return max(fit.tuning.clipped, relative / (relative + fit.tuning.half_clipped))
+
+    @staticmethod
+    def _expected(fit: Fit, clipped: float) -> float:
+        """The threshold where no residuals are known."""
+        loss, scale = fit.loss, fit.standard.target.scale
+        if fit.labels:
+            largest = largest_derivative(loss, fit.constant[fit.problem.d :])
+            return min(loss.lipschitz, largest)
+        if kinked(loss):
+            return loss.lipschitz
+        usual = scale * float(ndtri(1 - clipped / 2))
+        return min(loss.lipschitz, usual * curvature_of(loss, scale))
+
+    def _balanced(self, fit: Fit, residuals: ResidualHistogram) -> float:
+        """The threshold at which clipping misses as much as the noise of these steps adds."""
+        schedule, scale = self.schedule(fit, 1.0), fit.standard.target.scale
+        noise = NoiseOfSteps.expected(schedule, fit.preconditioner, fit.loss, scale)
+        return residuals.balanced(math.sqrt(float(np.mean(noise**2))))
 
     def schedule(self, fit: Fit, threshold: float) -> Schedule:
         """Steps as long as curvature allows, and as noise does; residuals clip at a threshold.
@@ -163,54 +216,6 @@ class Descend:
             leads = max(1.0, lead(fit.constant[fit.problem.d :])) if fit.labels else 1.0
             length = min(length, fit.tuning.most_walk * scale * leads / walk)
         return Schedule(mean, self.steps, length, std, kinked(loss), momentum)
-
-
-@dataclass(frozen=True)
-class MeasureResiduals:
-    """A histogram of the sizes of residuals: one of its quantiles lowers the threshold.
-
-    The part ``clipped`` of the records lies above it; less with a rare label. The threshold of
-    counts and amounts is at least the one at which the noise of the ``following`` steps is what
-    clipping misses, and at which clipping takes no large part off their mean. The first holds of
-    squares of a target that is mostly zero, too: a quantile would clip all others. A Huber loss of
-    no given unit gets its threshold.
-    """
-
-    noise: GaussianNoise
-    clipped: float
-    following: Descend
-
-    def plan(self, problem: Problem) -> Plan:
-        return ResidualHistogram.plan(self.noise, problem)
-
-    def run(self, fit: Fit) -> None:
-        residuals = ResidualHistogram.released(fit.everyone(), self.noise, fit.loss, fit.w)
-        fit.residuals = residuals
-        if not fit.labels:
-            fit.rows = residuals.part, residuals.deviation
-        if isinstance(fit.given, RelativeHuberLoss):
-            edge = min(fit.loss.lipschitz, residuals.proposed(fit.given.threshold))
-            fit.loss = HuberLoss(threshold=edge)
-        most = fit.loss.lipschitz
-        fit.threshold = min(fit.threshold, most, self._quantile(fit, residuals))
-        rare = isinstance(fit.loss, SquaredLoss) and fit.standard.target.median_zero
-        if self.following.steps and (rare or fit.given.targets in AMOUNTS):
-            least = residuals.missing(fit.tuning.clipped) if fit.least_threshold else 0.0
-            balanced = self._balanced(fit, residuals)
-            fit.threshold = min(most, max(fit.threshold, least, balanced))
-        fit.report["clipping_threshold"] = fit.threshold
-
-    def _quantile(self, fit: Fit, residuals: ResidualHistogram) -> float:
-        loss = fit.loss
-        if kinked(loss):
-            return loss.lipschitz  # a kink: how often either side occurs says nothing
-        heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
-        return heaviest * residuals.quantile(1 - self.clipped * fit.rarity)
-
-    def _balanced(self, fit: Fit, residuals: ResidualHistogram) -> float:
-        schedule, scale = self.following.schedule(fit, 1.0), fit.standard.target.scale
-        noise = NoiseOfSteps.expected(schedule, fit.preconditioner, fit.loss, scale)
-        return residuals.balanced(math.sqrt(float(np.mean(noise**2))))
 
 
 @dataclass(frozen=True)

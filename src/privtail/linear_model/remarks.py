@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privtail.algorithms.result import Result
-from privtail.default.constant import NONE_DETECTED
+from privtail.default.amounts import NONE_DETECTED
 from privtail.schema.encoding import Design
 from privtail.trusted.problem import Problem
 

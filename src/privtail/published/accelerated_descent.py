@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.result import Result
 from privtail.algorithms.second_moments import symmetric
+from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import Standardize, SummarizeColumns
-from privtail.default.constant import StartAtMeanAmount
 from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import MeanDerivative
 from privtail.default.preconditioner import proximal_point

@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 from privtail.algorithms.protocol import MappedAlgorithm, require_loss
 from privtail.algorithms.result import Result
 from privtail.default.acceptance import Accept, AcceptLabels, Improvement
+from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import SummarizeColumns
-from privtail.default.constant import CountLabels, StartAtMeanAmount
 from privtail.default.finish import finished
 from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import MeanDerivative
+from privtail.default.labels import CountLabels
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.standardization import Standardization
 from privtail.default.tuning import Tuning

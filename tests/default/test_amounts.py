@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privtail.default import ScaledDescent
-from privtail.default.constant import NONE_DETECTED, StartAtMeanAmount
+from privtail.default.amounts import NONE_DETECTED, StartAtMeanAmount
 from privtail.default.intercept import MeanDerivative
 from privtail.linear_model import DPLinearRegression, DPPoissonRegressor
 from privtail.losses import PoissonLoss

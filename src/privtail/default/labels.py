@@ -1,0 +1,86 @@
+"""The intercept-only model of labels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.default.fit import Fit, LabelCounts
+from privtail.default.tuning import Tuning
+from privtail.losses import Loss, WeightedLoss
+from privtail.summaries.histograms import part_that_counts
+from privtail.trusted.events import Event, Plan, Round
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.problem import Problem
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CountLabels:
+    """Counts of the labels; the intercept-only model that has their frequencies.
+
+    Of two labels, predicted probabilities are kept away from 0 and 1 by the noise of a count over
+    n: nothing that was released can tell a probability nearer to these.
+
+    **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2.
+    """
+
+    noise: GaussianNoise
+
+    def plan(self, problem: Problem) -> Plan:
+        return (Round(stage="label counts", events=(self._event(problem),)),)
+
+    def finds_target(self, problem: Problem, tuning: Tuning) -> bool:
+        """Whether the noise is small enough for the counts of labels."""
+        return self.noise.multiplier * problem.max_rows <= problem.n / tuning.known_labels
+
+    def run(self, fit: Fit) -> None:
+        problem = fit.problem
+        edges = np.arange(_labels(problem) - 1) + 0.5
+        counts = fit.curator.everyone().histogram((-1,), edges).release(self.noise)
+        std = self._event(problem).std
+        fit.rows = part_that_counts(counts, std, problem.n)
+        counts = np.maximum(counts, max(1.0, std))
+        if problem.intercept:
+            weights = fit.loss.weights if isinstance(fit.loss, WeightedLoss) else 1.0
+            logs = np.log(counts * weights)
+            fit.w = fit.constant = np.zeros((problem.rows, problem.outputs))
+            fit.w[-1] = logs[1:] - logs[:1] if problem.outputs == 1 else logs - logs.mean()
+        unsure = fit.tuning.likely * math.sqrt(2) * std * len(counts) / problem.n
+        apart = float(np.ptp(np.append(0.0, fit.constant[problem.d :])))
+        fit.label_counts = LabelCounts(
+            rarity=float(len(counts) * counts.min() / counts.sum()),
+            even=apart + unsure <= fit.tuning.lenient_lead,
+        )
+        if problem.outputs == 1:
+            most = math.log(max(2.0, problem.n / max(1.0, std)))
+            fit.margins = -most, most
+
+    def _event(self, problem: Problem) -> Event:
+        return self.noise.event(problem.histogram(1, _labels(problem) - 1))
+
+
+def lead(intercept: Doubles) -> float:
+    """How far the largest margin of an intercept-only model of labels is above the second.
+
+    ``intercept`` is (1, K), or (0, K) for none.
+    """
+    if intercept.size == 0:
+        return 0.0
+    margins = np.sort(intercept[0]) if intercept.size > 1 else np.array([0.0, abs(intercept[0, 0])])
+    return float(margins[-1] - margins[-2])
+
+
+def largest_derivative(loss: Loss, intercept: Doubles) -> float:
+    """The largest derivative (its l2 norm) of a loss of labels at an intercept-only model."""
+    labels = np.arange(max(2, loss.outputs), dtype=np.float64)
+    margins = np.repeat(intercept.sum(axis=0, keepdims=True), len(labels), axis=0)
+    return float(np.linalg.norm(loss.derivatives(margins, labels), axis=1).max())
+
+
+def _labels(problem: Problem) -> int:
+    return max(2, problem.outputs)
