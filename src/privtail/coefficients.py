@@ -20,7 +20,7 @@ Doubles = NDArray[np.float64]
 SELECTED = (
     "With so much noise for so many features, few were selected by noisy scores, and no theory is "
     "known to us for intervals after that. coef_noise_std_ has the noise of their slopes. More "
-    "records or a larger epsilon keep all features."
+    "rows or a larger epsilon keep all features."
 )
 NO_THEORY = (
     "No theory is known to us for the noise in the slopes of this algorithm: there are intervals "

@@ -17,7 +17,7 @@ Warnings before a fit are made of public numbers only, all under `PrivacyWarning
 `MissingWarning` comes with predictions of a file, and is made of the rows to predict alone.
 
 An error says what happened, why it probably happened, and what to type instead. None quotes
-a value that came from a record.
+a value that came from a row.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class NoiseWarning(PrivacyWarning):
 
 
 class AccuracyWarning(UserWarning):
-    """What was released says little of the records; decided by released numbers alone."""
+    """What was released says little of the rows; decided by released numbers alone."""
 
 
 class MissingWarning(UserWarning):

@@ -15,7 +15,7 @@ from privtail.errors import (
     UnsupportedAccounting,
 )
 
-UNREAD = "Nothing was read from the records."
+UNREAD = "No row was read."
 Pair = tuple[float, float]
 """An epsilon and a delta."""
 

@@ -112,7 +112,7 @@ def test_line_1(epsilon, d):
     assert math.exp(-rate * found.blocks / 2) <= 0.0101
     found.plan(1.0, Problem(n=n, d=d))
     needed = found.blocks
-    with pytest.raises(InvalidInput, match=f"at least {needed} records"):
+    with pytest.raises(InvalidInput, match=f"at least {needed} rows"):
         AggregatedMinimizer.from_theory(needed - 1, d, budget, radius=2.0)
     for bad in (Budget(1.0), Budget(math.inf, 1e-6)):
         with pytest.raises(InvalidInput):
@@ -195,7 +195,7 @@ def test_by_name_a_small_table_is_refused_before_the_charge():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     ledger = Ledger(epsilon=3.0, delta=1e-5)
-    with pytest.raises(InvalidInput, match="records"):
+    with pytest.raises(InvalidInput, match="rows"):
         DPLinearRegression(epsilon=1.0, algorithm="sample-and-aggregate", ledger=ledger).fit(
             X, X[:, 0]
         )

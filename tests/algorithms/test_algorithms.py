@@ -100,7 +100,7 @@ EXAMPLES = {
     ],
     "net-search": [NetSearch(points=57, scale=0.3), NetSearch(points=4, scale=0.3, order=1.3)],
     "noisy-descent": [NoisyDescent(steps=5, step_size=0.1, threshold=1.0)],
-    "random-round-descent": [RandomRoundDescent(records=10, steps=5, step_size=0.1, threshold=1.0)],
+    "random-round-descent": [RandomRoundDescent(rows=10, steps=5, step_size=0.1, threshold=1.0)],
     "trimmed-descent": [
         TrimmedDescent(steps=4, step_size=0.1, low=-3.0, high=3.0),
         TrimmedDescent(steps=3, step_size=0.1, low=-1.0, high=9.0, trim=0, smoothness=0.3),

@@ -43,7 +43,7 @@ def test_dp_gd(watched, case, gradient):
 def test_rrpsgd(watched, case, gradient):
     """Zhang et al. 2017: w_(t+1) = w_t - eta (grad l(w_t, xi_t) + z_t), up to a random round."""
     X, y, loss = case.records()
-    algorithm = RandomRoundDescent(records=len(X), steps=40, step_size=0.2, threshold=1.5)
+    algorithm = RandomRoundDescent(rows=len(X), steps=40, step_size=0.2, threshold=1.5)
     w = watched.fit(
         algorithm, case.stored(X), y, loss, domain=Unconstrained(), intercept=case.intercept,
         epsilon=50.0,
@@ -107,7 +107,7 @@ def test_the_constant_that_is_left_open(epsilon, zcdp, gdp):
 def test_the_noise_of_rrpsgd_is_far_more_than_it_needs():
     """n = 200, T = n^2, at (.5, 1e-3): about a tenth of the stated epsilon."""
     n, budget = 200, Budget(0.5, 1e-3)
-    algorithm = RandomRoundDescent(records=n, steps=n * n, step_size=0.1, threshold=1.0)
+    algorithm = RandomRoundDescent(rows=n, steps=n * n, step_size=0.1, threshold=1.0)
     sigma = algorithm.printed_multiplier(budget)
     assert sigma == pytest.approx(2 * math.sqrt(math.log(3 * n / 1e-3) * math.log(2e3)) / 0.5)
     spent = true_epsilon(algorithm, sigma, Problem(n=n, d=3), 1e-3)

@@ -199,7 +199,7 @@ def test_nets_that_do_not_fit_are_refused_with_numbers():
     found.plan(1.0, Problem(n=n, d=3))
     for points, n, d in ((3_000_000, 1000, 3), (100_000, 1000, 1000), (10_000, 10**9, 3)):
         search = NetSearch(points=points, scale=1.0)
-        with pytest.raises(InvalidInput, match=f"for {n} records.*take points=") as refusal:
+        with pytest.raises(InvalidInput, match=f"for {n} rows.*take points=") as refusal:
             search.plan(1.0, Problem(n=n, d=d))
         instead = int(str(refusal.value).split("points=")[1].split()[0])
         NetSearch(points=instead, scale=1.0).plan(1.0, Problem(n=n, d=d))

@@ -633,7 +633,7 @@ FITS: dict[str, Fit] = {
     "W19 3": Fit(algorithm=MirrorDescent(**STEPS, threshold=1.0), domain=L1Ball(radius=1.0)),
     "W19 4": Fit(algorithm=FrankWolfeCorners(**STEPS, threshold=1.0)),
     "Zhang et al.": Fit(
-        algorithm=RandomRoundDescent(records=2, **STEPS, threshold=1.0)
+        algorithm=RandomRoundDescent(rows=2, **STEPS, threshold=1.0)
     ),
     "Wang, Ye, Xu": Fit(algorithm=NoisyDescent(**STEPS, threshold=1.0)),
     "Tang et al.": Fit(

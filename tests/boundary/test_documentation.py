@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import runpy
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import privtail
-from privtail import Statement, errors, evaluation, linear_model
+from privtail import Ledger, Statement, errors, evaluation, linear_model, private_mean
+from privtail.linear_model import DPLogisticRegression, DPRidge
 from privtail.trusted.events import LAWS
 
 MOST_WORDS = 35
@@ -142,6 +146,90 @@ def test_every_warning_is_in_the_faq(root):
     needed = {key(text) for text in texts_of_warnings(root / "src/privtail")}
     assert len(needed) > 20
     assert {words for words in needed if words not in page} == set()
+
+
+def texts(tree: ast.AST) -> list[str]:
+    """Every text of some source but its docstrings; three dots stand for what varies."""
+    described = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = [one.value if isinstance(one, ast.Constant) else "..." for one in node.values]
+            found.append("".join(parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found += [] if id(node) in described else [node.value]
+    return found
+
+
+def errors_of_the_faq(root: Path) -> list[tuple[str, re.Pattern[str]]]:
+    """Class, or nothing, and text of every error in the FAQ."""
+    page = (root / "docs/faq.md").read_text(encoding="utf-8")
+    part = page.split("\n## Errors\n")[1].split("\n## ")[0]
+    cells = re.findall(r"^\| (?:`(\w+)`: )?(?!error|---)([^|]+) \|", part, flags=re.MULTILINE)
+    gap = re.escape("...")
+    return [(kind, re.compile(re.escape(text).replace(gap, ".*"))) for kind, text in cells]
+
+
+def test_every_error_of_the_faq_is_one_that_the_code_says(root):
+    source = (root / "src/privtail").rglob("*.py")
+    said = [one for path in source for one in texts(ast.parse(path.read_text(encoding="utf-8")))]
+    listed = errors_of_the_faq(root)
+    assert len(listed) > 50
+    unknown = [text.pattern for _, text in listed if not any(text.search(one) for one in said)]
+    assert unknown == []
+
+
+def test_every_refusal_of_a_ledger_is_in_the_faq(root):
+    listed = [text for _, text in errors_of_the_faq(root)]
+    tree = ast.parse((root / "src/privtail/ledger_texts.py").read_text(encoding="utf-8"))
+    refusals = [
+        node for node in tree.body
+        if isinstance(node, ast.FunctionDef) and getattr(node.returns, "id", "") in dir(errors)
+    ]  # fmt: skip
+    assert len(refusals) > 10
+    missing = [
+        one.name for one in refusals
+        if not any(text.search(said) for text in listed for said in texts(one))
+    ]  # fmt: skip
+    assert missing == []
+
+
+X, Y = np.ones((50, 2)), np.ones(50)
+JOBS = pd.DataFrame({"job": ["clerk", "cook"] * 25})
+COMMON = {
+    "text": lambda: DPRidge().fit(JOBS, Y),
+    "misspelt column": lambda: DPRidge(categories={"jop": ["clerk"]}).fit(JOBS, Y),
+    "list of rows": lambda: DPRidge().fit(X.tolist(), Y),
+    "one dimension": lambda: DPRidge().fit(Y, Y),
+    "lengths": lambda: DPRidge().fit(X, Y[:40]),
+    "labels": lambda: DPRidge().fit(X, JOBS["job"]),
+    "name of y": lambda: DPRidge().fit(JOBS, "cost"),
+    "weights": lambda: DPRidge().fit(X, Y, sample_weight=Y),
+    "persons": lambda: DPRidge().fit(X, Y, groups=Y),
+    "rows of nobody": lambda: DPRidge(max_rows=2).fit(X, Y),
+    "generator": lambda: DPRidge(random_state=np.random.default_rng()).fit(X, Y),
+    "kinds": lambda: DPLogisticRegression(classes=["a", "b"]).fit(X, np.arange(50) % 2),
+    "epsilon": lambda: DPRidge(epsilon=0).fit(X, Y),
+    "delta": lambda: DPRidge(delta=1).fit(X, Y),
+    "pure": lambda: DPRidge(delta=0).fit(X, Y),
+    "algorithm": lambda: DPRidge(algorithm="magic").fit(X, Y),
+    "NaN": lambda: DPRidge(invalid="raise").fit(X * np.nan, Y),
+    "no ledger": lambda: DPRidge(ledger="nowhere.jsonl").fit(X, Y),
+    "spent": lambda: private_mean(Y, epsilon=1, ledger=Ledger(epsilon=0.5, delta=1e-6)),
+    "simulated": lambda: private_mean(
+        Y, epsilon=1, noise="simulated", ledger=Ledger(epsilon=2, delta=1e-6)
+    ),
+}
+"""What people get wrong most, we think."""
+
+
+@pytest.mark.parametrize("mistake", COMMON)
+@pytest.mark.filterwarnings("ignore::privtail.errors.PrivacyWarning")
+def test_a_common_mistake_is_refused_as_the_faq_says(root, mistake):
+    with pytest.raises(errors.PrivtailError) as refusal:
+        COMMON[mistake]()
+    kinds = [kind for kind, text in errors_of_the_faq(root) if text.search(str(refusal.value))]
+    assert type(refusal.value).__name__ in kinds, str(refusal.value)
 
 
 def words_of_statements(source: Path) -> set[str]:

@@ -173,7 +173,7 @@ def test_verify(shell, table):
     words = ("fit", "claims.parquet", "--target", "cost", "--model", "linear", "--epsilon", 1,
              "--drop", "note", "--drop", "late", "--drop", "job")  # fmt: skip
     shell(*words)
-    assert "from the events alone" in shell("verify", "model.json").stdout
+    assert "from the releases alone" in shell("verify", "model.json").stdout
     content = json.loads(Path("model.json").read_text())
     content["statement"]["epsilon"] = 0.5
     Path("lie.json").write_text(json.dumps(content))

@@ -329,13 +329,13 @@ def test_refusals_say_how_many_records_are_needed(beta: float) -> None:
         multiplier=1.0, blocks=needed, radius=1.0, smoothness=beta, delta=1e-6
     )
     mechanism.event(Problem(n=needed, d=3), 3)
-    with pytest.raises(InvalidInput, match=f"at least {needed} records"):
+    with pytest.raises(InvalidInput, match=f"at least {needed} rows"):
         mechanism.event(Problem(n=needed - 1, d=3), 3)
     mechanism.event(Problem(n=needed, d=3), 1)
     if needed > 3:
         fewer = replace(mechanism, blocks=needed - 1)
         fewer.event(Problem(n=needed, d=3), 1)
-        with pytest.raises(InvalidInput, match=f"at least {needed} records"):
+        with pytest.raises(InvalidInput, match=f"at least {needed} rows"):
             fewer.event(Problem(n=10 * needed, d=3), 3)
 
 

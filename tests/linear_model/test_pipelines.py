@@ -150,7 +150,7 @@ def test_what_pays_or_reads_nothing(name):
     assert found
     assert found.unpaid == ()
     assert [step.verdict for step in found.steps] == ["reads nothing"] * 3 + ["pays"]
-    assert "every step that reads records pays" in str(found)
+    assert "every step that reads rows pays" in str(found)
     assert "0 unpaid" in repr(found)
 
 

@@ -889,7 +889,7 @@ JOBS: dict[str, Any] = {
         BoostedAdaSSP(steps=3, radius=2.0, threshold=1.0), SquaredLoss()
     ),
     "RandomRoundDescent": algorithm_job(
-        RandomRoundDescent(records=4, steps=5, step_size=0.1, threshold=1.0), SquaredLoss()
+        RandomRoundDescent(rows=4, steps=5, step_size=0.1, threshold=1.0), SquaredLoss()
     ),
     **{f"private_mean {method}": mean_job(method) for method in METHODS},
     "private_mean blocks": mean_job("clamped", blocks=3),
@@ -1027,5 +1027,5 @@ def test_public_options_are_checked() -> None:
         PoissonBatches(0.0)
     with pytest.raises(InvalidInput):
         DisjointParts(0)
-    with pytest.raises(InvalidInput, match="at least one record"):
+    with pytest.raises(InvalidInput, match="at least one row"):
         curate(x=np.zeros((0, 2)), y=None)

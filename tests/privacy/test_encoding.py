@@ -287,5 +287,5 @@ def test_a_missing_number_adds_a_bounded_gradient_and_an_infinite_one_none() -> 
 
 
 def test_sparse_records_refuse_what_needs_dense_ones() -> None:
-    with pytest.raises(InvalidInput, match="dense records"):
+    with pytest.raises(InvalidInput, match="dense table"):
         as_records(sp.csr_matrix(np.eye(3)), None, Encoding("indicator"))

@@ -169,7 +169,7 @@ def test_what_knows_no_margin_is_refused_before_the_charge() -> None:
     whole = GeneralLoss(value=lambda w, x, y: 0.0, gradient=lambda w, x, y: np.zeros(w.size))
     with pytest.raises(IncompatibleParts, match="auto"):
         Curator(X, y, exposure=exposure, budget=Budget(5.0, 1e-6)).open((), whole)
-    with pytest.raises(IncompatibleParts, match="whole records"):
+    with pytest.raises(IncompatibleParts, match="all numbers of a row"):
         asked(X, y, exposure).gradient(whole, W, ClippedMean(1.0))
     batch = asked(X, y, None)
     with pytest.raises(InvalidInput, match="no exposure"):

@@ -920,7 +920,7 @@ def test_sparse_records_are_not_centred() -> None:
     """Whatever they hold: that is refused when the batch is made, which then is still there."""
     for x in (np.zeros((4, 2)), np.ones((4, 2))):
         curator = curate(sp.csr_matrix(x))
-        with pytest.raises(InvalidInput, match="Sparse records cannot be centred"):
+        with pytest.raises(InvalidInput, match="sparse matrix cannot be centred"):
             curator.everyone(FeatureMap.of(2, np.ones(2), [0.0, 1.0]))
         curator.everyone(FeatureMap.of(2, np.ones(2), [0.0, 0.0]))
 

@@ -119,7 +119,7 @@ def test_the_refusal_says_what_to_type():
     for part in (
         "DPLogisticRegression asks for epsilon=0.5, delta=1e-06",
         "has epsilon=0.3, delta=6e-07 left",
-        "Nothing was read from the records",
+        "No row was read",
         "Ask for at most epsilon=0.3, delta=6e-07",
     ):
         assert part in text

@@ -151,7 +151,7 @@ TABLE: tuple[Row, ...] = (
     ),
     Row(
         "sample-and-aggregate", "Wang, Xiao, Devadas, Xu 2020", "Algorithm 1", AggregatedMinimizer,
-        "a ball that holds the minimizer; many records",
+        "a ball that holds the minimizer; many rows",
         "one aggregated point in all", "(epsilon, delta) by smooth sensitivity",
     ),
     Row(

@@ -45,7 +45,7 @@ class AggregatedMinimizer:
     gamma         1/multiplier           line 1; here from the accountant
     delta         ``delta``              additive term of the guarantee
     f             ``iterations``         of proximal gradient descent on a subset
-    s             1                      subsets that a record is in
+    s             1                      subsets that a row is in
     ============  =====================  =======================================================
 
     **Privacy.** One point whose noise follows a smooth sensitivity: (epsilon, delta)-DP, exact
@@ -94,7 +94,7 @@ class AggregatedMinimizer:
         Raises
         ------
         InvalidInput
-            If n records are fewer than the parts that are needed.
+            If n rows are fewer than the parts that are needed.
         """
         budget.require_approximate("AggregatedMinimizer.from_theory")
         smoothness = suggested_smoothness(budget.epsilon, budget.delta, d)
@@ -102,7 +102,7 @@ class AggregatedMinimizer:
         blocks = max(blocks_needed(d, smoothness), useful)
         if n < blocks:
             raise InvalidInput(
-                f"Sample and aggregate needs at least {blocks} records for {d} parameters at "
+                f"Sample and aggregate needs at least {blocks} rows for {d} parameters at "
                 f"epsilon={budget.epsilon:g}, one in each of its {blocks} parts, and several to be "
                 f"of use; there are {n}."
             )

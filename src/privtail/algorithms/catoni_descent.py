@@ -69,7 +69,7 @@ class CatoniDescent:
     smoothing : float
         Precision of the multiplicative noise, above 0.
     sampling : Everyone, PoissonBatches or DisjointParts, default=Everyone()
-        Which records a step sees.
+        Which rows a step sees.
     """
 
     steps: int
@@ -139,7 +139,7 @@ class CatoniDescent:
         The same descent with the scale and smoothing of lemma 3, which are best without privacy:
         s = sqrt(m v/(2 log(1/delta'))) and beta = 2 log(1/delta') for m records a step. It is the
         non-private baseline at epsilon = inf, and private at any other. Holland estimates v for
-        every coordinate from the records; here it is known.
+        every coordinate from the rows; here it is known.
         """
         log_failure = math.log(1 / failure_probability)
         seen = n if batch is None else batch

@@ -51,7 +51,7 @@ class HeavyTailedFrankWolfe:
     **Deviations from the paper.** Its text was not at hand: the box is that of public code and of
     docs/mathematics.md#boxes-not-at-hand, and the O() of `from_theory` are recalled. c_beta
     replaces 2 sqrt 2/3, and the correction term of that public code, which is not bounded, is
-    replaced by the stable form of `SmoothedCatoniMean`. Parts are dealt by record id instead of
+    replaced by the stable form of `SmoothedCatoniMean`. Parts are dealt by row id instead of
     position. The start is projected onto the domain.
 
     Parameters

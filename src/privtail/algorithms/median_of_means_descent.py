@@ -52,7 +52,7 @@ class MedianOfMeansDescent:
 
     **Deviations from the paper.** Line 8 passes X instead of X_t, which is not private on the
     strongly convex branch: here X_t and its size. Line 7 of Algorithm 3 sums over all records
-    instead of the group; its groups are dealt by record id here, with the public divisor
+    instead of the group; its groups are dealt by row id here, with the public divisor
     |X_t|/m. Advanced composition of line 3 is replaced by exact composition. Theorem 7 does not
     say what its G is: 1/n here. A regularizer enters by its prox, which for a set is the
     projection of line 9.
@@ -68,7 +68,7 @@ class MedianOfMeansDescent:
     blocks : int
         Number of groups whose median is taken.
     sampling : Everyone, PoissonBatches or DisjointParts, default=Everyone()
-        Which records a step sees.
+        Which rows a step sees.
     """
 
     steps: int

@@ -178,7 +178,7 @@ def _require_room(points: float, n: int, d: int, instead: str) -> None:
     if points > _most(n, d):
         raise InvalidInput(
             f"A net of {points:.3g} points in {d} dimensions needs about "
-            f"{_gigabytes(points, d):.2g} GB and, for {n} records, {_hours(points, n, d):.2g} "
+            f"{_gigabytes(points, d):.2g} GB and, for {n} rows, {_hours(points, n, d):.2g} "
             f"hours on two cores. At most {MOST_GIGABYTES:g} GB and {MOST_HOURS:g} hours are "
             f"allowed: take {instead}."
         )

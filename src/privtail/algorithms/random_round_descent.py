@@ -23,7 +23,7 @@ from privtail.trusted.sampling import PoissonBatches
 
 @dataclass(frozen=True, kw_only=True)
 class RandomRoundDescent:
-    """RRPSGD for smooth non-convex losses, one record a step: a baseline of W19's figure 4.
+    """RRPSGD for smooth non-convex losses, one row a step: a baseline of W19's figure 4.
 
     Zhang, Zheng, Mou, Wang, "Efficient private ERM for smooth objectives", IJCAI 2017.
 
@@ -33,7 +33,7 @@ class RandomRoundDescent:
     n^2           ``steps``              the most rounds that R can be
     eta           ``step_size``          step size
     G             ``threshold``          Lipschitz constant; here an enforced clipping radius
-    xi            ``sampling``           one record in expectation
+    xi            ``sampling``           one row in expectation
     ============  =====================  ====================================
 
     **Privacy.** One Poisson-subsampled Gaussian release per step, by numerical composition (PLD).
@@ -43,15 +43,15 @@ class RandomRoundDescent:
     O((p log(1/delta) log(n/delta))^(1/4) / sqrt(n eps)) for a G-Lipschitz, L-smooth loss.
 
     **Deviations from the paper.** Its text was not at hand: the box is that of
-    docs/mathematics.md#boxes-not-at-hand, the noise recalled. A record is in a batch with
-    probability 1/n instead of one record being drawn, since that has an exact accountant. All
+    docs/mathematics.md#boxes-not-at-hand, the noise recalled. A row is in a batch with
+    probability 1/n instead of one row being drawn, since that has an exact accountant. All
     ``steps`` are run and the iterate of a uniform R is returned, which has the law of stopping
     there. n^2 steps are feasible for small n alone. A regularizer enters by its prox.
 
     Parameters
     ----------
-    records : int
-        Number of records n, which is public.
+    rows : int
+        Number of rows n, which is public.
     steps : int
         Number of iterations, at least 1.
     step_size : float
@@ -60,7 +60,7 @@ class RandomRoundDescent:
         Clipping threshold of a gradient, above 0, in the units of gradients.
     """
 
-    records: int
+    rows: int
     steps: int
     step_size: float
     threshold: float
@@ -80,11 +80,11 @@ class RandomRoundDescent:
         steps = min(n * n, most_steps)
         sigma = _printed(n, budget) * lipschitz
         step_size = min(1 / curvature, math.sqrt(2 * gap / (curvature * steps * d)) / sigma)
-        return cls(records=n, steps=steps, step_size=step_size, threshold=lipschitz)
+        return cls(rows=n, steps=steps, step_size=step_size, threshold=lipschitz)
 
     def printed_multiplier(self, budget: Budget) -> float:
         """The paper's sigma / G: sigma^2 = 4 G^2 log(3 n / delta) log(2 / delta) / eps^2."""
-        return _printed(self.records, budget)
+        return _printed(self.rows, budget)
 
     @property
     def mean(self) -> ClippedMean:
@@ -93,8 +93,8 @@ class RandomRoundDescent:
 
     @property
     def sampling(self) -> PoissonBatches:
-        """One record in expectation."""
-        return PoissonBatches(1 / self.records)
+        """One row in expectation."""
+        return PoissonBatches(1 / self.rows)
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """One Gaussian release of a batch gradient per step."""

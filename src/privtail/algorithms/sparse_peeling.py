@@ -52,7 +52,7 @@ class SparsePeeling:
     **Utility.** Theorem 10: excess risk O~(s*^((1+2v)/(1+v)) (log(d) / (n eps))^(2v/(1+v))) under
     restricted strong convexity and smoothness; Hu et al.: O~(s*^(3/2) log(d) / (n eps)).
 
-    **Deviations from the paper.** Parts are dealt by record id. Noise comes from the accountant:
+    **Deviations from the paper.** Parts are dealt by row id. Noise comes from the accountant:
     the printed one is private, but spends about half of its epsilon. ``peeling`` may be
     `LaplacePeeling`, the printed one, or `OneShotPeeling`. Hu et al.'s lambda is 4 sqrt 2 k eta /
     (3 m); ours is 2 c_beta k eta / m. A regularizer enters by its prox behind the peeling, which

@@ -44,7 +44,7 @@ class StochasticProximalGradient:
     ============  =====================  ====================================
 
     **Privacy.** One Poisson-subsampled Gaussian release per step, by numerical composition (PLD).
-    Groups are dealt by record id with the public divisor m/q.
+    Groups are dealt by row id with the public divisor m/q.
 
     **Utility.** Corollary 1 (`kamath`): excess risk
     O~(T^(-1/2) + p^(3/2) (sqrt(p T) / (n eps))^((k-1)/k)); corollary 2 (`holland`):
@@ -68,7 +68,7 @@ class StochasticProximalGradient:
     decay : float, default=0.5
         Exponent with which step sizes fall.
     sampling : Everyone, PoissonBatches or DisjointParts, default=Everyone()
-        Which records a step sees.
+        Which rows a step sees.
     """
 
     mean: RobustMean

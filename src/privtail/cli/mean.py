@@ -43,8 +43,12 @@ def mean(
     method: Annotated[
         Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"],
         typer.Option(
-            help="How a row is kept from counting too much. The others are published alternatives: "
-            "keep the default unless you compare methods."
+            help="How a row is kept from counting too much. clipped: its numbers are shortened "
+            "to a common length. clamped: each is moved to the nearer end of a range. truncated: "
+            "a number beyond the range counts as 0. catoni: a smooth function flattens large "
+            "numbers. ksu: median of noisy means of 15 parts of the rows. coinpress: clipped "
+            "again and again, to a range that shrinks. Keep clipped; the others are published "
+            "alternatives, for comparison."
         ),
     ] = "clipped",
     out: Annotated[
@@ -92,8 +96,8 @@ def mean(
         doubt = "" if one["reliable"] else "  (not reliable: the notes say why)"
         lines.append(f"{name} = {one['mean']:.6g} in {within}{doubt}")
     lines.append(
-        "[...] holds the mean of these rows with 95 %: privacy noise, and what may have been "
-        f"clipped\n\n{estimate.privacy_}"
+        f"[...] is a 95 % interval for the mean of these rows: it allows for noise and clipping, "
+        f"not for sampling\n\n{estimate.privacy_}"
     )
     show_bought("\n".join(lines), "mean")
     for text in estimate.warnings_:

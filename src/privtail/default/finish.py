@@ -53,7 +53,7 @@ UNPROVEN = (
 )
 
 HARMFUL = (
-    "With slopes the model misses some records by far, and an intercept-only model does not, so "
+    "With slopes the model misses some rows by far, and an intercept-only model does not, so "
     "the slopes are set to zero. Typical causes are a code for missing values (-999) and a feature "
     "with few huge values: remove the code, or take logarithms."
 )

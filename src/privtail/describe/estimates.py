@@ -15,7 +15,7 @@ Doubles = NDArray[np.float64]
 
 
 def count_interval(counts: Any, std: float, confidence: float, rows: int) -> Doubles:
-    """Ends (..., 2) of intervals for the counts of so many records, by the law of the noise."""
+    """Ends (..., 2) of intervals for the counts of so many rows, by the law of the noise."""
     reach = normal_quantile(confidence) * std
     ends = np.stack([np.asarray(counts) - reach, np.asarray(counts) + reach], axis=-1)
     return np.clip(ends, 0, rows)
@@ -43,7 +43,7 @@ class CountEstimate:
     privacy_: Statement
 
     def conf_int(self, confidence: float = 0.95) -> Doubles:
-        """Ends (..., 2) of an interval for the count of these records, by the law of the noise.
+        """Ends (..., 2) of an interval for the count of these rows, by the law of the noise.
 
         Parameters
         ----------

@@ -61,7 +61,7 @@ class HistogramEstimate:
     privacy_: Statement
 
     def conf_int(self, confidence: float = 0.95) -> Doubles:
-        """Ends (bins, 2) of intervals for the counts of these records, by the law of the noise.
+        """Ends (bins, 2) of intervals for the counts of these rows, by the law of the noise.
 
         Parameters
         ----------

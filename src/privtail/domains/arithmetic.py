@@ -89,7 +89,7 @@ def one_length(lengths: Array) -> float:
     if np.ptp(lengths) > 0:
         raise IncompatibleParts(
             "The corners of this domain have different lengths, because its features were scaled. "
-            "Scale the records instead, with Curator.transform."
+            "Scale the features beforehand by public numbers instead, with Curator.transform."
         )
     return float(lengths.reshape(-1)[0])
 

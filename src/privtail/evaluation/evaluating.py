@@ -109,7 +109,7 @@ def evaluate(
         A shared `Ledger` that is charged, or the path of an existing one.
     groups : array of shape (n,), str or None, default=None
         Whose a row is. Then persons are protected instead of rows. The intervals
-        hold no sampling error then, for rows of a person are not independent.
+        allow for no sampling error then: rows of a person are not independent.
     max_rows : int or None, default=None
         How many rows of one person count; with ``groups``.
     exposure : array of shape (n,), str or None, default=None

@@ -33,8 +33,8 @@ LEAST = 1e-3
 """A constant that deviances are taken from is at least this part of the target's scale."""
 
 PERSONS = (
-    "The intervals hold the noise and what was clipped, and no sampling error: the rows of a "
-    "person are not independent."
+    "The intervals allow for noise and clipping, not for sampling: the rows of a person are not "
+    "independent."
 )
 COVERED = (
     "The coverage is the share of targets that are at most the prediction; the model is of the "

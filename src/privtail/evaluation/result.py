@@ -156,7 +156,7 @@ class Evaluation(Mapping[str, Estimate]):
     def __str__(self) -> str:
         width = max(map(len, self.numbers))
         lines = [f"{_words(name):<{width}}  {e}" for name, e in self.numbers.items()]
-        head = f"{self.n:,} rows; [...] holds the value with {100 * self.confidence:g} %"
+        head = f"{self.n:,} rows; [...] is a {100 * self.confidence:g} % interval"
         return "\n".join([head, *lines, *(f"Note. {text}" for text in self.notes)])
 
     __repr__ = __str__

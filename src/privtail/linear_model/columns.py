@@ -93,7 +93,8 @@ class DPMean(PrivateEstimator):
         confidence : float, default=0.95
             How often an interval should hold, in (0, 1).
         sampling : bool, default=True
-            Hold the sampling error too. False: for the mean of these very records.
+            Allow for the sampling error, too: the intervals are for the means of the population.
+            False allows for noise and clipping: they are for the means of these very rows.
 
         Returns
         -------

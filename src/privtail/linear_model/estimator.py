@@ -64,7 +64,7 @@ def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
 
 @dataclass(eq=False, repr=False)
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
-    """Abstract: what has a budget of its own, and hands its records to a curator.
+    """Abstract: what has a budget of its own, and hands its rows to a curator.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if unknown.get("sample_weight") is not None:
             raise InvalidInput(
                 "sample_weight is refused: a weight decides how far one row may move the model, so "
-                "weights that depend on records would break the promise. Use class_weight, or "
+                "weights that depend on rows would break the promise. Use class_weight, or "
                 "leave rows out."
             )
         for name in unknown.keys() - {"sample_weight"}:
@@ -178,7 +178,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         require_categories(categories)
         self.categories_ = dict(categories or {})
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
-            raise InvalidInput("Complex data not supported: records must be real numbers.")
+            raise InvalidInput("Complex data not supported: X and y must hold real numbers.")
         frame = is_spread(X) and hasattr(X, "columns")
         if isinstance(X, Mapping | TableFile) or is_arrow(X) or frame:
             if isinstance(X, TableFile):

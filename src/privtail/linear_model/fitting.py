@@ -392,11 +392,12 @@ class PrivateLinearModel(PrivateEstimator):
     ) -> NDArray[np.float64]:
         """Intervals for the slopes, from released numbers alone; it costs nothing.
 
-        ``kind="population"``: for the slopes of the population that the rows come from. They hold
-        the noise, and the sampling error ``coef_sampling_std_``: the sandwich of an M-estimator,
-        from released second moments and released sizes of residuals. It assumes that these sizes do
-        not depend on the features; of counts and labels, that margins are about Gaussian. Clipping
-        moves the slopes of skewed residuals and of features with heavy tails; that is not in them.
+        ``kind="population"``: for the slopes of the population that the rows come from. They allow
+        for the noise, and for the sampling error ``coef_sampling_std_``: the sandwich of an
+        M-estimator, from released second moments and released sizes of residuals. It assumes that
+        these sizes do not depend on the features; of counts and labels, that margins are about
+        Gaussian. They do not allow for clipping, which moves the slopes of skewed residuals and of
+        features with heavy tails.
         ``benchmarks/slopes.py`` measures how often they hold and how wide they are.
 
         ``kind="noise"``: for the slopes to which the same releases would have led without noise. A
@@ -466,7 +467,7 @@ class PrivateLinearModel(PrivateEstimator):
         """Slopes with standard errors, z, p values and intervals for the population, by name.
 
         A base level stands among them with the slope 0. With the log link there are relativities,
-        the exponentials of slopes: 1 at a base level. Standard errors hold noise and sampling.
+        the exponentials of slopes: 1 at a base level. Standard errors allow for noise and sampling.
         Where `conf_int` refuses they are NaN, and the table says why. It costs nothing.
 
         Parameters

@@ -128,7 +128,7 @@ class LogLinearRegressor(PrivateRegressor):
     ) -> float:  # fmt: skip
         """D^2 of predictions, as scikit-learn's scores: the part of the deviance that is explained.
 
-        It is computed from records without noise: outside the promise, unless the rows are public.
+        It is computed from rows without noise: outside the promise, unless the rows are public.
         Use `privtail.evaluate` for private rows.
 
         Parameters

@@ -1,4 +1,4 @@
-"""Which steps of a scikit-learn pipeline read records without paying."""
+"""Which steps of a scikit-learn pipeline read rows without paying."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, Po
 from privtail.errors import InvalidInput
 from privtail.linear_model.estimator import PrivateEstimator
 
-Verdict = Literal["pays", "reads nothing", "reads records"]
+Verdict = Literal["pays", "reads nothing", "reads rows"]
 
 ROW_BY_ROW: frozenset[type] = frozenset(
     {
@@ -30,7 +30,7 @@ ROW_BY_ROW: frozenset[type] = frozenset(
         PolynomialFeatures,
     }
 )
-"""Steps that keep nothing of the records in ``fit`` and transform every row by itself.
+"""Steps that keep nothing of the rows in ``fit`` and transform every row by itself.
 
 Exactly these classes: a subclass may do anything, and the tag ``requires_fit=False`` says nothing
 of ``transform``, which sees a whole table.
@@ -47,8 +47,8 @@ class Step:
         Path of the step, such as ``pipeline.scale``.
     kind : str
         Its class.
-    verdict : {"pays", "reads nothing", "reads records"}
-        ``"reads nothing"`` is row by row, from public parameters; ``"reads records"`` is without
+    verdict : {"pays", "reads nothing", "reads rows"}
+        ``"reads nothing"`` is row by row, from public parameters; ``"reads rows"`` is without
         paying, outside every promise.
     why : str
         A sentence.
@@ -62,7 +62,7 @@ class Step:
 
 @dataclass(frozen=True)
 class PipelineCheck:
-    """All steps of a pipeline; true if none reads records without paying.
+    """All steps of a pipeline; true if none reads rows without paying.
 
     Attributes
     ----------
@@ -74,8 +74,8 @@ class PipelineCheck:
 
     @property
     def unpaid(self) -> tuple[Step, ...]:
-        """The steps that read records without paying."""
-        return tuple(step for step in self.steps if step.verdict == "reads records")
+        """The steps that read rows without paying."""
+        return tuple(step for step in self.steps if step.verdict == "reads rows")
 
     def __bool__(self) -> bool:
         return not self.unpaid
@@ -84,10 +84,10 @@ class PipelineCheck:
         """A page for people."""
         count = len(self.unpaid)
         head = (
-            f"{count} step{'s read' if count > 1 else ' reads'} records without paying: the "
+            f"{count} step{'s read' if count > 1 else ' reads'} rows without paying: the "
             "promise of this pipeline does not hold"
             if count
-            else "every step that reads records pays for it"
+            else "every step that reads rows pays for it"
         )
         width = max((len(step.name) for step in self.steps), default=0)
         lines = [
@@ -107,11 +107,11 @@ class PipelineCheck:
 
 
 def check_pipeline(pipeline: Any) -> PipelineCheck:
-    """List the steps of a pipeline that read records without paying; reads no data.
+    """List the steps of a pipeline that read rows without paying; reads no data.
 
     Looks into `Pipeline`, `ColumnTransformer`, `FeatureUnion`, `TransformedTargetRegressor`,
     `GridSearchCV` and whatever else holds estimators as parameters. Of a step that it does not
-    know it assumes that it reads records. So it does of a `FunctionTransformer`, whose function
+    know it assumes that it reads rows. So it does of a `FunctionTransformer`, whose function
     sees the whole table, unless it is an elementwise function of NumPy such as ``numpy.log1p``.
 
     Parameters
@@ -122,7 +122,7 @@ def check_pipeline(pipeline: Any) -> PipelineCheck:
     Returns
     -------
     PipelineCheck
-        ``steps`` are all steps, ``unpaid`` those that read records without paying. It is true if
+        ``steps`` are all steps, ``unpaid`` those that read rows without paying. It is true if
         there are none.
 
     Raises
@@ -172,7 +172,7 @@ def _steps(path: str, step: Any) -> Iterator[Step]:
         yield from _target(path, step)
         yield from _steps(_below(path, "regressor"), step.regressor)
         return
-    yield Step(name, kind, "reads records", _why(step))
+    yield Step(name, kind, "reads rows", _why(step))
     for inner, part in _held(step):
         yield from _steps(_below(path, inner), part)
 
@@ -181,7 +181,7 @@ def _paid(name: str, step: PrivateEstimator) -> Step:
     kind = type(step).__name__
     if step.noise == "simulated" or step.epsilon == float("inf"):
         why = f"NOT PRIVATE: epsilon={step.epsilon!r}, noise={step.noise!r}"
-        return Step(name, kind, "reads records", why)
+        return Step(name, kind, "reads rows", why)
     return Step(name, kind, "pays", f"epsilon={step.epsilon!r}, delta={step.delta!r} a fit")
 
 
@@ -201,7 +201,7 @@ def _function(name: str, kind: str, functions: tuple[Any, Any], unchecked: bool)
         "its function sees all rows at once, and nobody can check that it takes each by itself; "
         "elementwise NumPy functions such as numpy.log1p are known to, with check_inverse=False"
     )
-    return Step(name, kind, "reads records", why)
+    return Step(name, kind, "reads rows", why)
 
 
 def _elementwise(function: Any) -> bool:
@@ -215,7 +215,7 @@ def _elementwise(function: Any) -> bool:
 
 def _why(step: Any) -> str:
     if hasattr(step, "scoring") and hasattr(step, "cv"):
-        return "its scores and the choice by them are computed from records; the fits pay"
+        return "its scores and the choice by them are computed from rows; the fits pay"
     if hasattr(step, "transform"):
         return "what it learns from the rows changes with every row"
     return "it is fitted without noise"

@@ -129,7 +129,7 @@ class FitPlan:
         if self.noise_error == math.inf:
             yield NoiseWarning(
                 "So small a budget carries a constant and no more: no slopes are fitted. More "
-                "records or a larger epsilon would help."
+                "rows or a larger epsilon would help."
             )
             return
         away = self.noise_error * math.sqrt(self._moving)
@@ -137,7 +137,7 @@ class FitPlan:
             yield NoiseWarning(
                 f"Noise alone moves the prediction of a typical row by about {away:.2g} target "
                 "scales (of labels: log-odds). Only strong effects of few features can be found; "
-                "if none is, the model is a private constant. More records, a larger epsilon or "
+                "if none is, the model is a private constant. More rows, a larger epsilon or "
                 "fewer features would help."
             )
 

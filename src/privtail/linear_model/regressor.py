@@ -85,7 +85,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         return self._learned(self._curate(X, y, groups, unknown))
 
     def _learned(self, curator: Curator) -> Self:
-        """The fit itself, of records that were handed over."""
+        """The fit itself, of rows that were handed over."""
         plan = self._open(curator)
         algorithm, domain = self._algorithm(), self._domain(curator.problem.n)
         with self._watched():
@@ -123,7 +123,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of predictions (of counts and amounts D^2, of deviance), as scikit-learn's scores.
 
-        It is computed from records without noise: outside the promise, unless the rows are public.
+        It is computed from rows without noise: outside the promise, unless the rows are public.
         Use `privtail.evaluate` for private rows.
 
         Parameters

@@ -49,7 +49,7 @@ from privtail.trusted.tables import TableFile, person_ids
 Doubles = NDArray[np.float64]
 
 REACH = 3.0
-"""A record's loss is clamped at that of an error of so many scales of the target."""
+"""A row's loss is clamped at that of an error of so many scales of the target."""
 
 LOOKS = 3.0
 """Noise of the looks at the target's scale, in that of a trial."""
@@ -75,7 +75,7 @@ def _classifies(search: Any) -> bool:
 class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     """Choose hyper-parameters privately: the choice, and every fit that led to it, is paid for.
 
-    A quarter of the records is held out by public chance. A trial draws a candidate, fits it to the
+    A quarter of the rows is held out by public chance. A trial draws a candidate, fits it to the
     others and releases its noisy mean loss on those held out. The number of trials is geometric and
     secret, and only the best trial is shown: so all trials together cost about as much as two or
     three of them, however many there were (Liu and Talwar 2019; Papernot and Steinke 2022). There
@@ -91,25 +91,25 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     estimator : estimator
         An estimator of this module.
     param_grid : mapping of str to sequence, or a list of mappings
-        Parameter to the values to try. They are public: choosing them by looking at the records is
+        Parameter to the values to try. They are public: choosing them by looking at the rows is
         outside the promise.
     trials : int, default=10
         Mean number of trials, from 1 to a million; 1 is one random candidate. More trials find
         better ones and leave less budget for each.
     held_out : float, default=0.25
-        Fraction of the records that scores, in (0, 1).
+        Fraction of the rows that scores, in (0, 1).
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The best trial, fitted to the records that were not held out. Its ``privacy_`` is that of
+        The best trial, fitted to the rows that were not held out. Its ``privacy_`` is that of
         the search.
     best_params_ : dict
         Its parameters.
     best_score_ : float
         Its released score: noisy, and too good on average, since it is the best of several. For
         labels the fraction that is right. For numbers minus the mean loss of ``estimator``, with
-        the loss of each record clamped at that of an error of 3 scales of the target, which are
+        the loss of each row clamped at that of an error of 3 scales of the target, which are
         released. For counts, how much less their Poisson loss is than that of a constant, which is
         released too. Features and predictions are clipped to their ranges. With ``groups`` a row
         that does not count adds no loss.
@@ -422,7 +422,7 @@ def fitted_loss(model: PrivateLinearModel, outputs: int) -> AnyLoss:
 
 
 def _score(estimator: PrivateLinearModel, labels: Sequence[Any] | None) -> Loss:
-    """What a held-out record is charged to a candidate."""
+    """What a held-out row is charged to a candidate."""
     if labels is not None:
         return WrongLabel(outputs=outputs_of(len(labels)))
     loss: Any = estimator.objective() if isinstance(estimator, PrivateRegressor) else None

@@ -1,6 +1,6 @@
-"""Losses: what one record contributes, as a function of its margin and its target.
+"""Losses: what one row contributes, as a function of its margin and its target.
 
-A generalized-linear loss sees a record only through its K margins m = xᵀw + intercept and its
+A generalized-linear loss sees a row only through its K margins m = xᵀw + intercept and its
 target y; its gradient in w is x ⊗ ∂ℓ(m, y)/∂m, which stays factored. The loops are compiled and
 row-local: what row i gets is a bitwise function of ``margins[i]`` and ``y[i]``, whatever else is
 in the block. Where a loss is not finite or the target is not one of its own the result may be

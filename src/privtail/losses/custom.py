@@ -1,4 +1,4 @@
-"""Losses of somebody's own: two functions, called record by record or compiled."""
+"""Losses of somebody's own: two functions, called row by row or compiled."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class CustomLoss:
     """A generalized-linear loss from two plain-Python functions of one margin and one target.
 
     Both are pure functions, for instance lambdas. They are compiled by Numba if it can, else called
-    record by record. A record for which a function raises, or returns something that is not a real
-    number, gets NaN (which a sum counts as 0), and no other record notices. What is declared of the
+    row by row. A row for which a function raises, or returns something that is not a real
+    number, gets NaN (which a sum counts as 0), and no other row notices. What is declared of the
     loss is believed, and can cost accuracy only.
 
     Parameters
@@ -70,21 +70,21 @@ class CustomLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class GeneralLoss:
-    """A loss that is no function of a margin: a gradient of its own for every record.
+    """A loss that is no function of a margin: a gradient of its own for every row.
 
-    Both functions get fresh read-only copies. A record for which one raises or returns another
+    Both functions get fresh read-only copies. A row for which one raises or returns another
     shape gets NaN. What is declared of the loss is believed, and can cost accuracy only.
 
     Parameters
     ----------
     value : callable
-        ``value(w, x, y) -> number`` for one record x of shape (d,).
+        ``value(w, x, y) -> number`` for one row x of shape (d,).
     gradient : callable
         ``gradient(w, x, y) -> array`` of the shape of w.
     trusted_rowwise : bool, default=False
         Whether both take a block, ``(w, X, y)`` with X (rows, d) and y (rows,), and return (rows,)
-        and (rows, *w.shape) in which row i depends on record i alone. Nobody can check that: the
-        privacy statement prints it as an assumption.
+        and (rows, *w.shape) in which entry i depends on row i of X and y alone. Nobody can check
+        that: the privacy statement prints it as an assumption.
     name : str, default="general"
         What the statement calls it.
     targets : {"real", "count", "class"}, default="real"
@@ -126,10 +126,10 @@ def by_record(
     y: Array,
     shape: tuple[int, ...],
 ) -> Array:
-    """What ``function(w, x, y)`` says of every record, (rows, *shape); NaN where it fails.
+    """What ``function(w, x, y)`` says of every row, (rows, *shape); NaN where it fails.
 
-    With ``rowwise`` it is asked about all records at once, and about one after the other if that
-    fails: one record's failure must not take its block along.
+    With ``rowwise`` it is asked about all rows at once, and about one after the other if that
+    fails: one row's failure must not take its block along.
     """
     if y.shape != X.shape[:1]:
         raise InvalidInput(f"X has {X.shape[0]} rows, y has shape {y.shape}.")
@@ -156,13 +156,13 @@ def _check_functions(**functions: object) -> None:
 
 @functools.lru_cache(maxsize=128)
 def _custom_loop(function: Callable[[float, float], float]) -> Callable[..., None]:
-    """Return a loop of ``function`` over records, compiled if that is possible."""
+    """Return a loop of ``function`` over rows, compiled if that is possible."""
     nothing = np.empty(0)
     readonly, _ = block(nothing.reshape(0, 1), nothing, 1)
     try:
         loop = _guarded(compiled(function, cache=False, boundscheck=True))
         loop(readonly.reshape(-1), readonly.reshape(-1), nothing)
-    except Exception:  # noqa: BLE001 - Numba refuses in many ways; no record is involved
+    except Exception:  # noqa: BLE001 - Numba refuses in many ways; no row is involved
         return _interpreted(function)
     return loop
 
@@ -174,7 +174,7 @@ def _guarded(function: Callable[[float, float], float]) -> Callable[[Array, Arra
             out[i] = np.nan
             try:  # noqa: SIM105 - Numba knows try, not suppress
                 out[i] = function(margins[i], y[i])
-            except Exception:  # noqa: BLE001, S110 - law 1: the record counts as 0
+            except Exception:  # noqa: BLE001, S110 - law 1: the row counts as 0
                 pass
 
     return loop

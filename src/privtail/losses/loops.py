@@ -1,6 +1,6 @@
 """The loops of the losses: compiled, and row by row.
 
-The code of a loss that wraps others is NumPy; these are for one margin per record but for the
+The code of a loss that wraps others is NumPy; these are for one margin per row but for the
 multinomial loss. All arrays are contiguous.
 """
 

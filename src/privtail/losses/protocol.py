@@ -31,7 +31,7 @@ class Loss(Protocol):
     name
         How people call it.
     outputs
-        K, the number of margins of a record: 1 for all but the multinomial loss.
+        K, the number of margins of a row: 1 for all but the multinomial loss.
     targets
         What y holds: any number, 0/1, 0..K-1, counts, or amounts; always as float64.
     convex

@@ -1,4 +1,4 @@
-"""Losses that hold another one, of changed records or margins, or weighted."""
+"""Losses that hold another one, of changed rows or margins, or weighted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Wrapper:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedLoss(_Wrapper):
-    """A classification loss times the weight of the record's class.
+    """A classification loss times the weight of the row's class.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def cut_to(loss: Loss, ends: tuple[float, float]) -> Loss:
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedLoss(_Wrapper):
-    """``loss`` on records whose features and target are truncated to [-bound, bound].
+    """``loss`` on rows whose features and target are truncated to [-bound, bound].
 
     A number a becomes sign(a) min(|a|, bound); classes stay. The parameters may have a last row for
     an intercept, which multiplies 1.
@@ -162,12 +162,12 @@ class TruncatedLoss(_Wrapper):
         return self.loss.convex
 
     def values(self, w: Array, X: Array, y: Array) -> Array:
-        """Return ℓ of the truncated records, shape (rows,)."""
+        """Return ℓ of the truncated rows, shape (rows,)."""
         _, margins, target = truncated_records(self.bound, self.targets, w, X, y)
         return self.loss.values(margins, target)
 
     def gradients(self, w: Array, X: Array, y: Array) -> Array:
-        """Return the gradients in w of the truncated records, shape (rows, *w.shape)."""
+        """Return the gradients in w of the truncated rows, shape (rows, *w.shape)."""
         x, margins, target = truncated_records(self.bound, self.targets, w, X, y)
         return x[:, :, None] * self.loss.derivatives(margins, target)[:, None, :]
 

@@ -37,7 +37,7 @@ class MeanEstimate:
         median is taken, for persons, whose rows are not independent, and for columns that are not
         reliable.
     clipped_below, clipped_above : float or ndarray of shape (d,)
-        The mean of the records may lie so much below, or above, that of the clipped ones: what
+        The mean of the rows may lie so much below, or above, that of the clipped ones: what
         released counts do not exclude. Infinite where nothing bounds it; 0 with a ``threshold``, of
         which nothing was released.
     reliable : bool or ndarray of shape (d,)
@@ -65,7 +65,7 @@ class MeanEstimate:
     def std(self) -> Any:
         """What to write behind +-: the noise, and what clipping may have cost.
 
-        ``value`` -+ 1.96 ``std`` holds the interval of 95 % for the mean of these records; infinite
+        ``value`` -+ 1.96 ``std`` holds the interval of 95 % for the mean of these rows; infinite
         where that has an end missing.
         """
         return self.noise_std + np.maximum(self.clipped_below, self.clipped_above) / float(
@@ -85,7 +85,8 @@ class MeanEstimate:
         confidence : float, default=0.95
             How often an interval should hold, in (0, 1).
         sampling : bool, default=True
-            Hold the sampling error too. False: for the mean of these very records (with a
+            Allow for the sampling error, too: the interval is for the mean of the population.
+            False allows for noise and clipping: it is for the mean of these very rows (with a
             ``threshold``, of the clipped ones; with groups whose median is taken, for that median).
 
         Returns
@@ -112,7 +113,7 @@ class MeanEstimate:
         return np.asarray(interval(self.value, spread, confidence) + lost)
 
     def to_text(self) -> str:
-        """Every mean with its interval of 95 % for these records, and the promise in one line."""
+        """Every mean with its interval of 95 % for these rows, and the promise in one line."""
         ends = self.conf_int(sampling=False).reshape(-1, 2)
         rows = zip(np.ravel(self.value), ends, np.ravel(self.reliable), strict=True)
         lines = [

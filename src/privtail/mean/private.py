@@ -48,7 +48,7 @@ Doubles = NDArray[np.float64]
 Method = Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"]
 METHODS: tuple[Method, ...] = get_args(Method)
 GROUPS = 15
-"""Groups of ``"ksu"``, if there are that many records."""
+"""Groups of ``"ksu"``, if there are that many rows."""
 COUNT_SHARE = 0.03
 """What a count of the rows that count costs, beside the mean."""
 
@@ -122,7 +122,7 @@ def private_mean(
     ``max_rows`` of their person) is released at 3 % of the price of the mean (under zero-out, 6 %).
     Where it is below n by more than three deviations of its noise, the mean is that of these rows,
     and a note says so. Where fewer are missing than that, the mean is so much nearer to the coarse
-    centre; of sparse records, which cannot be centred, to zero.
+    centre; of a sparse matrix, which cannot be centred, to zero.
 
     Sizes are told apart from 2^-64 (5.4e-20) to 2^64 (1.8e19). Smaller values are not told from
     zero: where only zeros are detected, the noise is that of a column whose values reach 1, and
@@ -269,8 +269,8 @@ def mean_of(
         raise InvalidInput(f"threshold must be positive and finite, got {threshold!r}.")
     if method == "coinpress" and (curator.sparse or blocks not in (None, 1)):
         raise InvalidInput(
-            "CoinPress centres the records again and again, which sparse ones do not allow, and "
-            "has no blocks. Use method='clipped'."
+            "CoinPress centres the columns again and again, which a sparse matrix does not allow. "
+            "It has no blocks. Use method='clipped'."
         )
     groups = min(GROUPS, curator.problem.n) if method == "ksu" else 1
     groups = groups if blocks is None else blocks
@@ -297,7 +297,7 @@ def _centre(
     if point.shape not in ((), (d,)) or not np.isfinite(point).all():
         raise InvalidInput(f"centre must be a finite number, or {d} of them.")
     if curator.sparse and point.any():
-        raise InvalidInput("Sparse records cannot be centred; leave centre out.")
+        raise InvalidInput("A sparse matrix cannot be centred; leave centre out.")
     return np.broadcast_to(point, (d,)).copy()
 
 

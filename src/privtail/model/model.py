@@ -383,7 +383,7 @@ class Model:
         """Slopes with standard errors, z, p values and intervals for the population, by name.
 
         A base level stands among them with the slope 0. With the log link there are relativities,
-        the exponentials of slopes: 1 at a base level. Standard errors hold noise and sampling;
+        the exponentials of slopes: 1 at a base level. Standard errors allow for noise and sampling;
         where either is not known they are NaN, and the table says why.
 
         Parameters

@@ -145,7 +145,7 @@ def _means(written: Mapping[str, Any], file: str) -> Content:
     rows = tuple(Row(name, one["mean"], *one["interval"]) for name, one in written["means"].items())
     described = (
         f"Means of {len(rows)} columns of {statement.n:,} rows.",
-        "Intervals hold the mean of these rows with 95 %.",
+        "Intervals are of 95 %, for the means of these rows: noise and clipping, not sampling.",
     )
     return Content("Means", described, rows, False, None, (statement,), statement.notes, file)
 
@@ -154,8 +154,9 @@ def _summary(written: Mapping[str, Any], file: str) -> Content:
     statement = Statement.from_json(written["statement"])
     described = (
         f"A summary of {len(written['columns'])} columns of {statement.n:,} rows.",
-        f"Intervals hold the number with {100 * written['confidence']:g} %, noise included.",
-        "Counts and shares of missing cells are of these rows, others of the population.",
+        f"Intervals are of {100 * written['confidence']:g} %.",
+        "Counts and shares of missing cells are of these rows: their intervals allow for noise.",
+        "Others are of the population: these allow for noise, sampling and clipping.",
     )
     parts = tuple(_column(name, facts, file) for name, facts in written["columns"].items())
     notes = (*statement.notes, *map(str, written.get("warnings", ())))

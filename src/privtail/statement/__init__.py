@@ -1,7 +1,7 @@
 """What was promised and what was spent, on one page that anybody can recompute.
 
-A statement holds the promise and the events of its plan. Every other number (spent epsilon, mu,
-rho, shares) is computed from the events when it is asked for; `verify` does the same with a file,
+A statement holds the promise and the releases of its plan. Every other number (spent epsilon, mu,
+rho, shares) is computed from the releases when it is asked for; `verify` does the same with a file,
 believing nothing in it.
 """
 

@@ -185,14 +185,14 @@ class Statement:
 
     @functools.cached_property
     def cost(self) -> Cost:
-        """Cost of the plan, recomputed from its events; InvalidInput if they make no sense."""
+        """Cost of the plan, recomputed from its releases; InvalidInput if they make no sense."""
         for problem in nonsense(self.plan):
             raise InvalidInput(f"The cost of this statement cannot be recomputed. {problem}")
         return cost(self.plan, self.neighbours)
 
     @functools.cached_property
     def spent(self) -> float:
-        """Epsilon at ``delta`` that the events cost; infinite without exact noise."""
+        """Epsilon at ``delta`` that the releases cost; infinite without exact noise."""
         return self.cost.epsilon(self.delta) if self.noise == "exact" else math.inf
 
     @property
@@ -217,7 +217,7 @@ class Statement:
 
     @property
     def private(self) -> bool:
-        """Whether the promise is finite and the events keep it."""
+        """Whether the promise is finite and the releases keep it."""
         promised = math.isfinite(self.epsilon) and self.noise == "exact"
         return promised and self.spent <= self.epsilon * (1 + TOLERANCE)
 

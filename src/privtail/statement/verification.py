@@ -1,4 +1,4 @@
-"""Recomputing a statement from its events, and comparing it with its claim."""
+"""Recomputing a statement from its releases, and comparing it with its claim."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Verification:
     claimed : tuple of float
         Epsilon and delta of the file.
     recomputed : float or None
-        Epsilon at that delta from the events alone; None if it cannot be computed.
+        Epsilon at that delta from the releases alone; None if it cannot be computed.
     problems : tuple of str
         Sentences; empty if the promise holds.
     headline : str
@@ -49,7 +49,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether the promise is differential privacy and the events keep it."""
+        """Whether the promise is differential privacy and the releases keep it."""
         return not self.problems
 
     def __bool__(self) -> bool:
@@ -64,7 +64,7 @@ class Verification:
         lines = [
             self.headline if self.ok else "NOT VERIFIED",
             f"claimed     ε = {shown(epsilon)}, δ = {shown(delta)}",
-            f"recomputed  {again} from the events alone",
+            f"recomputed  {again} from the releases alone",
         ]
         return "\n".join([*lines, *(f"  - {problem}" for problem in self.problems)])
 
@@ -76,7 +76,7 @@ class Verification:
 
 
 def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Verification:
-    """Recompute a statement's cost from its events and compare it with its claim.
+    """Recompute a statement's cost from its releases and compare it with its claim.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def verify(source: str | os.PathLike[str] | Mapping[str, Any] | Statement) -> Ve
     Verification
         Its ``problems`` tell what is wrong; a statement that promises no privacy is not ok either.
         Every sensitivity is derived anew from n, the unit and the parameters of its question.
-        Whether the releases were really made with these events, and whether rows of a person were
+        Whether the releases were really made with this noise, and whether rows of a person were
         counted at all, no file can prove.
 
     Raises
@@ -164,13 +164,13 @@ def _broken(statement: Statement, recomputed: float) -> list[str]:
     if not recomputed <= statement.epsilon * (1 + TOLERANCE):
         problems.append(
             f"The claim is below the cost: ε = {statement.epsilon!r} is claimed at δ = "
-            f"{statement.delta!r}, the events cost {recomputed!r}."
+            f"{statement.delta!r}, the releases cost {recomputed!r}."
         )
     return problems
 
 
 def _edited(statement: Statement, content: Mapping[str, Any]) -> list[str]:
-    """Every number of a file that its events contradict."""
+    """Every number of a file that its releases contradict."""
     problems = []
     if content.get("unit") != statement.unit:
         problems.append(f"The unit was edited; it must read {statement.unit!r}.")
@@ -181,7 +181,7 @@ def _edited(statement: Statement, content: Mapping[str, Any]) -> list[str]:
         said = written.get(name, math.nan) if isinstance(written, Mapping) else math.nan
         if name != "accountant" and not _covers(said, value):
             problems.append(
-                f"Edited number: spent {name} is {brief(said)}, the events give {value!r}."
+                f"Edited number: spent {name} is {brief(said)}, the releases give {value!r}."
             )
     return problems
 
@@ -203,7 +203,7 @@ def underived(statement: Statement) -> Iterable[str]:
     for i, r in enumerate(statement.plan, 1):
         expected = problem.n * r.sampling.rate if isinstance(r.sampling, PoissonBatches) else 1.0
         if not expected >= 1 - TOLERANCE:
-            yield f"Round {i}: a batch of {expected:.3g} of the n = {problem.n} records is empty."
+            yield f"Round {i}: a batch of {expected:.3g} of the n = {problem.n} rows is empty."
         for j, event in enumerate(r.events, 1):
             yield from (
                 f"Round {i}, release {j}: {what}." for what in _underived(problem, r, event, rows)

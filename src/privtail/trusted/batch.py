@@ -181,7 +181,7 @@ class Batch:
         columns = tuple(operator.index(column) for column in columns)
         cuts = ascending(edges, len(columns))
         if -2 in columns and not self.problem.exposure:
-            raise InvalidInput("These records have no exposure.")
+            raise InvalidInput("This table has no exposure.")
         cells = len(columns), cuts.shape[1] + 1
         answer = self.problem.histogram(len(columns), cells[1] - 1, pooled)
         term, dealt = questions.Histogram(columns, cuts, pooled), len(columns) if pooled else 1
@@ -264,7 +264,9 @@ class Batch:
     def _asked(self, loss: AnyLoss) -> AskedLoss:
         called = callbacks.asked(loss)
         if called.gradients and self._problem.exposure:
-            raise IncompatibleParts("A loss of whole records has no margin to add an exposure to.")
+            raise IncompatibleParts(
+                "A loss of all numbers of a row has no margin to add an exposure to."
+            )
         self._assume(called.assumptions)
         return called
 
@@ -313,7 +315,7 @@ class Batch:
         return f"Batch({self.problem})"
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("A batch holds private records and cannot be pickled or copied.")
+        raise NotReleased("A batch holds private rows and cannot be pickled or copied.")
 
 
 def _columns(

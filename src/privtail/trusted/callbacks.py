@@ -142,12 +142,12 @@ def asked(loss: AnyLoss) -> AskedLoss:
         inner = asked(loss.loss)
         truncated = partial(_truncated, inner, float(loss.bound), loss.loss.targets)
         return AskedLoss(_no_margins, _no_margins, truncated, inner.assumptions)
-    pure = f"The functions of the loss {loss.name!r} are pure: they keep no state between records."
+    pure = f"The functions of the loss {loss.name!r} are pure: they keep no state between rows."
     if isinstance(loss, GeneralLoss):
         rowwise = bool(loss.trusted_rowwise)
         promise = (
-            f"The loss {loss.name!r} is row-wise: row i depends on record i alone, and it raises "
-            "for no finite record."
+            f"The loss {loss.name!r} is row-wise: what it says of a row depends on that row alone, "
+            "and it raises for no finite row."
         )
         gradients = partial(_general, loss.gradient, rowwise)
         said = (pure, promise) if rowwise else (pure,)
@@ -156,7 +156,7 @@ def asked(loss: AnyLoss) -> AskedLoss:
 
 
 def _no_margins(margins: Doubles, y: Doubles) -> Doubles:
-    raise IncompatibleParts("This question needs a loss of margins, not of whole records.")
+    raise IncompatibleParts("This question needs a loss of margins, not of all numbers of a row.")
 
 
 def _of_margins(loss: Any) -> _Pair:

@@ -371,7 +371,7 @@ class Curator:
             raise InvalidInput("A map of features is made by FeatureMap.of(d, scales, offsets).")
         own = FeatureMap.of(d, given.scales, given.offsets, optional)
         if self.sparse and own.offsets.any():
-            raise InvalidInput("Sparse records cannot be centred; use offsets=None.")
+            raise InvalidInput("A sparse matrix cannot be centred; use offsets=None.")
         return own
 
     def _seen(self, sampling: Sampling, used: int) -> Seen:
@@ -413,7 +413,7 @@ class Curator:
         return f"Curator({self._data.records!r}, {self.budget})"
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("A curator holds private records and cannot be pickled or copied.")
+        raise NotReleased("A curator holds private rows and cannot be pickled or copied.")
 
 
 def _away(
@@ -437,7 +437,7 @@ def _require_margins(plan: Plan, loss: AnyLoss | None) -> None:
     if smooth or isinstance(loss, GeneralLoss | TruncatedLoss):
         raise IncompatibleParts(
             "An exposure moves the margin of a loss, and trimmed means, functions of parts and "
-            'losses of whole records have none: use algorithm="auto".'
+            'losses of all numbers of a row have none: use algorithm="auto".'
         )
 
 

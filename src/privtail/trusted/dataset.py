@@ -183,7 +183,7 @@ class Dataset:
         return f"Dataset({self.records!r})"
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private records cannot be pickled or copied.")
+        raise NotReleased("Private rows cannot be pickled or copied.")
 
 
 def added(

@@ -211,8 +211,8 @@ class File:
             _sync(fd)
         except OSError as error:
             raise InvalidInput(
-                f"Could not write to the ledger {self._path}: {error.strerror}. Nothing was read "
-                "from the records. Make room, or mend the disk, and fit again."
+                f"Could not write to the ledger {self._path}: {error.strerror}. No row was read. "
+                "Make room, or mend the disk, and fit again."
             ) from None
 
 

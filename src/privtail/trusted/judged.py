@@ -221,7 +221,7 @@ class Judged:
         return Curator(self._columns, self._places, assumptions=assumptions, **options)
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private records cannot be pickled or copied.")
+        raise NotReleased("Private rows cannot be pickled or copied.")
 
 
 class Predicted:
@@ -280,7 +280,7 @@ class Predicted:
         return Judged(columns, None, self._assumptions)
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private records cannot be pickled or copied.")
+        raise NotReleased("Private rows cannot be pickled or copied.")
 
 
 def deviance_unit(centre: float, scale: float, power: float) -> float:

@@ -187,7 +187,7 @@ class Ledger:
         purpose : str or None, default=None
             What for.
         data_set : str or None, default=None
-            The name of the data set whose records are asked about.
+            The name of the data set that is asked about.
 
         Returns
         -------
@@ -267,7 +267,7 @@ class Ledger:
         Raises
         ------
         BudgetExceeded
-            If too little is left. Nothing has been read from the records.
+            If too little is left. No row was read.
         UnsupportedAccounting
             If this ledger's composition has no theorem for the plan, or it counts another unit.
         InvalidInput

@@ -108,10 +108,10 @@ class Problem:
 
     def __post_init__(self) -> None:
         if self.n == 0:
-            raise InvalidInput("There are no rows: give at least one record.")
+            raise InvalidInput("There are no rows: give at least one row.")
         if self.n < 1 or self.d < 1 or self.outputs < 1:
             raise InvalidInput(
-                f"A problem needs at least one record, feature and output; got n={self.n}, "
+                f"A problem needs at least one row, feature and output; got n={self.n}, "
                 f"d={self.d}, outputs={self.outputs}."
             )
         require_whole("max_rows", self.max_rows, 1)
@@ -126,7 +126,7 @@ class Problem:
             return replace(self, expected=self.n * sampling.rate)
         if isinstance(sampling, DisjointParts):
             if sampling.parts > self.n:
-                raise InvalidInput(f"Cannot deal {self.n} records into {sampling.parts} parts.")
+                raise InvalidInput(f"Cannot deal {self.n} rows into {sampling.parts} parts.")
             return replace(self, expected=self.n / sampling.parts)
         return replace(self, expected=float(self.n))
 
@@ -309,7 +309,7 @@ class Problem:
     def _mean(self, mean: RobustMean, size: int, question: str) -> Sensitivity:
         require_whole("blocks", mean.blocks, 1)
         if mean.blocks > self.n:
-            raise InvalidInput(f"Cannot deal {self.n} records into {mean.blocks} blocks.")
+            raise InvalidInput(f"Cannot deal {self.n} rows into {mean.blocks} blocks.")
         contribution = mean.range
         if type(contribution) not in (Ball, Interval):
             raise IncompatibleParts(

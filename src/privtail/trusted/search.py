@@ -197,11 +197,11 @@ class TrialSearch:
         n = curator.problem.n
         if n < 2:
             raise InvalidInput(
-                "A search fits some records and scores others; there is n_samples = 1. Bring more."
+                "A search fits some rows and scores others; there is n_samples = 1. Bring more."
             )
         require_whole("held_out", held_out, 1)
         if held_out >= n:
-            raise InvalidInput(f"Of {n} records, {held_out} cannot be held out.")
+            raise InvalidInput(f"Of {n} rows, {held_out} cannot be held out.")
         last = curator._fresh(n).labels(0, n) < held_out
         self._curator, self._options, self._count = curator, options, held_out
         self._X, self._y = X, y

@@ -100,7 +100,7 @@ class Sensitivity:
             raise InvalidInput(
                 f"The sum for {self.question or 'this question'} could reach 2^"
                 f"{self.magnitude.bit_length()}, beyond the 2^62 of exact integers. Use fewer "
-                "records per batch (PoissonBatches or DisjointParts)."
+                "rows per batch (PoissonBatches or DisjointParts)."
             )
         object.__setattr__(self, "radius", self.radius.tightened(self.size))
         object.__setattr__(self, "diameter", self.diameter.tightened(self.size))

@@ -26,7 +26,7 @@ from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.targets import Labels, Numbers
 
 FAILED = (
-    "A task failed on a Dask worker. What it said is not shown, for it may quote a record: see the "
+    "A task failed on a Dask worker. What it said is not shown, for it may quote a row: see the "
     "logs of the workers, or whether the collection itself can be computed."
 )
 Codes = Mapping[Any, int]

@@ -282,7 +282,7 @@ class Spread:
         return f"Spread(rows={self.n}, features={self.d})"
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private records cannot be pickled.")
+        raise NotReleased("Private rows cannot be pickled.")
 
 
 def _key() -> str:

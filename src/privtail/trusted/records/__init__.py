@@ -104,7 +104,7 @@ def as_records(
     if hasattr(X, "tocsr") and not categories:
         if not encoding.plain:
             raise InvalidInput(
-                "Missing numbers and features of columns are for dense records: pass an array, "
+                "Indicators of missing numbers, and features of columns, need a dense table: pass "
                 "X.toarray(), or a data frame."
             )
         return Sparse(X)

@@ -42,7 +42,7 @@ class Distinct:
         return len(self.positions)
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private records cannot be pickled.")
+        raise NotReleased("Private rows cannot be pickled.")
 
 
 def decoded(column: Any) -> Any:

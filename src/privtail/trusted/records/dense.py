@@ -62,16 +62,16 @@ class Dense:
             if hasattr(X, "to_frame"):
                 mend = "For a single feature use x.to_frame()."
             if array.ndim > 2:
-                mend = "For all numbers of a record as features use x.reshape(len(x), -1)."
+                mend = "For all numbers of a row as features use x.reshape(len(x), -1)."
             raise InvalidInput(
-                f"Records need two dimensions (rows, features), got shape {array.shape}. {mend}"
+                f"X needs two dimensions (rows, features), got shape {array.shape}. {mend}"
             )
         if array.dtype.kind not in "fiub":
             times = conversion(array, "X")
             raise InvalidInput(
                 f"{times}."
                 if times
-                else "Records must be numbers. For columns of text pass a data frame and declare "
+                else "X must hold numbers. For columns of text pass a data frame and declare "
                 'their categories, for example categories={"city": ["Rome", "Oslo"]}. '
                 f"{of_objects(X, 'X')}".strip()
             )
@@ -109,7 +109,7 @@ class Dense:
         return f"Dense(rows={self.n}, features={self.d}, dtype={self._X.dtype})"
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private records cannot be pickled.")
+        raise NotReleased("Private rows cannot be pickled.")
 
 
 class DenseRows:

@@ -494,4 +494,4 @@ class TableFile:
         return f"TableFile({str(self.path)!r}, columns={len(self.names)})"
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private records cannot be pickled.")
+        raise NotReleased("Private rows cannot be pickled.")

@@ -108,7 +108,7 @@ def _refuse_twice(paths: Sequence[Place]) -> None:
             what = (
                 f"{path} is named twice" if other == path else f"{path} is the file {other} again"
             )
-            raise InvalidInput(f"{what}: its records would count twice. Name it once.")
+            raise InvalidInput(f"{what}: its rows would count twice. Name it once.")
 
 
 def _itself(path: Place) -> Hashable:

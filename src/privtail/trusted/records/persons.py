@@ -56,7 +56,7 @@ class Persons:
         return positions[ascending], leaders[ascending]
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private records cannot be pickled.")
+        raise NotReleased("Private rows cannot be pickled.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,7 +87,7 @@ class Seats:
         return f"Seats(n={self.n}, rows={self.rows}, max_rows={self.max_rows})"
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private records cannot be pickled.")
+        raise NotReleased("Private rows cannot be pickled.")
 
 
 def _identity(cell: Any) -> Any:

@@ -29,10 +29,10 @@ class Sparse:
 
     def __init__(self, X: Any) -> None:
         if not isinstance(X, sp.csr_matrix | sp.csr_array):
-            raise InvalidInput("Sparse records must be in CSR format: use X.tocsr().")
+            raise InvalidInput("A sparse matrix must be in CSR format: use X.tocsr().")
         self._X: Any = X
         if self._X.dtype.kind not in "fiub":
-            raise InvalidInput(f"Records must be numbers, got {self._X.dtype}.")
+            raise InvalidInput(f"X must hold numbers, got {self._X.dtype}.")
         self.n: int = self._X.shape[0]
         self.d: int = self._X.shape[1]
         if not _well_formed(self._X):
@@ -54,7 +54,7 @@ class Sparse:
         return f"Sparse(rows={self.n}, features={self.d}, dtype={self._X.dtype})"
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private records cannot be pickled.")
+        raise NotReleased("Private rows cannot be pickled.")
 
 
 def _well_formed(X: Any) -> bool:

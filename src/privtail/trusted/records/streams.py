@@ -197,7 +197,7 @@ class Stream:
         return f"Stream(rows={self.n}, features={self.d})"
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private records cannot be pickled.")
+        raise NotReleased("Private rows cannot be pickled.")
 
 
 class _Scratch:

@@ -124,7 +124,7 @@ class Table:
         return f"Table(rows={self.n}, features={self.d})"
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private records cannot be pickled.")
+        raise NotReleased("Private rows cannot be pickled.")
 
 
 def _mend(name: str, values: Any, declarable: bool) -> str:

@@ -30,7 +30,9 @@ def _column(array: NDArray[Any], n: int) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.shape != (n,):
-        raise InvalidInput(f"The target needs shape ({n},), one value a record; got {array.shape}.")
+        raise InvalidInput(
+            f"The target needs shape ({n},), one value for each row; got {array.shape}."
+        )
     return array
 
 
@@ -83,7 +85,7 @@ class Numbers:
         return np.where(_positive(found), found, 1.0)
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private records cannot be pickled.")
+        raise NotReleased("Private rows cannot be pickled.")
 
 
 def _positive(x: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -288,4 +290,4 @@ class Labels:
         return coded
 
     def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private records cannot be pickled.")
+        raise NotReleased("Private rows cannot be pickled.")

@@ -100,13 +100,13 @@ class SampleAndAggregate:
         if self.blocks < needed:
             raise InvalidInput(
                 f"{self.blocks} parts are too few for smoothness={self.smoothness:.3g} in {size} "
-                f"dimensions: its proof needs blocks={needed}, and so at least {needed} records, "
+                f"dimensions: its proof needs blocks={needed}, and so at least {needed} rows, "
                 "several in each part to be of use. A larger epsilon allows a larger smoothness."
             )
         if self.blocks > problem.n:
             raise InvalidInput(
-                f"Cannot deal {problem.n} records into {self.blocks} parts: at least {self.blocks} "
-                "records are needed, several in each part to be of use."
+                f"Cannot deal {problem.n} rows into {self.blocks} parts: at least {self.blocks} "
+                "rows are needed, several in each part to be of use."
             )
         return Event(
             law="smooth_gaussian",

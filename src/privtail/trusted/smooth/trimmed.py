@@ -121,12 +121,12 @@ class TrimmedMean:
         """The bill of ``size`` trimmed means."""
         if problem.most > problem.n:
             raise InvalidInput(
-                "A trimmed mean needs the exact number of records, and of a part of the persons of "
+                "A trimmed mean needs the exact number of rows, and of a part of the persons of "
                 "a table nobody knows it. Choose another algorithm, or leave groups out."
             )
         if 2 * self.trim >= problem.n:
             raise InvalidInput(
-                f"Trimming {self.trim} of {problem.n} records at both ends leaves none. "
+                f"Trimming {self.trim} of {problem.n} rows at both ends leaves none. "
                 f"Use trim={problem.n // 10}."
             )
         if self.multiplier and self.t(problem) <= 2 * ROUNDING:
