@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from privtail.default import Tuning
-from privtail.default.acceptance import Accept, AcceptLabels, Improvement, _best_part
+from privtail.default.acceptance import (
+    Accept,
+    AcceptLabels,
+    Candidate,
+    Improvement,
+    best_part,
+    label_decision,
+)
 from privtail.default.fit import LabelCounts, planned
 from privtail.default.labels import CountLabels
 from privtail.default.preconditioner import Preconditioner
@@ -153,9 +160,7 @@ def of_labels(sign, share, multiplier, seed=0, *, weighted=False, outputs=1):
     stage = AcceptLabels(Improvement(GaussianNoise(multiplier)))
     options |= {"random_state": seed + 1_000, "w": w, "constant": counted.constant}
     options |= {"preconditioner": apart(2), "label_counts": counted.label_counts}
-    return staged(
-        [stage], x[:, None], y, loss, label_counts=counted.label_counts, **options
-    ).decision
+    return staged([stage], x[:, None], y, loss, **options).decision
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
@@ -287,6 +292,25 @@ def test_where_a_label_leads_margins_shrink_to_the_intercept_only_ones():
         assert fit.w[1, 0] == pytest.approx(usual if usual == -3.0 else part * usual)
 
 
+@pytest.mark.parametrize(
+    ("gains", "coin", "kept", "significant", "part", "ends"),
+    [
+        ([0.5, 0.05, 0.04], False, True, True, 1.0, (-9, 9)),  # as the law expects of right slopes
+        ([0.5, 0.02, 0.09], False, True, True, 1.0, (-2, 2)),  # cut margins gain clearly more
+        ([0.013, 0.013, -0.1], False, True, False, 0.1, (-9, 9)),  # likely, and no more
+        ([0.0, 0.0, 0.0], False, False, False, 0.1, (-9, 9)),
+        ([0.0, 0.0, 0.0], True, True, False, 0.1, (-9, 9)),  # nothing to spoil
+        ([-0.5, -0.5, -0.5], True, False, False, 0.1, (-9, 9)),  # a sure loss
+    ],
+)
+def test_what_follows_from_released_gains(gains, coin, kept, significant, part, ends):
+    wide = (-9.0, 9.0)
+    asked = Candidate(0.1, 0.125, wide), Candidate(1, 4.0, wide), Candidate(1, 4.0, (-2.0, 2.0))
+    decision, found = label_decision(asked, np.array(gains), 0.01, 1.25, 0.0, Tuning(), coin=coin)
+    assert (decision.kept, decision.significant, found) == (kept, significant, ends)
+    assert decision.part == pytest.approx(part, rel=0.6)
+
+
 @pytest.mark.parametrize("middle", [0.0, 3.0])
 @pytest.mark.parametrize("right", [0.25, 0.6, 1.0])
 def test_the_best_part_is_that_with_which_labels_were_drawn(middle, right):
@@ -302,11 +326,11 @@ def test_the_best_part_is_that_with_which_labels_were_drawn(middle, right):
 
     gains = np.array([loss(0.0) - loss(part) for part in parts])
     wide, little = np.full(4, 10.0), 1e-5
-    found, gain, height = _best_part(parts, gains, wide, little, typical, middle)
+    found, gain, height = best_part(parts, gains, wide, little, typical, middle)
     assert found == pytest.approx(right, abs=0.05)
     assert gain == pytest.approx(loss(0.0) - loss(right), rel=0.1)
     assert height > 30
-    _, gain, height = _best_part(parts, -parts, wide, little, typical, middle)
+    _, gain, height = best_part(parts, -parts, wide, little, typical, middle)
     assert gain <= 1e-6
     assert height <= 0
 

@@ -1,8 +1,9 @@
-"""Whether slopes are kept: they gain, and spoil no record; and of labels, how long margins are."""
+"""Whether the slopes are kept: they lower the loss, and miss no record by far."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,6 +13,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from privtail.default.fit import Decision, Fit
 from privtail.default.labels import lead
+from privtail.default.tuning import Tuning
 from privtail.losses import (
     AmountLoss,
     ExcessLoss,
@@ -116,25 +118,33 @@ class Accept:
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """A model of labels whose gain is released.
+
+    Its margins are those of the base, plus a ``part`` of what the fitted margins differ from them,
+    between the ``ends``. Gains of records are clamped at ``clamp``, in nats.
+    """
+
+    part: float
+    clamp: float
+    ends: tuple[float, float]
+
+
+@dataclass(frozen=True)
 class AcceptLabels:
-    """Keeps the slopes of labels that lower the log loss, and as much of the margins as does best.
+    """Keeps the slopes of labels that lower the log loss, with margins of the best length.
 
-    Three mean gains are released, each at a part of what the margins differ from the intercept-only
-    model (or from zero, where labels are about equally frequent). The first part is so small that a
-    typical margin moves by `Tuning.near_gain`, where gains are clamped: a weak signal is seen. The
-    others, clamped at `Tuning.late_gain`, are the whole, and margins that end `Tuning.margin_end`
-    log-odds beyond the intercept-only ones (of more than two labels a quarter). The gains of a
-    logistic model are fitted to these (`_best_part`). The part that gains most under that fit is
-    kept, or all with ends, if these likely gain more: the model is as confident as it is right, and
-    a code such as -999 in a feature makes no prediction certain. Where no gain is significant, the
-    first part is kept: hardly more than the signs of the margins.
+    The base is the intercept-only model, or margins of zero where labels are about equally
+    frequent. The mean gains of three candidates over the base are released:
 
-    Gains are significant together. They are summed with the weights that the fitted law gives them.
-    The sum is mainly the first gain or mainly the others, so there are two chances to be wrong, and
-    it must be as significant as each of two tests (Bonferroni 1936). Slopes are kept if so, or if
-    the first and the largest other gain are likely. Labels that are likely about equally frequent
-    have nothing to spoil: slopes are kept unless the first gain is a significant loss, and shorter
-    margins are nearer to zero, so that predicted labels stay the same.
+    - a part so small that a typical margin moves by `Tuning.near_gain`, where gains are clamped: it
+      shows a weak signal;
+    - the whole margins;
+    - of two labels, the margins cut `Tuning.margin_end` log-odds from those of the intercept-only
+      model: with these a code such as -999 in a feature makes no prediction certain. Of more
+      labels, a quarter of the margins.
+
+    `label_decision` says what follows from the three numbers.
     """
 
     improvement: Improvement
@@ -145,41 +155,114 @@ class AcceptLabels:
         return self.improvement.plan(problem, self.releases)
 
     def run(self, fit: Fit) -> None:
-        deviation, tuning, d = self.improvement.deviation(fit.problem), fit.tuning, fit.problem.d
-        two, middle = fit.problem.outputs == 1, float(fit.constant[d:].sum())
-        base = np.zeros_like(fit.constant) if fit.label_counts.even else fit.constant
-        (low, high), end = fit.margins, tuning.margin_end
-        near = np.clip([middle - end, middle + end], low, high)
-        ends = (float(near[0]), float(near[1])) if two else fit.margins
+        deviation, even = self.improvement.deviation(fit.problem), fit.label_counts.even
+        base = np.zeros_like(fit.constant) if even else fit.constant
+        d, batch = fit.problem.d, fit.everyone()
         typical = float(np.linalg.norm(fit.preconditioner.coordinates(fit.w[:d], len(fit.w))))
-        small = min(1.0, tuning.near_gain / typical) if typical > 0 else 1.0
-        parts = np.array([small, 1.0, 1.0 if two else 0.25])
-        clamps = np.array([tuning.near_gain, tuning.late_gain, tuning.late_gain])
-        batch, margins = fit.everyone(), (fit.margins, fit.margins, ends)
+        candidates = self._candidates(fit, typical)
         gains = np.array([
             self.improvement.release(
-                batch, cut_to(fit.loss, each), base + part * (fit.w - base), base, clamp
+                batch, cut_to(fit.loss, each.ends), base + each.part * (fit.w - base), base,
+                each.clamp,
             )
-            for part, clamp, each in zip(parts, clamps, margins, strict=True)
+            for each in candidates
         ])  # fmt: skip
         if deviation == 0:
             return
-        whole, cut = (gains[:-1], float(gains[-1])) if two else (gains, -math.inf)
-        m = len(whole)
-        part, best, height = _best_part(
-            parts[:m], whole * clamps[:m], clamps[:m], deviation, typical, lead(base[d:])
-        )
-        best = max(best / tuning.late_gain, float(whole[1:].max()))
-        if cut > best + tuning.likely * deviation:
-            part, best, fit.margins, height = 1.0, cut, ends, cut / deviation
-        early, late = float(gains[0]) / deviation, best / deviation
-        significant = height > _of_two(tuning.significant)
-        kept = significant or min(early, late) > tuning.likely
-        coin = fit.label_counts.even and not isinstance(fit.loss, WeightedLoss)
-        kept |= coin and early > -tuning.significant
-        part = part if significant else small
-        fit.decision = Decision(bool(kept), bool(significant), (early, late), part)
-        fit.w = base + part * (fit.w - base)
+        fit.decision, fit.margins = label_decision(
+            candidates, gains, deviation, typical, lead(base[d:]), fit.tuning,
+            coin=even and not isinstance(fit.loss, WeightedLoss),
+        )  # fmt: skip
+        fit.w = base + fit.decision.part * (fit.w - base)
+
+    @staticmethod
+    def _candidates(fit: Fit, typical: float) -> tuple[Candidate, ...]:
+        """The three candidates; ``typical`` is the root mean square of the fitted margins."""
+        near, late, margins = fit.tuning.near_gain, fit.tuning.late_gain, fit.margins
+        small = min(1.0, near / typical) if typical > 0 else 1.0
+        last = Candidate(0.25, late, margins)
+        if fit.problem.outputs == 1:
+            middle, end = float(fit.constant[fit.problem.d :].sum()), fit.tuning.margin_end
+            low, high = np.clip([middle - end, middle + end], *margins)
+            last = Candidate(1.0, late, (float(low), float(high)))
+        return Candidate(small, near, margins), Candidate(1.0, late, margins), last
+
+
+def label_decision(
+    candidates: Sequence[Candidate], gains: Doubles, deviation: float, typical: float,
+    middle: float, tuning: Tuning, *, coin: bool,
+) -> tuple[Decision, tuple[float, float]]:  # fmt: skip
+    """The decision on slopes of labels, and the ends of the margins, from released gains alone.
+
+    The part of the margins is the one that gains most under the law of `best_part`, or all of them
+    with ends where these likely gain more. Where no gain is significant, it is the first part:
+    hardly more than the signs of the margins.
+
+    Gains are significant together: `best_part` sums them. The sum is mainly the first gain or
+    mainly the others, so there are two chances to be wrong, and each test is as strict as two need
+    (Bonferroni 1936). Slopes are kept if gains are significant, or if the first and the largest
+    other one are likely. With a ``coin``, where labels are about equally frequent, a model has
+    nothing to spoil: slopes are kept unless the first gain is a significant loss.
+
+    Parameters
+    ----------
+    candidates : the first is the small part; those with other ends come last.
+    gains : of the candidates, in units of their clamps.
+    deviation : of the noise of a gain, in the same units.
+    typical : root mean square of the fitted margins.
+    middle : log-odds of the base.
+    """
+    whole = [each for each in candidates if each.ends == candidates[0].ends]
+    seen, clamps = gains[: len(whole)], np.array([each.clamp for each in whole])
+    parts = np.array([each.part for each in whole])
+    part, best, height = best_part(parts, seen * clamps, clamps, deviation, typical, middle)
+    best, ends = max(best / clamps[-1], float(seen[1:].max())), candidates[0].ends
+    for each, gain in zip(candidates[len(whole) :], gains[len(whole) :], strict=True):
+        if gain > best + tuning.likely * deviation:
+            part, best, height, ends = each.part, float(gain), float(gain) / deviation, each.ends
+    early, late = float(gains[0]) / deviation, best / deviation
+    significant = height > _of_two(tuning.significant)
+    kept = significant or min(early, late) > tuning.likely
+    kept = kept or (coin and early > -tuning.significant)
+    part = part if significant else candidates[0].part
+    return Decision(kept, significant, (early, late), part), ends
+
+
+def best_part(
+    parts: Doubles, gains: Doubles, clamps: Doubles, deviation: float, typical: float,
+    middle: float,
+) -> tuple[float, float, float]:  # fmt: skip
+    """The part of the margins that gains most, its gain, and how significant the gains are.
+
+    The law: log-odds are ``middle`` plus a true part of normal margins with the root mean square
+    ``typical``. It gives the expected gain of every part, clamped record by record. The true part,
+    and a factor near 1 of all gains, are fitted to the noisy ``gains`` at some ``parts`` by least
+    squares. Tried are eighths of an octave down to 2^-12, and zero: no part is farther than 5 %
+    from one.
+
+    The significance is that of the sum of the gains whose weights are what the law expects of each
+    (a matched filter), in standard deviations of its noise. ``deviation`` is that of the noise of a
+    gain, in units of its clamp.
+    """
+    places, weights = np.polynomial.hermite_e.hermegauss(32)
+    z, weights = typical * places, weights / weights.sum()
+    noise, most = deviation * clamps, clamps[:, None]
+    truths = np.append(2.0 ** (-np.arange(97) / 8), 0.0)
+    moved = parts[:, None] * z
+    zero = np.logaddexp(0, middle) - np.logaddexp(0, middle + moved)
+    one, zero = (np.clip(gain, -most, most) * weights for gain in (zero + moved, zero))
+    p = expit(middle + truths[:, None] * z)
+    expected = one @ p.T + zero @ (1 - p).T
+    curves, seen = expected / noise[:, None], gains / noise
+    factors = np.maximum((seen @ curves + 1) / (np.sum(curves**2, axis=0) + 1), 0.0)
+    misses = np.sum((factors * curves - seen[:, None]) ** 2, axis=0) + (factors - 1) ** 2
+    best = int(misses.argmin())
+    part = float(truths[best])
+    own = np.logaddexp(0, middle) - np.logaddexp(0, middle + part * z)
+    gain = float((own + part * z * expit(middle + part * z)) @ weights)
+    filters = np.maximum(curves, 0.0)
+    lengths = np.maximum(np.linalg.norm(filters, axis=0), np.finfo(np.float64).tiny)
+    return part, float(factors[best]) * gain, float((seen @ filters / lengths).max())
 
 
 @dataclass(frozen=True)
@@ -219,42 +302,6 @@ class CheckOutliers:
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.scores(1, BoundedMean(1.0)))
-
-
-def _best_part(
-    parts: Doubles, gains: Doubles, clamps: Doubles, deviation: float, typical: float,
-    middle: float,
-) -> tuple[float, float, float]:  # fmt: skip
-    """The part of the margins of the largest gain, and that gain, from noisy gains at some parts.
-
-    And how many deviations of its noise the sum of gains is above zero, with the weights that best
-    show a gain: what the law says of each, if it is a gain (a matched filter).
-
-    ``deviation`` is that of the noise in units of the clamp.
-
-    By least squares for the gains of a logistic model whose log-odds are ``middle`` and a part of
-    normal margins with the root mean square ``typical``, times a factor that is about 1. Parts are
-    tried in eighths of an octave, down to 2^-12, and none: no part is farther than 5 % from one.
-    """
-    places, weights = np.polynomial.hermite_e.hermegauss(32)
-    z, weights = typical * places, weights / weights.sum()
-    noise = deviation * clamps
-    truths = np.append(2.0 ** (-np.arange(97) / 8), 0.0)
-    moved, most = parts[:, None] * z, clamps[:, None]
-    zero = np.logaddexp(0, middle) - np.logaddexp(0, middle + moved)
-    one, zero = (np.clip(gain, -most, most) * weights for gain in (zero + moved, zero))
-    p = expit(middle + truths[:, None] * z)
-    expected = one @ p.T + zero @ (1 - p).T
-    curves, seen = expected / noise[:, None], gains / noise
-    factors = np.maximum((seen @ curves + 1) / (np.sum(curves**2, axis=0) + 1), 0.0)
-    misses = np.sum((factors * curves - seen[:, None]) ** 2, axis=0) + (factors - 1) ** 2
-    best = int(misses.argmin())
-    part = float(truths[best])
-    own = np.logaddexp(0, middle) - np.logaddexp(0, middle + part * z)
-    gain = float((own + part * z * expit(middle + part * z)) @ weights)
-    weights = np.maximum(curves, 0.0)
-    lengths = np.maximum(np.linalg.norm(weights, axis=0), np.finfo(np.float64).tiny)
-    return part, float(factors[best]) * gain, float((seen @ weights / lengths).max())
 
 
 def _of_two(deviations: float) -> float:
