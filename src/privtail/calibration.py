@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable
 
 from privtail.compilation import steady
-from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
+from privtail.errors import BudgetExceeded, UnsupportedAccounting
 from privtail.trusted.accountants import cost
 from privtail.trusted.accounting.bill import read
-from privtail.trusted.accounting.curves import ButFor, GaussianDP, Grid, OnGrid
+from privtail.trusted.accounting.curves import GaussianDP
 from privtail.trusted.accounting.loss import BoundedLoss, gaussian_guess
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -59,8 +59,6 @@ def calibrate(make_plan: Callable[[float], Plan], budget: Budget) -> float:
         If no amount of noise is enough, for example because of events of fixed cost.
     UnsupportedAccounting
         If no theorem covers the plan, or Gaussian noise is asked for pure epsilon-DP.
-    InvalidInput
-        If the noise grid is too coarse for the theorem.
 
     Notes
     -----
@@ -71,7 +69,7 @@ def calibrate(make_plan: Callable[[float], Plan], budget: Budget) -> float:
     bill = read(make_plan(1.0), budget.neighbours)
     if not bill.spends:
         return 0.0
-    if budget.delta == 0 and (bill.grid.draws or bill.concentrated or bill.searches):
+    if budget.delta == 0 and (bill.gaussian or bill.concentrated or bill.searches):
         raise UnsupportedAccounting(
             "Gaussian or log-normal noise, or a search among trials, cannot give pure "
             "epsilon-DP: set delta, for example 1e-6."
@@ -87,12 +85,6 @@ def calibrate(make_plan: Callable[[float], Plan], budget: Budget) -> float:
             "The plan does not get cheaper with more noise: its cost is not a decreasing function "
             "of the multiplier. Use the multiplier as a common factor on every noise scale."
         )
-    best, delta = final.best(budget.delta), budget.delta
-    if isinstance(best, ButFor):
-        delta -= best.slack
-        best = best.curve
-    if isinstance(best, OnGrid) and not best.negligible(delta):
-        raise _coarse(final.grid)
     return multiplier
 
 
@@ -105,7 +97,7 @@ def _guess(plan: Plan, budget: Budget) -> float:
     bill = read(plan, budget.neighbours)
     slack = sum(g.delta * g.times for g in bill.groups if isinstance(g, BoundedLoss))
     slack += float(bill.failing)
-    if not bill.grid.draws and budget.delta <= 2 * slack + 1e-11:
+    if not bill.gaussian and budget.delta <= 2 * slack + 1e-11:
         return _epsilon(plan, budget)
     mu = gaussian_guess(bill.groups, budget.neighbours)
     return GaussianDP(mu).epsilon(budget.delta - slack)
@@ -143,13 +135,6 @@ def _found(
     if math.isfinite(high[0]):
         return high[0]
     raise _out_of_reach(price(multiplier), budget)
-
-
-def _coarse(grid: Grid) -> InvalidInput:
-    return InvalidInput(
-        f"The noise grid is too coarse: the {grid.draws} draws on it cost more than 1 % of the "
-        "budget. Choose a smaller unit, so that the noise scale is at least 2^20 grid steps."
-    )
 
 
 def _out_of_reach(floor: float, budget: Budget) -> BudgetExceeded:

@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -21,6 +22,7 @@ from privtail.errors import InvalidInput
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
+from privtail.trusted.mechanisms import samplers
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
@@ -37,9 +39,9 @@ SAMPLERS = pytest.mark.parametrize(
 
 
 def gaussian_law(scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """Support and probabilities of the discrete Gaussian."""
+    """Support and probabilities of a rounded normal."""
     k = np.arange(-math.ceil(12 * scale) - 3, math.ceil(12 * scale) + 4)
-    p = np.exp(-(k**2) / (2 * scale**2))
+    p = np.diff(stats.norm.cdf((np.append(k, k[-1] + 1) - 0.5) / scale))
     return k, p / p.sum()
 
 
@@ -89,7 +91,7 @@ def test_exact_noise_has_its_law(law: str, scale: float) -> None:
 @pytest.mark.parametrize("scale", [100.0, 1000.0])
 @pytest.mark.parametrize("law", LAWS)
 def test_simulated_noise_has_the_same_law(law: str, scale: float) -> None:
-    """Rounded normals are discrete Gaussians up to 1/(24 s^2); our scales exceed 2^20."""
+    """ALPHA a case, as for exact noise."""
     values = np.full(DRAWS, -77, dtype=np.int64)
     draws = getattr(SimulatedSampler(1), law)(values, scale) - values
     assert chi_square(draws, LAWS[law](scale)) > ALPHA
@@ -123,6 +125,69 @@ def test_coordinates_are_independent(sampler: Any, law: str) -> None:
     for x, y in ((a[1:], a[:-1]), (a, b)):
         assert abs(np.corrcoef(x, y)[0, 1]) < limit
     assert abs(np.corrcoef(a, a + b)[0, 1]) > limit
+
+
+def first_bits(count: int) -> np.ndarray:
+    """(count, 2) the first 64 bits of uniform variables; the first rows are the awkward ones."""
+    ends = [0, 1, 2, 2**11, 2**32, 2**63, 2**64 - 2, 2**64 - 1]
+    quarters = [2**62 - 1, 2**62, 2**62 + 1, 3 * 2**62, 2**61, 5 * 2**61, 2**63 - 1]
+    awkward = list(itertools.product(ends + quarters, repeat=2))
+    drawn = np.random.default_rng(0).integers(0, 2**64, (count, 2), dtype=np.uint64)
+    drawn[: len(awkward)] = np.array(awkward, dtype=np.uint64)
+    return drawn
+
+
+def wrong_roundings(bits: np.ndarray, scale: float) -> tuple[int, int]:
+    """How often the short way decides otherwise than the long one does, and how often it decides.
+
+    At both ends of what the bits leave open, and in between.
+    """
+    noise, decided = samplers._short_way(bits[:, 0], bits[:, 1], scale)
+    wrong = 0
+    for i in np.flatnonzero(decided):
+        for rest in itertools.product((0, 2**64 - 1), repeat=2):
+            cells = [(int(b) << 64) | more for b, more in zip(bits[i], rest, strict=True)]
+            exact = samplers._rounded(
+                lambda iv, u, v: iv.mpf(scale) * samplers._normal(iv, u, v), cells
+            )
+            wrong += exact != noise[i]
+    return wrong, int(decided.sum())
+
+
+@pytest.mark.parametrize(
+    ("scale", "usual"), [(0.3, True), (2.0**41 / 3, True), (2.0**46, True), (1e200, False)]
+)
+def test_the_short_way_rounds_as_the_long_one_does(scale: float, usual: bool) -> None:
+    """Which one is taken shows in nothing; where numbers are too large the long one is taken."""
+    bits = first_bits(600)
+    wrong, decided = wrong_roundings(bits, scale)
+    assert wrong == 0
+    assert decided > 500 if usual else decided == 0
+
+
+def test_a_short_way_with_a_wrong_constant_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: pi as a double, which is off by 2^-53."""
+    monkeypatch.setattr(samplers, "_TWO_PI", np.longdouble(2 * math.pi))
+    assert wrong_roundings(first_bits(600), 2.0**46)[0] > 0
+
+
+def test_floating_point_is_as_good_as_the_short_way_assumes() -> None:
+    """Logarithms and cosines of the machine's longest floats are off by one spacing or so."""
+    real = np.longdouble
+    allowed = 4 * float(np.finfo(real).eps)
+    x = (first_bits(3000)[:, 0] >> np.uint64(1)).astype(real) / real(2) ** 63
+    with mpmath.workdps(60):
+        for u in x[(x > 0) & (x < 1)]:
+            exact = mpmath.mpf(int(u * real(2) ** 63)) / 2**63
+            logarithm, cosine = _exactly(np.log(u)), _exactly(np.cos(samplers._TWO_PI * u))
+            assert abs(logarithm / mpmath.log(exact) - 1) < allowed
+            angle = _exactly(samplers._TWO_PI * u)
+            assert abs(cosine - mpmath.cos(angle)) < allowed
+
+
+def _exactly(x: np.longdouble) -> mpmath.mpf:
+    mantissa, exponent = np.frexp(x)
+    return mpmath.ldexp(mpmath.mpf(int(mantissa * np.longdouble(2) ** 64)), int(exponent) - 64)
 
 
 def test_noise_is_added_to_the_value() -> None:

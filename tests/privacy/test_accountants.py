@@ -18,8 +18,6 @@ from privtail.trusted.accountants import (
 )
 from privtail.trusted.accounting import (
     GaussianDP,
-    Grid,
-    OnGrid,
     PrivacyLoss,
     SampledGaussian,
     ZeroConcentratedDP,
@@ -530,58 +528,53 @@ def test_numbers_that_cannot_be_used(broken: dict[str, float]) -> None:
         cost((), "zero_out").epsilon(math.nan)
 
 
-# --- the integer grid -----------------------------------------------------------------------------
+# --- noise on integers ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("s", [64.0, 80.5])
-def test_discrete_gaussian_is_as_close_as_claimed(s: float) -> None:
+def rounded_normal(k: int, s: float) -> mp.mpf:
+    """P(Z = k) of a normal of deviation ``s``, rounded."""
+    half = mp.mpf(1) / 2
+    return mp.ncdf((k + half) / s) - mp.ncdf((k - half) / s)
+
+
+def discrete_gaussian(k: int, s: float) -> mp.mpf:
+    """P(Z = k) where P(k) falls as a normal density does on whole numbers."""
+    total = mp.jtheta(3, 0, mp.exp(-1 / (2 * mp.mpf(s) ** 2)))
+    return mp.exp(-(mp.mpf(k) ** 2) / (2 * mp.mpf(s) ** 2)) / total
+
+
+def exceeds_gaussian_dp(law, s: float, moved: int) -> bool:
+    """Whether integer noise hides a change of ``moved`` less than Gaussian DP says."""
     with mp.workdps(40):
-        offsets = range(-int(9 * s), int(9 * s) + 1)
-        weights = [mp.exp(-(mp.mpf(k) ** 2) / (2 * mp.mpf(s) ** 2)) for k in offsets]
-        total = mp.fsum(weights)
-        distance = mp.mpf(0)
-        for k, w in zip(offsets, weights, strict=True):
-            cell = mp.ncdf((k + mp.mpf(1) / 2) / s) - mp.ncdf((k - mp.mpf(1) / 2) / s)
-            ratio = mp.log(w / total / cell)
-            assert -(mp.mpf(k) ** 2) / (23 * s**4) - mp.mpf(10) ** -12 <= ratio
-            assert ratio <= 1 / (23 * mp.mpf(s) ** 2)
-            distance += abs(w / total - cell) / 2
-        assert distance * s**2 == pytest.approx(0.02016, abs=2e-4)
-        assert distance < 0.05 / s**2
-
-
-def test_surcharge_takes_the_smaller_form() -> None:
-    grid = Grid(10**5, 10**5 / 2.0**40, 2.0**20)
-    small, large = OnGrid(GaussianDP(0.3), grid), OnGrid(GaussianDP(3.6), grid)
-    for on_grid in (small, large):
-        plain = on_grid.continuous.epsilon(1e-6)
-        assert plain <= on_grid.epsilon(1e-6) <= plain * 1.0001
-        assert on_grid.negligible(1e-6)
-        assert on_grid.delta(on_grid.epsilon(1e-6)) <= 1.01e-6
-    assert (1 + math.exp(10)) * 0.05 * grid.roughness == pytest.approx(1e-4, rel=0.05)
-    assert (1 + math.exp(20)) * 0.05 * grid.roughness == pytest.approx(2.2, rel=0.02)
-
-
-@pytest.mark.parametrize("draws", [1, 1000, 10**5])
-@pytest.mark.parametrize("mu", [0.05, 1.0, 6.0])
-def test_surcharge_is_positive_and_grows(draws: int, mu: float) -> None:
-    answers = [
-        OnGrid(GaussianDP(mu), Grid(draws, draws / s**2, s)).epsilon(1e-7)
-        for s in (2.0**30, 2.0**20, 2.0**17)
-    ]
-    assert GaussianDP(mu).epsilon(1e-7) <= answers[0] <= answers[1] <= answers[2]
-
-
-def test_coarse_grids() -> None:
-    coarse = Event(law="gaussian", scale=10.0, radius=1.0, diameter=2.0, coordinates=5)
-    assert cost(plan(coarse), "zero_out").accountant == "zCDP"  # exact on any grid
-    assert cost(plan(coarse), "zero_out").mu is None
-    assert cost(plan(coarse, rate=0.1), "zero_out").epsilon(1e-6) == math.inf
-    with pytest.raises(InvalidInput, match="smaller unit"):
-        calibrate(
-            lambda m: plan(replace(coarse, scale=5.0 * m, radius=5.0, coordinates=150)),
-            Budget(0.02, 1e-6, "zero_out"),
+        reach = int(14 * s) + 3
+        here = [law(k, s) for k in range(-reach, reach + moved + 1)]
+        there = [law(k - moved, s) for k in range(-reach, reach + moved + 1)]
+        curve = GaussianDP(moved / s)
+        return any(
+            mp.fsum(max(p - mp.exp(epsilon) * q, 0) for p, q in zip(here, there, strict=True))
+            > curve.delta(epsilon) * (1 + 1e-12) + 1e-25
+            for epsilon in (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
         )
+
+
+@pytest.mark.parametrize("s", [0.3, 0.7, 1.0, 3.3, 10.0])
+@pytest.mark.parametrize("moved", [1, 2])
+def test_rounded_noise_is_gaussian_dp_at_any_scale(s: float, moved: int) -> None:
+    assert not exceeds_gaussian_dp(rounded_normal, s, moved)
+
+
+def test_another_law_on_integers_is_not() -> None:
+    """The twin: discrete Gaussian noise has the price of zCDP alone where steps are coarse."""
+    assert exceeds_gaussian_dp(discrete_gaussian, 0.7, 1)
+
+
+def test_the_price_does_not_depend_on_the_unit() -> None:
+    coarse = Event(law="gaussian", scale=10.0, radius=1.0, diameter=2.0, coordinates=5)
+    fine = replace(coarse, scale=10.0 * UNIT, radius=UNIT, diameter=2 * UNIT)
+    for rate in (1.0, 0.1):
+        both = [cost(plan(event, rate=rate), "zero_out").epsilon(1e-6) for event in (coarse, fine)]
+        assert both[0] == both[1]
+    assert cost(plan(coarse), "zero_out").mu == pytest.approx(0.1, rel=1e-12)
 
 
 # --- calibration ----------------------------------------------------------------------------------

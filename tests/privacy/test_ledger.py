@@ -166,7 +166,7 @@ def test_filters_stop_at_the_accountants_number(composition, epsilon, delta):
     from privtail.trusted.accounting import GaussianDP, ZeroConcentratedDP
 
     def together(times):
-        """What so many fits cost, without the noise grid."""
+        """What so many fits cost."""
         if composition == "zcdp":
             return ZeroConcentratedDP(times * bill.rho).epsilon
         return GaussianDP(math.sqrt(times) * bill.mu).epsilon
@@ -224,14 +224,6 @@ def test_slack_has_a_limit_of_its_own():
         with pytest.raises(BudgetExceeded, match="Declare the labels"):
             reserve(ledger, mu=1e-2, rho=1e-4, plan=plan)
         reserve(ledger, mu=1e-2, rho=1e-4)
-
-
-@pytest.mark.parametrize("scale", [1.0, 100.0, 2.0**12])
-def test_a_coarse_grid_is_no_gaussian_dp(scale):
-    event = Event(law="gaussian", scale=scale, radius=1e-3, diameter=2e-3, coordinates=1000)
-    ledger = Ledger(epsilon=1.0, delta=1e-6, composition="gdp")
-    with pytest.raises(BudgetExceeded, match="coarse noise grid"):
-        reserve(ledger, mu=0.01, rho=1e-4, plan=plan_to_json((Round(events=(event,)),)))
 
 
 # --- what does not fit ----------------------------------------------------------------------------

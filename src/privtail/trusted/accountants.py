@@ -8,7 +8,7 @@ of them. Events hold (law, scale, radius, diameter); only the bill divides.
 ============================================  ==================================================
 releases                                      theorems
 ============================================  ==================================================
-Gaussians; everyone or disjoint parts         exact Gaussian DP (zCDP on a coarse grid)
+Gaussians; everyone or disjoint parts         exact Gaussian DP
 Laplace, noisy max, smooth Gaussian           pure epsilon (and their delta), zCDP
 both                                          zCDP; Gaussian DP + basic composition
 noisy max alike, alone or beside Gaussians    the above; bounded range + Gaussian DP
@@ -39,9 +39,7 @@ from privtail.trusted.accounting.curves import (
     ButFor,
     Curve,
     GaussianDP,
-    Grid,
     NoPrivacy,
-    OnGrid,
     Searched,
     ZeroConcentratedDP,
     decimal,
@@ -67,10 +65,8 @@ class Cost:
     Attributes
     ----------
     curves : the theorems, each a valid bound on its own.
-    mu, rho : exact Gaussian-DP and zCDP parameters, or None where the theorem does not apply (no
-        mu on a coarse grid).
+    mu, rho : exact Gaussian-DP and zCDP parameters, or None where the theorem does not apply.
     slack : probability that must be added to delta beside ``mu`` or ``rho`` (label discovery).
-    grid : distance of the integer noise from continuous noise, for composing ``mu``.
 
     Formal guarantee
     ----------------
@@ -82,7 +78,6 @@ class Cost:
     mu: float | None = None
     rho: float | None = None
     slack: float = 0.0
-    grid: Grid = Grid()
 
     def epsilon(self, delta: float) -> float:
         """The smallest proved epsilon for this delta, never below the truth."""
@@ -164,23 +159,20 @@ def _whole_cost(bill: Bill) -> Cost:
     if bill.searches:
         return Cost((_but_for(_searched(bill), slack),), slack=slack)
     if bill.concentrated:
-        return _assemble(None, bill.rho, slack, Grid())
+        return _assemble(None, bill.rho, slack)
     selected = _selected(bill)
     if not bill.mu_squares:
-        return _assemble(None, bill.rho, slack, Grid(), (pure, *selected))
+        return _assemble(None, bill.rho, slack, (pure, *selected))
     if not bill.bounded:
-        return _assemble(bill.mu, bill.rho, 0.0, bill.grid)
-    gaussian = OnGrid(GaussianDP(bill.mu), bill.grid)
-    basic: tuple[Curve, ...] = (Basic(gaussian, pure),) if bill.grid.fine else ()
-    return _assemble(None, bill.rho, slack, bill.grid, (*basic, *selected))
+        return _assemble(bill.mu, bill.rho, 0.0)
+    return _assemble(None, bill.rho, slack, (Basic(GaussianDP(bill.mu), pure), *selected))
 
 
 def _selected(bill: Bill) -> tuple[Curve, ...]:
-    """The exact theorem for selections alike, beside Gaussians on a fine grid."""
+    """The exact theorem for selections alike, beside Gaussians."""
     if bill.selections is None or not BoundedRange.covers(*bill.selections):
         return ()
-    curve = BoundedRange(bill.mu, *bill.selections)
-    return (OnGrid(curve, bill.grid),) if bill.grid.fine else ()
+    return (BoundedRange(bill.mu, *bill.selections),)
 
 
 def _searched(bill: Bill) -> Searched:
@@ -202,30 +194,29 @@ def _batch_cost(bill: Bill) -> Cost:
             "Poisson batches and Laplace log-normal noise have no common theorem. Use one of them "
             "alone."
         )
-    curves: list[Curve] = [OnGrid(PrivacyLoss(bill.groups, bill.neighbours), bill.grid)]
+    curves: list[Curve] = [PrivacyLoss(bill.groups, bill.neighbours)]
     sampled = [g for g in bill.batches if isinstance(g, SampledGaussian)]
-    if not bill.grid.draws:
+    if not bill.gaussian:
         pairs = [g for g in bill.groups if isinstance(g, BoundedLoss)]
         loss = sum((Fraction(g.epsilon) * g.times for g in pairs), Fraction(0))
         failing = sum((decimal(g.delta) * g.times for g in pairs), Fraction(0))
         curves.append(ApproximateDP(loss, failing))
     elif bill.neighbours == "zero_out" and bill.bounded and len(sampled) == len(bill.batches):
         slack = rounded_up(bill.pure.slack)
-        renyi = OnGrid(Renyi(tuple(sampled), bill.rho), bill.grid)
-        curves.append(_but_for(renyi, slack))
-    return Cost(tuple(curves), grid=bill.grid)
+        curves.append(_but_for(Renyi(tuple(sampled), bill.rho), slack))
+    return Cost(tuple(curves))
 
 
 def _assemble(
-    mu: float | None, rho: float | None, slack: float, grid: Grid, known: tuple[Curve, ...] = ()
+    mu: float | None, rho: float | None, slack: float, known: tuple[Curve, ...] = ()
 ) -> Cost:
     """A cost with the curves that mu and rho give. Exact Gaussian DP is never above zCDP."""
     curves = list(known)
-    if mu is not None and grid.fine:
-        curves.append(_but_for(OnGrid(GaussianDP(mu), grid), slack))
+    if mu is not None:
+        curves.append(_but_for(GaussianDP(mu), slack))
     elif rho is not None:
         curves.append(_but_for(ZeroConcentratedDP(rho), slack))
-    return Cost(tuple(curves), mu if grid.fine else None, rho, slack, grid)
+    return Cost(tuple(curves), mu, rho, slack)
 
 
 def _but_for(curve: Curve, slack: float) -> Curve:

@@ -30,7 +30,7 @@ Law = Literal[
 ]  # fmt: skip
 LAWS: tuple[Law, ...] = get_args(Law)
 GAUSSIAN: tuple[Law, ...] = ("gaussian", "gaussian_labels")
-"""Laws of discrete Gaussian noise."""
+"""Laws of Gaussian noise."""
 SMOOTH: tuple[Law, ...] = ("laplace_lognormal", "smooth_gaussian")
 """Laws whose noise follows a smooth sensitivity, which is private."""
 
@@ -41,10 +41,10 @@ class Event:
 
     Attributes
     ----------
-    law : ``gaussian`` (discrete Gaussian of parameter ``scale`` on every coordinate),
+    law : ``gaussian`` (normal noise of deviation ``scale`` on every coordinate, rounded),
         ``laplace`` (discrete Laplace), ``noisy_max`` (the ``picks`` largest of the scores plus
         Gumbel noise), ``laplace_max`` (the largest of the scores plus discrete Laplace noise),
-        ``gaussian_labels`` (a stability histogram: discrete Gaussian noise, then a threshold that
+        ``gaussian_labels`` (a stability histogram: Gaussian noise, then a threshold that
         fails with probability ``delta``); with noise in proportion to a smooth sensitivity
         ``laplace_lognormal`` (X e^(``spread`` Y), X Laplace, Y normal; every coordinate has a
         sensitivity of its own) and ``smooth_gaussian`` (one sensitivity for the whole vector,

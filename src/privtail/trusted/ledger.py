@@ -20,8 +20,7 @@ composition   limits                              proof
 
 R and M are the largest that ``ZeroConcentratedDP`` and ``GaussianDP`` convert to (epsilon, 0.99
 delta). A slack is the probability that the theorem does not apply to a plan: the failure of a label
-release (see ``ButFor``), and in gdp (1 + e^epsilon) times the total-variation distance of integer
-noise from continuous noise (additive along every path by the triangle inequality, see ``OnGrid``).
+release (see ``ButFor``).
 The two limits are fixed apart from each other because no filter is proved for a limit on a function
 of both sums. Privacy loss distributions are never added. The guarantee is that of the whole budget:
 ``spent`` is bookkeeping, not a smaller promise made afterwards.
@@ -67,7 +66,7 @@ from privtail.trusted.entries import (
     float_below,
     require_name,
 )
-from privtail.trusted.events import GAUSSIAN, plan_from_json
+from privtail.trusted.events import plan_from_json
 from privtail.trusted.journal import File, Memory, Pages
 
 
@@ -454,15 +453,7 @@ def _slack(plan: list[dict[str, Any]], terms: Terms) -> float:
     rounds = plan_from_json(plan)
     if terms.composition == "basic":
         return 0.0
-    events = [(e, r.times) for r in rounds for e in r.events if r.times]
-    failing = math.fsum(e.delta * times for e, times in events)
-    if terms.composition == "zcdp":
-        return failing * (1 + 1e-15)
-    draws = [(e.scale, e.coordinates * times) for e, times in events if e.law in GAUSSIAN]
-    if any(scale < 64 for scale, _ in draws) or terms.epsilon > 700:
-        return math.inf
-    roughness = math.fsum(count / scale / scale for scale, count in draws)
-    return (failing + (1 + math.exp(terms.epsilon)) * 0.05 * roughness) * (1 + 1e-12)
+    return math.fsum(e.delta * r.times for r in rounds for e in r.events) * (1 + 1e-15)
 
 
 def as_ledger(

@@ -86,9 +86,8 @@ def _pays_for(planned: Event, event: Event) -> bool:
     """Whether the planned event costs at least as much.
 
     Equal events do. So does a plan for more coordinates (labels that are still to buy), if the
-    release has the planned noise per sensitivity, or up to 2^-30 more, and no larger surcharge
-    for its grid; exactly. Without noise the sensitivity must be planned too: what no record moves
-    is free.
+    release has the planned noise per sensitivity, or up to 2^-30 more; exactly. Without noise the
+    sensitivity must be planned too: what no record moves is free.
     """
     if replace(planned, unit=event.unit) == event:
         return True
@@ -101,9 +100,8 @@ def _pays_for(planned: Event, event: Event) -> bool:
         return False
     factor = Fraction(event.scale) / Fraction(planned.scale)
     radius = Fraction(planned.radius) * factor
-    smaller = min(factor, Fraction(1))
     return (
         radius * (1 - Fraction(1, 2**30)) <= Fraction(event.radius) <= radius
         and Fraction(event.diameter) <= Fraction(planned.diameter) * factor
-        and event.coordinates <= planned.coordinates * smaller * smaller
+        and event.coordinates <= planned.coordinates
     )

@@ -6,9 +6,7 @@ from privtail.trusted.accounting.curves import (
     ButFor,
     Curve,
     GaussianDP,
-    Grid,
     NoPrivacy,
-    OnGrid,
     ZeroConcentratedDP,
 )
 from privtail.trusted.accounting.loss import BoundedLoss, PrivacyLoss, Renyi, SampledGaussian
@@ -20,9 +18,7 @@ __all__ = [
     "ButFor",
     "Curve",
     "GaussianDP",
-    "Grid",
     "NoPrivacy",
-    "OnGrid",
     "PrivacyLoss",
     "Renyi",
     "SampledGaussian",

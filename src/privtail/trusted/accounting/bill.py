@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from privtail.errors import InvalidInput, UnsupportedAccounting
-from privtail.trusted.accounting.curves import ULP, ApproximateDP, Grid, decimal, rounded_up, up
+from privtail.trusted.accounting.curves import ULP, ApproximateDP, decimal, rounded_up, up
 from privtail.trusted.accounting.loss import BoundedLoss, SampledGaussian
 from privtail.trusted.budget import NEIGHBOURS, Neighbours
 from privtail.trusted.events import GAUSSIAN, LAWS, SMOOTH, Event, Plan, Round
@@ -33,7 +33,6 @@ class Bill:
     failing : probability that a label shows which only one of two neighbours holds.
     ranges : (range of the loss, picks) of those among them that are selections by Gumbel noise.
     batches : one entry per round of Poisson batches.
-    grid : of all Gaussian draws.
     noiseless : whether something spends and has no noise.
     """
 
@@ -45,7 +44,6 @@ class Bill:
     bounded: list[tuple[Fraction, float, float, int]] = field(default_factory=list)
     ranges: list[tuple[float, int]] = field(default_factory=list)
     batches: list[SampledGaussian | BoundedLoss] = field(default_factory=list)
-    grid: Grid = Grid()
     noiseless: bool = False
 
     @property
@@ -54,6 +52,12 @@ class Bill:
         return self.noiseless or bool(
             self.mu_squares or self.concentrated or self.searches or self.bounded or self.batches
         )
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether any noise is Gaussian, in batches or outside."""
+        sampled = any(isinstance(batch, SampledGaussian) for batch in self.batches)
+        return sampled or bool(self.mu_squares)
 
     @property
     def mu(self) -> float:
@@ -121,10 +125,6 @@ def read(plan: Plan, neighbours: Neighbours) -> Bill:
         if any(e.scale == 0 for e in events):
             bill.noiseless = True
             return bill
-        for event in events:
-            if event.law in GAUSSIAN and event.coordinates:
-                draws = event.coordinates * times
-                bill.grid += Grid(draws, up(draws / event.scale / event.scale), event.scale)
         if isinstance(r.sampling, PoissonBatches) and sampled:
             bill.batches.append(_batch(events, r.sampling.rate, times, neighbours))
         else:

@@ -1,4 +1,4 @@
-"""Closed forms: Gaussian DP, zCDP, (epsilon, delta), and the surcharge of the integer grid.
+"""Closed forms: Gaussian DP, zCDP, (epsilon, delta), and searches among trials.
 
 Every number returned is an upper bound of the theorem's number: floating-point error is covered
 by a guard that is added, never subtracted.
@@ -208,8 +208,7 @@ class ZeroConcentratedDP:
     rho adds under adaptive composition (Bun and Steinke 2016) and in fully adaptive filters
     (Feldman and Zrnic 2021). rho-zCDP gives (epsilon, delta) with log delta = (a - 1)(a rho -
     epsilon) - a log a + (a - 1) log(a - 1) for every a > 1 (Canonne, Kamath, Steinke 2020,
-    Proposition 12), so a search that misses the best ``a`` is loose, not wrong. The discrete
-    Gaussian satisfies zCDP with the constants of the continuous one, whatever the grid.
+    Proposition 12), so a search that misses the best ``a`` is loose, not wrong.
     """
 
     rho: float
@@ -321,96 +320,6 @@ class Basic:
         if remaining < 0:
             return 1.0
         return min(1.0, self.first.delta(remaining) + rounded_up(self.second.slack))
-
-
-@dataclass(frozen=True)
-class Grid:
-    """How far integer noise can be from continuous noise.
-
-    Attributes
-    ----------
-    draws : number N of discrete Gaussian coordinates a record can influence.
-    roughness : sum of 1 / s^2 over them, s in grid units.
-    finest : the smallest s.
-    """
-
-    draws: int = 0
-    roughness: float = 0.0
-    finest: float = math.inf
-
-    def __add__(self, other: Grid) -> Grid:
-        return Grid(
-            self.draws + other.draws,
-            (self.roughness + other.roughness) * (1 + ULP),
-            min(self.finest, other.finest),
-        )
-
-    @property
-    def fine(self) -> bool:
-        """Whether the bounds of `OnGrid` are proved and useful here."""
-        return self.finest >= 64 and self.roughness <= 1e-3
-
-
-@dataclass(frozen=True)
-class OnGrid:
-    """A theorem for continuous Gaussian noise, applied to discrete Gaussian noise.
-
-    Formal guarantee
-    ----------------
-    For s >= 64 the discrete Gaussian and the rounded continuous one (a) differ by at most
-    0.05 / s^2 in total variation, which adds (1 + e^epsilon) 0.05 sum 1/s^2 to delta; (b) have a
-    probability ratio in [exp(-k^2 / 24 s^4), exp(1 / 24 s^2)] at offset k (convexity and
-    sinh(x)/x <= exp(x^2/6)), so for every t, (epsilon, delta) becomes (epsilon + B (t^2 + 1),
-    e^B (delta + e^epsilon 2 N e^(-t^2/2))) with B = sum 1 / (23 s^2). The smaller one is used.
-    """
-
-    continuous: Curve
-    grid: Grid
-
-    @property
-    def theorem(self) -> str:
-        """That of the continuous curve."""
-        return self.continuous.theorem
-
-    def epsilon(self, delta: float) -> float:
-        """The continuous epsilon and the surcharge; infinite on a grid that is too coarse."""
-        if self.grid.draws == 0 or delta <= 0:
-            return self.continuous.epsilon(delta)
-        if not self.grid.fine:
-            return math.inf
-        b = self.grid.roughness / 23
-        epsilon = self.continuous.epsilon(delta * (math.exp(-b) - 1e-6))
-        t_squared = 2 * (epsilon + math.log(2 * self.grid.draws) + math.log(1e6 / delta))
-        ratio_bound = epsilon + b * (t_squared + 1)
-        lost = self._added(ratio_bound)
-        if lost >= delta:
-            return ratio_bound
-        return min(ratio_bound, self.continuous.epsilon(delta - lost))
-
-    def delta(self, epsilon: float) -> float:
-        """The continuous delta and the surcharge; 1 on a grid that is too coarse."""
-        delta = self.continuous.delta(epsilon)
-        if self.grid.draws == 0:
-            return delta
-        if not self.grid.fine:
-            return 1.0
-        added = delta + self._added(epsilon)
-        b, log_draws = self.grid.roughness / 23, math.log(2 * self.grid.draws)
-        t_squared = 2 * (epsilon + log_draws + math.log(1e6) - math.log(max(delta, 1e-300)))
-        inner = epsilon - b * (t_squared + 1)
-        if inner < 0:
-            return min(1.0, added)
-        tail = math.exp(epsilon + log_draws - t_squared / 2)
-        return min(1.0, added, math.exp(b) * (self.continuous.delta(inner) + tail))
-
-    def negligible(self, delta: float) -> bool:
-        """Whether the surcharge is at most 1 % of delta and 1 % of epsilon."""
-        return self.epsilon(delta) <= 1.01 * self.continuous.epsilon(0.99 * delta)
-
-    def _added(self, epsilon: float) -> float:
-        if epsilon > 700:
-            return 1.0
-        return (1 + math.exp(epsilon)) * 0.05 * self.grid.roughness
 
 
 @dataclass(frozen=True)

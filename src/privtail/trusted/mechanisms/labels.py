@@ -24,7 +24,7 @@ FOUND = 1.645
 class StabilityHistogram:
     """Releases the labels whose noisy count is far above what one person can add.
 
-    Counts of the labels that occur get discrete Gaussian noise of std = ``multiplier`` x l2 radius,
+    Counts of the labels that occur get Gaussian noise of std = ``multiplier`` x l2 radius,
     and those that reach a threshold are released.
 
     Parameters
@@ -92,15 +92,13 @@ class StabilityHistogram:
 
 
 def rare(scale: float, log_probability: float) -> int:
-    """A k that a discrete Gaussian Z of parameter ``scale`` reaches at most so often.
+    """A k that rounded normal noise of deviation ``scale`` reaches at most so often.
 
     Formal guarantee
     ----------------
-    P(Z >= k) <= P(N >= k - 1) for k >= 1, N normal of deviation s, the scale (Canonne, Kamath and
-    Steinke 2020): the mass of Z at j is exp(-j^2 / 2 s^2) over a sum that is at
-    least s sqrt(2 pi), by Poisson's summation formula, all of whose terms are positive; and
-    exp(-x^2 / 2 s^2) falls for x >= 0, so its sum over j >= k is at most its integral from k - 1.
-    The normal quantile is raised by 1e-9, of which its rounding takes a thousandth.
+    What rounds to k or more is at least k - 1/2, so more than k - 1; and a normal reaches k - 1 =
+    ceil(scale x quantile) at most so often. The normal quantile is raised by 1e-9, of which its
+    rounding takes a thousandth.
     """
     quantile = max(0.0, -float(ndtri_exp(log_probability))) + 1e-9
     return 1 + math.ceil(scale * quantile)

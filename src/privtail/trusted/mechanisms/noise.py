@@ -1,4 +1,4 @@
-"""Additive noise: the discrete Gaussian and the discrete Laplace on the integer grid."""
+"""Additive noise on integers: rounded Gaussian, and discrete Laplace."""
 
 from __future__ import annotations
 
@@ -50,13 +50,15 @@ def require_multiplier(mechanism: Any) -> None:
 
 @dataclass(frozen=True)
 class GaussianNoise:
-    """Discrete Gaussian noise with std = ``multiplier`` x l2 radius on every coordinate.
+    """Gaussian noise with std = ``multiplier`` x l2 radius on every coordinate, then rounding.
 
     Formal guarantee
     ----------------
-    With l2 sensitivity D (``radius`` under zero-out, ``diameter`` under replace-one) and parameter
-    s, both in grid units, the release is (D/s)^2/2-zCDP exactly (Canonne, Kamath and Steinke
-    2020), and (D/s)-GDP up to the surcharge that the accountant adds for the grid.
+    Let D be the l2 sensitivity (``radius`` under zero-out, ``diameter`` under replace-one) and s
+    the standard deviation, both in grid units. What leaves is the exact integers plus normal noise,
+    correctly rounded to integers (`ExactSampler`). Rounding is post-processing of the Gaussian
+    mechanism, so the release is exactly (D/s)-GDP (Dong, Roth and Su 2022) and (D/s)^2/2-zCDP (Bun
+    and Steinke 2016), at any s.
     """
 
     multiplier: float

@@ -2,16 +2,24 @@
 
 Formal guarantee
 ----------------
-`ExactSampler` draws with OpenDP's samplers on 64-bit integers: the discrete Gaussian and discrete
-Laplace of exactly the stated parameter, and Gumbel noise for selection, all from the operating
-system's randomness. OpenDP saturates at the ends of int64; the mechanisms make sure, from public
-numbers, that this cannot happen. Noise whose size is private must not show it in its last bits:
-``scaled_laplace_lognormal`` and ``scaled_normal`` release value + size x noise, a real number,
-correctly rounded to an integer. Every uniform variable starts as an interval of width 2^-128 given
-by random bits; interval arithmetic encloses the real number, and while its ends do not round to one
-integer, more bits are drawn. So what leaves is the rounding of the exact law. `SimulatedSampler`
-has the same laws (its rounded normal is within a factor 1 + 1/(24 s^2) of the discrete Gaussian),
-is seeded and fast, and is for experiments only.
+`ExactSampler` draws from the operating system's randomness. Values are 64-bit integers; the
+mechanisms make sure, from public numbers, that a sum with noise stays far inside their range.
+
+**Real noise, correctly rounded.** ``gaussian``, ``scaled_normal`` and ``scaled_laplace_lognormal``
+release an integer plus real noise, rounded to the nearest integer. What leaves is a function of the
+integer plus noise of exactly the stated law, so every theorem about that law holds (post-
+processing), and no last bit shows the size of the noise or the value. Every uniform variable is an
+interval of width 2^-128 given by random bits. Interval arithmetic encloses the real number; while
+the ends of the enclosure do not round to one integer, more bits are drawn (`_rounded`).
+
+``gaussian`` has a short way: the noise does not depend on the values, and `_short_way` encloses it
+in the machine's longest floating-point numbers. Nearly always the ends of this enclosure round to
+one integer, which is then the same integer; else the long way decides, with the same bits.
+
+**Integer noise.** The discrete Laplace and the Gumbel noise of a selection are OpenDP's.
+
+`SimulatedSampler` has the same laws up to the rounding of doubles, is seeded and fast, and is for
+experiments only.
 """
 
 from __future__ import annotations
@@ -32,6 +40,8 @@ Doubles = NDArray[np.float64]
 LARGEST = 2**62
 """Rounded noise is cut here, which is post-processing."""
 
+_TWO_PI = 8 * np.arctan(np.longdouble(1))
+
 
 class Sampler(Protocol):
     """Draws noise on integers."""
@@ -39,7 +49,7 @@ class Sampler(Protocol):
     exact: bool
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
-        """``values`` plus independent discrete Gaussians of parameter ``scale``."""
+        """``values`` plus independent normals of deviation ``scale``, rounded to integers."""
         ...
 
     def laplace(self, values: Integers, scale: float) -> Integers:
@@ -90,14 +100,6 @@ def _vector(values: Integers) -> Integers:
 
 
 @cache
-def _gaussian(scale: float) -> Any:
-    from opendp.measurements import make_gaussian
-    from opendp.metrics import l2_distance
-
-    return make_gaussian(_integer_vectors(), l2_distance(T="f64"), scale=scale)
-
-
-@cache
 def _laplace(scale: float) -> Any:
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance
@@ -124,12 +126,14 @@ def _intervals() -> Any:
     return MPIntervalContext()
 
 
-def _rounded(formula: Callable[..., Any], uniforms: int) -> int:
-    """``formula(arithmetic, u_1, ..)`` at uniform variables in (0, 1), correctly rounded."""
+def _rounded(formula: Callable[..., Any], cells: list[int]) -> int:
+    """``formula(arithmetic, u_1, ..)`` at uniform variables in (0, 1), correctly rounded.
+
+    ``cells`` are the first 128 bits of each variable.
+    """
     from mpmath.libmp import to_int
 
     iv, bits = _intervals(), 128
-    cells = [int.from_bytes(os.urandom(16), "big") for _ in range(uniforms)]
     while True:
         if all(cells):
             iv.prec = bits + 64
@@ -141,9 +145,57 @@ def _rounded(formula: Callable[..., Any], uniforms: int) -> int:
         cells = [k << 64 | int.from_bytes(os.urandom(8), "big") for k in cells]
 
 
+def _uniforms(count: int) -> list[int]:
+    """The first 128 bits of so many uniform variables."""
+    return [int.from_bytes(os.urandom(16), "big") for _ in range(count)]
+
+
 def _normal(iv: Any, u: Any, v: Any) -> Any:
     """A standard normal from two uniform variables (Box and Muller 1958)."""
     return iv.sqrt(-2 * iv.log(u)) * iv.cos(2 * iv.pi * v)
+
+
+def _rounded_normals(size: int, scale: float) -> Integers:
+    """(size,) independent normals of deviation ``scale``, correctly rounded to integers."""
+    bits = np.frombuffer(os.urandom(32 * size), ">u8").reshape(size, 2, 2)
+    noise, decided = _short_way(bits[:, 0, 0], bits[:, 1, 0], scale)
+
+    def formula(iv: Any, u: Any, v: Any) -> Any:
+        return iv.mpf(scale) * _normal(iv, u, v)
+
+    for i in np.flatnonzero(~decided):
+        noise[i] = _rounded(formula, [(int(high) << 64) | int(low) for high, low in bits[i]])
+    return noise
+
+
+def _short_way(
+    u: NDArray[np.uint64], v: NDArray[np.uint64], scale: float
+) -> tuple[Integers, NDArray[np.bool_]]:
+    """Rounded normals from the first 64 bits of uniform variables, and where these decide.
+
+    Formal guarantee
+    ----------------
+    Let e be 16 spacings of the machine's longest floats at 1. Sums, products and square roots are
+    off by half a spacing of their value. The one assumption is that logarithms are off by at most
+    e / 4 of their value, and cosines by e / 4 (`tests/contracts/test_mechanisms.py` measures less
+    than a quarter of that). A variable u with first bits k lies in [k, k + 1] / 2^64. So
+    sqrt(-2 log u) lies between its values at these ends, each moved by e of itself. The angle
+    2 pi v, v taken from the middle, is off by at most 2 pi (2^-65 + 2 spacings), and its cosine by
+    less than 2^-61 + 2 e. So ``middle`` is off by at most ``width``. If all numbers that are so
+    near round to one integer, it is the rounding of the exact number.
+    """
+    real = np.longdouble
+    e, step = 16 * np.finfo(real).eps, real(2) ** -64
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        first = u.astype(real)
+        near = np.sqrt(-2 * np.log(np.minimum((first + 1) * step * (1 + e), 1))) * (1 - e)
+        far = np.sqrt(-2 * np.log(first * step * (1 - e))) * (1 + e)
+        cosine = np.cos(_TWO_PI * (v.astype(real) + real(0.5)) * step)
+        middle = (near + far) / 2 * cosine * real(scale)
+        width = ((far - near) / 2 + far * (real(2) ** -61 + 4 * e)) * real(scale)
+        low, high = np.rint(middle - width), np.rint(middle + width)
+        decided = (low == high) & (np.abs(low) < LARGEST)
+    return np.where(decided, low, 0).astype(np.int64), decided
 
 
 class ExactSampler:
@@ -152,7 +204,7 @@ class ExactSampler:
     exact = True
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
-        return np.array(_gaussian(scale)(_vector(values)), dtype=np.int64)
+        return values + _rounded_normals(values.size, scale).reshape(values.shape)
 
     def laplace(self, values: Integers, scale: float) -> Integers:
         return np.array(_laplace(scale)(_vector(values)), dtype=np.int64)
@@ -171,7 +223,7 @@ class ExactSampler:
             return formula
 
         pairs = zip(values.tolist(), sizes.tolist(), strict=True)
-        return np.array([_rounded(one(*pair), 4) for pair in pairs], dtype=np.int64)
+        return np.array([_rounded(one(*pair), _uniforms(4)) for pair in pairs], dtype=np.int64)
 
     def scaled_normal(self, values: Integers, sizes: Doubles, scale: float) -> Integers:
         def one(value: int, size: float) -> Callable[..., Any]:
@@ -181,7 +233,7 @@ class ExactSampler:
             return formula
 
         pairs = zip(values.tolist(), sizes.tolist(), strict=True)
-        return np.array([_rounded(one(*pair), 2) for pair in pairs], dtype=np.int64)
+        return np.array([_rounded(one(*pair), _uniforms(2)) for pair in pairs], dtype=np.int64)
 
     def below(self, count: int) -> int:
         return secrets.randbelow(count)
