@@ -162,7 +162,7 @@ def test_the_short_way_rounds_as_the_long_one_does(scale: float, usual: bool) ->
     bits = first_bits(600)
     wrong, decided = wrong_roundings(bits, scale)
     assert wrong == 0
-    assert decided > 500 if usual else decided == 0
+    assert decided > 400 if usual else decided == 0
 
 
 def test_a_short_way_with_a_wrong_constant_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +174,7 @@ def test_a_short_way_with_a_wrong_constant_is_caught(monkeypatch: pytest.MonkeyP
 def test_floating_point_is_as_good_as_the_short_way_assumes() -> None:
     """Logarithms and cosines of the machine's longest floats are off by one spacing or so."""
     real = np.longdouble
-    allowed = 4 * float(np.finfo(real).eps)
+    allowed = float(np.finfo(real).eps)
     x = (first_bits(3000)[:, 0] >> np.uint64(1)).astype(real) / real(2) ** 63
     with mpmath.workdps(60):
         for u in x[(x > 0) & (x < 1)]:
