@@ -16,7 +16,7 @@ from privtail.spelling import printable
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import NEIGHBOURS, Neighbours, protected
 from privtail.trusted.events import (
-    SMOOTH,
+    INTEGER,
     Plan,
     plan_to_json,
 )
@@ -49,7 +49,7 @@ from privtail.statement.sense import TOLERANCE, nonsense
 
 Noise = Literal["exact", "simulated", "none"]
 NOISES: dict[str, str] = {
-    "exact": "exact: {} samplers, randomness of the operating system",
+    "exact": "exact: {}, randomness of the operating system",
     "simulated": "simulated: a seeded sampler, for experiments; it protects nobody",
     "none": "none",
 }
@@ -66,7 +66,7 @@ FORMAT, VERSION = "privtail-statement", 1
 def installed_versions() -> tuple[tuple[str, str], ...]:
     """Versions of what decides the numbers; what is not installed is left out."""
     found = [("python", platform.python_version())]
-    for name in ("privtail", "numpy", "opendp", "dp-accounting"):
+    for name in ("privtail", "numpy", "mpmath", "opendp", "dp-accounting"):
         try:
             found.append((name, importlib.metadata.version(name)))
         except importlib.metadata.PackageNotFoundError:
@@ -349,10 +349,10 @@ class Statement:
         return f"a table, and the same with {whose} emptied; the size stays the same"
 
     def _samplers(self) -> str:
-        """Whose: no library has one for noise that follows a smooth sensitivity."""
-        own = {e.law in SMOOTH for r in self.plan for e in r.events}
-        said = {True: "privtail's correctly rounded", False: "OpenDP's"}
-        return " and ".join(said[law] for law in sorted(own or {False}))
+        """Whose noise the plan holds."""
+        own = {e.law not in INTEGER for r in self.plan for e in r.events}
+        said = {True: "real noise, correctly rounded", False: "OpenDP's samplers"}
+        return " and ".join(said[law] for law in sorted(own or {True}))
 
     def table(self) -> tuple[tuple[str, ...], ...]:
         """The releases, under a header. ``share`` is a guide to where the budget went.

@@ -33,6 +33,8 @@ GAUSSIAN: tuple[Law, ...] = ("gaussian", "gaussian_labels")
 """Laws of Gaussian noise."""
 SMOOTH: tuple[Law, ...] = ("laplace_lognormal", "smooth_gaussian")
 """Laws whose noise follows a smooth sensitivity, which is private."""
+INTEGER: tuple[Law, ...] = ("laplace", "noisy_max", "laplace_max")
+"""Laws of noise on whole numbers; the others round real noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
