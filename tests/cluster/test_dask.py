@@ -170,6 +170,61 @@ def test_rows_that_do_not_fit_are_read_again(client: Any, monkeypatch: pytest.Mo
     here, away = rows(), spread_out(rows(), CUTS[2])
     expected = privtail.private_mean(here["cost"], **options())
     assert float(privtail.private_mean(away["cost"], **options())) == float(expected)
+    for frame in (here, away):
+        found = privtail.private_mean(frame["cost"], groups=frame["city"], max_rows=9, **options())
+        expected = found if frame is here else expected
+    assert float(found) == float(expected)
+
+
+# Persons: 60 with ten rows each, in all partitions, and rows of nobody
+
+
+def of_persons() -> pd.DataFrame:
+    chance = np.random.default_rng(6)
+    frame = rows().assign(person=chance.permutation(np.arange(N) % 60).astype(float))
+    frame.iloc[::40, frame.columns.get_loc("person")] = np.nan
+    return frame.assign(name=frame["person"].map("p{}".format, na_action="ignore"))
+
+
+@pytest.mark.parametrize("ends", CUTS.values(), ids=CUTS)
+def test_bits_of_persons(client: Any, ends: list[int]) -> None:
+    here, model = of_persons(), DPLinearRegression(**options(), max_rows=3)
+    away = spread_out(here, ends)
+    expected = bits(model.fit(here[FEATURES], here["cost"], groups=here["name"]))
+    assert bits(model.fit(away[FEATURES], away["cost"], groups=away["name"])) == expected
+    assert model.privacy_.unit == "one person, of whose rows at most 3 are used"
+
+
+def test_bits_of_labels_and_arrays_of_persons(client: Any) -> None:
+    here = of_persons()
+    away, model = spread_out(here), DPLogisticRegression(**options(epsilon=8.0), max_rows=3)
+    expected = bits(model.fit(here[FEATURES], here["sick"], groups=here["name"]))
+    assert bits(model.fit(away[FEATURES], away["sick"], groups=away["name"])) == expected
+    x, who = here["cost"].to_numpy(), here["person"].to_numpy()
+    expected = privtail.private_mean(x, groups=who, max_rows=4, **options())
+    x, who = (da.from_array(array, chunks=230) for array in (x, who))
+    found = privtail.private_mean(x, groups=who, max_rows=4, **options())
+    assert float(found) == float(expected)
+    assert float(privtail.private_mean(x, groups=who, max_rows=5, **options())) != float(expected)
+
+
+@pytest.mark.parametrize("sampling", [Everyone(), PoissonBatches(0.4), DisjointParts(3)])
+def test_persons_are_sampled_as_on_one_machine(client: Any, sampling: Sampling) -> None:
+    here = of_persons()
+    away = spread_out(here)
+
+    def counts(frame: Any) -> list[list[int]]:
+        curator = Curator(
+            frame[FEATURES], frame["cost"], groups=frame["name"], max_rows=2,
+            budget=Budget(1.0, 1e-6), random_state=3, noise="simulated",
+        )  # fmt: skip
+        curator.open((Round(events=(), sampling=sampling, times=3),))
+        return [
+            [int(v) for v in batch.histogram([0, -1], [-1.0, 0.0, 1.0])._value]
+            for batch in curator.rounds(sampling, 3)
+        ]
+
+    assert counts(away) == counts(here)
 
 
 # Every question
@@ -336,6 +391,16 @@ def test_what_is_not_in_equal_partitions_is_refused(client: Any) -> None:
     refused("X has 7 partitions and y has 2", away[FEATURES], spread_out(here, CUTS[2])["cost"])
     refused("both Dask collections, or neither", away[FEATURES], here["cost"])
     refused("both Dask collections, or neither", here[FEATURES], away["cost"])
+    for groups, match in (
+        (here["city"], "X and groups are both Dask collections"),
+        (other["city"], "Partition 5 has 199 rows of X and 198 of groups"),
+        (spread_out(here, CUTS[2])["city"], "X has 7 partitions and groups has 2"),
+        (away[["city", "sick"]], "this table has 2"),
+        (None, "max_rows=2 bounds the rows of one person"),
+    ):
+        persons = DPLinearRegression(**options(), max_rows=2)
+        refused(match, away[FEATURES], away["cost"], groups=groups, model=persons)
+    refused("both Dask", here[FEATURES], here["cost"], groups=away["city"], model=persons)
     nothing = spread_out(here, [0, 0, 0])
     refused("all partitions of X are empty", nothing[FEATURES], nothing["cost"])
     parts = [delayed(here), delayed(here.drop(columns="b"))]
@@ -347,7 +412,6 @@ def test_what_needs_one_machine_is_refused(client: Any) -> None:
     away = spread_out(rows())
     X, y = away[FEATURES], away["cost"]
     refused("not numeric", away[[*FEATURES, "city"]], y)
-    refused("groups= works with", X, y, groups=away["city"], model=DPLinearRegression(max_rows=2))
     search = privtail.PrivateSearchCV(DPLinearRegression(), {"fit_intercept": [True, False]})
     refused("A search deals its rows", X, y, model=search)
 

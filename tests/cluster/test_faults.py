@@ -115,6 +115,27 @@ def test_a_killed_worker_changes_no_bit(
     assert len(ledger.entries()) == 1
 
 
+def test_a_killed_worker_changes_nobody_of_the_persons(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame, away = rows(), spread_out()
+    who = (frame["b"] * 10).round(), (away["b"] * 10).round()
+    fitted = model().set_params(max_rows=2)
+    expected = fitted.fit(frame[FEATURES], frame["cost"], groups=who[0]).coef_.tobytes()
+    victims = process_ids(client)
+    seat = Spread.seat
+
+    def killed(self: Spread, *given: Any) -> None:
+        seat(self, *given)
+        os.kill(victims[0], signal.SIGKILL)
+
+    monkeypatch.setattr(Spread, "seat", killed)
+    disturbed(monkeypatch, 6, lambda: os.kill(victims[1], signal.SIGKILL))
+    found = fitted.fit(away[FEATURES], away["cost"], groups=who[1])
+    assert not set(victims) & set(process_ids(client))
+    assert found.coef_.tobytes() == expected
+
+
 def test_killed_while_it_reads(client: Any) -> None:
     frame, away = rows(), spread_out(slowly)
     expected = model().fit(frame[FEATURES], frame["cost"])

@@ -71,7 +71,7 @@ from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import opened
 from privtail.trusted.records.files import TableFile
-from privtail.trusted.records.persons import Persons, Seats
+from privtail.trusted.records.persons import Persons, Seats, heads
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.rehearsal import rehearse, rehearse_noise
 from privtail.trusted.sampling import Everyone, PoissonBatches, Sampling
@@ -137,8 +137,9 @@ class Curator:
     ) -> None:
         if noise not in ("exact", "simulated"):
             raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
+        _require_persons(groups, max_rows)
         declared = categories, encoding, exposure
-        away = _away(X, y, classes, declared, groups, max_rows)
+        away = _away(X, y, classes, declared, groups)
         records: Any
         records, targets = (away, away.targets) if away else opened(X, y, classes, *declared)
         self.from_text = isinstance(X, TableFile) and X.from_text
@@ -148,7 +149,8 @@ class Curator:
             ledger.require(seats)
         if seats is not None and (seats.rows, seats.max_rows) != (n, max_rows):
             raise InvalidInput("Seats go with the rows and the max_rows that they are of.")
-        self._persons = _persons(groups, max_rows, n) if seats is None else None
+        self._unseated = max_rows is not None and seats is None
+        self._persons = Persons(groups, n) if self._unseated and away is None else None
         self._problem = Problem(
             n=n if seats is None else seats.n,
             most=n,
@@ -377,10 +379,9 @@ class Curator:
     def _seen(self, sampling: Sampling, used: int) -> Seen:
         """Who a round's next batch is of. One planned Round of parts is one deal."""
         n = self._data.records.n
-        if self._persons is not None:
-            order = self._fresh(n).labels(0, n)
-            self._kept, self._leaders = self._persons.seats(order, self.problem.max_rows)
-            self._persons = None
+        if self._unseated:
+            self._seat(self._fresh(n))
+            self._unseated = False
         if isinstance(sampling, Everyone):
             return Listed(self._kept)
         if isinstance(sampling, PoissonBatches):
@@ -391,9 +392,16 @@ class Curator:
             chosen = Part(self._parts, used % sampling.parts)
         if isinstance(self._kept, slice):
             return chosen
-        heads = np.zeros(n, dtype=np.bool_)
-        heads[chosen.within(0, n)] = True
-        return Listed(self._kept[heads[self._leaders]])
+        return Listed(self._kept[heads(chosen, n)[self._leaders]])
+
+    def _seat(self, order: Deal) -> None:
+        """Decide whose rows count, once, after the charge."""
+        if self._away is not None:
+            self._away.seat(order, self.problem.max_rows)
+        elif self._persons is not None:
+            priority = order.labels(0, order.n)
+            self._kept, self._leaders = self._persons.seats(priority, self.problem.max_rows)
+            self._persons = None
 
     def _fresh(self, blocks: int) -> Deal:
         """A new public deal of all ids; into n blocks it is a shuffle."""
@@ -418,17 +426,12 @@ class Curator:
 
 def _away(
     X: Any, y: Any, classes: Sequence[Any] | None,
-    declared: tuple[Mapping[str, Sequence[Any]] | None, Encoding, Any], groups: Any, max_rows: Any,
+    declared: tuple[Mapping[str, Sequence[Any]] | None, Encoding, Any], groups: Any,
 ) -> Spread | None:  # fmt: skip
     """Records on a cluster; None for all others."""
-    if not is_spread(X, y):
+    if not is_spread(X, y, groups):
         return None
-    if groups is not None or max_rows is not None:
-        raise InvalidInput(
-            "Persons cannot be told apart on a Dask cluster: groups= works with a data frame, and "
-            "with a folder of files, privtail.open_table(folder)."
-        )
-    return Spread(X, y, classes, *declared)
+    return Spread(X, y, classes, *declared, groups=groups)
 
 
 def _require_margins(plan: Plan, loss: AnyLoss | None) -> None:
@@ -441,9 +444,9 @@ def _require_margins(plan: Plan, loss: AnyLoss | None) -> None:
         )
 
 
-def _persons(groups: Any, max_rows: Any, n: int) -> Persons | None:
+def _require_persons(groups: Any, max_rows: Any) -> None:
     if groups is None and max_rows is None:
-        return None
+        return
     if groups is None:
         raise InvalidInput(
             f"max_rows={max_rows!r} bounds the rows of one person, and nobody said whose row is "
@@ -461,4 +464,3 @@ def _persons(groups: Any, max_rows: Any, n: int) -> Persons | None:
             f'groups=frame["{groups}"].'
         )
     require_whole("max_rows", max_rows, 1)
-    return Persons(groups, n)

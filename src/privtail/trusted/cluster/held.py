@@ -11,6 +11,7 @@ cell; a partition can be pickled, because workers hand it to each other and put 
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,11 +24,16 @@ from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.records import Dense, InMemory, Targets, Window, as_records
 from privtail.trusted.records.arrays import as_numbers, column_of
 from privtail.trusted.records.arrow import Distinct
+from privtail.trusted.records.persons import owners, require_typed_alike
 from privtail.trusted.records.targets import Labels, Numbers
 
 FAILED = (
     "A task failed on a Dask worker. What it said is not shown, for it may quote a row: see the "
     "logs of the workers, or whether the collection itself can be computed."
+)
+CHANGED = (
+    "A partition was computed again and is not what it was: the graph is not deterministic (a "
+    "sample, an unordered shuffle), or its files were written to. Write the rows to Parquet first."
 )
 Codes = Mapping[Any, int]
 _Cells = tuple[list[Any], NDArray[Any]]
@@ -40,8 +46,8 @@ class Reading:
 
     Attributes
     ----------
-    X, y : without rows; y is None where there is no target, and a mapping of the target and its
-        exposure where it has one.
+    X, y, groups : without rows; y is None where there is no target, and a mapping of the target
+        and its exposure where it has one; groups is None where rows are protected.
     categories : column -> its declared categories.
     labelled : whether the target holds labels.
     encoding : what is declared of the features beside categories.
@@ -49,6 +55,7 @@ class Reading:
 
     X: Any
     y: Any
+    groups: Any
     categories: Mapping[str, Sequence[Any]] | None
     labelled: bool
     encoding: Encoding = PLAIN
@@ -64,25 +71,34 @@ class Reading:
         return records, Numbers(next(iter(columns)), 0, *list(columns)[1:])
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Sent:
+    """A value on its way to a worker, which shows nothing."""
+
+    value: Any
+
+
 class Held:
     """A partition that was read.
 
     Attributes
     ----------
-    lengths : how many rows X and y have; public.
+    lengths : how many rows X, y and groups have; public.
+    owners : ids of persons, and for each row the place of its id; none where rows are protected.
     checksum : of all cells; private.
     refused : why it could not be read; no text quotes a cell.
     """
 
-    def __init__(self, X: Any, y: Any, reading: Reading) -> None:
-        self.refused, self.lengths, self.checksum = "", (0, 0), b""
+    def __init__(self, X: Any, y: Any, groups: Any, reading: Reading) -> None:
+        self.refused, self.lengths, self.checksum = "", (0, 0, 0), b""
         self._reading = reading
         self._columns: list[_Cells] = []
         self._targets: list[_Cells] = []
         self._codes: Codes | None = None
+        self.owners: _Cells = [], np.empty(0, np.int64)
         self._open: tuple[InMemory, Targets | None] | None = None
         try:
-            self._read(X, y)
+            self._read(X, y, groups)
         except InvalidInput as error:
             self.refused = str(error)
         except Exception:  # noqa: BLE001  its text may quote a cell
@@ -95,7 +111,7 @@ class Held:
         opened = self._open
         return Window(start, start + self.lengths[0], lambda: opened)
 
-    def _read(self, X: Any, y: Any) -> None:
+    def _read(self, X: Any, y: Any, groups: Any) -> None:
         reading = self._reading
         if isinstance(reading.X, np.ndarray):
             array = _numbers(X)
@@ -117,10 +133,16 @@ class Held:
         lengths = {len(array) for _, array in self._targets}
         if len(lengths) > 1:
             raise InvalidInput("A partition of the exposure has another number of rows than of y.")
-        self.lengths = rows, lengths.pop() if lengths else rows
+        if reading.groups is not None:
+            require_typed_alike(groups, reading.groups)
+            self.owners = owners(groups)
+        owned = rows if reading.groups is None else len(self.owners[1])
+        self.lengths = rows, lengths.pop() if lengths else rows, owned
         digest = hashlib.blake2b(digest_size=16)
-        for values, array in (*self._columns, *self._targets):
-            digest.update(repr((values, array.dtype.str, array.shape)).encode())
+        for values, array in (*self._columns, *self._targets, self.owners):
+            digest.update(repr((array.dtype.str, array.shape)).encode())
+            for value in values:
+                digest.update(pickle.dumps(value))
             digest.update(np.ascontiguousarray(array).data if array.size else b"")
         self.checksum = digest.digest()
 
@@ -149,14 +171,14 @@ class Held:
         return {**self.__dict__, "_open": None}
 
     def __sizeof__(self) -> int:
-        cells = [*self._columns, *self._targets]
+        cells = [*self._columns, *self._targets, self.owners]
         return sum(array.nbytes + 64 * len(values) for values, array in cells)
 
     def __repr__(self) -> str:
         return "Held()"
 
 
-def facts(held: Held) -> tuple[tuple[int, int], bytes, str]:
+def facts(held: Held) -> tuple[tuple[int, int, int], bytes, str]:
     """What the driver is told of a partition: lengths, checksum, and why it was refused."""
     return held.lengths, held.checksum, held.refused
 

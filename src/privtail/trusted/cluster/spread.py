@@ -34,13 +34,15 @@ from privtail.errors import InvalidInput, NotReleased
 from privtail.losses import AnyLoss
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.cluster.client import found
-from privtail.trusted.cluster.held import FAILED, Held, Reading, facts
+from privtail.trusted.cluster.held import CHANGED, FAILED, Held, Reading, Sent, facts
 from privtail.trusted.cluster.probe import DIFFERS
-from privtail.trusted.cluster.workers import Partial, Sent, answer, tried
-from privtail.trusted.deals import Seen
+from privtail.trusted.cluster.seats import decided, joined, shared
+from privtail.trusted.cluster.workers import Partial, answer, tried
+from privtail.trusted.deals import Deal, Seen
 from privtail.trusted.events import SMOOTH, Plan
 from privtail.trusted.questions import Question
 from privtail.trusted.records.kinds import room
+from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.targets import Labels
 
 ASSUMED = (
@@ -50,10 +52,6 @@ ASSUMED = (
 LOST = (
     "The Dask cluster did not answer: its scheduler or too many workers were lost. What was "
     "charged stays charged; nothing more is released."
-)
-CHANGED = (
-    "A partition was computed again and is not what it was: the graph is not deterministic (a "
-    "sample, an unordered shuffle), or its files were written to. Write the rows to Parquet first."
 )
 MEMORY = 0.5
 """Part of the workers' memory that decoded rows may take; of more, every pass reads them again."""
@@ -76,7 +74,8 @@ class Spread:
 
     Parameters
     ----------
-    X, y, classes, categories, encoding : as `records.opened` takes them.
+    X, y, classes, categories, encoding, exposure : as `records.opened` takes them.
+    groups : whose each row is, or None.
 
     Raises
     ------
@@ -90,7 +89,7 @@ class Spread:
     def __init__(
         self, X: Any, y: Any, classes: Sequence[Any] | None,
         categories: Mapping[str, Sequence[Any]] | None, encoding: Encoding = PLAIN,
-        exposure: Any = None,
+        exposure: Any = None, groups: Any = None,
     ) -> None:  # fmt: skip
         if exposure is not None:
             if not is_spread(exposure):
@@ -101,20 +100,29 @@ class Spread:
                 "X and y are both Dask collections, or neither is. Of one frame pass "
                 'X=ddf[features] and y=ddf["cost"]; of arrays dask.array.from_array(y, chunks).'
             )
+        if groups is not None and is_spread(X) != is_spread(groups):
+            raise InvalidInput(
+                "X and groups are both Dask collections, or neither is. Of one frame pass "
+                'X=ddf[features] and groups=ddf["customer"].'
+            )
         self._client = found()
         self._reading = Reading(
             announced(X),
             None if y is None else announced(y),
+            None if groups is None else announced(groups),
             categories,
             classes is not None,
             encoding,
         )
         empty, self.targets = self._reading.empty()
+        if groups is not None:
+            Persons(self._reading.groups, 0)
         self.d, self.names = empty.d, getattr(empty, "names", None)
         self.indicators, self.optional = empty.indicators, empty.optional
         if classes and isinstance(self.targets, Labels):
             self.targets.declare(tuple(classes))
-        self._parts = self._delayed(_partitions(X), y)
+        self._parts = self._delayed(_partitions(X), y=y, groups=groups)
+        self._seats: list[Any] | None = None
         self._kept: list[Any] | None = self._client.compute(self._parts)
         told = self._gathered([self._submitted(facts, future) for future in self._kept])
         self.lengths = tuple(lengths[0] for lengths, _, _ in told)
@@ -165,20 +173,53 @@ class Spread:
         if len({loss for _, _, loss in told}) > 1:
             raise InvalidInput(DIFFERS)
 
+    def seat(self, order: Deal, max_rows: int) -> None:
+        """Decide whose rows count, once a fit and after its charge: see `seats`."""
+        from dask import delayed
+
+        workers = max(1, len(self._reached(self._client.scheduler_info)["workers"]))
+        shares, ends = min(workers, len(self.lengths)), self._ends()
+        held = self._parts if self._kept is None else self._kept
+        owned = [
+            delayed(shared, nout=shares)(
+                Sent((order, shares, start, checksum)), one, dask_key_name=_key()
+            )
+            for one, start, checksum in zip(held, ends[:-1], self._checksums, strict=True)
+        ]
+        found = [
+            delayed(decided, nout=len(held))(
+                [one[k] for one in owned], max_rows, ends, dask_key_name=_key()
+            )
+            for k in range(shares)
+        ]
+        parts = [
+            delayed(joined)([one[i] for one in found], dask_key_name=_key())
+            for i in range(len(held))
+        ]
+        self._seats = self._reached(lambda: self._client.compute(parts))
+
     # ---------------------------------------------------------------- tasks
+
+    def _ends(self) -> list[int]:
+        """Where partitions begin, and where the last one ends."""
+        return [0, *itertools.accumulate(self.lengths)]
 
     def _asked(self, task: Question | Seen) -> list[Partial]:
         codes = self.targets.codes_declared if isinstance(self.targets, Labels) else None
         sent = Sent((task, codes))
         groups, tasks = self._groups(), []
-        starts = [0, *itertools.accumulate(self.lengths)]
+        starts = self._ends()
         for where, places in groups:
             firsts = [starts[i] for i in places]
+            seats = None if self._seats is None else [self._seats[i] for i in places]
             if self._kept is None:
-                tasks.append(self._again(sent, places, firsts))
+                held = [self._parts[i] for i in places]
+                tasks.append(self._again(sent, self.n, held, firsts, seats))
             else:
                 held = [self._kept[i] for i in places]
-                tasks.append(self._submitted(answer, sent, held, firsts, where=where))
+                tasks.append(
+                    self._submitted(answer, sent, self.n, held, firsts, seats, where=where)
+                )
         partials: list[Partial] = self._gathered(tasks)
         if any(
             partial.where != where for partial, (where, _) in zip(partials, groups, strict=True)
@@ -227,13 +268,11 @@ class Spread:
             lambda: self._client.submit(work, *args, key=_key(), pure=False, **pinned)
         )
 
-    def _again(self, sent: Sent, places: list[int], firsts: list[int]) -> Any:
-        """Partitions that are read for this task alone."""
+    def _again(self, *task: Any) -> Any:
+        """An answer of partitions that are read for it alone."""
         from dask import delayed
 
-        task = delayed(answer, traverse=False)
-        held = [self._parts[i] for i in places]
-        return self._client.compute(task(sent, held, firsts, dask_key_name=_key()))
+        return self._client.compute(delayed(answer, traverse=False)(*task, dask_key_name=_key()))
 
     def _gathered(self, futures: list[Any]) -> list[Any]:
         return list(self._reached(lambda: self._client.gather(futures)))
@@ -246,32 +285,36 @@ class Spread:
             text = LOST if _is_loss(error) or self._client.status != "running" else FAILED
         raise InvalidInput(text)
 
-    def _delayed(self, parts: list[Any], y: Any) -> list[Any]:
+    def _delayed(self, parts: list[Any], **beside: Any) -> list[Any]:
         """One task a partition, which reads it and keeps it decoded."""
         from dask import delayed
 
-        targets = [None] * len(parts) if y is None else _partitions(y)
-        if len(targets) != len(parts):
-            raise InvalidInput(
-                f"X has {len(parts)} partitions and y has {len(targets)}: take both from one "
-                "frame, or repartition one like the other."
-            )
+        columns = []
+        for name, values in beside.items():
+            found = [None] * len(parts) if values is None else _partitions(values)
+            if len(found) != len(parts):
+                raise InvalidInput(
+                    f"X has {len(parts)} partitions and {name} has {len(found)}: take both from "
+                    "one frame, or repartition one like the other."
+                )
+            columns.append(found)
         reading = delayed(self._reading, traverse=False, pure=False, name=_key())
         read = delayed(Held, traverse=True, pure=False)
         return [
-            read(x, target, reading, dask_key_name=_key())
-            for x, target in zip(parts, targets, strict=True)
+            read(*cells, reading, dask_key_name=_key())
+            for cells in zip(parts, *columns, strict=True)
         ]
 
-    def _refuse(self, told: Sequence[tuple[tuple[int, int], bytes, str]]) -> None:
-        for i, ((rows, targets), _, refused) in enumerate(told):
+    def _refuse(self, told: Sequence[tuple[tuple[int, int, int], bytes, str]]) -> None:
+        for i, ((rows, *others), _, refused) in enumerate(told):
             if refused:
                 raise InvalidInput(refused)
-            if rows != targets:
-                raise InvalidInput(
-                    f"Partition {i} has {rows} rows of X and {targets} of y. Take both from one "
-                    "frame, whose rows belong together by their position."
-                )
+            for name, count in zip(("y", "groups"), others, strict=True):
+                if count != rows:
+                    raise InvalidInput(
+                        f"Partition {i} has {rows} rows of X and {count} of {name}. Take both from "
+                        "one frame, whose rows belong together by their position."
+                    )
 
     def _fits(self) -> bool:
         found = self._reached(self._client.scheduler_info)["workers"].values()

@@ -22,24 +22,19 @@ import privtail
 from privtail.compilation import steady
 from privtail.errors import InvalidInput
 from privtail.losses import AnyLoss
-from privtail.trusted.cluster.held import FAILED, Codes, Held
+from privtail.trusted.cluster.held import FAILED, Codes, Held, Sent
 from privtail.trusted.cluster.probe import probed, probed_loss
+from privtail.trusted.cluster.seats import Seated
 from privtail.trusted.dataset import added
 from privtail.trusted.deals import Ids, Seen
 from privtail.trusted.partitions import answered, counted, pieces, rows_at_once
 from privtail.trusted.questions import Question
 from privtail.trusted.records import Room, Window
+from privtail.trusted.records.persons import heads
 
 Integers = NDArray[np.int64]
 Task = tuple[Question | Seen, Codes | None]
 """What is asked, or of which ids labels are counted; and the codes of labels."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Sent:
-    """A value on its way to a worker, which shows nothing."""
-
-    value: Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,21 +57,32 @@ class Partial:
     refused: str = ""
 
 
-def answer(sent: Sent, held: Sequence[Held], starts: Sequence[int]) -> Partial:
-    """The answer of some partitions, whose first ids are ``starts``."""
+def answer(
+    sent: Sent, n: int, held: Sequence[Held], starts: Sequence[int],
+    seats: Sequence[Seated] | None,
+) -> Partial:  # fmt: skip
+    """The answer of some partitions, whose first ids are ``starts``, of n rows.
+
+    With ``seats`` the rows of a person count that have one.
+    """
     from distributed import get_worker
 
     checksums, where = tuple(one.checksum for one in held), get_worker().address
     try:
+        told = [*(one.refused for one in held), *(one.refused for one in seats or ())]
+        refused = next(filter(None, told), "")
+        if refused:
+            return Partial(None, checksums, probed(), where, refused)
         task, codes = sent.value
-        windows = [
-            one.window(start, codes)
-            for one, start in zip(held, starts, strict=True)
-            if not one.refused
-        ]
-        value = _summed(task, windows) if isinstance(task, Question) else _counted(task, windows)
-        refused = next((one.refused for one in held if one.refused), "")
-        return Partial(value, checksums, probed(), where, refused)
+        chosen = task.seen if isinstance(task, Question) else task
+        seen = [chosen] * len(held)
+        if seats is not None:
+            speaking = heads(chosen, n)
+            seen = [one.seen(speaking) for one in seats]
+        windows = [one.window(start, codes) for one, start in zip(held, starts, strict=True)]
+        shares = list(zip(windows, seen, strict=True))
+        value = _summed(task, shares) if isinstance(task, Question) else _counted(shares)
+        return Partial(value, checksums, probed(), where)
     except InvalidInput as error:
         return Partial(None, checksums, b"", where, str(error))
     except Exception:  # noqa: BLE001  its text may quote a cell
@@ -89,11 +95,11 @@ def tried(sent: Sent) -> tuple[str, bytes, bytes]:
     return privtail.__version__, probed(), probed_loss(loss)
 
 
-def _counted(seen: Seen, windows: Sequence[Window]) -> Counter[Any]:
-    return sum((counted(seen, window) for window in windows), Counter())
+def _counted(windows: Sequence[tuple[Window, Seen]]) -> Counter[Any]:
+    return sum((counted(seen, window) for window, seen in windows), Counter())
 
 
-def _summed(question: Question, windows: Sequence[Window]) -> Integers:
+def _summed(question: Question, windows: Sequence[tuple[Window, Seen]]) -> Integers:
     from distributed import get_worker
 
     rooms = threading.local()
@@ -102,10 +108,10 @@ def _summed(question: Question, windows: Sequence[Window]) -> Integers:
         room = rooms.__dict__.setdefault("room", Room())
         return answered(question, *share, room)
 
-    def shares(window: Window) -> Generator[tuple[Window, Ids]]:
+    def shares(window: Window, seen: Seen) -> Generator[tuple[Window, Ids]]:
         at_once = rows_at_once(window.open()[0], question)
-        ids = question.seen.within(window.start, window.stop)
+        ids = seen.within(window.start, window.stop)
         yield from ((window, part) for part in pieces(ids, at_once))
 
-    runs = [shares(window) for window in windows]
+    runs = [shares(*window) for window in windows]
     return added(steady(one), runs, question.shape, get_worker().state.nthreads)

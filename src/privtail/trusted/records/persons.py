@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
+from privtail.trusted.deals import Seen
 from privtail.trusted.records.arrays import as_ids, column_of
 from privtail.trusted.records.targets import canonical_label, distinct
 
@@ -44,19 +45,68 @@ class Persons:
         ``priority`` is a public permutation of the n positions: a person's rows of lowest priority
         count, and the lowest of all speaks for the person wherever persons are sampled.
         """
-        ids, person = distinct(self._groups, _identity)
-        missing = np.array([v is None or v != v for v in ids])  # noqa: PLR0124  NaN
-        order = np.lexsort((priority, person))
-        sorted_persons = person[order]
-        first = np.searchsorted(sorted_persons, sorted_persons)
-        rank = np.arange(len(order)) - first
-        counted = (rank < max_rows) & ~missing[sorted_persons]
-        positions, leaders = order[counted], order[first[counted]]
-        ascending = np.argsort(positions)
-        return positions[ascending], leaders[ascending]
+        ids, person = owners(self._groups)
+        known = np.array([v is not None for v in ids], dtype=np.bool_)
+        positions = np.flatnonzero(known[person])
+        return seated(person[positions], positions, priority[positions], max_rows)
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private rows cannot be pickled.")
+
+
+def owners(ids: Any) -> tuple[list[Any], Integers]:
+    """Ids in one form, None for a missing one; and for each row the place of its id among them."""
+    found, person = distinct(as_ids(column_of(ids)), _identity)
+    return list(map(_identity, found)), person
+
+
+def require_typed_alike(ids: Any, announced: Any) -> None:
+    """Refuse ids of another type than was announced: two forms of one id would be two persons.
+
+    Numbers of all types have one form; so has text of NumPy, however long. Of no rows the type says
+    nothing.
+
+    Raises
+    ------
+    InvalidInput
+        By the types alone.
+    """
+    if len(ids) and _form(ids) != _form(announced):
+        raise InvalidInput(
+            "A partition of groups has another type than the collection announces, and the ids of "
+            'one person could differ: write groups=groups.astype("string").'
+        )
+
+
+def _form(ids: Any) -> str:
+    column = column_of(ids)[:0]
+    kind = as_ids(column).dtype.kind
+    if kind in "US":
+        return kind
+    return "numbers" if kind in "fiub" else str(getattr(column, "dtype", None))
+
+
+def seated(
+    person: Integers, positions: Integers, priority: Integers, max_rows: int
+) -> tuple[Integers, Integers]:
+    """Whose rows count among these, which are all rows of some persons: see `Persons.seats`."""
+    order = np.lexsort((priority, person))
+    sorted_persons = person[order]
+    first = np.searchsorted(sorted_persons, sorted_persons)
+    counted = np.arange(len(order)) - first < max_rows
+    kept, leaders = positions[order[counted]], positions[order[first[counted]]]
+    ascending = np.argsort(kept)
+    return kept[ascending], leaders[ascending]
+
+
+def heads(chosen: Seen, n: int) -> NDArray[np.bool_]:
+    """Which of n positions are chosen; a person is, if the first of the person's positions is."""
+    ids = chosen.within(0, n)
+    if isinstance(ids, slice):
+        return np.broadcast_to(np.True_, n)
+    found = np.zeros(n, dtype=np.bool_)
+    found[ids] = True
+    return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
