@@ -19,10 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtail.trusted.cluster import seats
-from privtail.trusted.cluster.held import CHANGED, Held, Reading, Sent
+from privtail.trusted.cluster.held import CHANGED, Held, Reading, Sent, spelt
 from privtail.trusted.cluster.seats import Seated, decided, joined, shared
 from privtail.trusted.deals import Deal
 from privtail.trusted.records.persons import Persons
+from privtail.trusted.records.persons import _identity as identity
 
 Pair = tuple[list[int], list[int]]
 IDS = [
@@ -135,6 +136,13 @@ def test_persons_that_are_decided_by_partition_are_caught(monkeypatch: pytest.Mo
         return honest(2 * person + (positions > 4), positions, priority, max_rows)
 
     sabotaged(monkeypatch, "seated", apart)
+
+
+def test_bytes_tell_ids_apart() -> None:
+    forms = {form for form in map(identity, IDS) if form is not None}
+    assert len({spelt(form) for form in forms}) == len(forms)
+    assert spelt(identity(True)) == spelt(identity(1.0)) == spelt(identity(np.uint8(1)))
+    assert spelt(identity(-0.0)) == spelt(identity(0))
 
 
 # Refusals

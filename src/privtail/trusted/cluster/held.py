@@ -11,7 +11,6 @@ cell; a partition can be pickled, because workers hand it to each other and put 
 from __future__ import annotations
 
 import hashlib
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +24,7 @@ from privtail.trusted.records import Dense, InMemory, Targets, Window, as_record
 from privtail.trusted.records.arrays import as_numbers, column_of
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.persons import owners, require_typed_alike
-from privtail.trusted.records.targets import Labels, Numbers
+from privtail.trusted.records.targets import Labels, Numbers, canonical_label
 
 FAILED = (
     "A task failed on a Dask worker. What it said is not shown, for it may quote a row: see the "
@@ -142,7 +141,7 @@ class Held:
         for values, array in (*self._columns, *self._targets, self.owners):
             digest.update(repr((array.dtype.str, array.shape)).encode())
             for value in values:
-                digest.update(pickle.dumps(value))
+                digest.update(spelt(value))
             digest.update(np.ascontiguousarray(array).data if array.size else b"")
         self.checksum = digest.digest()
 
@@ -183,11 +182,25 @@ def facts(held: Held) -> tuple[tuple[int, int, int], bytes, str]:
     return held.lengths, held.checksum, held.refused
 
 
+def spelt(value: Any) -> bytes:
+    """Bytes of a label or an id in its one form, the same in every process; of None there are none.
+
+    Digits are not asked for: Python writes none of a whole number that is too long.
+    """
+    if value is None:
+        return b""
+    if isinstance(value, int):
+        return b"i" + value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+    if isinstance(value, float):
+        return b"f" + value.hex().encode()
+    return b"b" + value if isinstance(value, bytes) else b"s" + value.encode(errors="surrogatepass")
+
+
 def _cells(values: Any, labelled: bool) -> _Cells:
     if not labelled:
         return [], _numbers(values)
     found = Labels(values, len(values))._distinct()
-    return found.values, found.positions
+    return list(map(canonical_label, found.values)), found.positions
 
 
 def _numbers(values: Any) -> NDArray[Any]:

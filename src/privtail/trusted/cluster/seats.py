@@ -4,7 +4,7 @@ Formal guarantee
 ----------------
 What is decided is `Persons.seats` of all rows together. Each id is sent to one share, which is a
 function of the id alone: equal ids have one form in all partitions (`require_typed_alike`), and a
-form is pickled to the same bytes by every worker. So a share has all rows of each of its persons,
+form has the same bytes on every worker (`spelt`). So a share has all rows of each of its persons,
 and decides of them as one machine does: from their positions, a public shuffle and ``max_rows``. A
 row is in one share, so the positions that count are those of one machine, and for each the first
 one of its person is, too. By the argument of `Persons`, neighbours differ in the contributions of
@@ -19,7 +19,6 @@ raises, because Dask would log the arguments of a task that does.
 from __future__ import annotations
 
 import itertools
-import pickle
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.trusted.cluster.held import CHANGED, FAILED, Held, Sent
+from privtail.trusted.cluster.held import CHANGED, FAILED, Held, Sent, spelt
 from privtail.trusted.deals import Listed
 from privtail.trusted.records.persons import seated
 
@@ -131,7 +130,7 @@ def joined(parts: Sequence[Seated]) -> Seated:
 
 def _share(one: Any, shares: int) -> int:
     """The share of a person; none of a row without an id. Python's own hash differs by process."""
-    return -1 if one is None else zlib.crc32(pickle.dumps(one)) % shares
+    return -1 if one is None else zlib.crc32(spelt(one)) % shares
 
 
 def _owned(
