@@ -45,8 +45,8 @@ class BoostedAdaSSP:
     ============  =====================  ====================================
 
     **Privacy.** One Gaussian release of second moments, whose l2 diameter is sqrt(2) radius^2 / n,
-    and one of a mean gradient per round, with 2 radius threshold / n; exact composition. The
-    moments have half of the budget, all rounds together the other half.
+    and one of a mean gradient per round, with 2 radius threshold / n; exact composition. Under
+    replace-one all releases have the same part of the budget, as in the authors' code.
 
     **Utility.** Only code was at hand, so no theorem is quoted. For rows within ``radius`` it
     minimizes the Huber loss of the threshold ``threshold``; without a bound that binds, least
@@ -127,8 +127,8 @@ class BoostedAdaSSP:
         return Result(w, self.steps, multiplier)
 
     def _noise(self, multiplier: float) -> GaussianNoise:
-        """Of the moments: as much of the budget as all rounds, (sqrt 2)^2 to steps times 2^2."""
-        return GaussianNoise(multiplier / math.sqrt(2 * self.steps))
+        """Of the moments: as much of the budget as a round, whose diameter is 2 of its radii."""
+        return GaussianNoise(multiplier / math.sqrt(2))
 
     def _inverse(self, moments: Doubles, std: float) -> Doubles:
         """Of the noisy moments plus the ridge; directions without curvature are left out."""
