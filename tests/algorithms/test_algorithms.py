@@ -27,6 +27,7 @@ from privtail.algorithms import (
     MirrorDescent,
     NetSearch,
     NoisyDescent,
+    OnePassDescent,
     OneShotPeeling,
     ProximalGradient,
     RandomRoundDescent,
@@ -112,6 +113,7 @@ EXAMPLES = {
         AggregatedMinimizer(blocks=9, radius=3.0, smoothness=0.5, delta=1e-6),
     ],
     "boosted-adassp": [BoostedAdaSSP(steps=4, radius=3.0, threshold=2.0)],
+    "one-pass-descent": [OnePassDescent(steps=4, step_size=0.1, threshold=1.0)],
 }
 """At least one algorithm of every row; a new row needs one here."""
 

@@ -43,6 +43,7 @@ from privtail.algorithms import (
     MirrorDescent,
     NetSearch,
     NoisyDescent,
+    OnePassDescent,
     OneShotPeeling,
     ProximalGradient,
     RandomRoundDescent,
@@ -641,6 +642,7 @@ FITS: dict[str, Fit] = {
         others=(np.zeros((12, 2)), np.full(12, math.nan)), one=([1.0, 0.0], -HUGE),
         other=([0.5, math.sqrt(0.75)], HUGE), draws=2,
     ),
+    "Lowy, Razaviyayn": Fit(algorithm=OnePassDescent(**STEPS, threshold=1.0)),
     "X23 1": Fit(algorithm=SGD(mean=ClippedMean(1.0), **STEPS, sampling=HALF)),
     "X23 2, 3": Fit(
         algorithm=SGD(mean=ClampedMean(1.0, blocks=3), **STEPS, sampling=HALF), others=opposed(3)

@@ -30,6 +30,7 @@ from privtail.algorithms import (
     MirrorDescent,
     NetSearch,
     NoisyDescent,
+    OnePassDescent,
     OneShotPeeling,
     ProximalGradient,
     RandomRoundDescent,
@@ -884,6 +885,9 @@ JOBS: dict[str, Any] = {
     ),
     "NoisyDescent": algorithm_job(
         NoisyDescent(steps=4, step_size=0.1, threshold=1.0), SquaredLoss()
+    ),
+    "OnePassDescent": algorithm_job(
+        OnePassDescent(steps=4, step_size=0.1, threshold=1.0), SquaredLoss()
     ),
     "BoostedAdaSSP": algorithm_job(
         BoostedAdaSSP(steps=3, radius=2.0, threshold=1.0), SquaredLoss()

@@ -14,6 +14,7 @@ from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
 from privtail.algorithms.mirror_descent import MirrorDescent
 from privtail.algorithms.net_search import NetSearch
 from privtail.algorithms.noisy_descent import NoisyDescent
+from privtail.algorithms.one_pass_descent import OnePassDescent
 from privtail.algorithms.peeling import LaplacePeeling, OneShotPeeling
 from privtail.algorithms.proximal_gradient import ProximalGradient
 from privtail.algorithms.random_round_descent import RandomRoundDescent
@@ -160,6 +161,11 @@ TABLE: tuple[Row, ...] = (
         "Gaussian second moments, one Gaussian gradient per round",
         "(epsilon, delta) by Gaussian DP",
     ),
+    Row(
+        "one-pass-descent", "Lowy, Razaviyayn 2023", "Algorithm 4", OnePassDescent,
+        "moments of the norm of the gradient; the smoothness of the risk",
+        "one Gaussian gradient per part", "(epsilon, delta) by Gaussian DP, that of one part",
+    ),
 )  # fmt: skip
 
 __all__ = [
@@ -175,6 +181,7 @@ __all__ = [
     "MirrorDescent",
     "NetSearch",
     "NoisyDescent",
+    "OnePassDescent",
     "OneShotPeeling",
     "ProximalGradient",
     "RandomRoundDescent",

@@ -237,6 +237,17 @@ PROMISES: tuple[Promise, ...] = (
         studies=("wang2022-n", "wang2022-epsilon", "wang2022-d"),
     ),
     Promise(
+        name="one-pass-descent", theorem="Algorithm 4", quantity=_RISK,
+        formula="n^(-1/2) + q^((k-1)/k) + q^(4(k-1)/(5k-1)), q = sqrt(d log(1/delta)) / (n eps), "
+        "k = moments",
+        bound=lambda s: (
+            s.n**-0.5
+            + (math.sqrt(s.d * s.logs) / s.data) ** s.saved
+            + (math.sqrt(s.d * s.logs) / s.data) ** (4 * (s.moments - 1) / (5 * s.moments - 1))
+        ),
+        assumes="convex and smooth, moments of the norm of the gradient of this order, 2 or more",
+    ),
+    Promise(
         name="heavy-tailed-frank-wolfe", theorem="Hu et al., abstract", quantity=_RISK,
         formula="log(d) / (n eps)^(1/3)", bound=lambda s: math.log(s.d) / s.data ** (1 / 3),
         assumes="smooth and convex, second moments, a polytope",

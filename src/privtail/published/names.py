@@ -9,6 +9,7 @@ from dataclasses import replace
 from privtail.algorithms.aggregated_minimizer import AggregatedMinimizer
 from privtail.algorithms.catoni_descent import CatoniDescent
 from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
+from privtail.algorithms.one_pass_descent import OnePassDescent
 from privtail.algorithms.peeling import OneShotPeeling
 from privtail.algorithms.protocol import MappedAlgorithm
 from privtail.algorithms.proximal_gradient import ProximalGradient
@@ -90,6 +91,13 @@ def _clipped_trimmed(
     )
 
 
+def _one_pass(problem: Problem, unit: float, budget: Budget, curvature: float) -> MappedAlgorithm:
+    return OnePassDescent.from_theory(
+        problem.n, problem.rows, budget, moment=unit * math.sqrt(problem.rows),
+        smoothness=2 * curvature, diameter=unit,
+    )  # fmt: skip
+
+
 def _aggregated(problem: Problem, unit: float, budget: Budget, curvature: float) -> MappedAlgorithm:
     # Half of the budget's delta stays with the scales.
     half = replace(budget, delta=budget.delta / 2)
@@ -112,6 +120,7 @@ NAMES: dict[str, Maker] = {
     "trimmed-descent": _trimmed,
     "clipped-trimmed-descent": _clipped_trimmed,
     "sample-and-aggregate": _aggregated,
+    "one-pass-descent": _one_pass,
 }
 """Names that the estimators' ``algorithm`` takes, besides ``"auto"``."""
 
