@@ -19,7 +19,7 @@ WORK = ("d", "steps", "most_steps", "points")
 
 
 def estimate(study: Study, *, full: bool, results: Path = RESULTS) -> float | None:
-    """Seconds on two cores, from the measured seconds of the results that are there; else None.
+    """Seconds on two cores, from the measured seconds of the quick results; None without them.
 
     A fit of a method takes a constant and so much for each unit of its work (`WORK`), both by least
     squares from the measured fits. To draw records and to measure takes as large a part as it did.
@@ -28,7 +28,7 @@ def estimate(study: Study, *, full: bool, results: Path = RESULTS) -> float | No
     if not path.is_file():
         return None
     said = recorded(path)
-    measured = study.grid(full=said.get("grid") == "full")
+    measured = study.quick
     frame = pd.read_parquet(path)
     fits = one_a_fit(frame)
     grown = not (measured.points == () or study.axis.name == ITERATION)

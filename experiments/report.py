@@ -3,8 +3,8 @@
     python -m experiments.report
     python -m experiments.report --claims
 
-It is made from ``reports/results/*.parquet`` alone, and the same results give the same pages. A
-page needs nothing else.
+It is made from ``reports/results`` alone, and the same results give the same pages. A study that
+was run in full is shown in full. A page needs nothing else.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from experiments.claims import (
 )
 from experiments.estimates import estimate
 from experiments.papers import LEARNED, PAPERS, studies
-from experiments.runner import RESULTS, ROOT, lacking
+from experiments.runner import RESULTS, ROOT, lacking, place, read, recorded
 from experiments.study import AS_PRINTED, AUTO, STATED, Study
 
 PAGE = ROOT / "reports" / "reproduction.html"
@@ -112,10 +112,11 @@ not be. <code>privtail theory NAME</code> prints what a theorem promises.</p>
 """
 
 
-FULL = """
-<p>Every study has a small grid and one of the paper's size. The hours are those of two cores,
-estimated from the measured seconds of the rows that are here; <code>privtail reproduce LIST</code>
-computes them, too. Where a study's rows are of the full grid the table says so.</p>
+SIZES = """
+<p>Every study has a small grid and one of the paper's size. A study that was run in full is shown
+in full on its page. The hours are those of two cores, estimated from the measured seconds of the
+quick rows, and measured where the study was run in full; <code>privtail reproduce LIST</code>
+computes estimates, too.</p>
 """
 
 
@@ -125,24 +126,28 @@ class Result:
 
     study: Study
     frame: pd.DataFrame
-    grid: str
+    full: bool
     verdicts: list[Verdict]
+
+    @property
+    def grid(self) -> str:
+        """The size of its grid in a word."""
+        return "full" if self.full else "quick"
 
 
 def load(folder: Path, known: Iterable[Study]) -> list[Result]:
-    """The results that are there, in the order of the studies."""
-    import pyarrow.parquet as pq
+    """The results that are there, in the order of the studies, in full where there are such."""
+    found = ((load_one(folder, s, full=True) or load_one(folder, s, full=False)) for s in known)
+    return [result for result in found if result is not None]
 
-    found = []
-    for study in known:
-        path = folder / f"{study.name}.parquet"
-        if path.is_file():
-            table = pq.read_table(path)
-            grid = (table.schema.metadata or {}).get(b"grid", b"quick").decode()
-            frame = table.to_pandas()
-            frame["variant"] = frame["variant"].astype(str)
-            found.append(Result(study, frame, grid, judge(study, frame)))
-    return found
+
+def load_one(folder: Path, study: Study, *, full: bool) -> Result | None:
+    """The results of one grid of a study, if they are there."""
+    frame = read(study, folder, full=full)
+    if frame is None:
+        return None
+    frame["variant"] = frame["variant"].astype(str)
+    return Result(study, frame, full, judge(study, frame))
 
 
 def overview(results: list[Result], known: Iterable[Study], folder: Path, name: str) -> str:
@@ -155,7 +160,7 @@ def overview(results: list[Result], known: Iterable[Study], folder: Path, name: 
             body.append(f'<p><a href="{beside(name, paper)}">Figures and claims</a></p>')
     body += ['<h2 id="claims">Claims</h2>', _counts(results)]
     body += ['<h2 id="rates">Theory and practice</h2>', RATES, _rates(results, name)]
-    body += ['<h2 id="full">Quick and full</h2>', FULL, _full(results, folder)]
+    body += ['<h2 id="full">Quick and full</h2>', SIZES, _sizes(results, folder)]
     if missing:
         body.append(f"<p>Without results: {escape(', '.join(missing))}.</p>")
     return _whole("privtail: the papers reproduced", body)
@@ -256,14 +261,15 @@ def _navigation(results: list[Result]) -> str:
 
 def _versions(results: list[Result], folder: Path) -> str:
     """How many lines were last found to be those of the code, and when."""
-    known = verified.remembered(folder)
+    known = [verified.remembered(place(folder, full=full)) for full in (False, True)]
     old = {
-        r.study.name: lacking(r.study, folder) if r.study.name in known
+        r.study.name: lacking(r.study, folder, full=r.full) if r.study.name in known[r.full]
         else [m.name for m in r.study.methods] for r in results
     }  # fmt: skip
     lines = sum(len(r.study.methods) for r in results)
     fresh = lines - sum(map(len, old.values()))
-    then = sorted({(k["date"], k["commit"]) for n, k in known.items() if n in old})
+    there = [known[r.full][r.study.name] for r in results if r.study.name in known[r.full]]
+    then = sorted({(k["date"], k["commit"]) for k in there})
     said = f"{fresh} of {lines} lines (a method in a study) are of the present code"
     said += f" of {escape(_dates(then))}." if then else "."
     if fresh == lines:
@@ -274,7 +280,7 @@ def _versions(results: list[Result], folder: Path) -> str:
     )  # fmt: skip
     return (
         f'<p class="stale">{said} Stale: {links}. '
-        "<code>make reproduce</code> runs them again, and no others.</p>"
+        "<code>make stale</code> names the commands that run them again, and no others.</p>"
     )
 
 
@@ -314,22 +320,49 @@ def _floor(study: Study, theory: float) -> str:
     return _number(found[theory]) if theory in found else _cell("–")
 
 
-def _full(results: list[Result], folder: Path) -> str:
-    """What was run of every study, and how long the full grid would take."""
-    rows, total = [], 0.0
+def _sizes(results: list[Result], folder: Path) -> str:
+    """What was run of every study, how long the full grid takes, and which verdicts it changes."""
+    rows, left = [], 0.0
     for result in results:
-        hours = (estimate(result.study, full=True, results=folder) or 0.0) / 3600
-        total += 0.0 if result.grid == "full" else hours
-        sizes = [result.study.grid(full=full) for full in (False, True)]
+        hours = (estimate(result.study, full=True, results=folder) or math.nan) / 3600
+        taken = math.nan
+        if result.full:
+            path = place(folder, full=True) / f"{result.study.name}.parquet"
+            taken = float(recorded(path)["seconds"]) / 7200
+        else:
+            left += hours
+        grids = [result.study.grid(full=full) for full in (False, True)]
         rows.append([
             escape(result.study.name), escape(result.grid),
-            *(_cell(f"{len(g.points) or 1} × {len(g.epsilons)} × {g.repetitions}") for g in sizes),
-            _number(hours),
+            *(_cell(f"{len(g.points) or 1} × {len(g.epsilons)} × {g.repetitions}") for g in grids),
+            _number(hours), _number(taken),
         ])  # fmt: skip
-    heads = ["study", "rows of", "quick: points × ε × repetitions", "full", "hours in full"]
-    ran = sum(r.grid == "full" for r in results)
+    heads = ["study", "rows of", "quick: points × ε × repetitions", "full", "hours, estimated",
+             "hours, measured"]  # fmt: skip
+    ran = sum(r.full for r in results)
     said = f"{ran} of {len(results)} studies were run in full"
-    said += f"; the others would take {total:.0f} hours." if ran < len(results) else "."
+    said += f"; the others would take {left:.0f} hours." if ran < len(results) else "."
+    table = f'<p>{said}</p><div class="scroll">{_table(heads, rows)}</div>'
+    return table + _changed_by_size(results, folder)
+
+
+def _changed_by_size(results: list[Result], folder: Path) -> str:
+    """The claims whose verdict is another one in full."""
+    rows, compared = [], 0
+    for result in results:
+        quick = load_one(folder, result.study, full=False) if result.full else None
+        for small, whole in zip(quick.verdicts if quick else (), result.verdicts, strict=False):
+            compared += 1
+            if small.verdict != whole.verdict:
+                rows.append([
+                    escape(result.study.name), escape(whole.claim.sentence), _word(small),
+                    *_effect(small.finding)[:2], _word(whole), *_effect(whole.finding),
+                ])  # fmt: skip
+    if not compared:
+        return ""
+    heads = ["study", "claim", "quick", "effect", "95 % interval", "full", "effect",
+             "95 % interval", "of"]  # fmt: skip
+    said = f"{len(rows)} of {compared} verdicts differ between the quick and the full grid."
     return f'<p>{said}</p><div class="scroll">{_table(heads, rows)}</div>'
 
 
@@ -475,7 +508,7 @@ def _per_cell(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _commands(paper: str, results: list[Result]) -> str:
-    size = "--full" if all(r.grid == "full" for r in results) else "--quick"
+    size = "--full" if all(r.full for r in results) else "--quick"
     return (
         f"<pre>privtail reproduce {paper} {size}     # these studies\n"
         f"privtail reproduce {results[0].study.name} --full     # one of them, in full\n"

@@ -3,10 +3,11 @@
     python -m experiments.runner wang2020 --quick
 
 Every finished cell is one small file under ``build/experiments``; a run that was killed goes on
-where it stopped. When all cells of a study are there they become ``reports/results/NAME.parquet``
-and the small files go. Of a method whose rows are there some cells are run again
-(`experiments.verified`): if they give the stored numbers its rows stay, else all its cells are run.
-``--fresh`` runs everything, ``--stale`` names the rows that differ and fails if any do.
+where it stopped. When all cells of a study are there they become ``reports/results/NAME.parquet``,
+those of a full grid ``reports/results/full/NAME.parquet``, and the small files go. Of a method
+whose rows are there some cells are run again (`experiments.verified`): if they give the stored
+numbers its rows stay, else all its cells are run. ``--fresh`` runs everything, ``--stale`` names
+the rows that differ and fails if any do.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, product
 from multiprocessing.pool import Pool
 from pathlib import Path
 
@@ -34,6 +35,8 @@ from experiments.study import Cell, Grid, Study
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "reports" / "results"
+FULL = "full"
+"""Folder of the results of full grids, within that of the quick ones."""
 BUILD = ROOT / "build" / "experiments"
 THREADS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
@@ -60,6 +63,11 @@ def table(rows: Iterable[Row]) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(TEXTS, "category"))
 
 
+def place(results: Path, *, full: bool) -> Path:
+    """The folder of the results of one size of grids."""
+    return results / FULL if full else results
+
+
 def run_study(
     study: Study,
     *,
@@ -77,6 +85,7 @@ def run_study(
     With ``fresh`` nothing that is there is used; ``pool`` are `workers` that are there already.
     """
     _GIVEN[study.name] = study = study if grid is None else replace(study, quick=grid, full=grid)
+    results = place(results, full=full)
     path, folder = results / f"{study.name}.parquet", build / study.name / _size(full=full)
     old = pd.DataFrame() if fresh else _kept(study, path, full=full)
     here = set() if old.empty else set(old["method"].astype(str))
@@ -114,7 +123,7 @@ def run_study(
         part = json.loads(files[cell].read_text(encoding="utf-8"))
         rows += part["rows"]
         seconds += part["seconds"]
-    write(pd.concat([old, table(rows)]), path, full=full, seconds=seconds)
+    write(pd.concat([old, table(rows)]), path, seconds=seconds)
     shutil.rmtree(folder.parent)
     verified.remember([study.name], results)
     return path
@@ -126,12 +135,12 @@ def _size(*, full: bool) -> str:
 
 def _kept(study: Study, path: Path, *, full: bool) -> pd.DataFrame:
     """The rows of a table that the present code gives again."""
-    found = read(study, path.parent)
-    if found is None or found[1] != full:
+    if not path.is_file():
         return pd.DataFrame()
-    wrong = verified.differences(study, found[0], full=full)
+    found = pd.read_parquet(path)
+    wrong = verified.differences(study, found, full=full)
     same = [m.name for m in study.methods if m.name not in wrong]
-    return found[0][found[0]["method"].isin(same)]
+    return found[found["method"].isin(same)]
 
 
 def _drop_old(study: Study, files: dict[Cell, Path], *, full: bool) -> None:
@@ -145,10 +154,10 @@ def _drop_old(study: Study, files: dict[Cell, Path], *, full: bool) -> None:
                     files[cell].unlink()
 
 
-def read(study: Study, results: Path = RESULTS) -> tuple[pd.DataFrame, bool] | None:
-    """The stored rows of a study, and whether they are of its full grid."""
-    path = results / f"{study.name}.parquet"
-    return (pd.read_parquet(path), recorded(path)["grid"] == "full") if path.is_file() else None
+def read(study: Study, results: Path = RESULTS, *, full: bool = False) -> pd.DataFrame | None:
+    """The stored rows of a study."""
+    path = place(results, full=full) / f"{study.name}.parquet"
+    return pd.read_parquet(path) if path.is_file() else None
 
 
 def _spent(path: Path, kept: pd.DataFrame) -> float:
@@ -166,7 +175,7 @@ def one_a_fit(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def recorded(path: Path) -> dict[str, str]:
-    """What a table says of itself: its grid, and all its seconds."""
+    """What a table says of itself: all its seconds."""
     import pyarrow.parquet as pq
 
     if not path.is_file():
@@ -175,7 +184,7 @@ def recorded(path: Path) -> dict[str, str]:
     return {key.decode(): value.decode() for key, value in said.items()}
 
 
-def write(frame: pd.DataFrame, path: Path, *, full: bool, seconds: float = 0.0) -> None:
+def write(frame: pd.DataFrame, path: Path, *, seconds: float = 0.0) -> None:
     """Write a result atomically; numbers of single precision are enough for figures."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -183,7 +192,7 @@ def write(frame: pd.DataFrame, path: Path, *, full: bool, seconds: float = 0.0) 
     texts = dict.fromkeys(TEXTS, "category")
     small = frame.astype({"value": "float32", "seconds": "float32", "repetition": "int16"} | texts)
     made = pa.Table.from_pandas(small, preserve_index=False)
-    made = made.replace_schema_metadata({"grid": _size(full=full), "seconds": f"{seconds:.3f}"})
+    made = made.replace_schema_metadata({"seconds": f"{seconds:.3f}"})
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
     pq.write_table(made, draft, compression="zstd")
@@ -241,12 +250,11 @@ def missing_data(study: Study) -> list[str]:
     return sorted(name for name in needed if located(name) is None)
 
 
-def lacking(study: Study, results: Path = RESULTS) -> list[str]:
+def lacking(study: Study, results: Path = RESULTS, *, full: bool = False) -> list[str]:
     """The methods whose stored cells are not those of the grid."""
-    found = read(study, results)
+    frame = read(study, results, full=full)
     complete: list[str] = []
-    if found is not None:
-        frame, full = found
+    if frame is not None:
         there = verified.parts(study, frame, full=full)
         complete = verified.whole(study, frame, there, full=full)
     return [method.name for method in study.methods if method.name not in complete]
@@ -254,39 +262,42 @@ def lacking(study: Study, results: Path = RESULTS) -> list[str]:
 
 def state(study: Study, results: Path = RESULTS) -> str:
     """Whether a study's results are there and whole, and when they were last compared."""
-    found = read(study, results)
-    if found is None:
-        return "no results"
-    said = f"{_size(full=found[1])} results"
-    if lost := lacking(study, results):
+    said = [_state(study, results, full=full) for full in (False, True)]
+    return "; ".join(filter(None, said)) or "no results"
+
+
+def _state(study: Study, results: Path, *, full: bool) -> str:
+    if read(study, results, full=full) is None:
+        return ""
+    said = f"{_size(full=full)} results"
+    if lost := lacking(study, results, full=full):
         which = "all" if len(lost) == len(study.methods) else ", ".join(lost)
         return f"{said}, stale: {which}"
-    then = verified.remembered(results).get(study.name)
+    then = verified.remembered(place(results, full=full)).get(study.name)
     return f"{said}, verified {then['date']}" if then else f"{said}, never verified"
 
 
-def mends(study: Study, results: Path = RESULTS) -> str:
-    """The command that makes a study's results those of the present code."""
-    full = recorded(results / f"{study.name}.parquet").get("grid") == "full"
-    return f"privtail reproduce {study.name}{' --full' if full else ''}"
-
-
 def tell_stale(names: list[str], results: Path = RESULTS) -> int:
-    """Run some cells of every line again; print which differ and what mends them; 1 if any do."""
+    """Run some cells of every line again; print which differ and what mends them; 1 if any do.
+
+    Full rows are compared where they are there; quick ones have to be.
+    """
     lines, old, asked = 0, 0, chosen(names)
-    for study in asked:
+    for study, full in product(asked, (False, True)):
+        frame = read(study, results, full=full)
+        if full and frame is None:
+            continue
         lines += len(study.methods)
-        found = read(study, results)
         if missing := missing_data(study):
             print(f"{study.name}: not compared, {', '.join(missing)} is missing (privtail data)")
             continue
         wrong = dict.fromkeys((m.name for m in study.methods), "no results")
-        if found is not None:
-            wrong = verified.differences(study, found[0], full=found[1])
+        if frame is not None:
+            wrong = verified.differences(study, frame, full=full)
         for method, why in wrong.items():
             print(f"{study.name}, {method}: {why}")
         if wrong:
-            print(f"    {mends(study, results)}", flush=True)
+            print(f"    privtail reproduce {study.name}{' --full' if full else ''}", flush=True)
         old += len(wrong)
     print(f"{old} of {lines} lines (a method in a study) are not those of the present code")
     return int(bool(old))

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from experiments import estimates, figures, report, verified
+from experiments import estimates, figures, report, runner, verified
 from experiments.claims import HOLDS
 from experiments.papers import studies
 from experiments.runner import run_study
@@ -106,18 +106,41 @@ def test_it_says_which_lines_are_of_the_present_code(results, monkeypatch):
     lines = sum(len(study.methods) for study in known)
     recorded = {name: {"date": "2026-01-02", "commit": "abc1234"} for name in NAMES}
     monkeypatch.setattr(verified, "remembered", lambda folder: recorded)
-    monkeypatch.setattr(report, "lacking", lambda study, folder: [])
+    monkeypatch.setattr(report, "lacking", lambda study, folder, full: [])
     said = report._versions(loaded, results)
     assert f"{lines} of {lines} lines (a method in a study) are of the present code of" in said
     assert "of 2026-01-02 (commit abc1234)." in said
     assert "Stale" not in said
-    monkeypatch.setattr(report, "lacking", lambda s, folder: ["auto"] if s.name == NAMES[0] else [])
+    monkeypatch.setattr(
+        report, "lacking", lambda s, folder, full: ["auto"] if s.name == NAMES[0] else []
+    )
     said = report._versions(loaded, results)
     assert f"{lines - 1} of {lines} lines" in said
     assert f"Stale: {NAMES[0]} (auto)." in said
-    assert "make reproduce" in said
+    assert "make stale" in said
     del recorded[NAMES[1]]
     assert f"{NAMES[1]} (all)" in report._versions(loaded, results)
+
+
+def test_verdicts_that_differ_in_full_are_named(results, tmp_path):
+    study = studies()[NAMES[1]]
+    frame = pd.read_parquet(results / f"{study.name}.parquet")
+    runner.write(frame, tmp_path / f"{study.name}.parquet", seconds=60.0)
+    (quick,) = report.load(tmp_path, [study])
+    assert not quick.full
+    assert "verdicts differ" not in report._sizes([quick], tmp_path)
+    turned = frame.assign(value=1 / frame["value"])
+    runner.write(turned, tmp_path / "full" / f"{study.name}.parquet", seconds=7200.0)
+    (whole,) = report.load(tmp_path, [study])
+    assert whole.full
+    said = report._sizes([whole], tmp_path)
+    pairs = zip(quick.verdicts, whole.verdicts, strict=True)
+    differ = [(a, b) for a, b in pairs if a.verdict != b.verdict]
+    assert f"{len(differ)} of {len(whole.verdicts)} verdicts differ" in said
+    assert differ
+    assert all(b.claim.sentence in said for _, b in differ)
+    assert "1 of 1 studies were run in full." in said
+    assert '<td class="number">1</td></tr>' in said, "an hour of two cores"
 
 
 def test_true_epsilons_choices_and_commands_are_there(page):

@@ -132,7 +132,6 @@ def test_a_result_says_of_which_code_it_is_and_what_it_took(study, tmp_path):
     frame = run(study, tmp_path)
     assert set(frame["version"]) == {privtail.__version__}
     said = runner.recorded(tmp_path / "results" / "made-up.parquet")
-    assert said["grid"] == "full" or said["grid"] == "quick"
     assert float(said["seconds"]) >= float(frame["seconds"].sum()) / len(study.metrics) * 0.99
     assert runner.recorded(tmp_path / "nothing") == {}
 
@@ -258,6 +257,23 @@ def test_stale_rows_are_named_with_what_mends_them(study, tmp_path, monkeypatch,
     assert "1 of 2 lines" in said
     other = replace(made, methods=made.methods[:1], quick=GRID, full=GRID)
     assert runner.state(other, folder) == "quick results, stale: all"
+
+
+def test_full_rows_stand_beside_the_quick_ones(study, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(runner, "chosen", lambda names: [study])
+    quick, folder = run(study, tmp_path), tmp_path / "results"
+    runner.run_study(
+        study, full=True, processes=1, build=tmp_path / "build", results=folder
+    )  # fmt: skip
+    whole = runner.read(study, folder, full=True)
+    assert set(whole["x"]) == set(study.full.points) != set(study.quick.points)
+    pd.testing.assert_frame_equal(quick, runner.read(study, folder))
+    assert runner.state(study, folder).count("verified 2") == 2
+    assert runner.tell_stale(["made-up"], folder) == 0
+    assert "0 of 4 lines" in capsys.readouterr().out
+    CHANGED.append(1.0)
+    assert runner.tell_stale(["made-up"], folder) == 1
+    assert "privtail reproduce made-up --full\n" in capsys.readouterr().out
 
 
 def test_the_record_of_a_comparison_names_a_date_and_a_commit(study, tmp_path):

@@ -33,7 +33,7 @@ def reproduce(
         typer.Option(
             metavar="FOLDER",
             show_default=False,
-            help="Folder for results; by default reports/results.",
+            help="Folder for results; by default reports/results. Full ones go to full/ in it.",
         ),
     ] = None,
     processes: Annotated[int, typer.Option(min=1, help="How many run at a time.")] = 2,
@@ -71,7 +71,7 @@ def reproduce(
     report: Any = importlib.import_module("experiments.report")
     written = {path.stem for path in paths}
     known = [study for study in papers.chosen(names) if study.name in written]
-    for line in report.lines(report.load(folder, known)):
+    for line in report.lines([report.load_one(folder, study, full=full) for study in known]):
         show(line)
     if paths:
         show(f"results: {folder}")
