@@ -11,9 +11,9 @@ median of the seeds.
 ``auto`` is told nothing. AdaSSP (Wang 2018) and its boosting (Tang et al. 2023) are told the
 largest absolute value of each feature and of the target and the largest norm of a row, which they
 would have to know without looking. TukeyEM (Amin et al. 2023) needs no bounds, but as many models
-as its test asks for, each fitted on as many rows as there are features or more. Both later methods
-are written here from their authors' published code, for measurement; their privacy was not proved
-anew. Of their settings (`BOOSTING`, `ROWS`) the one that is best on the test rows counts.
+as its test asks for, each fitted on as many rows as there are features or more. It is written here
+from its authors' published code, for measurement; its privacy was not proved anew. Of the settings
+of both (`BOOSTING`, `ROWS`) the one that is best on the test rows counts.
 """
 
 from __future__ import annotations
@@ -28,14 +28,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.comparison.baselines import (
-    Bounds,
-    Line,
-    adassp,
-    gaussian_mu,
-    least_squares,
-    oracle,
-)
+from benchmarks.comparison.baselines import Line, adassp, least_squares, oracle
+from benchmarks.comparison.methods import boosted_adassp
 from benchmarks.comparison.problems import Problem, Sample
 from benchmarks.packaged import INSTALLED, Packaged, R, require_packages
 from privtail.linear_model import DPLinearRegression
@@ -116,28 +110,10 @@ def told(problem: Problem, sample: Sample, seed: int) -> Line:
     return adassp(problem, sample, EPSILON, seed, oracle(sample, 1.0))
 
 
-def boosted(rounds: int, share: float, problem: Problem, sample: Sample, seed: int) -> Line:
-    """AdaSSP of clipped residuals, ``rounds`` times with the same noisy second moments.
-
-    As in its authors' code every release has the same part of the budget; as in `adassp` the ridge
-    comes from the noisy second moments.
-    """
-    bounds: Bounds = oracle(sample, 1.0)
-    rng = np.random.default_rng(seed)
-    mu = gaussian_mu(EPSILON, problem.delta) / math.sqrt(rounds + 1)
-    Z = np.column_stack([sample.X / bounds.features, np.ones(len(sample.y))])
-    reach, p = math.hypot(bounds.row, 1.0), Z.shape[1]
-    std = math.sqrt(2) * reach**2 / mu
-    noise = rng.standard_normal((p, p))
-    second = Z.T @ Z + std * (noise + noise.T) / 2
-    smallest = max(float(np.linalg.eigvalsh(second)[0]), 0.0)
-    ridge = max(0.0, std * math.sqrt(p * math.log(2 * p**2 / 0.05)) - smallest)
-    w, most = np.zeros(p), share * bounds.target
-    for _ in range(rounds):
-        residual = np.clip(sample.y - Z @ w, -most, most)
-        first = Z.T @ residual + 2 * reach * most / mu * rng.standard_normal(p)
-        w = w + np.linalg.lstsq(second + ridge * np.eye(p), first, rcond=None)[0]
-    return Line(np.append(w[:-1] / bounds.features, w[-1])[:, None])
+def boosted(steps: int, share: float, problem: Problem, sample: Sample, seed: int) -> Line:
+    """Boosted AdaSSP with true bounds."""
+    bounds = oracle(sample, 1.0)
+    return boosted_adassp(problem, sample, EPSILON, seed, bounds, steps=steps, share=share)
 
 
 def tukey(rows: int, problem: Problem, sample: Sample, seed: int) -> Line | None:

@@ -1,9 +1,10 @@
 """The methods of the table.
 
 Kinds: ``default`` and ``sparse`` are privtail's own; ``paper`` runs a published algorithm by its
-name, ``peer`` another library and ``by hand`` NumPy, each with settings chosen once for all
-problems; these are ranked. ``oracle`` methods are given bounds or settings that only somebody who
-read the records would know, so they are shown and not ranked; ``not private`` are references.
+name or with `baselines.guessed` bounds, ``peer`` another library and ``by hand`` NumPy, each with
+settings chosen once for all problems; these are ranked. ``oracle`` methods are given bounds or
+settings that only somebody who read the records would know, so they are shown and not ranked;
+``not private`` are references.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from benchmarks.comparison import baselines, peers
 from benchmarks.comparison.baselines import Bounds, Line
 from benchmarks.comparison.problems import Doubles, Problem, Sample
 from privtail import linear_model
+from privtail.algorithms import BoostedAdaSSP
 from privtail.published.names import NAMES
 
 Kind = Literal["default", "sparse", "paper", "peer", "by hand", "oracle", "not private"]
@@ -172,6 +174,24 @@ def _guessed(problem: Problem, _: Sample) -> Bounds:
     return baselines.guessed(problem)
 
 
+def boosted_adassp(
+    problem: Problem, sample: Sample, epsilon: float, seed: int, bounds: Bounds, *,
+    steps: int = 100, share: float = 1.0,
+) -> Line:  # fmt: skip
+    """`BoostedAdaSSP` on features that are divided by their bounds.
+
+    Residuals are clipped to a ``share`` of the bound of the target.
+    """
+    algorithm = BoostedAdaSSP(
+        steps=steps, radius=math.hypot(bounds.row, 1.0), threshold=share * bounds.target
+    )
+    model = linear_model.DPLinearRegression(
+        epsilon=epsilon, delta=problem.delta, algorithm=algorithm, noise="simulated",
+        random_state=seed,
+    ).fit(sample.X / bounds.features, sample.y)  # fmt: skip
+    return Line(np.append(model.coef_ / bounds.features, model.intercept_)[:, None])
+
+
 def numbers(problem: Problem) -> bool:
     """Regression."""
     return not problem.classes
@@ -213,6 +233,9 @@ METHODS: tuple[Method, ...] = (
             patience=1.0 if n == "clipped-spgd" else 0.2,
         )
         for n in NAMES
+    ),
+    Method(
+        name="boosted-adassp", kind="paper", fit=_line(boosted_adassp, _guessed), fits=numbers,
     ),
     Method(
         name="diffprivlib", kind="peer", fit=_peer("diffprivlib"), peer="diffprivlib",
