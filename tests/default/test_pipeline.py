@@ -77,6 +77,8 @@ def test_the_plan_of_numbers():
     ]
     rounds = {name: times for name, _, times in stages_of(ScaledDescent(), 42.0, problem)}
     assert rounds["intercept-only model"] == 3, "an intercept that is no mean takes three moves"
+    quantile = stages_of(ScaledDescent(quantile=True), 42.0, problem)
+    assert ("intercept", ["derivatives"], 3) in quantile
 
 
 def test_the_plan_of_labels_and_of_counts():

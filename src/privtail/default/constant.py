@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from privtail.default.descent import curvature_of, kinked
 from privtail.default.fit import Fit
-from privtail.default.intercept import MeanDerivative
+from privtail.default.intercept import MeanDerivative, at_quantile
 from privtail.default.standardization import Target
 from privtail.losses import AbsoluteLoss, Loss, QuantileLoss
 from privtail.trusted.events import Plan
@@ -25,12 +25,13 @@ class StartAtConstant:
     """The best intercept-only model of a numeric target, where the descent begins.
 
     For squares it moves from the median to the mean, by one clipped mean of residuals. For another
-    loss it moves a few times by the mean derivative; a quantile begins where that of a Gaussian is.
+    loss it moves a few times by the mean derivative. A quantile begins where that of a Gaussian is,
+    and `at_quantile` moves it.
 
-    A move is multiplied by 1 / (1 + (noise / away)^2), where ``away`` is how far off the median may
-    be: a scale for a median, a deviation for a mean, which is no farther from a median. So the
-    error of a mean is the root of this factor times the noise. Under the absolute loss a median of
-    zero does not move.
+    A move of the others is multiplied by 1 / (1 + (noise / away)^2), where ``away`` is how far off
+    the median may be: a scale for a median, a deviation for a mean, which is no farther from a
+    median. So the error of a mean is the root of this factor times the noise. Under the absolute
+    loss a median of zero does not move.
     """
 
     mean: MeanDerivative
@@ -42,9 +43,12 @@ class StartAtConstant:
         target, loss = fit.standard.target, fit.loss
         start = np.zeros_like(fit.w)
         start[-1] = target.location
-        moved = self._quantile(fit, loss, start) if isinstance(loss, QuantileLoss) else (
-            self._minimum(fit, loss, start)
-        )  # fmt: skip
+        if isinstance(loss, QuantileLoss):
+            unit, first = _expected(target), start.copy()
+            first[-1] += unit * float(ndtri(loss.quantile)) if target.scale_known else 0.0
+            moved = at_quantile(fit, self.mean, loss, first, unit)
+        else:
+            moved = self._minimum(fit, loss, start)
         zero = isinstance(loss, AbsoluteLoss) and target.median_zero
         stays = not target.detected or target.only_zeros or zero
         fit.w = fit.constant = start if stays else moved
@@ -61,21 +65,6 @@ class StartAtConstant:
         for _ in range(self.mean.times):
             w = w.copy()
             w[-1] -= kept / steep * self.mean.release(fit, loss, w, most)
-        return w
-
-    def _quantile(self, fit: Fit, loss: QuantileLoss, w: Doubles) -> Doubles:
-        """In steps that are right for a Gaussian of the target's scale."""
-        target, unit = fit.standard.target, _expected(fit.standard.target)
-        w = w.copy()
-        w[-1] += unit * float(ndtri(loss.quantile)) if target.scale_known else 0.0
-        noise = self.mean.deviation(fit.problem) * loss.lipschitz
-        length = unit / (1 + (noise / loss.usual) ** 2)
-        least = min(max(noise, 1e-9), loss.quantile / 2, (1 - loss.quantile) / 2)
-        for _ in range(self.mean.times):
-            below = loss.quantile + self.mean.release(fit, loss, w, loss.lipschitz)
-            below = np.clip(below, least, 1 - least)
-            w = w.copy()
-            w[-1] -= length * (ndtri(below) - ndtri(loss.quantile))
         return w
 
 

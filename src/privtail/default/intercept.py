@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from privtail.default.fit import Fit
-from privtail.losses import LabelProbability, Loss, WeightedLoss
+from privtail.losses import LabelProbability, Loss, QuantileLoss, WeightedLoss
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.means import BoundedMean, ClippedMean
@@ -80,6 +81,61 @@ class FitIntercept:
         w[d] += move
         constant[d] += 0.0 if target.only_zeros else move  # nothing tells how sure a move is
         fit.w, fit.constant = w, constant
+
+
+@dataclass(frozen=True)
+class MatchQuantile:
+    """The part of the targets below the model becomes the quantile that its loss asks for.
+
+    Steps get shorter at a kink, and the mean derivative that moves the intercept of a far quantile
+    is small. So the intercept lags behind the slopes when a descent ends.
+    """
+
+    mean: MeanDerivative
+
+    def plan(self, problem: Problem) -> Plan:
+        return self.mean.plan(problem)
+
+    def run(self, fit: Fit) -> None:
+        fit.w = at_quantile(fit, self.mean, fit.loss, fit.w, fit.standard.target.scale)
+
+
+def at_quantile(fit: Fit, mean: MeanDerivative, loss: Loss, w: Doubles, unit: float) -> Doubles:
+    """The model ``w`` with its intercept where the part of the targets below is the quantile.
+
+    The quantile of the absolute loss is the median.
+
+    The mean derivative of the loss is that part less the quantile. On the scale of Gaussian scores
+    it is about a line in the intercept, whose slope is 1 over the spread of the residuals. So the
+    intercept moves to where the line through all releases crosses zero. The spread is about
+    ``unit``, and so is how far off the intercept may be. Residuals need not be Gaussian, so a score
+    is taken to be off by a quarter of its size, besides its noise.
+    """
+    loss = loss if isinstance(loss, QuantileLoss) else QuantileLoss(quantile=0.5)
+    q, noise = loss.quantile, mean.deviation(fit.problem) * loss.lipschitz
+    least, move = min(max(noise, 1e-9), q / 2, (1 - q) / 2), 0.0
+    seen = [(0.0, 0.0, 1.0)]
+    for _ in range(mean.times):
+        moved = w.copy()
+        moved[-1] += move * unit
+        release = float(mean.release(fit, loss, moved, loss.lipschitz)[0])
+        below = ndtri(np.clip(q + release, least, 1 - least))
+        score = below - ndtri(q)
+        density = math.exp(-(below**2) / 2) / math.sqrt(2 * math.pi)
+        seen.append((move, score, math.hypot(noise / density, score / 4, 1e-9)))
+        move = _root(*np.array(seen).T)
+    w = w.copy()
+    w[-1] += move * unit
+    return w
+
+
+def _root(moves: Doubles, scores: Doubles, errors: Doubles) -> float:
+    """Where the likeliest line through the scores crosses zero; spreads from 1/8 to 8 are tried."""
+    spreads, weights = 2.0 ** (np.arange(-12, 13) / 4), errors**-2
+    away = moves - spreads[:, None] * scores
+    roots = away @ weights / weights.sum()
+    misses = ((away - roots[:, None]) / spreads[:, None]) ** 2 @ weights + np.log(spreads) ** 2
+    return float(roots[misses.argmin()])
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,13 @@ from privtail.default.columns import Standardize, SummarizeColumns
 from privtail.default.constant import StartAtConstant
 from privtail.default.finish import finished
 from privtail.default.fit import Fit, Stage, planned, run_stages
-from privtail.default.intercept import FitIntercept, MatchFrequencies, MatchMean, MeanDerivative
+from privtail.default.intercept import (
+    FitIntercept,
+    MatchFrequencies,
+    MatchMean,
+    MatchQuantile,
+    MeanDerivative,
+)
 from privtail.default.labels import CountLabels
 from privtail.default.screening import SelectFeatures, findable
 from privtail.default.steps import Descend, MeasureResiduals, Precondition, ShrinkSlopes
@@ -79,6 +85,7 @@ class ScaledDescent:
     ----------
     targets : what the target holds, as of the loss.
     squares : whether the loss is that of squares.
+    quantile : whether the loss is that of a quantile, such as the median.
     sparsity : how many features may be used; None for all.
     selects : whether few features may be selected where noise over all is large.
     labels : how many labels are declared; 2 where they are still to be discovered.
@@ -96,6 +103,7 @@ class ScaledDescent:
 
     targets: Targets = "real"
     squares: bool = False
+    quantile: bool = False
     sparsity: int | None = None
     selects: bool = True
     labels: int = 2
@@ -207,6 +215,12 @@ class ScaledDescent:
         yield from self._descent(problem)
         if problem.intercept and self.squares:
             yield Line(weight, lambda share: FitIntercept(MeanDerivative(share.mean_noise())))
+        if problem.intercept and self.quantile:
+            moves = self.tuning.moves
+            yield Line(
+                moves * weight,
+                lambda share: MatchQuantile(MeanDerivative(share.mean_noise(moves), moves)),
+            )
         yield Line(2 * weight, lambda share: Accept(Improvement(share.mean_noise(2))))
         yield Line(weight, lambda share: CheckOutliers(share.one_sided_noise()))
 

@@ -16,7 +16,7 @@ from privtail.domains import Domain, Unconstrained
 from privtail.linear_model.estimator import as_a_whole
 from privtail.linear_model.fitting import PrivateLinearModel
 from privtail.linear_model.partitionwise import partitionwise
-from privtail.losses import AmountLoss, AnyLoss, SquaredLoss
+from privtail.losses import AbsoluteLoss, AmountLoss, AnyLoss, QuantileLoss, SquaredLoss
 from privtail.model.predicting import LARGEST_LOG, expected_counts
 from privtail.trusted.curator import Curator
 
@@ -59,8 +59,13 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         self._loss()
 
     def _default(self) -> ScaledDescent:
-        squares = isinstance(self._loss(), SquaredLoss)
-        return ScaledDescent(targets=self._target_kind, squares=squares, neighbours=self.neighbours)
+        loss = self._loss()
+        return ScaledDescent(
+            targets=self._target_kind,
+            squares=isinstance(loss, SquaredLoss),
+            quantile=isinstance(loss, QuantileLoss | AbsoluteLoss),
+            neighbours=self.neighbours,
+        )
 
     @as_a_whole
     def fit(self, X: Any, y: Any = None, groups: Any = None, **unknown: Any) -> Self:
