@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import re
 import runpy
 from pathlib import Path
 
+import dp_accounting
 import numpy as np
+import opendp.prelude as dp
 import pandas as pd
 import pytest
+import sklearn.linear_model
 
 import privtail
 from privtail import Ledger, Statement, errors, evaluation, linear_model, private_mean
@@ -260,6 +264,42 @@ def test_every_fact_of_a_statement_is_explained(root):
     page = (root / "docs/guide/statement.md").read_text(encoding="utf-8")
     facts = Statement(epsilon=1.0, delta=0.0, n=1, plan=()).facts()
     assert [name for name, _ in facts if f"**{name}**" not in page] == []
+
+
+COUNTERPARTS = {
+    "DPRidge": "Ridge", "DPLasso": "Lasso", "DPElasticNet": "ElasticNet",
+    "DPHuberRegressor": "HuberRegressor", "DPQuantileRegressor": "QuantileRegressor",
+    "DPPoissonRegressor": "PoissonRegressor", "DPGammaRegressor": "GammaRegressor",
+    "DPTweedieRegressor": "TweedieRegressor", "DPLogisticRegression": "LogisticRegression",
+}  # fmt: skip
+NOT_HERE = {
+    "copy_X", "max_iter", "tol", "solver", "solver_options", "selection", "precompute",
+    "warm_start", "dual", "intercept_scaling", "n_jobs", "positive", "link", "penalty", "l1_ratio",
+}  # fmt: skip
+"""Parameters of scikit-learn that steer its solvers, or choose what privtail does not have."""
+
+
+@pytest.mark.parametrize(("ours", "theirs"), COUNTERPARTS.items())
+def test_an_estimator_names_its_parameters_as_scikit_learn_does(ours, theirs):
+    own = inspect.signature(getattr(linear_model, ours)).parameters
+    other = inspect.signature(getattr(sklearn.linear_model, theirs)).parameters
+    assert other.keys() - own.keys() - NOT_HERE == set()
+    assert {"alpha", "C", "quantile", "power"} & other.keys() <= own.keys()
+
+
+def test_names_of_other_libraries_are_theirs(root):
+    page = (root / "docs/guide/other-libraries.md").read_text(encoding="utf-8")
+    part = page.split("\n## Names\n")[1].split("\n## ")[0]
+    for where, names in {
+        dp_accounting.NeighboringRelation: ("REPLACE_ONE", "REPLACE_SPECIAL"),
+        dp_accounting: ("DpEvent", "GaussianDpEvent", "ZCDpEvent"),
+        dp: ("change_one_distance", "user_distance"),
+        dp.c: ("make_privacy_filter",),
+        dp.t: ("make_clamp",),
+    }.items():
+        for name in names:
+            assert f"`{name}`" in part
+            assert hasattr(where, name)
 
 
 CELL = re.compile(r"^```\{code-cell\} ipython3\n(.*?)^```$(.{0,20})", re.DOTALL | re.MULTILINE)

@@ -177,8 +177,9 @@ class DPPoissonRegressor(LogLinearRegressor):
     Parameters
     ----------
     alpha : float, default=0.0
-        Strength of the penalty, at least 0, in your units; not on the intercept. scikit-learn's
-        default is 1; such a penalty makes slopes vanish of columns that vary little in their units.
+        Strength of the penalty, at least 0, in the unit of a squared feature. It is not on the
+        intercept. scikit-learn's default is 1; such a penalty makes slopes vanish of columns that
+        vary little in their units.
 
     Examples
     --------
@@ -214,8 +215,9 @@ class DPTweedieRegressor(LogLinearRegressor):
     Parameters
     ----------
     alpha : float, default=0.0
-        Strength of the penalty, at least 0, in your units; not on the intercept. scikit-learn's
-        default is 1; such a penalty makes slopes vanish of columns that vary little in their units.
+        Strength of the penalty, at least 0, in the unit of a squared feature, times that of the
+        target to the power 2 - ``power``. It is not on the intercept. scikit-learn's default is 1;
+        such a penalty makes slopes vanish of columns that vary little in their units.
     power : float, default=1.5
         Power of the mean in the variance, from 1 to 2: 1 for counts (as `DPPoissonRegressor`),
         between 1 and 2 for amounts of which many are zero, 2 for positive ones (as
@@ -257,8 +259,9 @@ class DPGammaRegressor(LogLinearRegressor):
     Parameters
     ----------
     alpha : float, default=0.0
-        Strength of the penalty, at least 0, in your units; not on the intercept. scikit-learn's
-        default is 1; such a penalty makes slopes vanish of columns that vary little in their units.
+        Strength of the penalty, at least 0, in the unit of a squared feature. It is not on the
+        intercept. scikit-learn's default is 1; such a penalty makes slopes vanish of columns that
+        vary little in their units.
 
     Examples
     --------
@@ -293,8 +296,8 @@ class DPGeneralizedLinearEstimator(PrivateRegressor):
         A name of `privtail.losses.LOSSES` that needs no parameter, or a loss such as
         `HuberLoss(threshold=2.0)` or `CustomLoss(value=..., derivative=...)`.
     domain : domain or None, default=None
-        A penalty or a set of `privtail.domains`, in your units; None for none. The intercept is
-        never in it.
+        A penalty or a set of `privtail.domains`, for slopes in the unit of the target over that of
+        a feature; None for none. The intercept is never in it.
 
     Examples
     --------

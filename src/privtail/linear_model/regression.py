@@ -41,8 +41,9 @@ class DPRidge(PrivateRegressor):
     Parameters
     ----------
     alpha : float, default=1.0
-        Strength of the penalty, at least 0, in your units; not on the intercept. A fit warns where
-        the penalty alone makes slopes vanish of features that vary little in their units.
+        Strength of the penalty, at least 0, in the unit of a squared feature. It is not on the
+        intercept. A fit warns where the penalty alone makes slopes vanish of features that vary
+        little in their units.
 
     Examples
     --------
@@ -74,8 +75,9 @@ class DPLasso(PrivateRegressor):
     Parameters
     ----------
     alpha : float, default=1.0
-        Strength of the penalty, at least 0, in your units; not on the intercept. A fit warns where
-        the penalty alone makes slopes vanish of features that vary little in their units.
+        Strength of the penalty, at least 0, in the unit of a feature times that of the target. It
+        is not on the intercept. A fit warns where the penalty alone makes slopes vanish of features
+        that vary little in their units.
 
     Examples
     --------
@@ -109,10 +111,11 @@ class DPElasticNet(PrivateRegressor):
     Parameters
     ----------
     alpha : float, default=1.0
-        Strength of the penalty, at least 0, in your units; not on the intercept. A fit warns where
-        the penalty alone makes slopes vanish of features that vary little in their units.
+        Strength of the penalty, at least 0, for features and target in their own units. It is not
+        on the intercept. A fit warns where the penalty alone makes slopes vanish of features that
+        vary little in their units.
     l1_ratio : float, default=0.5
-        Fraction of the l1 norm in the penalty, in [0, 1].
+        Fraction of the l1 norm in the penalty, in [0, 1]; it has no unit.
 
     Examples
     --------

@@ -30,7 +30,8 @@ class DPHuberRegressor(PrivateRegressor):
         threshold of both counts. With an algorithm that you built yourself: in the units of the
         target.
     alpha : float, default=0.0
-        Strength of the penalty, at least 0, in your units; not on the intercept.
+        Strength of the penalty, at least 0, in the unit of a squared feature. It is not on the
+        intercept.
 
     Attributes
     ----------
@@ -76,7 +77,8 @@ class DPLADRegressor(PrivateRegressor):
     Parameters
     ----------
     alpha : float, default=0.0
-        Strength of the penalty alpha |w|_1, at least 0, in your units; not on the intercept.
+        Strength of the penalty alpha |w|_1, at least 0, in the unit of a feature. It is not on the
+        intercept.
 
     Examples
     --------
@@ -111,8 +113,9 @@ class DPQuantileRegressor(PrivateRegressor):
     quantile : float, default=0.5
         Which quantile of y given x is modelled, in (0, 1).
     alpha : float, default=0.0
-        Strength of the penalty, at least 0, in your units; not on the intercept. scikit-learn's
-        default is 1; such a penalty makes slopes vanish of columns that vary little in their units.
+        Strength of the penalty, at least 0, in the unit of a feature. It is not on the intercept.
+        scikit-learn's default is 1; such a penalty makes slopes vanish of columns that vary little
+        in their units.
 
     Examples
     --------
