@@ -44,7 +44,7 @@ def evaluate(
         typer.Option(
             metavar="COLUMN",
             show_default="that of the model, if it has one",
-            help="Of counts and amounts: on how much each was counted.",
+            help="Of counts and amounts: for how long, or how much, each row was observed.",
         ),
     ] = None,
     confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,

@@ -64,7 +64,7 @@ def mean(
 
     Several columns share one budget. No bound on the data is needed: centre and scale are estimated
     privately, from the same budget. A row without a number in one of the columns does not count.
-    How many rows do is estimated too.
+    How many rows do is estimated too. The intervals of 95 % are for the means of these rows.
 
     For example:
       privtail mean claims.csv --column cost --epsilon 0.5

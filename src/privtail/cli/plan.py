@@ -54,9 +54,9 @@ def plan(
 ) -> None:
     r"""Say what a fit would release and cost; spend nothing.
 
-    Noise, steps, passes over the file, cost, and the error that noise is expected to make. Of a
-    table it reads the names and types of the columns, and how many rows there are. The options
-    are those of fit.
+    It prints the releases with their noise, their cost, the error that noise is expected to make,
+    and how often the rows are read. Of a table it reads the names and types of the columns, and
+    how many rows there are. The options are those of fit.
 
     For example:
       privtail plan claims.csv --target cost --model ridge --epsilon 1

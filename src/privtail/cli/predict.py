@@ -32,7 +32,8 @@ def predict(
         typer.Option(
             metavar="COLUMN",
             show_default=False,
-            help="Multiply what is expected for one of the exposure by this column.",
+            help="A column by which the predicted rate is multiplied: for how long, or how much, "
+            "each row was observed.",
         ),
     ] = None,
     out: Annotated[

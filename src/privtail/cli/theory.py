@@ -19,19 +19,21 @@ def theory(
             metavar="NAME", show_default=False, help="One that privtail algorithms lists."
         ),
     ],
-    n: Annotated[int, typer.Option("--n", show_default=False, help="Records.")],
-    d: Annotated[int, typer.Option("--d", show_default=False, help="Features.")],
+    n: Annotated[int, typer.Option("--n", show_default=False, help="Number of rows.")],
+    d: Annotated[int, typer.Option("--d", show_default=False, help="Number of features.")],
     epsilon: Annotated[float, typer.Option(show_default=False, help="The budget's ε.")],
     delta: Annotated[float, typer.Option(help="The budget's δ.")] = 1e-6,
-    moments: Annotated[float, typer.Option(help="Order of the moments that exist.")] = 2.0,
-    sparsity: Annotated[int, typer.Option(help="Features that matter.")] = 10,
+    moments: Annotated[
+        float, typer.Option(help="Order of the highest finite moment of the data.")
+    ] = 2.0,
+    sparsity: Annotated[int, typer.Option(help="Number of features that matter.")] = 10,
 ) -> None:
     """Say what the theorem of a published algorithm promises.
 
-    The bound with all constants 1 and without the logarithms that papers hide, so it says how a
-    risk grows and falls, not how large it is; a lower bound for every private method, where a paper
-    proves one; what the theorem assumes of the data; and the experiments that measure it. It reads
-    no data and costs nothing.
+    It prints the bound on the risk with all constants set to 1 and without logarithms. So it says
+    how the risk grows and falls, not how large it is. Where a paper proves one, a lower bound for
+    every private method follows. Then come the assumptions of the theorem about the data, and the
+    experiments that measure it. It reads no data and costs nothing.
 
     For example:
       privtail theory catoni-descent --n 100000 --d 10 --epsilon 1
