@@ -28,7 +28,7 @@ from privtail.trusted.records.persons import _identity as identity
 Pair = tuple[list[int], list[int]]
 IDS = [
     "anna", b"anna", "1", 1, 1.0, True, 2**60, 2**60 + 1, 10**5000, 5e-324, 1e308, 0.0, -0.0,
-    math.inf, Decimal("1.0"), "\ud800", "", None, math.nan, pd.NA, (1, 2),
+    math.inf, Decimal("1.0"), "\ud800", "", None, math.nan, pd.NA, (1, 2), Decimal("0.1"), "0.1",
 ]  # fmt: skip
 """Some are the same person, and some nobody."""
 

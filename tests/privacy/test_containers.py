@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from privtail import DPMean, DPScaler, open_table, private_mean
+from privtail import DPMean, DPScaler, evaluate, open_table, private_mean, summarize
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPRidge, PrivateSearchCV
 from privtail.trusted.records import as_records
-from privtail.trusted.records.arrays import is_column
+from privtail.trusted.records.arrays import column_names, is_column
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.targets import Labels, Numbers, canonical_label
 from privtail.trusted.tables import table_blocks
@@ -506,3 +506,22 @@ def test_different_numbers_stay_different_persons() -> None:
     ]  # fmt: skip
     positions, _ = Persons(ids, len(ids)).seats(np.arange(len(ids)), 1)
     assert len(positions) == len(ids)
+
+
+@pytest.mark.filterwarnings("ignore::privtail.errors.AccuracyWarning")
+def test_columns_are_named_by_the_class_of_a_table_and_never_by_a_cell() -> None:
+    """An attribute of a frame may be a column, and one of a column a cell: a refusal quoted it."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"column_names": rng.normal(size=200), "x": rng.normal(size=200)})
+    y = pd.Series(rng.normal(size=200), index=["columns", "type", *map(str, range(198))])
+    assert list(frame.column_names) == list(frame["column_names"])  # as pandas has it: cells
+    assert y.columns == y.iloc[0]
+    assert column_names(frame) == ("column_names", "x")
+    assert column_names(y) is None
+    model = DPRidge(epsilon=1.0, noise="simulated", random_state=0).fit(frame, y)
+    same = DPRidge(epsilon=1.0, noise="simulated", random_state=0).fit(frame.to_numpy(), [*y])
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    assert len(model.predict(frame)) == 200
+    assert "200 rows" in str(evaluate(model, frame, y, epsilon=1.0, noise="simulated"))
+    assert "column_names" in str(summarize(frame, epsilon=1.0, noise="simulated"))

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from uuid import UUID
+
 import numpy as np
 import pytest
 
 from privtail.losses import GeneralLoss, PoissonLoss
-from privtail.trusted import callbacks
+from privtail.trusted import batch as batch_module
+from privtail.trusted import callbacks, sensitive
 from privtail.trusted.batch import Batch
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
 from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Listed
+from privtail.trusted.entries import Terms
+from privtail.trusted.events import Event, Round
 from privtail.trusted.maps import FeatureMap, PredictionRanges
 from privtail.trusted.means import ClampedMean, ClippedMean, Interval
+from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import opened
-from privtail.trusted.records.persons import _identity
+from privtail.trusted.records import persons as persons_module
+from privtail.trusted.records.persons import Persons, _identity
+from privtail.trusted.records.targets import canonical_label
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
 
 
@@ -145,3 +158,158 @@ class NoHash(bytes):
 def test_a_person_is_named_by_plain_bytes():
     assert type(_identity(NoHash(b"a"))) is bytes
     assert _identity(NoHash(b"a")) == b"a"
+
+
+class Truths:
+    """What is true or false as it is asked for."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def __bool__(self):
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+def test_a_histogram_is_pooled_for_its_bill_and_its_counts_alike(monkeypatch):
+    X = np.zeros((50, 4))
+    X2 = X.copy()
+    X2[3] = 5.0
+
+    def ask(records):
+        pooled = Truths(True, True, True, False, True)
+        return records.histogram(range(4), [1.0], pooled)
+
+    assert moved(ask, X, X[:, 0], X2, X[:, 0]) <= 1
+    monkeypatch.setattr(batch_module, "bool", lambda x: x, raising=False)
+    assert moved(ask, X, X[:, 0], X2, X[:, 0]) > 1, "the twin is caught"
+
+
+class Cheap(str):
+    """Text that its bill takes for another law than its release does."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return other in ("noisy_max", "gaussian") and not str.__eq__(self, "")
+
+    def __ne__(self, other):
+        return not self == other
+
+
+def test_events_hold_plain_values():
+    event = Event(
+        law=Cheap("gaussian"), scale=1.0, radius=1.0, diameter=2.0, coordinates=1,
+        one_signed=Truths(True, False), question=Cheap("gradient"),
+    )  # fmt: skip
+    assert type(event.law) is type(event.question) is str
+    assert event.one_signed is True
+    with pytest.raises(TypeError):
+        Event(law=Looks(), scale=1.0, radius=1.0, diameter=2.0, coordinates=1)
+
+
+class Either(str):
+    """A relation of neighbours that is replace-one where it is read and zero-out in the bill."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return str.__eq__(other, "zero_out")
+
+
+def test_a_budget_is_billed_for_the_relation_that_it_says():
+    budget = Budget(1.0, 1e-6, Either("replace_one"))
+    assert type(budget.neighbours) is str
+    assert budget.neighbours == "zero_out"  # what it is billed as
+    assert type(Terms(1.0, 1e-6, neighbours=Either("replace_one")).neighbours) is str
+
+
+class OneOfAll(int):
+    __array_ufunc__ = None
+
+    def __gt__(self, ranks):
+        raise AssertionError("it saw which rows belong together")
+
+
+def test_problems_hold_plain_numbers():
+    problem = Problem(
+        n=OneOfAll(10), d=OneOfAll(2), outputs=OneOfAll(1), max_rows=OneOfAll(3), most=OneOfAll(10),
+        intercept=Truths(True), exposure=Truths(False),
+    )  # fmt: skip
+    named = (problem.n, problem.d, problem.outputs, problem.max_rows, problem.most)
+    assert {type(number) for number in named} == {int}
+    assert problem.intercept is True
+    assert problem.exposure is False
+
+
+def test_persons_are_seated_by_a_plain_number():
+    ids = np.repeat(np.arange(10), 2)
+    curator = Curator(
+        np.ones((20, 1)), budget=Budget(1.0, 1e-6), groups=ids, max_rows=OneOfAll(1),
+        noise="simulated",
+    )  # fmt: skip
+    mean, noise = ClampedMean(1.0), GaussianNoise(50.0)
+    curator.open((Round(events=(noise.event(curator.problem.means(mean)),)),))
+    assert np.isfinite(curator.everyone().means(mean).release(noise)).all()
+
+
+def released(X, spoil):
+    """A release by a mechanism that was changed after it was made."""
+    noise = GaussianNoise(50.0)
+    spoil(noise)
+    curator = Curator(X, budget=Budget(1.0, 1e-6), noise="simulated", random_state=0)
+    mean = ClampedMean(1.0)
+    curator.open((Round(events=(GaussianNoise(50.0).event(curator.problem.means(mean)),)),))
+    return curator.everyone().means(mean).release(noise)
+
+
+class Fades(float):
+    """Noise that is there for the bill, and gone for the release."""
+
+    left = 1
+
+    def __mul__(self, other):
+        self.left -= 1
+        return 50.0 * other if self.left >= 0 else 0.0
+
+
+def test_a_mechanism_that_was_changed_draws_what_is_billed(monkeypatch):
+    seen = []
+
+    def spies(noise):
+        object.__setattr__(noise, "release", lambda *args: seen.append(args))
+
+    def fades(noise):
+        object.__setattr__(noise, "multiplier", Fades(50.0))
+
+    X = np.ones((20, 1))
+    honest = released(X, lambda noise: None)
+    assert released(X, spies) == released(X, fades) == honest
+    assert not seen
+    monkeypatch.setattr(sensitive, "replace", lambda mechanism, **_: mechanism)
+    released(X, spies)
+    assert seen, "the twin is caught"
+    assert released(X, fades) == 1.0, "and so is this one, which draws no noise"
+
+
+def seated(ids, max_rows=2):
+    persons = Persons(ids, len(ids))
+    return persons.seats(np.arange(len(ids)), max_rows)[0].tolist()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [Decimal("0.1"), Fraction(1, 3), date(2020, 1, 1), UUID(int=7), complex(1, 2)],
+    ids=lambda x: type(x).__name__,
+)
+def test_a_person_is_not_the_one_whose_id_looks_like_it(monkeypatch, other):
+    """Were they one, the seats of who stays would follow from who leaves."""
+    assert seated([other, other, str(other), str(other)]) == [0, 1, 2, 3]
+    assert seated([other, "b", other, other]) == [0, 1, 2], "and everybody is one person"
+    monkeypatch.setattr(persons_module, "_identity", canonical_label)
+    assert len(seated([other, other, str(other), str(other)])) < 4, "the twin is caught"
+
+
+def test_equal_numbers_are_one_person():
+    assert seated([1, 1.0, True, Decimal("1.00"), Fraction(2, 2), np.int8(1)]) == [0, 1]

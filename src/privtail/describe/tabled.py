@@ -68,7 +68,7 @@ def tabled(
         if asked or declared:
             raise InvalidInput("One column has no other to group by: pass a data frame or a file.")
         return Tabled({"x": data}, {}, ("x",), (0,), vector=True)
-    names = column_names(data)
+    names = data.kept() if isinstance(data, TableFile) else column_names(data)
     if names is None:
         return _without_names(data, grouped=bool(asked or declared))
     missing = [name for name in (*asked, *declared) if name not in names]

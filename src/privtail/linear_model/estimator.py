@@ -26,6 +26,7 @@ from privtail.trusted.ledger import Ledger, as_ledger
 from privtail.trusted.refusals import as_plain_numbers
 from privtail.trusted.tables import (
     TableFile,
+    column_names,
     is_spread,
     person_ids,
     require_categories,
@@ -179,7 +180,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self.categories_ = dict(categories or {})
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
             raise InvalidInput("Complex data not supported: X and y must hold real numbers.")
-        frame = is_spread(X) and hasattr(X, "columns")
+        frame = is_spread(X) and column_names(X) is not None
         if isinstance(X, Mapping | TableFile) or is_arrow(X) or frame:
             if isinstance(X, TableFile):
                 X = X.declaring(self.categories_)
@@ -187,7 +188,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             names = names_of(X, y)
             self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
         else:
-            columns = list(getattr(X, "columns", ()))
+            columns = column_names(X) or ()
             if len(set(columns)) != len(columns):
                 raise InvalidInput("Column names must be distinct.")
             validate_data(self, X, skip_check_array=True)
@@ -250,7 +251,7 @@ _OUTSIDE = ("invalid='raise': the refusal of non-finite rows is outside the guar
 
 def is_arrow(X: Any) -> bool:
     """Whether X is an Arrow table, or has names as one has."""
-    return hasattr(X, "column_names")
+    return hasattr(type(X), "column_names")
 
 
 def exposed(X: Any, y: Any, exposure: Any) -> tuple[Any, Any]:
@@ -281,5 +282,4 @@ def names_of(X: Any, target: Any = None) -> list[str]:
     """The columns of X, without the target of a file."""
     if isinstance(X, TableFile):
         return list(X.features(target if isinstance(target, str) else None))
-    names = X if isinstance(X, Mapping) else getattr(X, "column_names", None) or X.columns
-    return [str(name) for name in names]
+    return [str(name) for name in column_names(X) or ()]

@@ -45,6 +45,7 @@ from privtail.trusted.mechanisms.noise import LaplaceNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.tables import (
     TableFile,
+    column_names,
     require_categories,
     require_read,
     table_blocks,
@@ -530,7 +531,7 @@ class PrivateLinearModel(PrivateEstimator):
         """Blocks of features to predict with; columns are encoded as in the fit."""
         require_read(X)
         named = isinstance(X, Mapping | TableFile | str | os.PathLike) or is_arrow(X)
-        if named or hasattr(X, "columns"):
+        if named or column_names(X) is not None:
             if not named:
                 validate_data(self, X, reset=False, skip_check_array=True)
             known = getattr(self, "feature_names_in_", None)

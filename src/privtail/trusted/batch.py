@@ -178,7 +178,7 @@ class Batch:
         a missing number that is filled in counts nowhere in its column. Sensitivity:
         `Problem.histogram`, whatever the edges: a record fills one cell per column.
         """
-        columns = tuple(operator.index(column) for column in columns)
+        columns, pooled = tuple(map(operator.index, columns)), bool(pooled)  # read once
         cuts = ascending(edges, len(columns))
         if -2 in columns and not self.problem.exposure:
             raise InvalidInput("This table has no exposure.")
@@ -248,7 +248,7 @@ class Batch:
         """
         if type(mechanism) is not StabilityHistogram:
             raise IncompatibleParts("Labels are released by StabilityHistogram only.")
-        targets = self._data.targets
+        mechanism, targets = replace(mechanism), self._data.targets
         if not isinstance(targets, Labels):
             raise InvalidInput("labels() needs a target of labels.")
         self._require_everyone("labels")
@@ -339,7 +339,7 @@ def _bounded(mean: RobustMean, of: str) -> AskedMean:
 
 def ascending(edges: ArrayLike, columns: int) -> Doubles:
     """A copy of the edges of every column, (columns, edges): the common ones, or its own row."""
-    cuts = np.array(edges, dtype=np.float64)
+    cuts = np.array(edges, dtype=np.float64).copy()  # an __array__ may lend what it keeps
     if cuts.ndim != 1 and cuts.shape[:-1] != (columns,):
         raise InvalidInput(f"edges need one row, or one for each of the {columns} columns.")
     if cuts.size == 0 or not (np.diff(cuts) > 0).all():

@@ -78,6 +78,8 @@ class Budget:
                 f"neighbours must be one of {', '.join(map(repr, NEIGHBOURS))}, "
                 f"got {self.neighbours!r}."
             )
+        plain = NEIGHBOURS[NEIGHBOURS.index(self.neighbours)]  # what is billed is what is said
+        object.__setattr__(self, "neighbours", plain)
 
     def require_approximate(self, needed_by: str) -> None:
         """Refuse budgets for which a theorem's log(1/delta) and epsilon mean nothing.

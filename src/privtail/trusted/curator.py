@@ -165,7 +165,7 @@ class Curator:
         self._budget, self._ledger, self.charged = budget, ledger, ""
         told = X.assumptions if isinstance(X, TableFile) else ()
         self.label, self.assumptions = label, (*assumptions, *told)
-        self._max_rows = max_rows
+        self._max_rows = None if max_rows is None else self._problem.max_rows
         if max_rows is not None:
             self.assume(PERSONS)
         if away is not None:

@@ -46,7 +46,8 @@ class Terms:
         object.__setattr__(self, "analysts", _analysts(self.analysts))
         object.__setattr__(self, "epsilon", _number("epsilon", self.epsilon))
         object.__setattr__(self, "delta", _number("delta", self.delta))
-        Budget(self.epsilon, self.delta, self.neighbours)
+        promised = Budget(self.epsilon, self.delta, self.neighbours)
+        object.__setattr__(self, "neighbours", promised.neighbours)
         if self.composition not in ("basic", "zcdp", "gdp"):
             raise InvalidInput(
                 f"composition must be 'basic', 'zcdp' or 'gdp', got {self.composition!r}."

@@ -94,6 +94,8 @@ class Event:
         require_whole("picks", self.picks, 1)
         require_whole("trials", self.trials, 1)
         read_once(self, "coordinates", "picks", "trials", kind=index)
+        read_once(self, "law", "question", kind=str.__str__)
+        read_once(self, "one_signed", kind=bool)
         read_once(
             self, "scale", "radius", "diameter", "delta", "smoothness", "spread", "unit", kind=float
         )

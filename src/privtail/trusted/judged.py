@@ -35,7 +35,7 @@ from privtail.trusted.cluster.spread import is_spread
 from privtail.trusted.curator import Curator
 from privtail.trusted.maps import MappedRows
 from privtail.trusted.records import InMemory, Room, as_records
-from privtail.trusted.records.arrays import taken
+from privtail.trusted.records.arrays import column_names, taken
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.targets import Labels, Numbers
 from privtail.trusted.tables import column_blocks, table_blocks
@@ -259,6 +259,7 @@ class Predicted:
         such model allows counts for nothing. Neither a deviance nor a square is larger than
         `_FARTHEST` to its power; whoever takes their means clips them before.
         """
+        centre, scale = float(centre), float(scale)  # what they are multiplied by is private
         constant = centre * self._exposure
         with np.errstate(all="ignore"):
             away = np.abs(np.column_stack([self._y - self._said, self._y - constant])) / scale
@@ -383,8 +384,7 @@ def _same_length(said: Doubles, y: Doubles) -> Doubles:
 
 
 def _named(X: Any) -> bool:
-    names = getattr(X, "column_names", None) or getattr(X, "columns", None)
-    return isinstance(X, Mapping) or (names is not None and not isinstance(X, np.ndarray))
+    return column_names(X) is not None
 
 
 def _length(X: Any) -> int:
@@ -435,7 +435,6 @@ def _require_here(X: Any, y: Any) -> None:
 
 
 def _column(X: Any, name: str) -> Any:
-    names = X if isinstance(X, Mapping) else getattr(X, "columns", getattr(X, "column_names", ()))
-    if not _named(X) or name not in list(names):
+    if name not in (column_names(X) or ()):
         raise InvalidInput(f"X has no column {name!r}: pass the target y as an array or a column.")
     return X[name]

@@ -24,12 +24,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from privtail.errors import IncompatibleParts, InvalidInput, PrivtailError, require_whole
-from privtail.trusted.events import Recipe
+from privtail.trusted.events import Recipe, read_once
 from privtail.trusted.means import Ball, Interval, RobustMean
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
 from privtail.trusted.sensitivity import Norms, Sensitivity
@@ -115,6 +116,9 @@ class Problem:
                 f"d={self.d}, outputs={self.outputs}."
             )
         require_whole("max_rows", self.max_rows, 1)
+        read_once(self, "n", "d", "outputs", "max_rows", "most", kind=index)
+        read_once(self, "intercept", "exposure", kind=bool)
+        read_once(self, "expected", kind=float)
         if self.expected == 0.0:
             object.__setattr__(self, "expected", float(self.n))
         if self.most < self.n:

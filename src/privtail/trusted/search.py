@@ -42,6 +42,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ from privtail.trusted.allowance import Allowance
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget
 from privtail.trusted.curator import Curator
-from privtail.trusted.events import Event, Round
+from privtail.trusted.events import Event, Round, read_once
 from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.means import BoundedMean, ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise, require_multiplier
@@ -92,6 +93,7 @@ class BestTrial:
     def __post_init__(self) -> None:
         require_multiplier(self)
         require_whole("trials", self.trials, 1)
+        read_once(self, "trials", kind=index)
         if self.trials > MOST:
             raise InvalidInput(f"trials may be {MOST:,} at most, got {self.trials}: they all run.")
 
@@ -244,6 +246,7 @@ class TrialSearch:
         """
         if type(mechanism) is not BestTrial:
             raise NotPlanned("A search is released by BestTrial only.")
+        mechanism = replace(mechanism)  # nobody else holds it
         opening = self._curator.everyone()._opening
         sampler = opening.charge(mechanism.event())
         self._training, self._held_out = self._part(self._first), self._part(self._last)

@@ -69,7 +69,7 @@ class Sensitive:
         """The value times a positive public number: the unit changes, the integers do not."""
         if not (factor > 0 and math.isfinite(factor)):
             raise InvalidInput(f"scale needs a positive finite factor, got {factor!r}; see negate.")
-        return self._with(self._value, self.sensitivity.scale(factor))
+        return self._with(self._value, self.sensitivity.scale(float(factor)))
 
     def negate(self) -> Sensitive:
         """Minus the value."""
@@ -130,12 +130,13 @@ class Sensitive:
         NotPlanned
             If this is not the next release that was paid for, or its batch is closed.
         """
-        kind: type = type(mechanism)
-        if kind not in MECHANISMS:
+        asked: Any = mechanism
+        if type(asked) not in MECHANISMS:
             names = ", ".join(known.__name__ for known in MECHANISMS)
             raise IncompatibleParts(f"A sensitive value is opened by one of {names} only.")
-        sampler = self._opening.charge(mechanism.event(self.sensitivity))
-        answer = mechanism.release(self._value, self.sensitivity, sampler)
+        own: Mechanism[T_co] = replace(asked)  # in plain numbers: what is billed is what is drawn
+        sampler = self._opening.charge(own.event(self.sensitivity))
+        answer = own.release(self._value, self.sensitivity, sampler)
         self._opening.released()
         return answer
 

@@ -23,7 +23,13 @@ from privtail.schema.declared import Label
 from privtail.schema.dialect import Dialect
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.cluster.spread import announced, is_spread
-from privtail.trusted.records.arrays import as_numbers, is_column, require_read, require_typed
+from privtail.trusted.records.arrays import (
+    as_numbers,
+    column_names,
+    is_column,
+    require_read,
+    require_typed,
+)
 from privtail.trusted.records.files import (
     TableFile,
 )
@@ -179,17 +185,6 @@ def person_ids(table: TableFile, column: str) -> NDArray[Any]:
     return table.ids(column)
 
 
-def column_names(data: Any) -> tuple[str, ...] | None:
-    """The public names of the columns of a table; None of what has none."""
-    if isinstance(data, TableFile):
-        return data.kept()
-    if isinstance(data, Mapping):
-        return tuple(data)
-    columns = getattr(data, "column_names", None)
-    columns = getattr(data, "columns", None) if columns is None else columns
-    return None if columns is None else tuple(columns)
-
-
 def numeric_names(data: Any, names: Sequence[str]) -> tuple[str, ...]:
     """Those of these columns that hold numbers by their type, which is public.
 
@@ -267,10 +262,7 @@ def table_blocks(
             columns = {name: block[name] for name in names}
             yield from feature_blocks(columns, categories, encoding, fill)
         return
-    known: Any = data
-    if not isinstance(data, Mapping):
-        known = getattr(data, "column_names", None) or getattr(data, "columns", ())
-    present = {str(name): name for name in known}
+    present = {str(name): name for name in column_names(data) or ()}
     if not present:
         raise InvalidInput(
             f"The model finds columns by name, and {type(data).__name__} has none. Pass a data "

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from privtail.errors import InvalidInput
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.records import Dense, InMemory, Targets, Window, as_records
-from privtail.trusted.records.arrays import as_numbers, column_of
+from privtail.trusted.records.arrays import as_numbers, column_names, column_of
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.persons import owners, require_typed_alike
-from privtail.trusted.records.targets import Labels, Numbers, canonical_label
+from privtail.trusted.records.targets import Labels, Numbers
 
 FAILED = (
     "A task failed on a Dask worker. What it said is not shown, for it may quote a row: see the "
@@ -118,8 +118,7 @@ class Held:
                 raise InvalidInput("A chunk of X has another number of columns than X announces.")
             self._columns = [([], array)]
         else:
-            names = list(getattr(reading.X, "columns", reading.X))
-            held = list(getattr(X, "columns", X))
+            names, held = column_names(reading.X) or (), column_names(X) or ()
             for name in names:
                 if name not in held:
                     raise InvalidInput(f"A partition has no column {name!r}, which X announces.")
@@ -152,7 +151,7 @@ class Held:
         elif isinstance(self._reading.X, np.ndarray):
             records = empty.like(list(self._columns[0][1].T))
         else:
-            names = list(getattr(self._reading.X, "columns", self._reading.X))
+            names = column_names(self._reading.X) or ()
             labelled = self._reading.categories or {}
             records = empty.like(
                 [
@@ -193,6 +192,8 @@ def spelt(value: Any) -> bytes:
         return b"i" + value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
     if isinstance(value, float):
         return b"f" + value.hex().encode()
+    if isinstance(value, tuple):  # an id that is no text, by its class and its text
+        return b"o" + b"\0".join(map(spelt, value))
     return b"b" + value if isinstance(value, bytes) else b"s" + value.encode(errors="surrogatepass")
 
 
@@ -200,7 +201,7 @@ def _cells(values: Any, labelled: bool) -> _Cells:
     if not labelled:
         return [], _numbers(values)
     found = Labels(values, len(values))._distinct()
-    return list(map(canonical_label, found.values)), found.positions
+    return found.values, found.positions
 
 
 def _numbers(values: Any) -> NDArray[Any]:

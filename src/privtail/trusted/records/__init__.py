@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
 from privtail.errors import InvalidInput
 from privtail.schema.encoding import PLAIN, Encoding
-from privtail.trusted.records.arrays import require_typed
+from privtail.trusted.records.arrays import column_names, require_typed
 from privtail.trusted.records.dense import Dense, DenseRows, Room
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.remote import plain
@@ -85,7 +83,7 @@ def _from_file(
     return table, targets if copied is None or targets is None else targets.like(*copied)
 
 
-def _named(frame: Any, names: list[Any]) -> dict[str, Any]:
+def _named(frame: Any, names: Sequence[Any]) -> dict[str, Any]:
     if len({isinstance(name, str) for name in names}) > 1:
         raise InvalidInput("Column names must be strings: use frame.rename(columns=str).")
     if len(set(names)) != len(names):
@@ -108,11 +106,11 @@ def as_records(
                 "X.toarray(), or a data frame."
             )
         return Sparse(X)
-    names = getattr(X, "column_names", None) or getattr(X, "columns", None)
-    if names is not None and not isinstance(X, np.ndarray):
-        return Table(_named(X, list(names)), categories, encoding)
     if isinstance(X, Mapping):
         return Table(X, categories, encoding)
+    names = column_names(X)
+    if names is not None:
+        return Table(_named(X, names), categories, encoding)
     if categories:
         raise InvalidInput("categories need named columns: pass a data frame, not an array.")
     array = Dense(X)

@@ -53,6 +53,18 @@ def is_column(values: Any) -> bool:
     return len(getattr(values, "shape", (0, 0))) == 1
 
 
+def column_names(values: Any) -> tuple[Any, ...] | None:
+    """The public names of the columns of a table; None of what has none.
+
+    The class is asked for them: of a data frame that has a column of the name ``column_names``, or
+    a column that has a row of the name ``columns``, an attribute may be cells.
+    """
+    if isinstance(values, Mapping):
+        return tuple(values)
+    known = (name for name in ("column_names", "columns") if hasattr(type(values), name))
+    return next((tuple(getattr(values, name)) for name in known), None)
+
+
 def column_of(values: Any) -> Any:
     """One column: that of a frame or a table of one, anything else as it is.
 
@@ -62,8 +74,8 @@ def column_of(values: Any) -> Any:
         If a frame has another number of columns.
     """
     require_read(values)
-    names = getattr(values, "column_names", getattr(values, "columns", None))
-    if names is None or is_listed(values) or isinstance(values, Mapping | np.ndarray):
+    names = column_names(values)
+    if names is None or isinstance(values, Mapping):
         return values
     if len(names) != 1:
         raise InvalidInput(f"One column is needed here, and this table has {len(names)}.")

@@ -28,7 +28,8 @@ class Persons:
     emptied, that person's seats vanish and all others stay.
 
     That needs different ids to stay different: were two persons taken for one, the seats of one
-    would depend on the other. So ids are never rounded to doubles, and bytes are not decoded.
+    would depend on the other. So ids are never rounded to doubles, bytes are not decoded, and
+    ``Decimal("0.1")`` is not the text ``"0.1"``, although it is the same label.
     """
 
     def __init__(self, groups: Any, n: int) -> None:
@@ -56,8 +57,7 @@ class Persons:
 
 def owners(ids: Any) -> tuple[list[Any], Integers]:
     """Ids in one form, None for a missing one; and for each row the place of its id among them."""
-    found, person = distinct(as_ids(column_of(ids)), _identity)
-    return list(map(_identity, found)), person
+    return distinct(as_ids(column_of(ids)), _identity)
 
 
 def require_typed_alike(ids: Any, announced: Any) -> None:
@@ -141,6 +141,10 @@ class Seats:
 
 
 def _identity(cell: Any) -> Any:
-    """A canonical label, but bytes as they are, of no class of their own."""
-    plain = isinstance(cell, bytes)
-    return bytes.__getitem__(cell, slice(None)) if plain else canonical_label(cell)
+    """A canonical label, but bytes as they are, and what is no text no equal of its text."""
+    if isinstance(cell, bytes):
+        return bytes.__getitem__(cell, slice(None))
+    label = canonical_label(cell)
+    if isinstance(label, str) and not isinstance(cell, str):
+        return type(cell).__qualname__, label
+    return label

@@ -144,13 +144,10 @@ _LONG = 5_000
 def distinct(
     cells: NDArray[Any], canonical: Callable[[Any], Any] = canonical_label
 ) -> tuple[list[Any], NDArray[np.int64]]:
-    """Distinct values and, for each cell, the position of its value among them; private.
-
-    Values of objects are ``canonical``; those of a typed array are its own.
-    """
+    """Distinct ``canonical`` values and, for each cell, the position of its value; private."""
     if cells.dtype.kind in "fiubUS":
         values, inverse = np.unique(cells, return_inverse=True)
-        return list(values), inverse.astype(np.int64)
+        return list(map(canonical, values)), inverse.astype(np.int64)
     positions: dict[Any, int] = {}
     objects = cells.tolist()
     # Text is canonical already; the same positions come out of the long way.

@@ -10,6 +10,7 @@ charged before a record is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,6 +83,7 @@ def aggregate(
     """
     if type(mechanism) is not SampleAndAggregate:
         raise IncompatibleParts("A function on parts is released by SampleAndAggregate only.")
+    mechanism = replace(mechanism)
     point = np.array(fallback, dtype=np.float64)
     if not (point.size and np.isfinite(point).all()):
         raise InvalidInput("fallback must be a public point of finite numbers.")
@@ -104,6 +106,7 @@ def _trimmed(
 ) -> Doubles:
     if type(mechanism) is not TrimmedMean:
         raise IncompatibleParts("A trimmed mean is released by TrimmedMean only.")
+    mechanism = replace(mechanism)
     batch._require_everyone("trimmed means")
     sampler = batch._opening.charge(mechanism.event(batch.problem, size))
     n, no_labels = batch.problem.n, np.zeros(0, np.int64)
