@@ -125,6 +125,17 @@ def test_every_file_has_a_noun():
     assert named == []
 
 
+def test_the_repository_holds_no_link(root):
+    """One that leads out of it is dead in a clone."""
+    if not (root / ".git").exists():
+        pytest.skip("this is no clone")
+    listed = subprocess.run(
+        ["git", "ls-files", "--stage"], cwd=root, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert len(listed) > 100
+    assert [line for line in listed if line.startswith("120000")] == []
+
+
 # Adult
 
 
