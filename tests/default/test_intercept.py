@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privtail.default import Tuning
 from privtail.default.intercept import (
     FitIntercept,
     MatchFrequencies,
@@ -101,15 +100,16 @@ def test_two_means_of_equal_error_count_equally(error):
     """Of a constant that is off by one, and of what the second moments say of slopes (3, 4).
 
     An entry beside the diagonal of second moments has the noise of one on it over sqrt 2. The mean
-    of the residuals clips so late that its noise is negligible still.
+    of the residuals clips at 1, where they end, and its error is sqrt 2 times its noise.
     """
-    negligible = math.sqrt(Tuning().negligible)
+    mean = MeanDerivative(GaussianNoise(20.0))
+    deviation = mean.deviation(Problem(n=10_000, d=2, intercept=True))
     n, target = 10_000, np.ones(10_000)
     counts = np.where(np.append(SIZE_CELLS.edges, math.inf) == 1.0, float(n), 0.0)
-    constant_error, std = (x * negligible for x in (math.sqrt(2) * error[0], 2 * error[1]))
+    constant_error, std = (x * deviation for x in (math.sqrt(2) * error[0], 2 * error[1]))
     metric = replace(apart(3), std=std)
     fit = staged(
-        [FitIntercept(MeanDerivative(GaussianNoise(20.0)))], np.zeros((n, 2)), target,
+        [FitIntercept(mean)], np.zeros((n, 2)), target,
         w=np.array([[3.0], [4.0], [0.0]]), constant=np.zeros((3, 1)), preconditioner=metric,
         constant_error=constant_error, residuals=ResidualHistogram(counts),
     )  # fmt: skip

@@ -63,8 +63,7 @@ def test_no_residuals_have_no_threshold():
     empty = ResidualHistogram(np.zeros(len(SIZE_CELLS.edges) + 1))
     assert empty.quantile(0.8) == math.inf
     assert empty.proposed(1.35) == math.inf
-    assert empty.widest(0.1, 7.0, 0.001) == 7.0
-    assert empty.widest(0.0, 7.0, 0.001) == SIZE_CELLS.edges[-1]
+    assert not empty.known
 
 
 def test_a_balanced_threshold_misses_as_much_as_its_noise_adds():

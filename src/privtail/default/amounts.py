@@ -8,7 +8,6 @@ from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 from privtail.default.fit import Amounts, Fit
 from privtail.default.intercept import MeanDerivative, relative
@@ -25,7 +24,6 @@ COUNT_CELLS = Cells(np.append(-1.0, 2.0 ** (np.arange(-63, 65) - 0.5)), zero=1)
 """Public cells for counts and amounts: below -1, up to 2^-63.5, and around every power of two."""
 
 _EDGES = COUNT_CELLS.edges
-_LOWEST, _HIGHEST = np.append([0.0, 0.0], _EDGES[1:]), np.append(_EDGES.clip(0), math.inf)
 _ENDLESS = -POISSON_MARGIN, POISSON_MARGIN
 _MIDDLES = np.concatenate([[0.0, 0.0], _EDGES[1:-1] * math.sqrt(2), _EDGES[-1:]])
 
@@ -107,24 +105,17 @@ class AmountHistogram:
         missed = np.array([self.parts @ np.maximum(away - t, 0.0) for t in thresholds])
         return float(thresholds[np.argmax(missed <= part)])
 
-    def clip(self, deviation: float, negligible: float, least: float) -> float:
-        """Where the amounts are clipped before a mean: where that misses as much as noise adds.
+    def clip(self, deviation: float, least: float) -> float:
+        """Where amounts are clipped before a mean: where clipping misses as much as noise adds.
 
-        ``deviation`` is that of the noise, for a clip of 1. The clip is farther where noise adds no
-        more than a ``negligible`` part to the deviance: amounts that were not detected may be most
-        of the mean. It is ``least`` or more, and 1 where nothing above zero was detected.
+        ``deviation`` is that of the noise for a clip of 1. The clip is ``least`` or more; it is 1
+        where nothing above zero was detected.
         """
         if not self.positive:
             return 1.0
         parts, edges = self.parts, _EDGES[2:]
         missed = np.array([parts @ np.maximum(_MIDDLES - edge, 0.0) for edge in edges])
-        balanced = max(least, float(edges[np.argmin((deviation * edges) ** 2 + missed**2)]))
-        mean = self.mean
-        if not 0 < mean < math.inf or deviation == 0:
-            return balanced
-        nearest = np.clip(mean, _LOWEST, _HIGHEST)
-        deviance = 2 * float(parts @ (xlogy(nearest, nearest / mean) - nearest + mean))
-        return max(balanced, math.sqrt(negligible * deviance * mean) / deviation)
+        return max(least, float(edges[np.argmin((deviation * edges) ** 2 + missed**2)]))
 
 
 @dataclass(frozen=True)
@@ -162,7 +153,7 @@ class StartAtMeanAmount:
         amounts, exposures, rows = self._histograms(fit)
         whole = fit.given.targets == "count"
         deviation = self.mean.deviation(fit.problem) if self.mean else 0.0
-        clip = amounts.clip(deviation / 2, fit.tuning.negligible, 1.0 if whole else 0.0)
+        clip = amounts.clip(deviation / 2, 1.0 if whole else 0.0)
         hidden = fit.tuning.sure * self._event(fit.problem).std / fit.problem.n
         mean = amounts.mean or max(hidden / 2, 1 / fit.problem.n)
         top = amounts.largest_mean(mean, hidden, clip, whole=whole)
@@ -231,7 +222,7 @@ class StartAtMeanAmount:
         expected count less the count.
         """
         w, rate = np.zeros_like(fit.w), math.log(mean / (exposures.mean or 1.0))
-        longest = exposures.clip(release.deviation(fit.problem), fit.tuning.negligible, 0.0)
+        longest = exposures.clip(release.deviation(fit.problem), 0.0)
         for _ in range(release.times):
             w[-1] = rate
             threshold = max(clip, longest * math.exp(rate))

@@ -57,7 +57,7 @@ class FitIntercept:
     The descent clips residuals, so its intercept is rather a median. That of the constant model,
     with what the second moments say of the means of the features, estimates a mean. So does the
     mean of the residuals there, of the rows that count. It is clipped where clipping misses as much
-    as noise adds (its error is sqrt 2 times its noise), or later if noise is negligible. Both
+    as noise adds (its error is sqrt 2 times its noise). Both
     estimate the mean of the target, so the intercept-only model moves as far: the acceptance test
     asks of slopes what they gain, not of the intercept.
     """
@@ -73,7 +73,9 @@ class FitIntercept:
         constant[d] = target.location + (constant[d] - target.location) / part
         w = constant + fit.preconditioner.joint(fit.w[:d], len(fit.w))
         deviation = self.mean.deviation(problem)
-        threshold = fit.residuals.widest(deviation / part, target.scale, fit.tuning.negligible)
+        threshold = target.scale
+        if fit.residuals.known:
+            threshold = fit.residuals.balanced(deviation / part)
         missed = -self.mean.release(fit, fit.loss, w, threshold)[0]
         of_moments = fit.preconditioner.std / math.sqrt(2) * float(np.linalg.norm(fit.w[:d]))
         first, second = fit.constant_error**2 + of_moments**2, 2 * (threshold * deviation) ** 2

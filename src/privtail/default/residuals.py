@@ -107,19 +107,6 @@ class ResidualHistogram:
         """The least threshold by which clipping takes no more than this off a mean of the sizes."""
         return float(_EDGES[np.argmax(self.missed <= part)])
 
-    def widest(self, deviation: float, unit: float, negligible: float) -> float:
-        """The threshold for an intercept: `balanced`, or later where noise is negligible still.
-
-        That is where it adds no more than this part to the mean square. ``unit`` if no sizes were
-        seen.
-        """
-        if deviation == 0:
-            return float(_EDGES[-1])
-        if not self.known:
-            return unit
-        plenty = math.sqrt(negligible * self.mean_square()) / deviation
-        return max(self.balanced(deviation), plenty)
-
     def proposed(self, relative: float) -> float:
         """``relative`` times the scale s at which mean min(r, relative s)^2 = s^2; inf for none.
 

@@ -59,7 +59,6 @@ class Tuning:
         sqrt(K / 2) times as much.
     likely, significant, sure : standard deviations of its noise by which a released number is
         likely above zero, significantly and surely: by chance once in 6, 44 and 30,000 times.
-    negligible : a mean clips later as long as its noise adds no more than this part to a mean loss.
     near_gain : nats at which small gains of labels are clamped.
     late_gain : nats at which the other gains of labels are clamped; those of counts at half of it,
         or later.
@@ -100,7 +99,6 @@ class Tuning:
     likely: float = 1.0
     significant: float = 2.0
     sure: float = 4.0
-    negligible: float = 0.001
     near_gain: float = 0.125
     late_gain: float = 4.0
     visible_loss: float = 0.1
