@@ -22,7 +22,7 @@ X, Y = np.zeros((1_000, 4)), np.zeros(1_000)
 
 def metric(curvature=1.0, std=0.0):
     return Preconditioner.of_moments(
-        curvature * np.eye(4), std, np.ones(4, dtype=np.bool_), 2.0, outstanding=1.25
+        curvature * np.eye(4), std, np.ones(4, dtype=np.bool_), 2.0, outstanding=1.0
     )
 
 

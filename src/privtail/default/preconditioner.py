@@ -66,7 +66,7 @@ class Preconditioner:
         A direction counts for what is likely there and the spectral norm of the noise, but for no
         more than the trace, which bounds all. Where noise hides the curvature of a typical
         direction, 1, it is enough that no step leads too far (gradients are bounded by the length
-        of rows), but in directions that are ``outstanding``.
+        of rows), but in directions whose curvature exceeds ``outstanding`` times that norm.
         """
         rows, square = len(active), np.ix_(active, active)
         seen, vectors = np.linalg.eigh(moments[square])

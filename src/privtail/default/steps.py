@@ -81,7 +81,7 @@ class Precondition:
         fewer = _active(fit.standard.used, problem)
         length = clip / 2 / self.row_part * math.sqrt(fewer.sum() / active.sum())
         return Preconditioner.of_moments(
-            moments, std, fewer, length, outstanding=tuning.outstanding / self.row_part
+            moments, std, fewer, length, outstanding=1 / self.row_part
         )  # fmt: skip
 
 

@@ -39,8 +39,6 @@ class Tuning:
         too large: noise alone makes it 3 (T / 2 over T^2 / 6 of a random walk of T steps), a far
         begin less.
     sure_contraction : stated noise assumes only this part of the curvature that gradients show.
-    outstanding : where noise hides curvatures, a direction has its own from so many times the
-        spectral norm of the noise on; of labels from twice as many.
     most_moments : with more coordinates second moments are too many, and are not released.
     hidden_curvature : rows are shrunk less, to more than the length of a typical one, as long as
         noise hides less than this of a curvature of 1.
@@ -84,7 +82,6 @@ class Tuning:
     most_walk: float = 1.0
     spurious_contraction: float = 2.0
     sure_contraction: float = 1 / 3
-    outstanding: float = 1.25
     most_moments: int = 512
     hidden_curvature: float = 0.05
     moves: int = 3
