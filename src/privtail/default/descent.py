@@ -132,15 +132,14 @@ class NoiseOfSteps:
         """Of the average of these steps, whose gradients show a ``curvature`` of the loss.
 
         Steps contract the noise of their start, and add their own. Gradients show the curvature of
-        the directions in which the path went, and others may be flatter: stated noise counts on a
-        part of it, as far as second moments surely show a direction.
+        the directions in which the path went, and others may be flatter: stated noise counts on it
+        as far as second moments surely show a direction.
         """
         spurious = tuning.spurious_contraction * (1 - schedule.momentum) / schedule.steps
         shown = max(0.0, schedule.length * min(curvature, curvature_of(loss, scale)) - spurious)
         counted = 0.0 if schedule.shrinking else shown
-        rates = counted * tuning.sure_contraction * metric.sure_rates
         return NoiseOfSteps(
-            _added(schedule, metric, self.stated, rates),
+            _added(schedule, metric, self.stated, counted * metric.sure_rates),
             _added(schedule, metric, self.likely, np.full_like(self.likely, shown)),
         )
 

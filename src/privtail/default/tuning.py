@@ -38,7 +38,6 @@ class Tuning:
     spurious_contraction : by this over the number of steps the contraction that gradients show is
         too large: noise alone makes it 3 (T / 2 over T^2 / 6 of a random walk of T steps), a far
         begin less.
-    sure_contraction : stated noise assumes only this part of the curvature that gradients show.
     most_moments : with more coordinates second moments are too many, and are not released.
     hidden_curvature : rows are shrunk less, to more than the length of a typical one, as long as
         noise hides less than this of a curvature of 1.
@@ -81,7 +80,6 @@ class Tuning:
     label_row_length: float = 0.5
     most_walk: float = 1.0
     spurious_contraction: float = 2.0
-    sure_contraction: float = 1 / 3
     most_moments: int = 512
     hidden_curvature: float = 0.05
     moves: int = 3
