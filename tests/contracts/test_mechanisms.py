@@ -7,9 +7,12 @@ Seeded tests have no false alarm once they pass; their level is the same.
 
 from __future__ import annotations
 
+import ctypes
 import enum
 import itertools
 import math
+import os
+import platform
 from collections import Counter
 from typing import Any
 
@@ -154,8 +157,11 @@ def wrong_roundings(bits: np.ndarray, scale: float) -> tuple[int, int]:
     return wrong, int(decided.sum())
 
 
+LONG = np.finfo(np.longdouble).eps < 2.0**-60
+
+
 @pytest.mark.parametrize(
-    ("scale", "usual"), [(0.3, True), (2.0**41 / 3, True), (2.0**46, True), (1e200, False)]
+    ("scale", "usual"), [(0.3, True), (2.0**41 / 3, True), (2.0**46, LONG), (1e200, False)]
 )
 def test_the_short_way_rounds_as_the_long_one_does(scale: float, usual: bool) -> None:
     """Which one is taken shows in nothing; where numbers are too large the long one is taken."""
@@ -166,28 +172,115 @@ def test_the_short_way_rounds_as_the_long_one_does(scale: float, usual: bool) ->
 
 
 def test_a_short_way_with_a_wrong_constant_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The twin: pi as a double, which is off by 2^-53."""
-    monkeypatch.setattr(samplers, "_TWO_PI", np.longdouble(2 * math.pi))
+    """The twin: 2 pi is off by 2^-41."""
+    monkeypatch.setattr(samplers, "_TWO_PI", samplers._TWO_PI + np.longdouble(2) ** -41)
+    assert wrong_roundings(first_bits(600), 2.0**41 / 3)[0] > 0
+
+
+@pytest.mark.skipif(not LONG, reason="long double is double")
+def test_logarithms_in_doubles_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As musl has them on aarch64; the twin believes what the type says."""
+    log = np.log
+    monkeypatch.setattr(np, "log", lambda x: log(np.float64(x)).astype(np.longdouble))
+    measure = samplers._error_of_functions.__wrapped__
+    monkeypatch.setattr(samplers, "_error_of_functions", measure)
+    assert wrong_roundings(first_bits(600), 2.0**41 / 3)[0] == 0
+    monkeypatch.setattr(samplers, "_error", lambda: np.finfo(np.longdouble).eps)
     assert wrong_roundings(first_bits(600), 2.0**46)[0] > 0
+
+
+@pytest.mark.skipif(
+    (platform.system(), platform.machine()) != ("Linux", "x86_64"), reason="x87 on Linux"
+)
+def test_floats_that_are_shorter_than_their_type_are_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in Windows Subsystem for Linux 1; the twin believes what the type says."""
+    libm, before, short = ctypes.CDLL("libm.so.6"), (ctypes.c_ubyte * 64)(), (ctypes.c_ubyte * 64)()
+    libm.fegetenv(before)
+    libm.fegetenv(short)
+    short[1] = short[1] & ~3 | 2  # the processor's 53 bits of precision
+    samplers._error()  # what was measured before says nothing here
+    libm.fesetenv(short)
+    try:
+        found = wrong_roundings(first_bits(600), 2.0**41 / 3)[0]
+        monkeypatch.setattr(samplers, "_error", lambda: np.finfo(np.longdouble).eps)
+        believing = wrong_roundings(first_bits(600), 2.0**41 / 3)[0]
+    finally:
+        libm.fesetenv(before)
+    assert found == 0
+    assert believing > 0
 
 
 def test_floating_point_is_as_good_as_the_short_way_assumes() -> None:
     """Logarithms and cosines of the machine's longest floats are off by one spacing or so."""
     real = np.longdouble
     allowed = float(np.finfo(real).eps)
+    assert samplers._error() <= 2 * allowed
     x = (first_bits(3000)[:, 0] >> np.uint64(1)).astype(real) / real(2) ** 63
     with mpmath.workdps(60):
         for u in x[(x > 0) & (x < 1)]:
-            exact = mpmath.mpf(int(u * real(2) ** 63)) / 2**63
             logarithm, cosine = _exactly(np.log(u)), _exactly(np.cos(samplers._TWO_PI * u))
-            assert abs(logarithm / mpmath.log(exact) - 1) < allowed
+            assert abs(logarithm / mpmath.log(_exactly(u)) - 1) < allowed
             angle = _exactly(samplers._TWO_PI * u)
             assert abs(cosine - mpmath.cos(angle)) < allowed
+        assert abs(_exactly(samplers._TWO_PI) / (2 * mpmath.pi) - 1) < allowed / 2
 
 
 def _exactly(x: np.longdouble) -> mpmath.mpf:
     mantissa, exponent = np.frexp(x)
-    return mpmath.ldexp(mpmath.mpf(int(mantissa * np.longdouble(2) ** 64)), int(exponent) - 64)
+    return mpmath.ldexp(mpmath.mpf(int(mantissa * np.longdouble(2) ** 128)), int(exponent) - 128)
+
+
+def wrong_draws(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many draws are not what their own 32 random bytes say, computed apart from the sampler.
+
+    Large scales need the long way, and all bytes; at the largest, sums are cut.
+    """
+    wrong, values = 0, np.array([-(2**61), 5, 0, 2**61] * 50, dtype=np.int64).reshape(2, -1)
+    for scale in (0.3, 2.0**41 / 3, 2.0**46, 2.0**54, 2.0**58, 2.0**61):
+        given = np.random.default_rng(0).bytes(32 * values.size)
+        once = iter([given])
+        monkeypatch.setattr(os, "urandom", lambda count, once=once: next(once)[:count])
+        noisy = ExactSampler().gaussian(values, scale)
+        assert noisy.shape == values.shape
+        with mpmath.workdps(80):
+            for i, value in enumerate(values.ravel().tolist()):
+                u, v = (
+                    (int.from_bytes(given[at : at + 16], "big") + mpmath.mpf(1) / 2) / 2**128
+                    for at in (32 * i, 32 * i + 16)
+                )
+                normal = mpmath.sqrt(-2 * mpmath.log(u)) * mpmath.cos(2 * mpmath.pi * v)
+                exact = int(mpmath.nint(value + scale * normal))
+                wrong += int(noisy.ravel()[i]) != min(max(exact, -(2**62)), 2**62)
+    return wrong
+
+
+def test_every_draw_is_the_rounding_of_its_own_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The law needs no test beyond this one: it is that of a function of uniform variables."""
+    assert wrong_draws(monkeypatch) == 0
+
+
+def _undoubting(u: np.ndarray, v: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    radius = np.sqrt(-2 * np.log((u.astype(np.longdouble) + 0.5) / 2.0**64))
+    angle = samplers._TWO_PI * (v.astype(np.longdouble) + 0.5) / 2.0**64
+    return np.rint(scale * radius * np.cos(angle)).astype(np.int64), np.ones(len(u), bool)
+
+
+SHORT = samplers._short_way
+TWINS = {
+    "no width": _undoubting,
+    "a bit used twice": lambda u, v, scale: SHORT(u, v ^ ((u ^ v) & 2**40), scale),
+    "an angle used twice": lambda u, v, scale: SHORT(u, np.roll(v, 1), scale),
+    "rounded upwards": lambda u, v, scale: (SHORT(u, v, scale)[0] + 1, SHORT(u, v, scale)[1]),
+}
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_draws_that_are_not_are_caught(twin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing is in doubt for the twin, what its bytes say is lost."""
+    monkeypatch.setattr(samplers, "_short_way", TWINS[twin])
+    assert wrong_draws(monkeypatch) > 0
 
 
 def test_noise_is_added_to_the_value() -> None:

@@ -12,9 +12,10 @@ processing), and no last bit shows the size of the noise or the value. Every uni
 interval of width 2^-128 given by random bits. Interval arithmetic encloses the real number; while
 the ends of the enclosure do not round to one integer, more bits are drawn (`_rounded`).
 
-``gaussian`` has a short way: the noise does not depend on the values, and `_short_way` encloses it
+``gaussian`` has a short way: `_short_way` encloses the noise, which does not depend on the values,
 in the machine's longest floating-point numbers. Nearly always the ends of this enclosure round to
-one integer, which is then the same integer; else the long way decides, with the same bits.
+one integer, which is then the same integer; else the long way decides, with the same bits. So how
+long a draw takes depends on the noise, and not on the values.
 
 **Integer noise.** The discrete Laplace and the Gumbel noise of a selection are OpenDP's.
 
@@ -38,9 +39,9 @@ from privtail.trusted.deals import Coins
 Integers = NDArray[np.int64]
 Doubles = NDArray[np.float64]
 LARGEST = 2**62
-"""Rounded noise is cut here, which is post-processing."""
+"""Integers with noise are cut here, which is post-processing."""
 
-_TWO_PI = 8 * np.arctan(np.longdouble(1))
+_TWO_PI = np.longdouble("6.28318530717958647692528676655900576839433879875")
 
 
 class Sampler(Protocol):
@@ -155,17 +156,40 @@ def _normal(iv: Any, u: Any, v: Any) -> Any:
     return iv.sqrt(-2 * iv.log(u)) * iv.cos(2 * iv.pi * v)
 
 
-def _rounded_normals(size: int, scale: float) -> Integers:
-    """(size,) independent normals of deviation ``scale``, correctly rounded to integers."""
-    bits = np.frombuffer(os.urandom(32 * size), ">u8").reshape(size, 2, 2)
-    noise, decided = _short_way(bits[:, 0, 0], bits[:, 1, 0], scale)
+def _noisy(value: int, size: float, scale: float) -> Callable[..., Any]:
+    """``value`` + ``size`` x ``scale`` x a standard normal, for `_rounded`."""
 
     def formula(iv: Any, u: Any, v: Any) -> Any:
-        return iv.mpf(scale) * _normal(iv, u, v)
+        return value + iv.mpf(size) * iv.mpf(scale) * _normal(iv, u, v)
 
-    for i in np.flatnonzero(~decided):
-        noise[i] = _rounded(formula, [(int(high) << 64) | int(low) for high, low in bits[i]])
-    return noise
+    return formula
+
+
+def _error() -> Any:
+    """The spacing of the machine's longest floats at 1, or what was measured if that is more.
+
+    The type may promise more than the machine holds. A system can switch the processor to shorter
+    floats (Windows Subsystem for Linux 1 does), and a C library can take a logarithm in doubles
+    (musl does so on aarch64).
+    """
+    real = np.longdouble
+    spacing = abs(3 * (real(4) / 3 - 1) - 1)  # 4/3 is no such float
+    return max(np.finfo(real).eps, spacing, _error_of_functions())
+
+
+@cache
+def _error_of_functions() -> Any:
+    """The largest error of a logarithm, relative to its value, or of a cosine, at fixed points."""
+    from mpmath.libmp import from_man_exp, mpf_cos, mpf_log, to_str
+
+    real, worst = np.longdouble, np.longdouble(0)
+    for k in range(1, 100, 6):
+        logarithm, cosine = (
+            real(to_str(function(from_man_exp(k, -4), 160), 45)) for function in (mpf_log, mpf_cos)
+        )
+        x = real(k) / 16
+        worst = max(worst, abs(np.log(x) / logarithm - 1), abs(np.cos(x) - cosine))
+    return worst
 
 
 def _short_way(
@@ -175,17 +199,22 @@ def _short_way(
 
     Formal guarantee
     ----------------
-    Let e be 16 spacings of the machine's longest floats at 1. Sums, products and square roots are
-    off by half a spacing of their value. The one assumption is that logarithms are off by at most
-    e / 4 of their value, and cosines by e / 4 (`tests/contracts/test_mechanisms.py` measures less
-    than a quarter of that). A variable u with first bits k lies in [k, k + 1] / 2^64. So
-    sqrt(-2 log u) lies between its values at these ends, each moved by e of itself. The angle
-    2 pi v, v taken from the middle, is off by at most 2 pi (2^-65 + 2 spacings), and its cosine by
-    less than 2^-61 + 2 e. So ``middle`` is off by at most ``width``. If all numbers that are so
-    near round to one integer, it is the rounding of the exact number.
+    Let e be 16 times `_error`, so at least 16 spacings of the machine's longest floats at 1. They
+    round to nearest, as is the default: sums, products and square roots are off by at most half a
+    spacing of their value. The one assumption is that logarithms are off by at most e / 4 of their
+    value, and cosines by e / 4: four spacings, and four times the largest error that `_error`
+    measures. NumPy takes both from the C library. The lists of errors that come with glibc have one
+    spacing for logl and two for cosl (libm-test-ulps of aarch64).
+
+    A variable u with first bits k lies in [k, k + 1] / 2^64. So sqrt(-2 log u) lies between its
+    values at these ends, each moved by e of itself. The angle 2 pi v, v taken from the middle, is
+    off by at most 2 pi (2^-65 + 2 spacings), and its cosine by less than 2^-61 + 2 e. So ``middle``
+    is off by at most ``width``: the other 2 e cover the operations of these two lines. If all
+    numbers that are so near round to one integer, it is the rounding of the exact number. Infinite
+    and undefined numbers decide nothing.
     """
     real = np.longdouble
-    e, step = 16 * np.finfo(real).eps, real(2) ** -64
+    e, step = 16 * _error(), real(2) ** -64
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         first = u.astype(real)
         near = np.sqrt(-2 * np.log(np.minimum((first + 1) * step * (1 + e), 1))) * (1 - e)
@@ -204,7 +233,14 @@ class ExactSampler:
     exact = True
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
-        return values + _rounded_normals(values.size, scale).reshape(values.shape)
+        flat = values.ravel()
+        bits = np.frombuffer(os.urandom(32 * flat.size), ">u8").reshape(-1, 2, 2)
+        noise, decided = _short_way(bits[:, 0, 0], bits[:, 1, 0], scale)
+        noisy = np.clip(flat + noise, -LARGEST, LARGEST)
+        for i in np.flatnonzero(~decided):
+            cells = [(int(high) << 64) | int(low) for high, low in bits[i]]
+            noisy[i] = _rounded(_noisy(int(flat[i]), 1.0, scale), cells)
+        return noisy.reshape(values.shape)
 
     def laplace(self, values: Integers, scale: float) -> Integers:
         return np.array(_laplace(scale)(_vector(values)), dtype=np.int64)
@@ -226,14 +262,9 @@ class ExactSampler:
         return np.array([_rounded(one(*pair), _uniforms(4)) for pair in pairs], dtype=np.int64)
 
     def scaled_normal(self, values: Integers, sizes: Doubles, scale: float) -> Integers:
-        def one(value: int, size: float) -> Callable[..., Any]:
-            def formula(iv: Any, u: Any, v: Any) -> Any:
-                return value + iv.mpf(size) * iv.mpf(scale) * _normal(iv, u, v)
-
-            return formula
-
         pairs = zip(values.tolist(), sizes.tolist(), strict=True)
-        return np.array([_rounded(one(*pair), _uniforms(2)) for pair in pairs], dtype=np.int64)
+        noisy = [_rounded(_noisy(*pair, scale), _uniforms(2)) for pair in pairs]
+        return np.array(noisy, dtype=np.int64)
 
     def below(self, count: int) -> int:
         return secrets.randbelow(count)
