@@ -236,7 +236,7 @@ class ExactSampler:
         flat = values.ravel()
         bits = np.frombuffer(os.urandom(32 * flat.size), ">u8").reshape(-1, 2, 2)
         noise, decided = _short_way(bits[:, 0, 0], bits[:, 1, 0], scale)
-        noisy = np.clip(flat + noise, -LARGEST, LARGEST)
+        noisy: Integers = np.clip(flat + noise, -LARGEST, LARGEST)
         for i in np.flatnonzero(~decided):
             cells = [(int(high) << 64) | int(low) for high, low in bits[i]]
             noisy[i] = _rounded(_noisy(int(flat[i]), 1.0, scale), cells)
