@@ -36,7 +36,7 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Improvement:
-    """The mean improvement of a model over the intercept-only model, a record's gain clamped.
+    """Releases of the mean gain of a model over another one; the gain of a record is clamped.
 
     **Privacy.** A Gaussian release of a mean of values in [-1, 1], in units of the clamp.
     """
@@ -44,7 +44,7 @@ class Improvement:
     noise: GaussianNoise
 
     def plan(self, problem: Problem, releases: int) -> Plan:
-        """So many gains, in one round."""
+        """The releases of so many gains, in one round."""
         events = (self._event(problem),) * releases
         return (Round(stage="acceptance test", events=events),)
 
@@ -56,7 +56,10 @@ class Improvement:
         self, batch: Batch, loss: Loss, w: Doubles, base: Doubles, clamp: float,
         ranges: PredictionRanges | None = None,
     ) -> float:  # fmt: skip
-        """Of ``w``, in ranges if there are some, over ``base``; in units of the clamp."""
+        """The mean gain of ``w`` over ``base``, in units of the clamp.
+
+        ``ranges`` are those to which margins are clipped.
+        """
         answer = batch.improvement(loss, w, base, ClampedMean(clamp), ranges)
         return float(answer.release(self.noise)[0]) / clamp
 
@@ -66,16 +69,21 @@ class Improvement:
 
 @dataclass(frozen=True)
 class Accept:
-    """Keeps the slopes of numbers, counts and amounts that lower the mean loss.
+    """Keeps the slopes of numbers, counts and amounts if they lower the mean loss.
 
-    Two mean gains are released. One is clamped early, at the loss of a margin that is off by one
-    scale of the target, of counts at half of `Tuning.late_gain`: neither noise nor a few far
-    records decide. The other is clamped as late as a loss that matters can still be seen
-    (`Tuning.visible_loss`): a model that is far off where features are large shows it there.
+    Two mean gains over the intercept-only model are released. The early one is clamped at the loss
+    of a margin that is off by one scale of the target (for amounts at half of `Tuning.late_gain`),
+    so that a few far records do not decide. The late one is clamped as far out as noise lets a loss
+    of `Tuning.visible_loss` be seen. It shows a model that is far off for a few records.
 
-    Slopes are kept if the early gain is significant, as one of two (Bonferroni 1936), and the late
-    one no significant loss; if the late gain is and the early one no loss, or it is sure; if the
-    early gain is likely and the late one no loss.
+    The slopes are significantly better in each of three cases. In the first two the significance is
+    that of one of two tests (Bonferroni 1936).
+
+    - The early gain is significant, and the late one is no significant loss.
+    - The late gain is significant, and the early one is above zero.
+    - The late gain is sure.
+
+    The slopes are kept then, and also if the early gain is likely and the late one above zero.
     """
 
     improvement: Improvement
@@ -102,7 +110,7 @@ class Accept:
 
     @staticmethod
     def _clamps(fit: Fit, noticed: float) -> tuple[float, float]:
-        """Where gains are clamped; ``noticed`` is what can be seen, in units of a clamp."""
+        """Where the gains are clamped; a gain of ``noticed`` clamps is significant."""
         loss, seen = fit.loss, fit.tuning.visible_loss / noticed if noticed > 0 else 0.0
         if isinstance(loss, AmountLoss) and loss.mean:
             late, size = (
@@ -267,18 +275,18 @@ def best_part(
 
 @dataclass(frozen=True)
 class CheckOutliers:
-    """Finds whether the slopes of a number do harm; if they do, `finished` sets them to zero.
+    """Tests whether slopes miss some records by far; if so, `finished` sets them to zero.
 
-    A linear model extrapolates: with a code for missing values (-999), or a few rows in another
-    unit, what holds for most records sends the predictions of the others anywhere. They are few, so
-    the gain of the others hides them from the acceptance test. Here a record counts only for what
-    it loses: its Huber loss above that at the intercept-only model, less what a useful model may
-    cost it, the loss s of a residual at the threshold of that loss.
+    A linear model extrapolates. With a code for missing values (-999), or a few rows in another
+    unit, the slopes of most records send the predictions of the others anywhere. The acceptance
+    test does not show it, because the others are few and most records gain. Here records count only
+    for their losses. The loss of a record is its Huber loss, less that of the intercept-only model,
+    less s: a useful model may lose s for a record. s is the loss at the threshold of that Huber
+    loss.
 
-    The threshold is `Tuning.far` scales or deviations of the target, whichever is larger, or where
-    its tail ends if that is farther: a tail that features explain is no harm. What a record loses
-    beyond is clamped at s, or later, where a mean of `Tuning.visible_loss` scales squared would
-    still be seen, however few records it comes from.
+    The threshold is `Tuning.far` scales or deviations of the target, whichever is larger, or the
+    end of its tail if that is farther: features may explain a tail. Losses are clamped at s, or
+    later if noise still lets a mean loss of `Tuning.visible_loss` scales squared be seen.
 
     **Privacy.** One Gaussian release of a mean of values in [0, 1].
     """
@@ -305,12 +313,12 @@ class CheckOutliers:
 
 
 def _of_two(deviations: float) -> float:
-    """What the larger of two exceeds as seldom by chance as one does ``deviations``."""
+    """The threshold for the larger of two tests, as strict as ``deviations`` for one."""
     return -float(ndtri(ndtr(-deviations) / 2))
 
 
 def _loss_of_one(loss: Loss, unit: float) -> float:
-    """Loss of a real target that a margin misses by ``unit``; of a quantile what is usual there."""
+    """The loss of a margin that is off by ``unit``; of a quantile loss the usual one there."""
     if isinstance(loss, QuantileLoss):
         return unit * loss.usual
     if isinstance(loss, SquaredLoss):  # by hand: who asks a cluster may do without a compiler

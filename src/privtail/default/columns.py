@@ -17,10 +17,11 @@ from privtail.trusted.problem import Problem
 
 @dataclass(frozen=True)
 class SummarizeColumns:
-    """Location, scale and tail of every column, and of a numeric target: noisy histograms.
+    """Releases histograms that show the location, scale and tail of every column.
 
-    ``noise`` is that of one histogram that would cost what all of them do. Without ``features``
-    these are left as they are, and the target alone is summarized.
+    A numeric target is one of the columns. ``noise`` is the noise of a single histogram that would
+    cost what all of them do. Without ``features`` the target alone is summarized, and features keep
+    the scale 1.
     """
 
     summaries: ColumnSummaries
@@ -47,9 +48,9 @@ class SummarizeColumns:
 
 @dataclass(frozen=True)
 class Standardize:
-    """Centres and scales the features by what was released of them. Releases nothing.
+    """Centres and scales the features by their column summaries. Releases nothing.
 
-    Beside a numeric target, features of heavier tails get larger scales (`tail_adjusted`).
+    Where the target is numeric, features with heavier tails get larger scales (`tail_adjusted`).
     """
 
     def plan(self, problem: Problem) -> Plan:

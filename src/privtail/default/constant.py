@@ -22,16 +22,16 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class StartAtConstant:
-    """The best intercept-only model of a numeric target, where the descent begins.
+    """Fits the intercept-only model of a numeric target, where the descent begins.
 
-    For squares it moves from the median to the mean, by one clipped mean of residuals. For another
-    loss it moves a few times by the mean derivative. A quantile begins where that of a Gaussian is,
-    and `at_quantile` moves it.
+    It begins at the released median. For squares one clipped mean of residuals moves it to the
+    mean. For another loss a few mean derivatives move it to the minimum. A quantile begins at that
+    of a Gaussian, and `at_quantile` moves it.
 
-    A move of the others is multiplied by 1 / (1 + (noise / away)^2), where ``away`` is how far off
-    the median may be: a scale for a median, a deviation for a mean, which is no farther from a
-    median. So the error of a mean is the root of this factor times the noise. Under the absolute
-    loss a median of zero does not move.
+    The moves of all but quantiles are multiplied by 1 / (1 + (noise / away)^2). Here ``away`` is
+    how far off the median may be: one scale of the target, or for squares one deviation, because a
+    mean is within one deviation of the median. So the error of the mean is its noise times the
+    root of that factor. Under the absolute loss a median of zero does not move.
     """
 
     mean: MeanDerivative
@@ -69,10 +69,11 @@ class StartAtConstant:
 
 
 def balanced(target: Target, noise: float) -> float:
-    """Where a mean clips residuals; ``noise`` is that of a threshold of 1.
+    """The threshold t of a clipped mean of residuals at which clipping misses what noise adds.
 
-    Clipping at t misses (|x| - t)+ <= x^2 / (4 t), on average at most deviation^2 / (4 t); here
-    that is as much as the noise, ``noise`` times t. Without noise nothing lies beyond the tail.
+    ``noise`` is the standard deviation of the noise for a threshold of 1. Clipping at t misses
+    (|x| - t)+ <= x^2 / (4 t), which is on average at most deviation^2 / (4 t). The noise is
+    ``noise`` times t. Without noise the threshold is where the tail ends.
     """
     return target.deviation / (2 * math.sqrt(noise)) if noise > 0 else target.tail
 

@@ -1,4 +1,4 @@
-"""Proximal steps with preconditioned private gradients, and what noise adds to their average."""
+"""Proximal steps with preconditioned private gradients, and the noise of their average."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ Doubles = NDArray[np.float64]
 
 
 def curvature_of(loss: Loss, unit: float) -> float:
-    """Curvature of a loss; of one with a kink, over moves of the target's scale."""
+    """The largest second derivative of a loss; for a loss with a kink, its slope over ``unit``."""
     found = loss.curvature if loss.curvature < math.inf else loss.lipschitz / unit
     return found if 0 < found < math.inf else 1.0
 
 
 def kinked(loss: Loss) -> bool:
-    """Whether derivatives jump, so that no step is short enough for its curvature."""
+    """Whether the derivative of a loss jumps: no curvature bounds how fast it changes."""
     return loss.lipschitz < math.inf == loss.curvature
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Steps with one clipping threshold.
+    """The steps of one run of the descent.
 
     Attributes
     ----------
     mean : how residuals and rows are clipped (Mallows 1975).
-    steps, length : how many, and how long the first is.
-    std : noise in a coordinate of a gradient.
-    shrinking : whether steps become shorter, to nothing (Zamani and Glineur 2023): at a kink steps
+    steps : the number of steps.
+    length : the length of the first step.
+    std : the standard deviation of the noise in a coordinate of a gradient.
+    shrinking : whether the steps shrink linearly to zero (Zamani and Glineur 2023). At a kink steps
         of one length go to and fro for ever.
-    momentum : part of its last move that a step goes on (Nesterov 1983).
+    momentum : the fraction of the last move that is added to a step (Nesterov 1983).
     """
 
     mean: MallowsMean
@@ -54,16 +55,16 @@ class Schedule:
 
     @property
     def skipped(self) -> int:
-        """Iterates before those that are averaged: the later half, at a kink the last one.
+        """The number of iterates before those that are averaged.
 
-        (Jain, Kakade, Kidambi, Netrapalli and Sidford 2018 on tails of iterates at a constant
-        step.)
+        The later half is averaged (Jain, Kakade, Kidambi, Netrapalli and Sidford 2018). Where steps
+        shrink, the last iterate is the result.
         """
         return self.steps - 1 if self.shrinking else self.steps // 2
 
     @property
     def lengths(self) -> Doubles:
-        """(steps,) of all steps."""
+        """(steps,) the length of each step."""
         steps = np.arange(self.steps)
         return self.length * (1 - steps / self.steps if self.shrinking else np.ones(self.steps))
 
@@ -72,9 +73,10 @@ def descended(
     batches: Iterator[Batch], loss: Loss, domain: Domain, w: Doubles, metric: Preconditioner,
     noise: GaussianNoise, schedule: Schedule,
 ) -> tuple[Doubles, float]:  # fmt: skip
-    """Steps from ``w``, one for each batch: the average of the later iterates, (rows, K).
+    """Makes a step from ``w`` for each batch.
 
-    And the curvature of the loss, in multiples of the preconditioner's, as the gradients show it.
+    Returns the average (rows, K) of the later iterates, and the curvature of the loss that the
+    gradients show, as a multiple of the preconditioner.
     """
     start = at = w
     total, points, gradients = np.zeros_like(w), [], []
@@ -89,9 +91,9 @@ def descended(
 
 
 def _curvature(points: list[Doubles], gradients: list[Doubles]) -> float:
-    """The slope of gradients over points: a line by least squares.
+    """The slope of the gradients over the points, by least squares.
 
-    The noise of a gradient is not in the point that it is at.
+    A gradient's noise is independent of the point where it was taken.
     """
     x, g = np.array(points), np.array(gradients)
     x, g = x - x.mean(axis=0), g - g.mean(axis=0)
@@ -101,12 +103,13 @@ def _curvature(points: list[Doubles], gradients: list[Doubles]) -> float:
 
 @dataclass(frozen=True)
 class NoiseOfSteps:
-    """What noise adds to a model, along the principal directions of the preconditioner.
+    """The noise of a model along the principal directions of the preconditioner.
 
     Attributes
     ----------
-    stated : (r,) standard deviations, counting on little curvature: rather too large.
-    likely : (r,) the same, counting on the curvature that the gradients show.
+    stated : (r,) standard deviations for intervals. They count on the curvature that second moments
+        surely show, so they are rather too large.
+    likely : (r,) standard deviations that count on the curvature that the gradients show.
     """
 
     stated: Doubles
@@ -114,14 +117,14 @@ class NoiseOfSteps:
 
     @classmethod
     def none(cls, metric: Preconditioner) -> NoiseOfSteps:
-        """Of a model that no noise has moved."""
+        """The noise of a model before the first step: none."""
         return cls(np.zeros(len(metric.curvatures)), np.zeros(len(metric.curvatures)))
 
     @classmethod
     def expected(
         cls, schedule: Schedule, metric: Preconditioner, loss: Loss, scale: float
     ) -> Doubles:
-        """(r,) standard deviations of the average of such steps, before they are made."""
+        """(r,) the standard deviations to expect of the average of these steps."""
         rates = schedule.length * curvature_of(loss, scale) * metric.likely_rates
         return _added(schedule, metric, np.zeros(len(metric.curvatures)), rates)
 
@@ -129,11 +132,11 @@ class NoiseOfSteps:
         self, curvature: float, schedule: Schedule, metric: Preconditioner, loss: Loss,
         scale: float, tuning: Tuning,
     ) -> NoiseOfSteps:  # fmt: skip
-        """Of the average of these steps, whose gradients show a ``curvature`` of the loss.
+        """The noise after these steps, whose gradients show a ``curvature`` of the loss.
 
-        Steps contract the noise of their start, and add their own. Gradients show the curvature of
-        the directions in which the path went, and others may be flatter: stated noise counts on it
-        as far as second moments surely show a direction.
+        Steps contract the noise of the model where they began, and add their own. Gradients show
+        the curvature only of directions in which the path went; others may be flatter. So stated
+        noise counts on it only as far as second moments surely show a direction.
         """
         spurious = tuning.spurious_contraction * (1 - schedule.momentum) / schedule.steps
         shown = max(0.0, schedule.length * min(curvature, curvature_of(loss, scale)) - spurious)
@@ -147,7 +150,7 @@ class NoiseOfSteps:
 def _added(
     schedule: Schedule, metric: Preconditioner, start: Doubles, contraction: Doubles
 ) -> Doubles:
-    """Deviations (r,) of an average of iterates, given those of the start."""
+    """(r,) standard deviations of the average of the iterates, given those of the start."""
     rates, each = np.unique(np.minimum(1.0, contraction), return_inverse=True)
     of_start, left = (x[each] for x in _kept(rates, schedule))
     added = schedule.std * left / np.sqrt(metric.curvatures)
@@ -155,16 +158,20 @@ def _added(
 
 
 def lasting(momentum: float, steps: int) -> Doubles:
-    """(steps,) how far each of so many moves has led in the end where nothing contracts it."""
+    """(steps,) how far each move leads by the last step, where nothing contracts it.
+
+    Momentum makes a move of 1 lead to 1 + momentum + momentum^2 + ...
+    """
     ages = np.arange(steps, 0, -1)
     return np.asarray((1 - momentum**ages) / (1 - momentum))
 
 
 def _kept(rates: Doubles, schedule: Schedule) -> tuple[Doubles, Doubles]:
-    """Parts of the start, and lengths of all steps, that an average keeps at these rates (r,).
+    """What the average of the iterates keeps of the start and of each gradient's noise.
 
-    A move in a direction that a step contracts by ``rate`` lives on as h, where h(k + 1) =
-    (1 - rate) ((1 + momentum) h(k) - momentum h(k - 1)).
+    A step contracts a direction by its rate in ``rates`` (r,). After k more steps a move of 1 is
+    h(k), with h(k + 1) = (1 - rate) ((1 + momentum) h(k) - momentum h(k - 1)). Returned are (r,)
+    the factor of the start, and (r,) the root of the summed squares of the factors of all steps.
     """
     steps, skipped, momentum = schedule.steps, schedule.skipped, schedule.momentum
 

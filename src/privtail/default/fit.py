@@ -36,9 +36,9 @@ class Decision:
     ----------
     kept : whether the slopes are kept.
     significant : whether the improvement over the intercept-only model is significant.
-    gains : two mean improvements, in standard deviations of their noise; of labels the first and
-        the best of the others.
-    part : part of the margins of labels that is kept.
+    gains : two mean gains over the intercept-only model, in standard deviations of their noise. For
+        labels they are the first gain and the largest of the others.
+    part : the part of the margins of labels that is kept.
     """
 
     kept: bool = True
@@ -53,9 +53,9 @@ class LabelCounts:
 
     Attributes
     ----------
-    rarity : frequency of the rarest label times the number of labels; 1 where all are equally
-        frequent.
-    even : whether labels likely occur about equally often; also without an intercept.
+    rarity : the frequency of the rarest label, times the number of labels; 1 where all labels are
+        equally frequent.
+    even : whether the labels are likely about equally frequent. True without an intercept.
     """
 
     rarity: float = 1.0
@@ -68,8 +68,8 @@ class Amounts:
 
     Attributes
     ----------
-    dispersion : mean square of the relative residuals of amounts at their mean; of counts 1 / mean.
-    exposure : mean exposure of the rows; 1 without one.
+    dispersion : the mean of (y / mean - 1)^2; for counts 1 / mean, as in a Poisson law.
+    exposure : the mean exposure of the rows; 1 without one.
     least_threshold : the lowest threshold of residuals at which their mean is not lost.
     """
 
@@ -80,36 +80,46 @@ class Amounts:
 
 @dataclass
 class Fit:
-    """The state of a fit: what was released, and what follows from it.
+    """The state of a fit: what was released so far, and what follows from it.
 
-    Models are in standardized units: features and a numeric target minus their location, over
-    their scale. A stage reads attributes that earlier stages have set; until one does, features
-    are as they are.
+    Models have the units of standardized features, (x - location) / scale. A stage reads attributes
+    that earlier stages have set. Before `Standardize`, features have the scale 1.
 
     Attributes
     ----------
     curator, given, domain, tuning : what the fit was called with; ``given`` is the loss.
-    loss : the loss in the units of the target.
-    summary : of the columns.
-    standard : the map from raw to standardized features, and what is known of the target.
-    constant : (rows, K) the intercept-only model, from which the descent begins, and with which its
-        result is compared (even labels: with zeros; counts: with their fitted mean).
-    constant_error : root mean square error of that intercept; 0 where it is no mean.
-    label_counts, amounts : of such a target.
-    rows : part of the n rows that counts, and the standard deviation of its noise.
-    preconditioner : of the steps.
-    noise_of_steps : what noise added to the model along the directions of the preconditioner.
-    residuals : their histogram; it is empty until they are measured.
-    threshold : at which residuals are clipped.
-    steps : how many gradients led to the model.
+
+    What is known of the columns:
+
+    summary : location, scale and tail of each column.
+    standard : the map from raw to standardized features, and what is known of a numeric target.
+    label_counts, amounts : what is known of a target of that kind.
+    rows : the part of the n rows that counts, and the standard deviation of its noise.
+
+    The model:
+
+    loss : the loss, once its unit is known.
     w : (rows, K) the model.
-    noise : (d,) standard deviations of what noise adds to the slopes.
-    margins : between which predictions of two labels or of the logarithm of an amount lie.
-    decision : of the acceptance test.
-    unsure : whether the target may have been looked for in the wrong place.
-    harmful : whether slopes miss some records by far, whatever the decision.
-    remarks : what else the user should know.
-    report : released numbers for `Result.report`.
+    constant : (rows, K) the intercept-only model. The descent begins there, and the acceptance test
+        compares with it.
+    constant_error : the root mean square error of its intercept, for a mean; else 0.
+    margins : predicted margins of two labels, or logarithms of amounts, are clipped to this range.
+
+    The descent:
+
+    preconditioner : the metric of the steps.
+    residuals : the histogram of the residuals; it is empty until they are measured.
+    threshold : where residuals are clipped.
+    steps : the number of gradients so far.
+    noise_of_steps : the noise of the model along the principal directions of the preconditioner.
+    noise : (d,) the standard deviation of the noise of each slope.
+
+    What the user is told:
+
+    decision : the result of the acceptance test.
+    harmful : whether the slopes miss some records by far.
+    unsure : whether the target may have been found in the wrong place.
+    remarks, report : further messages, and released numbers for `Result.report`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Releases of a mean derivative, and how they move the intercept."""
+"""Stages that move the intercept after a descent, by released means of derivatives."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MeanDerivative:
-    """The mean derivative of the loss in the margins, (K,), clipped at a threshold.
+    """Releases of the mean derivative (K,) of the loss in the margins, clipped at a threshold.
 
-    ``stage`` is what it is for.
+    ``stage`` is the name of the releases in the plan.
 
     **Privacy.** ``times`` Gaussian releases of a mean of vectors of length 1, times the threshold.
     """
@@ -42,7 +42,7 @@ class MeanDerivative:
         return self._event(problem).std
 
     def release(self, fit: Fit, loss: Loss, w: Doubles, threshold: float) -> Doubles:
-        """One of them, at ``w``."""
+        """One release, at the model ``w``."""
         mean = ClippedMean(threshold)
         return fit.everyone().derivatives(loss, w, mean).release(self.noise)
 
@@ -52,14 +52,15 @@ class MeanDerivative:
 
 @dataclass(frozen=True)
 class FitIntercept:
-    """The intercept of least squares: the mean of two estimates, by the inverse of their variances.
+    """Fits the intercept of least squares: two estimates, weighted by their inverse variances.
 
-    The descent clips residuals, so its intercept is rather a median. That of the constant model,
-    with what the second moments say of the means of the features, estimates a mean. So does the
-    mean of the residuals there, of the rows that count. It is clipped where clipping misses as much
-    as noise adds (its error is sqrt 2 times its noise). Both
-    estimate the mean of the target, so the intercept-only model moves as far: the acceptance test
-    asks of slopes what they gain, not of the intercept.
+    The descent clips residuals, so its intercept is rather that of a median. The first estimate is
+    the intercept-only model less the slopes times the means of the features, which second moments
+    hold. The second adds the mean of the residuals there. It is clipped where that misses as much
+    as noise adds, so its error is sqrt 2 times its noise.
+
+    The intercept-only model moves by the same amount, because both estimates are of the mean of the
+    target. So the acceptance test measures the gain of the slopes alone.
     """
 
     mean: MeanDerivative
@@ -142,11 +143,11 @@ def _root(moves: Doubles, scores: Doubles, errors: Doubles) -> float:
 
 @dataclass(frozen=True)
 class MatchMean:
-    """The mean derivative of the loss of counts or amounts at the model becomes zero.
+    """Makes the mean prediction of counts or amounts equal their mean.
 
     The descent clips derivatives, so it loses a part of the mean. Here they are clipped where that
-    misses as much as noise adds. The mean derivative is the relative error of the mean. The margins
-    move if it is larger than its noise.
+    misses as much as noise adds. The mean derivative is the relative error of the mean prediction.
+    If it is larger than its noise, the intercept moves by its logarithm.
     """
 
     mean: MeanDerivative
@@ -164,17 +165,17 @@ class MatchMean:
 
 
 def relative(error: float) -> float:
-    """The logarithm of a factor that is off by a relative error, of either sign."""
+    """How far a logarithm moves to correct a relative error: sign(error) log(1 + |error|)."""
     return math.copysign(math.log1p(abs(error)), error)
 
 
 @dataclass(frozen=True)
 class MatchFrequencies:
-    """The mean probability of every label becomes its frequency among the rows that count.
+    """Makes the mean probability of every label equal its released frequency.
 
-    The frequency was released. The margins move by the logarithm of frequency over mean
-    probability, if the two differ by more than the noise of the mean. Of labels that are surely
-    about equally frequent they stay: so do the predicted labels.
+    The margins move by the logarithm of frequency over mean probability, if the two differ by more
+    than the noise of the mean. They stay if labels are about equally frequent, so that predicted
+    labels do not change, and if classes have weights.
 
     **Privacy.** One Gaussian release of means of values in [0, 1].
     """
@@ -203,7 +204,7 @@ class MatchFrequencies:
         fit.w = w
 
     def _mean_probabilities(self, fit: Fit) -> Doubles:
-        """Of the second of two labels (1,), or of all (K,)."""
+        """The released mean probability of the second of two labels (1,), or of all (K,)."""
         problem = fit.problem
         ranges = PredictionRanges.of(np.tile([-np.inf, np.inf], (problem.d, 1)), fit.margins)
         each = [np.roll(fit.w, -label, axis=1) for label in range(problem.outputs)]

@@ -21,10 +21,10 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CountLabels:
-    """Counts of the labels; the intercept-only model that has their frequencies.
+    """Releases the counts of the labels: the intercept-only model predicts their frequencies.
 
-    Of two labels, predicted probabilities are kept away from 0 and 1 by the noise of a count over
-    n: nothing that was released can tell a probability nearer to these.
+    Predicted probabilities of two labels are kept away from 0 and 1 by the noise of a count over n:
+    the release cannot tell smaller probabilities from 0.
 
     **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2.
     """
@@ -65,9 +65,9 @@ class CountLabels:
 
 
 def lead(intercept: Doubles) -> float:
-    """How far the largest margin of an intercept-only model of labels is above the second.
+    """The largest margin of an intercept-only model of labels, less the second largest.
 
-    ``intercept`` is (1, K), or (0, K) for none.
+    ``intercept`` has the shape (1, K), or (0, K) if there is none.
     """
     if intercept.size == 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""Second moments of the features as a preconditioner: steps as long as each direction allows."""
+"""The preconditioner: released second moments, so that steps fit the curvature of a direction."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ SINGULAR = math.sqrt(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Preconditioner:
-    """A positive matrix that bounds the Hessian of a loss of curvature 1, as far as noise shows.
+    """A positive matrix that likely bounds the Hessian of a loss of curvature 1.
 
     Attributes
     ----------
-    matrix, inverse : (rows, rows), or (rows,) diagonals; the inverse is 0 where a coordinate is not
-        active.
-    curvatures, directions : the principal directions of the active coordinates, those of large
-        curvature first: (r,), and (rows, r) or (rows,) a diagonal.
-    hidden : how much of each curvature may be noise.
-    row_length : the length of a typical row, or of longer ones where noise is small; steps shrink
-        longer rows to this length, or to a part of it.
-    spread : how far a unit of noise in every coordinate of a gradient moves the prediction of a
-        typical row, in a step of length 1.
-    std : standard deviation of the noise in an entry of the second moments.
-    seen : (r,) curvatures as they were released, along the principal directions.
-    likely : (r,) posterior means of the curvatures; both are empty where nothing was released.
+    matrix, inverse : (rows, rows), or (rows,) if diagonal. The inverse is 0 for coordinates that
+        are not active.
+    curvatures : (r,) eigenvalues of the matrix over the active coordinates, the largest first.
+    directions : (rows, r) their eigenvectors; (rows,) if the matrix is diagonal.
+    hidden : the spectral norm of the noise: how much of a curvature noise may hide.
+    row_length : steps shrink longer rows to this length, or to a part of it.
+    spread : how far noise of 1 in every coordinate of a gradient moves the prediction of a typical
+        row, in a step of length 1.
+    std : the standard deviation of the noise in an entry of the second moments.
+    seen : (r,) the released curvatures along the directions; empty if nothing was released.
+    likely : (r,) the expected curvatures, given the released ones; empty likewise.
     """
 
     matrix: Doubles
@@ -51,7 +50,7 @@ class Preconditioner:
 
     @classmethod
     def without_moments(cls, active: NDArray[np.bool_]) -> Self:
-        """All directions alike, with a curvature of the square root of their number."""
+        """All directions have one curvature: the square root of their number, a typical length."""
         length = math.sqrt(active.sum())
         curvatures, each = np.full(len(active), length), active.astype(np.float64)
         return cls(curvatures, each / length, curvatures, each, math.inf, length, 1.0)
@@ -61,12 +60,13 @@ class Preconditioner:
         cls, moments: Doubles, std: float, active: NDArray[np.bool_], row_length: float,
         *, outstanding: float,
     ) -> Self:  # fmt: skip
-        """From released second moments; coordinates that are not active count as the largest.
+        """From released second moments.
 
-        A direction counts for what is likely there and the spectral norm of the noise, but for no
-        more than the trace, which bounds all. Where noise hides the curvature of a typical
-        direction, 1, it is enough that no step leads too far (gradients are bounded by the length
-        of rows), but in directions whose curvature exceeds ``outstanding`` times that norm.
+        The curvature of a direction is the likely one plus the spectral norm of the noise, and at
+        most the trace, which bounds all curvatures. If noise hides the curvature 1 of a typical
+        direction, the row length is enough for a bound, because it bounds the gradients. Then only
+        directions that show more than ``outstanding`` times the norm have their own curvature.
+        Coordinates that are not active get the largest curvature.
         """
         rows, square = len(active), np.ix_(active, active)
         seen, vectors = np.linalg.eigh(moments[square])
@@ -100,15 +100,15 @@ class Preconditioner:
 
     @property
     def active(self) -> NDArray[np.bool_]:
-        """(rows,) which coordinates move."""
+        """(rows,) whether each coordinate moves."""
         return (self.inverse if self.inverse.ndim == 1 else np.diag(self.inverse)) > 0
 
     @property
     def sure_rates(self) -> Doubles:
-        """(r,) by what part a step of 1 contracts each direction, whatever noise did.
+        """(r,) lower bounds of the part by which a step of length 1 contracts each direction.
 
-        The k-th smallest curvature that was seen is at most the k-th smallest that is there, and
-        the largest that noise shows in k directions: sqrt(2 k) deviations of an entry.
+        The k-th smallest released curvature is at most the k-th smallest true one plus the largest
+        eigenvalue of noise in k directions, which is sqrt(2 k) deviations of an entry.
         """
         if self.seen.size == 0:
             return np.zeros_like(self.curvatures)
@@ -117,21 +117,21 @@ class Preconditioner:
 
     @property
     def likely_rates(self) -> Doubles:
-        """(r,) the same, for the curvature that there is on average."""
+        """(r,) the expected part by which a step of length 1 contracts each direction."""
         if self.likely.size == 0:
             return np.zeros_like(self.curvatures)
         return np.asarray(np.minimum(1.0, self.likely / self.curvatures))
 
     def coordinates(self, slopes: Doubles, rows: int) -> Doubles:
-        """(r, K) of slopes (d, K), with the best intercept beside them, along the directions.
+        """(r, K) coordinates of slopes (d, K) and their best intercept along the directions.
 
-        Their squares add up to the squared length in this matrix.
+        The sum of their squares is the squared length in this metric: the mean square margin.
         """
         turned = _times(self.directions.T, self.joint(slopes, rows))
         return np.sqrt(self.curvatures)[:, None] * turned
 
     def joint(self, slopes: Doubles, rows: int) -> Doubles:
-        """Slopes (d, K) with the best intercept beside them, if ``rows`` are more than d."""
+        """(rows, K) slopes (d, K) and, if there is one, the intercept that centres the margins."""
         d = len(slopes)
         beside = np.zeros((rows - d, slopes.shape[1]))
         if rows > d and self.matrix.ndim == 2:
@@ -143,7 +143,7 @@ class Preconditioner:
         return _times(self.matrix, w)
 
     def deviations(self, coordinates: Doubles, d: int) -> Doubles:
-        """(d,) of the slopes, given those (r,) of independent coordinates."""
+        """(d,) standard deviations of slopes, given those (r,) of independent coordinates."""
         variances = _times(self.directions**2, (coordinates**2 / self.curvatures)[:, None])
         return np.sqrt(variances[:d, 0])
 
@@ -163,10 +163,10 @@ def proximal_point(
     domain: Domain, slope: Callable[[Doubles], Doubles], start: Doubles, rate: float, *,
     away: Doubles, least: float = 0.0,
 ) -> Doubles:  # fmt: skip
-    """Argmin of a quadratic with this ``slope`` + domain(v), by sixty accelerated steps at most.
+    """Argmin over v of domain(v) + a quadratic whose gradient is ``slope``.
 
-    FISTA (Beck and Teboulle 2009) with the restart of O'Donoghue and Candes 2015. It ends with a
-    step of 1e-7 of the way from ``away``, or of ``least`` more.
+    At most sixty steps of FISTA (Beck and Teboulle 2009) with the restart of O'Donoghue and Candes
+    2015. It stops after a step shorter than 1e-7 of the distance to ``away``, plus ``least``.
     """
     v = u = start
     momentum = 1.0
@@ -184,11 +184,11 @@ def proximal_point(
 
 
 def likely_curvatures(seen: Doubles, std: float) -> Doubles:
-    """(r,) the curvatures that there are on average where (r,) were ``seen``.
+    """(r,) the expected curvatures along eigenvectors of a noisy matrix with eigenvalues ``seen``.
 
-    Noise of ``std`` in an entry turns the directions of what is seen: in the first there is less
-    than was seen, in the last more (Bun, Allez, Bouchaud and Potters 2016, for a Gaussian
-    orthogonal ensemble). Directions that are closer than the noise of an entry are not told apart.
+    Noise turns the eigenvectors. Along the first the true curvature is less than the eigenvalue,
+    along the last it is more (Bun, Allez, Bouchaud and Potters 2016, for a Gaussian orthogonal
+    ensemble). ``std`` is the noise in an entry; eigenvalues closer than that are not told apart.
     """
     if std == 0:
         return seen

@@ -1,4 +1,4 @@
-"""How large the derivatives of a loss are at a model: for squares, the residuals."""
+"""The sizes of the derivatives of a loss at a model; for squares these are the residuals."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ _ENDS = np.append(_EDGES, _EDGES[-1])
 
 @dataclass(frozen=True)
 class ResidualHistogram:
-    """Counts of the sizes of derivatives between public edges.
+    """A released histogram of the sizes of derivatives.
 
-    For thresholds a cell stands for its upper edge, for a scale for its middle.
+    To choose a threshold, a size is taken for the upper edge of its cell; to estimate a scale, for
+    the middle.
 
     **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2.
 
     Attributes
     ----------
-    counts : (cells,), 0 where noise hides them.
-    part : of the n rows, that counts; 1 unless it is surely less.
-    deviation : of the noise in ``part``; 0 where that is 1.
+    counts : (cells,) counts; 0 where noise hides them.
+    part : the part of the n rows that counts; 1 unless it is surely less.
+    deviation : the standard deviation of the noise in ``part``; 0 if that is 1.
     """
 
     counts: Doubles
@@ -61,7 +62,7 @@ class ResidualHistogram:
 
     @classmethod
     def released(cls, batch: Batch, noise: GaussianNoise, loss: Loss, w: Doubles) -> Self:
-        """At ``w``, before class weights: with them the classes would be sorted into the cells."""
+        """Releases the histogram at ``w``, of derivatives before class weights multiply them."""
         plain = loss.loss if isinstance(loss, WeightedLoss) else loss
         counts = batch.derivative_norms(plain, w, _EDGES).release(noise)
         std, n = _event(noise, batch.problem).std, batch.problem.n
@@ -70,7 +71,7 @@ class ResidualHistogram:
 
     @property
     def parts(self) -> Doubles:
-        """Of the records, in each cell."""
+        """(cells,) the part of the residuals in each cell."""
         return np.asarray(self.counts / max(float(self.counts.sum()), 1.0))
 
     @property
@@ -79,11 +80,11 @@ class ResidualHistogram:
         return _ENDS / math.sqrt(_EDGES[1] / _EDGES[0])
 
     def mean_square(self, threshold: float = math.inf) -> float:
-        """Of the sizes, clipped at a threshold."""
+        """The mean square of the sizes, clipped at a threshold."""
         return float(self.parts @ np.minimum(_ENDS, threshold) ** 2)
 
     def quantile(self, part: float) -> float:
-        """An edge that this part of the records with a derivative lies below; inf without any."""
+        """The lowest edge below which this part of the sizes above zero lies; inf without any."""
         moving = np.where(np.arange(len(self.counts)) > 0, self.counts, 0.0)
         if moving.sum() <= 0:
             return math.inf
@@ -92,26 +93,26 @@ class ResidualHistogram:
 
     @property
     def missed(self) -> Doubles:
-        """By how much the sizes exceed each edge on average."""
+        """(edges,) by how much the sizes exceed each edge on average."""
         parts = self.parts
         return np.array([parts @ np.maximum(_ENDS - edge, 0.0) for edge in _EDGES])
 
     def balanced(self, deviation: float) -> float:
-        """The threshold that misses as much on average as its noise adds.
+        """The threshold at which clipping misses as much on average as noise adds.
 
-        ``deviation`` is that of the noise in units of the threshold.
+        ``deviation`` is the standard deviation of the noise for a threshold of 1.
         """
         return float(_EDGES[np.argmin((deviation * _EDGES) ** 2 + self.missed**2)])
 
     def missing(self, part: float) -> float:
-        """The least threshold by which clipping takes no more than this off a mean of the sizes."""
+        """The lowest threshold at which clipping takes no more than ``part`` off the mean size."""
         return float(_EDGES[np.argmax(self.missed <= part)])
 
     def proposed(self, relative: float) -> float:
-        """``relative`` times the scale s at which mean min(r, relative s)^2 = s^2; inf for none.
+        """Huber's threshold: ``relative`` times the scale s with mean min(r, relative s)^2 = s^2.
 
-        As scikit-learn's `HuberRegressor` finds it with the slopes (Huber 1964, proposal 2); there
-        is none unless ``relative`` is above 1.
+        scikit-learn's `HuberRegressor` finds the same scale together with the slopes (Huber 1964,
+        proposal 2). Without a solution, as for ``relative`` of 1 or less, it is infinite.
         """
         parts, middles = self.parts, self.middles
         excess = np.array(

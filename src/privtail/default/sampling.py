@@ -1,4 +1,4 @@
-"""How far slopes would lie from those of the population without any noise: sampling error."""
+"""The sampling error of slopes: how far they would be from the population's without noise."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ LARGEST_LOG = 30.0
 """Margins of counts are clipped to plus or minus this."""
 
 LEAST = 0.05
-"""Part of the curvature that is left in the direction of the slopes, and of residuals that are not
-clipped, at least."""
+"""A floor for two parts: of the curvature along the slopes, and of residuals not clipped."""
 
 
 def sampling_deviations(fit: Fit) -> Doubles | None:
     """(d,) standard deviations of the slopes over samples of the population, from releases alone.
 
-    In scales of the target per scale of the feature; None where nothing was released that tells.
+    The unit is a scale of the target per scale of the feature. None if no release tells.
 
     The sandwich H^-1 S H^-1 / n of an M-estimator, H the mean Hessian and S the second moments of
     gradients, for residuals whose size does not depend on the features. With C the covariance of
@@ -70,7 +69,7 @@ def sampling_deviations(fit: Fit) -> Doubles | None:
 
 
 def _of_features(fit: Fit) -> tuple[Doubles, Doubles]:
-    """Mean and covariance of the used features; what noise may hide of a curvature is added."""
+    """Mean and covariance of the used features; a curvature is at least what noise may hide."""
     metric, problem = fit.preconditioner, fit.problem
     curvatures = np.maximum(metric.likely, metric.hidden)
     moments = metric.directions * np.where(curvatures > 0, curvatures, 1.0) @ metric.directions.T
@@ -110,7 +109,7 @@ def _curvature(
 
 
 def _inverse(covariance: Doubles, w: Doubles, along: float) -> Doubles:
-    """Of C + ``along`` C w w' C, where a part `LEAST` at least is left along w."""
+    """The inverse of C + ``along`` C w w' C; along w at least the part `LEAST` of C is left."""
     inverse = np.linalg.inv(covariance)
     length = float(w @ covariance @ w)
     left = max(1 + along * length, LEAST)

@@ -1,4 +1,4 @@
-"""A selection of the few features that go with the target, where noise is too much for all."""
+"""Screening: a private selection of the features most correlated with the target."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.problem import Problem
 
 SIGN = 2.0**-30
-"""Derivatives that are clamped here are signs."""
+"""Derivatives clamped at this part of their largest value are signs."""
 
 DENSITY = math.sqrt(2 / math.pi)
 """Twice the density of a Gaussian at its median, in its scales: the slope of a mean of signs."""
@@ -32,16 +32,17 @@ class SelectFeatures:
     """Chooses features by one noisy top-k of quadrant correlations (Blomqvist 1950).
 
     The score of a feature is how often it and the residual of the intercept-only model have the
-    same sign: bounded, and blind to scales and tails. The chosen features get column summaries of
-    their own, which are affordable for a few; the others are not used from now on.
+    same sign. It is bounded, and scales and tails do not change it. The chosen features get column
+    summaries of their own, for which the budget is enough if they are few. The other features are
+    not used from now on.
 
     Parameters
     ----------
-    picks : features to choose.
-    noise : Gumbel noise of each pick.
+    picks : the number of features to choose.
+    noise : the scale of the Gumbel noise of each pick.
     summaries, summary_noise : the column summaries of the chosen features.
-    median : mean signs, by which a numeric target is centred at its median first: scores need both
-        signs alike.
+    median : mean signs, which first centre a numeric target at its median. Scores need residuals
+        of which half are positive.
 
     **Privacy.** Gaussian mean signs of a number, a Gumbel choice, `ColumnSummaries` of the picks.
     """
@@ -89,10 +90,11 @@ class SelectFeatures:
 
 
 def _cut(summary: Summary, d: int) -> Summary:
-    """With features cut halfway from the median to the middle of the quartiles' cells.
+    """A summary whose centres are where features are cut into two signs.
 
-    Beyond its median a skewed feature says more; but both of its signs should be about as frequent,
-    or what the target's signs have too much of would add to all scores.
+    That is halfway from the median to the middle of the cells of the quartiles. The upper part of a
+    skewed feature tells more of the target. But both signs should be about equally frequent, or an
+    excess of positive residuals would add to all scores.
     """
     middles = summary.lows + (summary.highs - summary.lows) / 2
     known = summary.scale_known & (np.arange(len(middles)) < d)
@@ -101,11 +103,12 @@ def _cut(summary: Summary, d: int) -> Summary:
 
 
 def findable(most: int, noise: float, clear: float, problem: Problem) -> int:
-    """How many features a selection can find whose picks together cost ``noise``: at most ``most``.
+    """The number of features that a selection can find, at most ``most``.
 
-    k features that carry all of a target equally have quadrant correlations of up to 2 / (pi
-    sqrt k); one top-k adds Gumbel noise of scale noise sqrt(k) / n, of which d have a maximum near
-    log(d) scales. A score should stand ``clear`` times as far above zero as that.
+    k features that together explain all of a target equally have quadrant correlations of up to
+    2 / (pi sqrt k). A top-k that costs one mean of ``noise`` adds Gumbel noise of scale
+    noise sqrt(k) / n to each score; the largest of d is near log(d) scales. A score should be
+    ``clear`` times as large as that.
     """
     largest = noise * problem.max_rows / problem.n * math.log(problem.d)
     most = min(most, problem.d)

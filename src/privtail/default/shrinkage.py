@@ -1,4 +1,4 @@
-"""Which of many noisy slopes are more than noise: empirical Bayes."""
+"""Shrinkage of noisy slopes by empirical Bayes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from privtail.domains import L1, L2, Domain, ElasticNet, Unconstrained, of_slope
 Doubles = NDArray[np.float64]
 
 ROUNDS = 200
-"""Steps of expectation and maximization; the last ones change nothing that is seen."""
+"""Steps of expectation and maximization; by then they have converged."""
 
 CERTAIN = float(np.finfo(np.float64).max) ** 0.2
-"""So many deviations away there is no doubt, and fourth powers do not overflow."""
+"""Slopes and noise are clipped to so many units, so that fourth powers do not overflow."""
 
 SEPARATE = Unconstrained | L1 | L2 | ElasticNet
 """Domains where any slope may become 0, whatever the others are."""
@@ -26,20 +26,20 @@ def may_be_zero(domain: Domain) -> bool:
 
 
 def probabilities(slopes: Doubles, deviations: Doubles, belief: float) -> Doubles:
-    """How likely each slope is more than noise (as Johnstone and Silverman 2004).
+    """The posterior probability of each slope to be more than noise (Johnstone and Silverman 2004).
 
-    Slopes are normal around zero with the variance of their noise, or with a part of probability p
-    with a larger one. p and what is added to the variance are the most likely ones, by expectation
-    and maximization. These begin at one half and at what the squares exceed their noise by, or at a
-    tenth of the noise: at zero they would stay. Where all slopes have something to say, p is near 1
-    and nothing changes.
+    The model is a mixture of two normal laws around zero. With probability 1 - p a slope is noise
+    and has the variance of its noise; with probability p it is real and has a larger variance. p
+    and the added variance are estimated by expectation and maximization. They begin at 1/2 and at
+    the mean of the squares less their noise, but at no less than a tenth of the noise: from zero
+    they would not move. If all slopes are real, p is near 1 and nothing changes.
 
     Parameters
     ----------
     slopes : (d, K).
-    deviations : (d,) of their noise; slopes without noise are certain.
-    belief : over the number of slopes: of so many p takes before any is seen that they are real.
-        Few slopes say little of how many are.
+    deviations : (d,) standard deviations of their noise; a slope without noise has probability 1.
+    belief : the prior of p counts like ``belief`` / (number of slopes) real slopes, and half a
+        slope that is noise. Few slopes say little of p.
 
     Returns
     -------

@@ -18,19 +18,20 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Target:
-    """What a column summary says of a numeric target; of labels and counts nothing is said.
+    """What the column summary says of a numeric target; for other targets the defaults hold.
 
     Attributes
     ----------
-    location, scale : its median, and its spread in standard deviations of a Gaussian; where the
-        scale is not known, about a third of the width of the cell that holds it.
-    deviation : root mean square around the location, of what was detected.
-    tail : distance from the location to the farthest cell that was detected.
-    detected : whether its histogram rose above the noise.
-    scale_known : whether the quantiles of some pair, from the quartiles to 1 % and 99 %, lie at
-        least two cells apart.
+    location : the median.
+    scale : the spread, in standard deviations of a Gaussian; if it is not known, about a third of
+        the width of the cell that holds the target.
+    deviation : the root mean square distance of the detected values from the location.
+    tail : the distance from the location to the farthest detected cell.
+    detected : whether the histogram rose above the noise.
+    scale_known : whether some pair of quantiles, from the quartiles to 1 % and 99 %, is at least
+        two cells apart.
     only_zeros : whether nothing but zeros was detected.
-    median_zero : whether the median of what was detected is zero.
+    median_zero : whether the median of the detected values is zero.
     """
 
     location: float = 0.0
@@ -44,7 +45,7 @@ class Target:
 
     @classmethod
     def of(cls, summary: Summary, column: int, *, intercept: bool) -> Self:
-        """From the column of the target; without an intercept it is not centred."""
+        """From the target's column of a summary; without an intercept the location is 0."""
         scale, deviation, tail = (
             float(size[column]) for size in (summary.scales, summary.deviations, summary.tails)
         )
@@ -62,7 +63,7 @@ class Target:
 
     @property
     def has_scale(self) -> bool:
-        """Whether slopes have a unit: it was detected, its scale is known, and not only zeros."""
+        """Whether the target was detected, with values other than zero and a known scale."""
         return self.detected and self.scale_known and not self.only_zeros
 
 
@@ -84,8 +85,8 @@ class Standardization:
     def of(cls, summary: Summary, problem: Problem, *, sparse: bool) -> Self:
         """From a summary of the features, and of the target if it has d + 1 columns.
 
-        A feature of which only zeros, or beside an intercept only one value, was detected is not
-        used. Sparse features, and those beside no intercept, are scaled and not centred.
+        A feature is not used if only zeros were detected; with an intercept also if only one value
+        was. Features are not centred if they are sparse, or if there is no intercept.
         """
         d = problem.d
         unused = summary.only_zeros | (summary.single & problem.intercept)
@@ -99,7 +100,7 @@ class Standardization:
 
     @property
     def used(self) -> NDArray[np.bool_]:
-        """(d,) which features may have a slope."""
+        """(d,) whether each feature may have a slope."""
         return self.scales < BEYOND
 
     @property
@@ -113,11 +114,11 @@ class Standardization:
         return replace(self, scales=np.where(used, self.scales, BEYOND), centres=centres)
 
     def loss(self, loss: Loss) -> Loss:
-        """A loss that counts in scales of the target, in its units; others as they are."""
+        """The loss in the units of the target: only a `RelativeHuberLoss` changes."""
         return loss.at(self.target.scale) if isinstance(loss, RelativeHuberLoss) else loss
 
     def raw(self, w: Doubles, problem: Problem) -> Doubles:
-        """Parameters (rows, K) of the raw features; the slope of one that is not used is zero."""
+        """(rows, K) parameters for the raw features; slopes of features not used are zero."""
         w, d = w.copy(), problem.d
         w[:d] = np.where(self.used[:, None], w[:d] / self.scales[:, None], 0.0)
         if problem.intercept:
@@ -126,13 +127,14 @@ class Standardization:
 
 
 def tail_adjusted(summary: Summary, heavier: float) -> Summary:
-    """Larger scales for features whose tails are heavier than those of the target and of others.
+    """Larger scales for features with heavier tails than the target and most other features.
 
-    The length of a tail is the root mean square of what was detected over the scale. What the bulk
-    of the records says of a slope need not hold for the few records in a tail, which decide least
-    squares, unless the target has that tail, or three quarters of the features do. Beyond
-    ``heavier`` times what is usual a scale grows with the square of the length: x^2 has its mass
-    at values of the size E x^2 / E|x|.
+    The bulk of the records decides a slope, but the few records in a heavy tail decide the squared
+    error. The slope need not be right there, unless the target has such a tail, or three quarters
+    of the features do. The length of a tail is the root mean square deviation over the scale. It is
+    usual up to ``heavier`` times the larger of the target's length and the lower quartile of the
+    features' lengths. A scale is multiplied by the square of what exceeds that: x^2 has its mass at
+    values of the size E x^2 / E|x|.
     """
     known = summary.detected & (summary.scales < BEYOND)
     length = np.divide(

@@ -37,11 +37,12 @@ LONGEST = 2.0**10
 
 @dataclass(frozen=True)
 class Precondition:
-    """Second moments of the features, clipped to twice the length to which steps shrink rows.
+    """Releases the second moments of the features, which become the metric of the steps.
 
-    That is ``row_part`` of the length of a typical row, or a longer one while noise stays small.
-    Declared indicators whose squares are not significant are not used from now on. Where ``noise``
-    is None nothing is released, and all directions are taken for alike.
+    Rows are clipped to twice the length to which steps shrink them. That length is ``row_part`` of
+    a typical row's, or more where noise hides little of a curvature of 1. Declared indicators that
+    are not significantly often 1 are not used from now on. If ``noise`` is None nothing is
+    released, and all directions are taken for alike.
     """
 
     noise: GaussianNoise | None
@@ -86,7 +87,7 @@ class Precondition:
 
 
 def _active(used: NDArray[np.bool_], problem: Problem) -> NDArray[np.bool_]:
-    """(rows,) the used features and the intercept; all features if there would be none."""
+    """(rows,) whether each coordinate moves: used features and the intercept; all if none is."""
     active = np.append(used, np.ones(int(problem.intercept), dtype=np.bool_))
     return active if active.any() else ~active
 
@@ -199,11 +200,12 @@ class Descend:
         return residuals.balanced(math.sqrt(float(np.mean(noise**2))))
 
     def schedule(self, fit: Fit, threshold: float) -> Schedule:
-        """Steps as long as curvature allows, and as noise does; residuals clip at a threshold.
+        """The steps for one clipping threshold.
 
-        Where typical rows are shrunk, so is the curvature. Noise alone moves the prediction of a
-        typical row by at most `Tuning.most_walk` scales of the target; of labels by as many
-        log-odds, or as many times the lead of the most frequent one if that is more.
+        A step is as long as the curvature allows, which shrinks as rows are shrunk. It is shorter
+        if noise alone would move the prediction of a typical row by more than `Tuning.most_walk`
+        scales of the target. For labels the scale is one unit of log-odds, or the lead of the most
+        frequent label if that is more.
         """
         loss, scale, metric = fit.loss, fit.standard.target.scale, fit.preconditioner
         mean = MallowsMean(threshold, self.row_part * metric.row_length)
@@ -220,10 +222,10 @@ class Descend:
 
 @dataclass(frozen=True)
 class ShrinkSlopes:
-    """Each slope shrinks by how likely it is more than noise (`probabilities`). Releases nothing.
+    """Multiplies each slope by the probability that it is more than noise. Releases nothing.
 
-    What a slope loses is added to its stated noise: it may have been none. Slopes that a penalty or
-    a set ties together stay as they are.
+    `probabilities` computes it. What a slope loses is added to its stated noise, because it may
+    have been real. Slopes that a penalty or a set ties together stay as they are.
     """
 
     def plan(self, problem: Problem) -> Plan:

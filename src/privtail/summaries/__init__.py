@@ -1,4 +1,4 @@
-"""What noisy histograms tell of columns: location, scale, tails, and how sure that is.
+"""Column summaries from noisy histograms: location, scale, tails, and how sure these are.
 
 The default, published algorithms by name and `privtail.private_mean` begin with it.
 """

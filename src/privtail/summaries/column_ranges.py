@@ -1,4 +1,4 @@
-"""Where columns lie: what is released before a mean, to know where to clip."""
+"""The releases before a mean that show where to clip its columns."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from privtail.trusted.problem import Problem
 Doubles = NDArray[np.float64]
 
 SCALE_SHARE, LARGEST_SHARE = 0.15, 0.5
-"""Parts of the squared Gaussian-DP parameter that buy centre and scale: usually, and at most.
+"""Fractions of the budget that centre and scale get, usually and at most.
 
-More than usual goes there where less would not find a column that lies far from zero.
+They get more than usual if less would not find a column that lies far from zero.
 """
 
 
@@ -28,8 +28,8 @@ More than usual goes there where less would not find a column that lies far from
 class ColumnRanges:
     """Centre, scale and clipping distance of columns, and what clipping may cost.
 
-    A mean that is clipped to a cell that holds nearly all loses little: if it loses a part p of the
-    records, it is off by sqrt(p) deviations at most.
+    Clipping to a range that holds nearly all records costs little: a mean that loses a part p of
+    the records is off by at most sqrt(p) deviations.
 
     **Privacy.** That of `ColumnSummaries`, of which this is post-processing.
 
@@ -46,13 +46,16 @@ class ColumnRanges:
         return ColumnSummaries(narrow=True, cells=self.cells, pooling=pooling)
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """The looks, beside a mean with noise ``multiplier``."""
+        """The histograms to release before a mean with noise ``multiplier``."""
         return self._looks.plan(self._noise(multiplier, problem), problem)
 
     def run(
         self, curator: Curator, multiplier: float, part: Doubles | float = 1.0
     ) -> tuple[Summary, list[CutRange]]:
-        """All columns; ``part`` of the n rows counts, in all or in each that nobody declared."""
+        """The summary and the clipping range of every column.
+
+        ``part`` of the n rows counts: one number for all columns, or one for each that is measured.
+        """
         problem = curator.problem
         found, views = self._looks.looked(curator, self._noise(multiplier, problem), part=part)
         found = _around_zero(found) if curator.sparse else found
@@ -63,12 +66,12 @@ class ColumnRanges:
         return replace(found, tails=np.array([reach.distance for reach in reaches])), reaches
 
     def unsure(self, multiplier: float, problem: Problem) -> bool:
-        """Whether the noise is so large that a column may be looked for in the wrong place."""
+        """Whether the noise is so large that a column may be found in the wrong place."""
         noise = self._noise(multiplier, problem)
         return noise > self._looks.enough_for_features(noise, problem) * (1 + 1e-9)
 
     def _noise(self, multiplier: float, problem: Problem) -> float:
-        """Of one release that pays for the looks."""
+        """The noise of a single release that costs what all histograms do."""
         usual, least = (
             multiplier * math.sqrt((1 - share) / (2 * share))
             for share in (SCALE_SHARE, LARGEST_SHARE)
@@ -77,7 +80,7 @@ class ColumnRanges:
 
 
 def _around_zero(found: Summary) -> Summary:
-    """The same columns as seen from zero, for records that cannot be centred."""
+    """The same columns with the centre 0, for records that cannot be centred."""
     away = np.abs(found.centres)
     return replace(
         found,

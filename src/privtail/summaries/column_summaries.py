@@ -25,40 +25,39 @@ Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 FINE_FROM = 30
-"""Looks are through the finer window where a cell's noise is n over this, or less."""
+"""Closer histograms have the finer cells if the noise of a count is n over this, or less."""
 
 LEAST_TARGET, MOST_TARGET = 0.3, 0.6
-"""Bounds of the budget's part that goes to the target, whose scale and level matter most."""
+"""Bounds of the fraction that the target gets: its location and scale matter most."""
 
 SHARP = 12
-"""A column whose counts have noise n over this is found wherever it lies."""
+"""A column is found wherever it lies if the noise of its counts is n over this, or less."""
 
 SHARPER = 16
-"""Beside features, the target gets what makes a look at it so sharp, between these bounds."""
+"""Beside features, the target gets noise n over this in a count, between the two bounds above."""
 
 RARE = 2_000
-"""Columns may be one number for nearly all records: counts may be as fine as n over this."""
+"""No count needs less noise than n over this, though a column may be nearly constant."""
 
 UNSHOWN = 3.0
-"""How many deviations a column reaches that was looked at closer: its tails are below the noise."""
+"""A column with closer histograms is taken to reach so many scales: noise hides its tails."""
 
 HELD = 2 / 3
-"""A look goes closer to where this part of the records showed, or more.
+"""The next histogram is closer if this part of the records, or more, was detected.
 
-What the middle half of them has is then the median of all: a third and a quarter of the rest are
-one half.
+Then the middle half of the detected records holds the median of all: the part that was not detected
+and a quarter of the rest, 1/3 + 2/3 / 4, are one half.
 """
 
 POOLING = 6.0
-"""Noise of n over this hides a feature so that a scale for all of them is of more use."""
+"""If the noise of a count is more than n over this, one scale for all features is of more use."""
 
 POOLING_SELECTING = 12.0
-"""The same where features are to be selected: one scale for all leaves them comparable."""
+"""The same before a selection of features: one scale for all leaves them comparable."""
 
 POOLING_LABELS = 2.0
-"""The same for all slopes of labels: features that are alike are described together anyway.
-
-They have centres then; and where units differ, those that show have their own.
+"""The same for labels. It is lower, because features that are alike are described together anyway,
+with a centre, and because features in other units that are detected keep their own scale.
 """
 
 _TARGET = (-1,)
@@ -66,29 +65,37 @@ _TARGET = (-1,)
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSummaries:
-    """Median and spread of every column, bought with histograms over public edges.
+    """Median and spread of every column, by noisy histograms over public edges.
 
-    No bound is needed (docs/mathematics.md#histograms-of-powers). The first look uses signed powers
-    of two, the same for any data; indicators of declared categories need none (centre 0, scale
-    1/2). ``zooms`` more looks of the same price follow. Columns that are detected without a scale
-    (they lie far from zero, inside one power of two) are looked at through a window around the
-    cells of their middle half, which it cuts into 32, or into 64 where noise is small. A column
-    that need not go closer, or did not show enough, is looked at through the same window again, and
-    its counts are added. A feature that stays unresolved (it is nearly constant) keeps the spread
-    among the powers of two. It is ``single`` only if a closer look showed one cell too: one among
-    the powers of two may hold a spread. ``target`` includes the target column, with a part of the
-    budget of its own: the larger, the noisier. Where all looks together have noise above n over
-    ``pooling`` in a feature's cell, every record votes for one feature only, and all features share
-    one window and one scale. ``enough``: all looks together need no less noise in a cell
-    than n over this. ``narrow``: also a needle is described
-    by the cell that holds it, for what is clipped there. ``cells``: a
-    cell that is not finite leaves its own column alone, and not its row (`Problem.cell_counts`);
-    votes are not shared then. Columns that noise hides among the powers of two are described by
-    what is likely, given all of them (`ColumnPrior`).
+    No bound is needed (docs/mathematics.md#histograms-of-powers). The first histogram has signed
+    powers of two for edges, the same for any data. ``zooms`` more of the same price follow.
+    Indicators of declared categories need none: their centre is 0 and their scale 1/2.
 
-    **Privacy.** Edges are made of what earlier looks released. Per look one Gaussian release of d
-    histograms (l2 sensitivity sqrt(2 d) under replace-one) and one of the target's; together they
-    cost what one release of noise ``multiplier`` costs, or less.
+    A column that lies far from zero, inside one power of two, is detected without a scale. Its next
+    histogram is closer: its window lies around the cells of the middle half of the records, which
+    it cuts into 32 cells, or into 64 where noise is small. A column
+    that is not closer, or was not detected well enough, gets the same histogram again, and the
+    counts are added. A feature without a scale at the end (it is nearly constant) keeps the spread
+    that the powers of two show. It is ``single`` if a closer histogram, too, shows one cell.
+
+    If noise is above n over ``pooling`` in the counts of a feature, every record votes for one
+    feature only, and all features share one window and one scale. Columns that noise hides among
+    the powers of two are described by what is likely, given all columns (`ColumnPrior`).
+
+    Parameters
+    ----------
+    target : whether the target is summarized, too, with a fraction of the budget of its own, which
+        is larger if noise is.
+    zooms : how many histograms follow the first.
+    enough : all histograms together need no less noise in a count than n over this.
+    pooling : see above.
+    narrow : whether a nearly constant feature is described by the cell that holds it, for clipping.
+    cells : whether a cell that is not finite leaves its own column alone, and not its row
+        (`Problem.cell_counts`). Votes are not shared then.
+
+    **Privacy.** Edges follow from earlier releases. In each round one Gaussian release of the d
+    histograms of features (l2 sensitivity sqrt(2 d) under replace-one) and one of the target's;
+    together they cost what one release of noise ``multiplier`` costs, or less.
     """
 
     target: bool = False
@@ -100,18 +107,18 @@ class ColumnSummaries:
 
     @classmethod
     def of(cls, targets: Targets, *, selecting: bool = False) -> Self:
-        """For a model of the target, or for ``selecting`` some of its features.
+        """For a model of this kind of target; ``selecting`` if some features will be selected.
 
-        The target's column is included where it holds real numbers.
+        The target is summarized, too, if it is numeric.
         """
         every = POOLING_LABELS if targets in LABELS else POOLING
         pooling = POOLING_SELECTING if selecting else every
         return cls(target=targets == "real", enough=RARE, pooling=pooling)
 
     def enough_for_target(self, problem: Problem, features: int | None = None) -> float:
-        """The largest noise multiplier at which every look at the target is `SHARP`.
+        """The largest noise multiplier at which every histogram of the target is `SHARP`.
 
-        Beside looks at so many features (all by default).
+        So many ``features`` are summarized beside it; all by default.
         """
         if not self.target:
             return math.inf
@@ -120,21 +127,21 @@ class ColumnSummaries:
         return problem.n / problem.max_rows / SHARP * math.sqrt(share)
 
     def enough_for_features(self, least: float, problem: Problem) -> float:
-        """The largest noise multiplier at which every look at features is `SHARP`.
+        """The largest noise multiplier at which every histogram of a feature is `SHARP`.
 
-        Of one vote, where the ``least`` multiplier that the looks may have carries no more; at 0
-        every feature has its own.
+        ``least`` is the lowest multiplier that the histograms may have. If even that is too large
+        for a histogram of every feature, the answer is for one that all features share.
         """
         share = (1 - self._part(len(problem.measured), 0.0)) / (1 + self.zooms)
         votes = 1 if self.pooled(least, problem) else max(1, len(problem.measured))
         return problem.n / problem.max_rows / SHARP * math.sqrt(share / votes)
 
     def pooled(self, multiplier: float, problem: Problem) -> bool:
-        """Whether one vote per record is all that the budget can carry."""
+        """Whether noise is so large that each record votes for one feature only."""
         return any(look.pooled for look in self._looks(multiplier, problem, len(problem.measured)))
 
     def plan(self, multiplier: float, problem: Problem, features: int | None = None) -> Plan:
-        """The looks, at so many features (all by default)."""
+        """The histograms of so many features, all by default, and of the target if asked."""
         count = len(problem.measured) if features is None else features
         looks = self._looks(multiplier, problem, count)
         events = tuple(look.event(problem, self.cells) for look in looks)
@@ -148,10 +155,10 @@ class ColumnSummaries:
         self, curator: Curator, multiplier: float, features: tuple[int, ...] | None = None,
         part: Doubles | float = 1.0,
     ) -> Summary:  # fmt: skip
-        """Release the histograms; what they describe is post-processing.
+        """Releases the histograms and describes the columns by them.
 
-        ``features`` are the columns to look at; by default those that nobody has declared. ``part``
-        of the n rows counts, of every column or of all.
+        ``features`` are the columns to summarize; by default all that are not declared indicators.
+        ``part`` of the n rows counts: one number for all columns, or one for each.
         """
         return self.looked(curator, multiplier, features, part)[0]
 
@@ -159,7 +166,7 @@ class ColumnSummaries:
         self, curator: Curator, multiplier: float, features: tuple[int, ...] | None = None,
         part: Doubles | float = 1.0,
     ) -> tuple[Summary, list[list[View]]]:  # fmt: skip
-        """As `run`; and of a ``narrow`` one the looks at every feature, the closest one last."""
+        """As `run`; with ``narrow`` also all histograms of every feature, the closest one last."""
         problem = curator.problem
         columns = problem.measured if features is None else features
         looks, found = self._looks(multiplier, problem, len(columns)), Summary.declared(problem.d)
@@ -183,9 +190,9 @@ class ColumnSummaries:
         return (Summary.joined([found, sights[-1].found]) if self.target else found), views
 
     def _part(self, features: int, noise: float) -> float:
-        """Of the budget, for the target beside so many features.
+        """The fraction of the budget for the target beside so many features.
 
-        All of it would buy one count with ``noise``, relative to n.
+        ``noise`` is that of a count over n, if the whole budget went into one histogram.
         """
         if not (features and self.target):
             return float(self.target)
@@ -193,12 +200,12 @@ class ColumnSummaries:
         return min(max(LEAST_TARGET, needed), MOST_TARGET)
 
     def _looks(self, multiplier: float, problem: Problem, columns: int) -> list[_Look]:
-        """Any one of the looks: at so many features if there are any, at the target if asked."""
+        """The histograms of a round: of so many features, and of the target if asked."""
         n, times, price = problem.n, math.sqrt(1 + self.zooms), multiplier * problem.max_rows
         part = self._part(columns, price / n)
 
         def std(votes: int, share: float, least: float) -> float:
-            """Of a count of all looks together."""
+            """The noise of a count over all rounds together."""
             return max(price * math.sqrt(votes / share), least) if price else 0.0
 
         looks = []
@@ -216,7 +223,10 @@ class ColumnSummaries:
 
 @dataclass(frozen=True)
 class _Look:
-    """A histogram of so many columns, or of all ``pooled``, with noise ``std`` in a count."""
+    """A release of histograms of so many columns with noise ``std`` in a count.
+
+    If ``pooled``, it is one histogram, in which every record votes for one of the columns.
+    """
 
     columns: int
     std: float
@@ -224,11 +234,11 @@ class _Look:
 
     @property
     def votes(self) -> int:
-        """Cells that a record fills; also, how many columns are told apart."""
+        """How many cells a record fills, which is how many columns are told apart."""
         return 1 if self.pooled else self.columns
 
     def noise(self, problem: Problem) -> GaussianNoise:
-        """Relative to the l2 radius."""
+        """The noise, relative to the l2 radius of a record."""
         return GaussianNoise(self.std / math.sqrt(self.votes) / problem.max_rows)
 
     def event(self, problem: Problem, cells: bool = False) -> Event:
@@ -243,18 +253,24 @@ class _Look:
 
 
 class _Sight:
-    """What is known of columns after some looks of one kind.
+    """What is known of some columns after some rounds of histograms.
 
-    A column is looked at among the powers of two (``_first`` is what these said), then through a
-    window around what was found (``_coarser``). ``fixed``: windows are around zero. Of many columns
-    one may show by chance where it is not: what shows less than `HELD` of it is not followed.
-    ``rows``: how many values of each count; of columns in which missing numbers are filled in, as
-    many as show. ``kept``: looks through windows that were left are
-    remembered. ``cells``: as of `ColumnSummaries`.
+    A column is first seen among the powers of two (``_first`` holds their summary). Then it may be
+    seen through a window around what was found (``_coarser`` holds the summary before it). Among
+    many columns one may by chance be detected where it is not. So a window is left as it is if less
+    than `HELD` of the records were detected.
+
+    Parameters
+    ----------
+    rows : (columns,) how many values of each count. Where missing numbers are filled in, it is as
+        many as the first histogram shows.
+    fixed : whether windows lie around zero.
+    kept : whether histograms over windows that were left are kept.
+    cells : as in `ColumnSummaries`.
 
     Attributes
     ----------
-    found : what all looks together say.
+    found : the summary by all rounds together.
     """
 
     def __init__(
@@ -274,7 +290,7 @@ class _Sight:
         self.found, self._first, self._coarser = (Summary.declared(count) for _ in range(3))
 
     def views(self) -> list[list[View]]:
-        """All looks at every column, through one window after the other."""
+        """The histograms of every column, over one window after the other."""
         count = len(self._closer)
         views: list[list[View]] = [[] for _ in range(count)]
         looked = np.flatnonzero(self._times)
@@ -285,7 +301,7 @@ class _Sight:
         return views * self._look.columns if self._look.pooled else views
 
     def _through(self, columns: NDArray[np.intp]) -> list[View]:
-        """What was seen of these columns through their present windows."""
+        """The histograms of these columns over their present windows."""
         return [
             View(
                 self._window if self._closer[j] else POWERS,
@@ -297,10 +313,11 @@ class _Sight:
         ]  # fmt: skip
 
     def of_features(self, narrow: bool) -> Summary:
-        """``found``, where tails that narrow cells cannot show are those of a Gaussian, or more.
+        """The summary of the features.
 
-        Unless ``narrow`` a needle, which no look resolves, has its size among the powers of two. A
-        column that shows no more when it is looked at closer is no needle: it fills its window.
+        Narrow cells cannot show tails, so they are taken to be those of a Gaussian at least. Unless
+        ``narrow``, a column without a scale has the spread that the powers of two show. A column
+        that a closer histogram does not detect is spread over its window, and keeps its scale.
         """
         found, first = self.found, self._first
         needles = ~(found.scale_known | self._hidden | narrow)
@@ -317,7 +334,7 @@ class _Sight:
         return seen.shared(self._look.columns) if self._look.pooled else seen
 
     def look(self, batch: Batch) -> None:
-        """Buy a histogram; look closer next time, if it shows where a column is, not its spread."""
+        """Releases a histogram; the next one is closer for columns detected without a scale."""
         look = self._look
         edges = self._edges[0] if look.pooled else self._edges
         answer = (
@@ -341,13 +358,13 @@ class _Sight:
         self._approach(np.flatnonzero(go & (seen.shown >= held)))
 
     def _count_gaps(self, stds: Doubles) -> None:
-        """Find how many numbers a column has of which some may be missing, among powers of two."""
+        """Counts the numbers in columns with missing values, by the powers of two."""
         for j in np.flatnonzero(self._gaps & ~self._closer):
             part, _ = part_that_counts(self._sums[j] / self._times[j], stds[j], self._problem.n)
             self._rows[j] = max(1, round(part * self._problem.n))
 
     def _described(self, stds: Doubles) -> Summary:
-        """What all looks through the present windows say, in units of these."""
+        """The summary by all histograms over the present windows, in units of these."""
         seen = Summary.declared(len(stds))
         means = self._sums / self._times[:, None]
         for group in self._groups():
@@ -359,7 +376,7 @@ class _Sight:
         return seen
 
     def _groups(self) -> list[list[int]]:
-        """Columns in groups that are seen through one window, with as many rows and one noise."""
+        """Columns in groups with one window, one number of rows and one noise."""
         windows = np.column_stack(
             [self._closer, self._middles, self._halves, self._times, self._rows]
         )
@@ -369,7 +386,7 @@ class _Sight:
         return list(groups.values())
 
     def _approach(self, columns: NDArray[np.intp]) -> None:
-        """Begin to look at these through windows around what was found of them."""
+        """Moves the windows of these columns to where they were found."""
         if self._left is not None:
             self._left.append((columns, self._through(columns)))
         self._coarser.put(columns, self.found.take(columns))
