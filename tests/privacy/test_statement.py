@@ -26,6 +26,7 @@ from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyMax, NoisyTopK
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
+from privtail.trusted.search import BestTrial
 
 N = 30_162
 PROBLEM = Problem(n=N, d=14, intercept=True)
@@ -154,6 +155,8 @@ def test_noise_is_from_the_samplers_that_drew_it():
     assert rounded in dict(own.facts())["noise"]
     assert "OpenDP" not in dict(own.facts())["noise"]
     assert f"OpenDP's samplers and {rounded}" in both_noises
+    search = statement(plan=(Round(events=(BestTrial(multiplier=9.0, trials=3).event(),)),))
+    assert f"OpenDP's samplers and {rounded}" in dict(search.facts())["noise"]
 
 
 def test_the_page_tells_everything():

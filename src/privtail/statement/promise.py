@@ -349,8 +349,9 @@ class Statement:
         return f"a table, and the same with {whose} emptied; the size stays the same"
 
     def _samplers(self) -> str:
-        """Whose noise the plan holds."""
-        own = {e.law not in INTEGER for r in self.plan for e in r.events}
+        """Whose noise the plan holds; the trials of a search may hold either."""
+        laws = {e.law for r in self.plan for e in r.events}
+        own = {True, False} if "best_trial" in laws else {law not in INTEGER for law in laws}
         said = {True: "real noise, correctly rounded", False: "OpenDP's samplers"}
         return " and ".join(said[law] for law in sorted(own or {True}))
 
