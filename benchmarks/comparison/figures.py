@@ -59,8 +59,10 @@ LOOKS = {
     **{
         name: Look(colour, marker, 1.0, ":", "white")
         for name, colour, marker in (
+            ("Opacus, best", "#009E73", "D"),
             ("JAX-Privacy, best", "#332288", "*"),
             ("diffprivlib, best bounds", "#CC79A7", "v"),
+            ("DP-EBM, best bounds", "#8C564B", "P"),
             ("clipped descent, best", "#E69F00", "X"),
             ("AdaSSP, best bounds", "#5F5F5F", "<"),
         )

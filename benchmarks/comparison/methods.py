@@ -116,11 +116,15 @@ def _peer(name: str) -> Fit:
     return fit
 
 
-def _opacus(problem: Problem, sample: Sample, epsilon: float, seed: int) -> Fitted:
+def _opacus(clip: float, rate: float) -> Fit:
     """Five epochs of a hundredth of the rows."""
-    noise = baselines.sgd_noise(epsilon, problem.delta, OPACUS_EPOCHS * 100)
-    given = {"noise": noise, "epochs": OPACUS_EPOCHS}
-    return _asked("opacus", problem, sample, epsilon, seed, given)
+
+    def fit(problem: Problem, sample: Sample, epsilon: float, seed: int) -> Fitted:
+        noise = baselines.sgd_noise(epsilon, problem.delta, OPACUS_EPOCHS * 100)
+        given = {"noise": noise, "epochs": OPACUS_EPOCHS, "clip": clip, "rate": rate}
+        return _asked("opacus", problem, sample, epsilon, seed, given)
+
+    return fit
 
 
 def _jax_privacy(clip: float, rate: float) -> Fit:
@@ -212,6 +216,11 @@ def anything(_: Problem) -> bool:
     return True
 
 
+def additive(problem: Problem) -> bool:
+    """What DP-EBM is asked: numbers, or two labels."""
+    return problem.classes < 3 and few(problem)
+
+
 AGGREGATE = "sample-and-aggregate"
 
 METHODS: tuple[Method, ...] = (
@@ -240,14 +249,14 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="diffprivlib", kind="peer", fit=_peer("diffprivlib"), peer="diffprivlib",
     ),
-    Method(name="Opacus", kind="peer", fit=_opacus, peer="opacus"),
+    Method(name="Opacus", kind="peer", fit=_opacus(1.0, 1.0), peer="opacus"),
     Method(
         name="JAX-Privacy", kind="peer", fit=_jax_privacy(1.0, 0.5), peer="jax_privacy",
         patience=1.0,
     ),
     Method(
         name="DP-EBM", kind="peer", fit=_peer("interpret"), peer="interpret", runs=3,
-        fits=lambda p: p.classes < 3 and few(p),
+        fits=additive,
     ),
     Method(name="clipped descent", kind="by hand", fit=_descent(1.0, 1.0)),
     Method(name="clipped SGD", kind="by hand", fit=_line(baselines.clipped_sgd)),
@@ -270,6 +279,14 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="JAX-Privacy, best", kind="oracle", peer="jax_privacy", runs=3, patience=1.0,
         fit=_best([_jax_privacy(c, r) for c in (1.0, 10.0, 100.0) for r in (0.05, 0.5)]),
+    ),
+    Method(
+        name="Opacus, best", kind="oracle", peer="opacus", runs=1,
+        fit=_best([_opacus(c, r) for c in (1.0, 10.0, 100.0) for r in (0.1, 1.0)]),
+    ),
+    Method(
+        name="DP-EBM, best bounds", kind="oracle", peer="interpret", runs=3, fits=additive,
+        fit=_best([_with_bounds("interpret", s) for s in SHARES]),
     ),
     Method(name="constant", kind="not private", fit=_reference(baselines.constant)),
     Method(
