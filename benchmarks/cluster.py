@@ -59,6 +59,7 @@ def main() -> None:
                 f"the driver had {before:.0f} MB before the fit and {resident():.0f} MB at most; "
                 f"the rows are {8 * n * (d + 1) / 2**20:.0f} MB"
             )
+            others(*collections(n, d, 2), lambda: spent(two), away[2])
             both = round_of(*collections(n, d, 2))
         with one.as_current():
             alone = round_of(*collections(n, d, 1))
@@ -168,6 +169,28 @@ def fit(X: Any, y: Any, spent: Callable[[], float]) -> tuple[Any, float, float]:
     start, before = time.perf_counter(), spent()
     model.fit(X, y)
     return model, time.perf_counter() - start, spent() - before
+
+
+def others(X: Any, y: Any, spent: Callable[[], float], rows: float) -> None:
+    """A fit of labels, and one of persons with three rows each, who are in all partitions.
+
+    A fit that protects rows has ``spent`` so many seconds of processors.
+    """
+    import dask.array as da
+
+    from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+
+    labels = DPLogisticRegression(epsilon=1.0, noise="simulated", random_state=0, classes=[0, 1])
+    labels.fit(X, (y > 0).astype(int))
+    print(f"the driver had {resident():.0f} MB at most with a fit of labels")
+    groups = da.arange(len(y), chunks=y.chunks) % max(1, len(y) // 3)
+    persons = DPLinearRegression(epsilon=1.0, noise="simulated", random_state=0, max_rows=2)
+    before = spent()
+    persons.fit(X, y, groups=groups)
+    print(
+        f"and {resident():.0f} MB with a fit of persons, whose processor time is "
+        f"{(spent() - before) / rows:.2f} times that of rows"
+    )
 
 
 def spent(client: Any) -> float:

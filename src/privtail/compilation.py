@@ -13,10 +13,30 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from privtail.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+_HERE = threading.local()
+
+
+@contextlib.contextmanager
+def interpreted() -> Iterator[None]:
+    """In this thread run functions of ours as the plain Python that they are: for few numbers.
+
+    Numba takes .1 GB, which a process that sums no rows can do without. Functions that are made at
+    run time (``cache=False``) are compiled all the same: somebody else's may need it.
+    """
+    import numpy as np
+
+    before, _HERE.interpreted = getattr(_HERE, "interpreted", False), True
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        _HERE.interpreted = before
 
 
 class Compiled(Generic[P, R]):
@@ -40,6 +60,8 @@ class Compiled(Generic[P, R]):
         self._lock = threading.Lock()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self._cache and getattr(_HERE, "interpreted", False):
+            return self.function(*args, **kwargs)
         dispatcher: Callable[P, R] = self._dispatcher or self.dispatcher
         return dispatcher(*args, **kwargs)
 

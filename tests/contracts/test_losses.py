@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import privtail
-from privtail.compilation import Compiled, compiled
+from privtail.compilation import Compiled, compiled, interpreted
 from privtail.errors import InvalidInput
 from privtail.losses import (
     LABELS,
@@ -385,6 +385,21 @@ def test_hostile_numbers_raise_nothing(loss):
     with np.errstate(all="raise"):
         assert loss.values(margins, y).shape == y.shape
         assert loss.derivatives(margins, y).shape == margins.shape
+
+
+@pytest.mark.parametrize("loss", [pytest.param(loss, id=loss.name) for loss in LOSSES])
+def test_plain_python_gives_the_same_bits(loss):
+    margins, y = draw(loss, 200, scale=20.0)
+    expected = [f(margins, y).tobytes() for f in (loss.values, loss.derivatives)]
+    with interpreted():
+        assert [f(margins, y).tobytes() for f in (loss.values, loss.derivatives)] == expected
+
+
+def test_functions_made_at_run_time_are_compiled_all_the_same():
+    ours, other = (compiled(lambda x: x + 1.0, cache=cache) for cache in (True, False))
+    with interpreted():
+        assert ours(1.0) == other(1.0) == 2.0
+    assert (ours._dispatcher, other._dispatcher is None) == (None, False)
 
 
 @pytest.mark.parametrize("loss", [pytest.param(loss, id=loss.name) for loss in LOSSES])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.compilation import interpreted
 from privtail.default.fit import Fit, LabelCounts
 from privtail.default.tuning import Tuning
 from privtail.losses import Loss, WeightedLoss
@@ -79,7 +80,8 @@ def largest_derivative(loss: Loss, intercept: Doubles) -> float:
     """The largest derivative (its l2 norm) of a loss of labels at an intercept-only model."""
     labels = np.arange(max(2, loss.outputs), dtype=np.float64)
     margins = np.repeat(intercept.sum(axis=0, keepdims=True), len(labels), axis=0)
-    return float(np.linalg.norm(loss.derivatives(margins, labels), axis=1).max())
+    with interpreted():
+        return float(np.linalg.norm(loss.derivatives(margins, labels), axis=1).max())
 
 
 def _labels(problem: Problem) -> int:

@@ -71,7 +71,7 @@ from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import opened
 from privtail.trusted.records.files import TableFile
-from privtail.trusted.records.persons import Persons, Seats, heads
+from privtail.trusted.records.persons import Persons, Seats, heads, spoken_for
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.rehearsal import rehearse, rehearse_noise
 from privtail.trusted.sampling import Everyone, PoissonBatches, Sampling
@@ -392,7 +392,7 @@ class Curator:
             chosen = Part(self._parts, used % sampling.parts)
         if isinstance(self._kept, slice):
             return chosen
-        return Listed(self._kept[heads(chosen, n)[self._leaders]])
+        return spoken_for(self._kept, self._leaders, heads(chosen, n))
 
     def _seat(self, order: Deal) -> None:
         """Decide whose rows count, once, after the charge."""

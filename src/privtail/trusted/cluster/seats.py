@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.trusted.cluster.held import CHANGED, FAILED, Held, Sent, spelt
-from privtail.trusted.deals import Listed
 from privtail.trusted.records.persons import seated
 
 Integers = NDArray[np.int64]
@@ -60,10 +59,6 @@ class Seated:
     positions: Integers
     leaders: Integers
     refused: str = ""
-
-    def seen(self, chosen: NDArray[np.bool_]) -> Listed:
-        """Those whose person is chosen."""
-        return Listed(self.positions[chosen[self.leaders]])
 
 
 NOTHING = np.empty(0, np.int64)

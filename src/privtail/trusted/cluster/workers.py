@@ -30,7 +30,7 @@ from privtail.trusted.deals import Ids, Seen
 from privtail.trusted.partitions import answered, counted, pieces, rows_at_once
 from privtail.trusted.questions import Question
 from privtail.trusted.records import Room, Window
-from privtail.trusted.records.persons import heads
+from privtail.trusted.records.persons import heads, spoken_for
 
 Integers = NDArray[np.int64]
 Task = tuple[Question | Seen, Codes | None]
@@ -78,7 +78,7 @@ def answer(
         seen = [chosen] * len(held)
         if seats is not None:
             speaking = heads(chosen, n)
-            seen = [one.seen(speaking) for one in seats]
+            seen = [spoken_for(one.positions, one.leaders, speaking) for one in seats]
         windows = [one.window(start, codes) for one, start in zip(held, starts, strict=True)]
         shares = list(zip(windows, seen, strict=True))
         value = _summed(task, shares) if isinstance(task, Question) else _counted(shares)

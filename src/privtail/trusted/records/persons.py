@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
-from privtail.trusted.deals import Seen
+from privtail.trusted.deals import Ids, Listed, Seen
 from privtail.trusted.records.arrays import as_ids, column_of
 from privtail.trusted.records.targets import canonical_label, distinct
 
@@ -99,14 +99,19 @@ def seated(
     return kept[ascending], leaders[ascending]
 
 
-def heads(chosen: Seen, n: int) -> NDArray[np.bool_]:
-    """Which of n positions are chosen; a person is, if the first of the person's positions is."""
+def heads(chosen: Seen, n: int) -> NDArray[np.bool_] | None:
+    """Which of n positions are chosen; None if all are."""
     ids = chosen.within(0, n)
     if isinstance(ids, slice):
-        return np.broadcast_to(np.True_, n)
+        return None
     found = np.zeros(n, dtype=np.bool_)
     found[ids] = True
     return found
+
+
+def spoken_for(positions: Integers, leaders: Ids, chosen: NDArray[np.bool_] | None) -> Listed:
+    """The positions whose person is chosen: the first of a person's positions decides."""
+    return Listed(positions if chosen is None else positions[chosen[leaders]])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
