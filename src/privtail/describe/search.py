@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +30,8 @@ SURE = 3.7
 """A level is believed to lie beyond an edge by so many deviations."""
 EDGES = 0.6
 """By so many deviations of noise more, for the interval is of the edge that shows most, of many."""
+LEAST_OCTAVES = 2.0
+"""With so many octaves, cells around zero are almost even."""
 ZERO = 4 * 2.0**SMALL
 """What is smaller is not told from zero."""
 
@@ -64,7 +65,7 @@ class QuantileSearch:
         found = [Found(self.levels, problem.max_rows) for _ in columns]
         for k in range(LOOKS + 1):
             size = self._size(k)
-            edges = np.array([one.edges(size, last=k == LOOKS) if k else FIRST for one in found])
+            edges = np.array([one.edges(size) if k else FIRST for one in found])
             answer = curator.everyone().cell_counts(columns, edges)
             noise = self._noise(multiplier, k)
             std = noise.event(answer.sensitivity).std
@@ -95,6 +96,8 @@ class Found:
     Attributes
     ----------
     lows, highs : edges between which each level is sure to lie; infinite where none is known.
+    octaves : how far below the larger end sizes are told from zero (`_cut`): half as many after
+        each look that does not bring this end nearer to zero, for then cells at zero are too fine.
     values : as the last look interpolates them. Where one cell surely holds a level, many values
         are the same, and it is the one with the fewest digits.
     total, total_std : values that counted, by all looks.
@@ -104,26 +107,40 @@ class Found:
     max_rows: int
     lows: Doubles = field(init=False)
     highs: Doubles = field(init=False)
+    octaves: Doubles = field(init=False)
     values: Doubles = field(init=False)
     total: float = 0.0
     total_std: float = math.inf
 
     def __post_init__(self) -> None:
         size = len(self.levels)
+        self.octaves = np.full(size, float(LARGE - SMALL))
         self.lows, self.highs = np.full(size, -np.inf), np.full(size, np.inf)
         self.values = np.zeros(size)
 
-    def edges(self, size: int, *, last: bool) -> Doubles:
-        """So many edges: each interval that may hold a level is cut evenly."""
-        ends = np.column_stack([self.lows, self.highs])
-        brackets = np.unique(np.clip(ends, FIRST[0], FIRST[-1]), axis=0)
+    def edges(self, size: int) -> Doubles:
+        """So many edges: each interval that may hold a level is cut, see `_cut`."""
+        ends = np.clip([self.lows, self.highs], FIRST[0], FIRST[-1]).T.tolist()
+        brackets = dict(zip(map(tuple, ends), self.octaves.tolist(), strict=True))
         each = size // len(brackets)
-        cuts = np.unique(np.concatenate([_cut(low, high, each) for low, high in brackets]))[:size]
+        points = [_cut(low, high, octaves, each) for (low, high), octaves in brackets.items()]
+        cuts = np.unique(np.concatenate(points))[:size]
         beyond = 2.0 ** (LARGE + 1) * (1 + np.arange(size - len(cuts)))
         return np.concatenate([cuts, beyond])
 
     def see(self, edges: Doubles, counts: Doubles, std: float, sure: float) -> None:
         """Close in by the counts of one look."""
+        before = self._farthest()
+        self._close_in(edges, counts, std, sure)
+        after = self._farthest()
+        stays = np.isfinite(after) & (after > before / 2)
+        self.octaves = np.where(stays, np.maximum(self.octaves / 2, LEAST_OCTAVES), self.octaves)
+
+    def _farthest(self) -> Doubles:
+        """The size of the larger end of each interval."""
+        return np.maximum(np.abs(self.lows), np.abs(self.highs))
+
+    def _close_in(self, edges: Doubles, counts: Doubles, std: float, sure: float) -> None:
         below, total = np.cumsum(counts)[:-1], float(counts.sum())
         cells, noise = len(counts), std * math.sqrt(len(counts))
         if std == 0 or not math.isfinite(self.total_std):
@@ -163,24 +180,18 @@ class Found:
         return np.isfinite(self.lows) & np.isfinite(self.highs)
 
 
-def _place(x: Any) -> Doubles:
-    """Numbers on a scale of signed powers of two."""
-    size = np.maximum(np.log2(np.maximum(np.abs(x), 2.0**SMALL)) - SMALL, 0.0)
-    return np.asarray(np.sign(x) * size)
+def _cut(low: float, high: float, octaves: float, count: int) -> Doubles:
+    """So many points from ``low`` to ``high``, even on a scale of logarithms that is even at zero.
 
-
-def _number(place: Doubles) -> Doubles:
-    """The number at a place; zero from -1 to 1 places is spread evenly."""
-    return np.asarray(np.sign(place) * np.where(place == 0, 0.0, 2.0 ** (np.abs(place) + SMALL)))
-
-
-def _cut(low: float, high: float, count: int) -> Doubles:
-    """So many points from ``low`` to ``high``: even among powers of two where these are far."""
-    a, b = _place(np.array([low, high]))
-    if b - a <= 2:
+    Points far from zero grow by a factor. They are evenly spaced nearer to zero than the larger
+    end over 2^octaves, and everywhere if the ends are within a factor of four.
+    """
+    unit = max(abs(low), abs(high), 2.0**SMALL) * 2.0**-octaves
+    a, b = np.arcsinh(np.array([low, high]) / unit)
+    if b - a <= 2 * math.log(2):
         points = low + (high - low) * np.linspace(0, 1, count)
     else:
-        points = _number(np.linspace(a, b, count))
+        points = unit * np.sinh(np.linspace(a, b, count))
     points[0], points[-1] = low, high
     return points
 
