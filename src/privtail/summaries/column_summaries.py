@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.losses import LABELS, Targets
-from privtail.summaries.histograms import COARSE, FINE, POWERS, part_that_counts
+from privtail.summaries.histograms import COARSE, FINE, POWERS, Cells, part_that_counts
 from privtail.summaries.mean_intervals import View
 from privtail.summaries.prior import described
 from privtail.summaries.summary import Summary
@@ -252,6 +252,25 @@ class _Look:
         return self.noise(problem).event(answer)
 
 
+@dataclass(frozen=True)
+class Window:
+    """Where a column is seen: cells in units of ``half`` around ``middle``."""
+
+    cells: Cells = POWERS
+    middle: float = 0.0
+    half: float = 1.0
+
+    @property
+    def closer(self) -> bool:
+        """Whether it lies around what was found, and not among the powers of two."""
+        return self.cells.closer
+
+    @property
+    def edges(self) -> Doubles:
+        """The edges in the units of the column."""
+        return self.middle + self.half * self.cells.edges
+
+
 class _Sight:
     """What is known of some columns after some rounds of histograms.
 
@@ -278,39 +297,35 @@ class _Sight:
         fixed: bool, kept: bool, cells: bool,
     ) -> None:  # fmt: skip
         self._look, self._problem, self._columns, self._fixed = look, problem, columns, fixed
-        self._rows, self._cells = rows.copy(), cells
+        self._rows, self._kept, self._cells = rows.copy(), kept, cells
         self._gaps = np.isin(columns, problem.optional) & (not look.pooled)
-        self._left: list[tuple[NDArray[np.intp], list[View]]] | None = [] if kept else None
         count = look.votes
-        self._window = FINE if look.std <= rows.max() / FINE_FROM else COARSE
-        self._edges = np.tile(POWERS.edges, (count, 1))
-        self._middles, self._halves = np.zeros(count), np.ones(count)
-        self._closer, self._hidden = (np.zeros(count, dtype=np.bool_) for _ in range(2))
+        self._narrow = FINE if look.std <= rows.max() / FINE_FROM else COARSE
+        self._windows = [Window() for _ in range(count)]
+        self._left: list[list[View]] = [[] for _ in range(count)]
+        self._hidden = np.zeros(count, dtype=np.bool_)
         self._sums, self._times = np.zeros((count, len(POWERS.edges) + 1)), np.zeros(count)
         self.found, self._first, self._coarser = (Summary.declared(count) for _ in range(3))
 
+    @property
+    def _closer(self) -> NDArray[np.bool_]:
+        """(columns,) whether each is seen through a closer window."""
+        return np.array([window.closer for window in self._windows])
+
     def views(self) -> list[list[View]]:
         """The histograms of every column, over one window after the other."""
-        count = len(self._closer)
-        views: list[list[View]] = [[] for _ in range(count)]
-        looked = np.flatnonzero(self._times)
-        now = (looked, self._through(looked))
-        for columns, through in (*(self._left or ()), now):
-            for j, view in zip(columns, through, strict=True):
-                views[j].append(view)
+        views = [
+            [*left, self._view(j)] if self._times[j] else left for j, left in enumerate(self._left)
+        ]
         return views * self._look.columns if self._look.pooled else views
 
-    def _through(self, columns: NDArray[np.intp]) -> list[View]:
-        """The histograms of these columns over their present windows."""
-        return [
-            View(
-                self._window if self._closer[j] else POWERS,
-                float(self._middles[j]), float(self._halves[j]),
-                self._sums[j] / self._times[j],
-                np.full(self._sums.shape[1], self._look.std / math.sqrt(self._times[j])),
-            )
-            for j in columns
-        ]  # fmt: skip
+    def _view(self, j: int) -> View:
+        """The histogram of one column over its present window."""
+        window, noise = self._windows[j], self._look.std / math.sqrt(self._times[j])
+        counts = self._sums[j] / self._times[j]
+        return View(
+            window.cells, window.middle, window.half, counts, np.full(len(counts), noise)
+        )  # fmt: skip
 
     def of_features(self, narrow: bool) -> Summary:
         """The summary of the features.
@@ -324,19 +339,21 @@ class _Sight:
         scales = np.where(needles, first.scales, found.scales)
         deviations = np.where(needles, first.deviations, found.deviations)
         tails = np.where(needles, first.tails, found.tails)
+        closer = self._closer
         seen = replace(
             found,
             scales=scales,
-            deviations=np.maximum(deviations, self._closer * scales),
-            tails=np.maximum(tails, self._closer * UNSHOWN * scales),
-            single=found.single & self._closer & ~self._hidden & (found.shown >= HELD),
+            deviations=np.maximum(deviations, closer * scales),
+            tails=np.maximum(tails, closer * UNSHOWN * scales),
+            single=found.single & closer & ~self._hidden & (found.shown >= HELD),
         )
         return seen.shared(self._look.columns) if self._look.pooled else seen
 
     def look(self, batch: Batch) -> None:
         """Releases a histogram; the next one is closer for columns detected without a scale."""
-        look = self._look
-        edges = self._edges[0] if look.pooled else self._edges
+        look, closer = self._look, self._closer
+        edges = np.array([window.edges for window in self._windows])
+        edges = edges[0] if look.pooled else edges
         answer = (
             batch.cell_counts(self._columns, edges)
             if self._cells
@@ -348,10 +365,11 @@ class _Sight:
         self._count_gaps(stds)
         seen = self._described(stds)
         for wider in (self._first, self._coarser):
-            wider.put(~self._closer, seen.take(~self._closer))
-        end = float(self._window.edges[-1])
-        self.found = self._coarser.sharpened(seen, self._middles, self._halves, end, HELD)
-        self._hidden = self._closer & ~seen.detected
+            wider.put(~closer, seen.take(~closer))
+        middles, halves = np.array([(window.middle, window.half) for window in self._windows]).T
+        end = float(self._narrow.edges[-1])
+        self.found = self._coarser.sharpened(seen, middles, halves, end, HELD)
+        self._hidden = closer & ~seen.detected
         go = seen.detected & ~self.found.scale_known & (self.found.centres != 0)
         largest = math.sqrt(2 * math.log(self._sums.size))
         held = np.maximum(HELD, largest * stds / self._rows)
@@ -367,31 +385,21 @@ class _Sight:
         """The summary by all histograms over the present windows, in units of these."""
         seen = Summary.declared(len(stds))
         means = self._sums / self._times[:, None]
-        for group in self._groups():
-            cells = self._window if self._closer[group[0]] else POWERS
-            rows = int(self._rows[group[0]])
-            seen.put(group, described(means[group], cells, stds[group[0]], rows))
+        alike: dict[tuple[Window, float, int], list[int]] = {}
+        for j, window in enumerate(self._windows):
+            alike.setdefault((window, self._times[j], int(self._rows[j])), []).append(j)
+        for (window, _, rows), group in alike.items():
+            seen.put(group, described(means[group], window.cells, stds[group[0]], rows))
         if self._look.columns > 1:
             seen.detected[self._closer & (seen.shown < HELD)] = False
         return seen
 
-    def _groups(self) -> list[list[int]]:
-        """Columns in groups with one window, one number of rows and one noise."""
-        windows = np.column_stack(
-            [self._closer, self._middles, self._halves, self._times, self._rows]
-        )
-        groups: dict[tuple[float, ...], list[int]] = {}
-        for j, window in enumerate(windows):
-            groups.setdefault(tuple(window), []).append(j)
-        return list(groups.values())
-
     def _approach(self, columns: NDArray[np.intp]) -> None:
         """Moves the windows of these columns to where they were found."""
-        if self._left is not None:
-            self._left.append((columns, self._through(columns)))
         self._coarser.put(columns, self.found.take(columns))
-        middles, halves = (x[columns] for x in self.found.window(self._fixed))
-        self._middles[columns], self._halves[columns] = middles, halves
-        self._edges[columns] = middles[:, None] + halves[:, None] * self._window.edges
-        self._closer[columns] = True
+        middles, halves = self.found.window(self._fixed)
+        for j in columns:
+            if self._kept:
+                self._left[j].append(self._view(j))
+            self._windows[j] = Window(self._narrow, float(middles[j]), float(halves[j]))
         self._sums[columns], self._times[columns] = 0.0, 0.0

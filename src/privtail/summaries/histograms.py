@@ -1,4 +1,4 @@
-"""What a noisy histogram shows of a column."""
+"""What a noisy histogram shows of a column: which cells stand out, location, spread."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ Doubles = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 LIKELY = 2.6
-"""How many deviations above zero one cell near 1 must stand to be believed.
+"""A single cell near 1 is believed if its count is so many deviations above zero.
 
-Priors 1/k^2 of exponents k and 1/l of lengths l say the rest of a run of cells.
-
-Of d columns the prior of the farthest exponents is lower by 1/d, that of those near 1 as it was.
+Other runs of cells need more, by the logarithms of two priors: 1/k^2 for the exponent k of a run's
+ends, and 1/l for its length l. Among d columns the prior of the farthest exponents is lower by 1/d,
+and that of exponents near 1 is the same.
 """
 
 BESIDE = 6.0
-"""By so much more, squared, the rest of a column must stand out of which zeros show.
+"""What squared deviations a run needs besides, if else only zeros were detected.
 
-Were its unit that of a run of noise, the few records with another value might be endless rows.
+If such a run were noise, the unit of the column would be wrong, and the few records with other
+values might become rows of any length.
 """
 
 INSIDE = 3.7
-"""The same for any run of cells of a closer look at a column, which is known to lie there."""
+"""The same as `LIKELY` for any run of cells of a closer histogram, where the column surely lies."""
 
 SURELY = 3.0
-"""So many deviations of its noise below n, the sum of all cells is believed to be less than n."""
+"""If the sum of all cells is so many deviations below n, not all rows count."""
 
 OTHERS = (
     "the others hold a number that is missing or not finite, or are beyond max_rows, or nobody's."
@@ -54,7 +55,7 @@ SPREADS = (
 """Pairs of quantile levels and their distance in standard deviations of a Gaussian."""
 
 RARER = (*SPREADS, ((0.003, 0.997), 5.496), ((0.001, 0.999), 6.180))
-"""The same for a column of which most are zeros: only the rest says in which unit it counts."""
+"""The same for a column of mostly zeros, whose other values alone tell the scale."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +65,7 @@ class Cells:
     Attributes
     ----------
     edges : (cells - 1,), ascending.
-    zero : the cell around zero between signed powers of two, or below those that have no sign;
-        None for a closer look.
+    zero : the cell that holds zero, among powers of two; None for the cells of a closer window.
     """
 
     edges: Doubles
@@ -73,16 +73,16 @@ class Cells:
 
     @property
     def closer(self) -> bool:
-        """Whether these are for a closer look at a column, which is known to lie in [-2, 2]."""
+        """Whether these are the cells of a closer window, in which a column lies in [-2, 2]."""
         return self.zero is None
 
     def bounds(self, cell: int) -> tuple[float, float]:
-        """Ends of a cell; an unbounded one is represented by its edge."""
+        """The ends of a cell; both ends of an unbounded cell are its edge."""
         low, high = max(cell - 1, 0), min(cell, len(self.edges) - 1)
         return float(self.edges[low]), float(self.edges[high])
 
     def point(self, cell: int, fraction: float) -> float:
-        """A point of a cell; that around zero is represented by 0."""
+        """The point at a fraction of a cell's width; of the cell around zero it is 0."""
         low, high = self.bounds(cell)
         return 0.0 if cell == self.zero else low + fraction * (high - low)
 
@@ -95,9 +95,9 @@ class Cells:
         return cell, self.point(cell, float((target - below) / counts[cell]))
 
     def spread(self, counts: Doubles) -> tuple[float, bool]:
-        """Standard deviation by the innermost quantiles two cells apart, and whether there are any.
+        """The scale by the innermost pair of quantiles that is two cells apart, and whether one is.
 
-        Else by the first pair that is not one point.
+        If no pair is, the scale is that of the first pair which is not one point.
         """
         spread, zeros = 0.0, self.zero is not None and 2 * counts[self.zero] > counts.sum()
         for levels, deviations in RARER if zeros else SPREADS:
@@ -115,10 +115,10 @@ class Cells:
 
     @functools.cached_property
     def sides(self) -> tuple[Integers, ...]:
-        """Where a run of bounded cells may lie, (cells, parts) each.
+        """The sequences of cells in which a run may lie, each of the shape (cells, parts).
 
-        Among powers of two on one side of zero, or on both (then it is one of magnitudes); above
-        it, if they have no sign.
+        Among powers of two a run lies above zero, or below it, or it is one of magnitudes and has
+        two parts. In a closer window it lies between -2 and 2.
         """
         inner = np.arange(1, len(self.edges))
         if self.zero is None:
@@ -130,9 +130,9 @@ class Cells:
         return above[:, None], below[:, None], np.column_stack([above, below])
 
     def needed(self, columns: int) -> Doubles | float:
-        """Squared deviations that a run must stand out; of powers of two by its begin and end.
+        """How many squared deviations a run needs; among powers of two, by its begin and end.
 
-        Of many ``columns`` one shows more by chance: in a window anywhere, among powers far from 1.
+        It is more with many ``columns``, of which one stands out more by chance.
         """
         if self.zero is None:
             return INSIDE**2 + 2 * math.log(columns)
@@ -141,7 +141,7 @@ class Cells:
 
 @functools.lru_cache(maxsize=4)
 def _prior(cells: int, columns: int) -> Doubles:
-    """What a prior that has seen no data needs: far from 1, and long, runs must stand out more."""
+    """(begin, end) the squared deviations needed: more for runs far from 1 and for long runs."""
     ends = np.arange(cells + 1)
     exponents = np.abs(ends - cells // 2)
     farthest = np.maximum(exponents[:, None], exponents[None, :])
@@ -152,7 +152,7 @@ def _prior(cells: int, columns: int) -> Doubles:
 
 _SIZES = SMALLEST * 2.0 ** np.arange(129)
 POWERS = Cells(np.concatenate([-_SIZES[::-1], _SIZES]), zero=len(_SIZES))
-"""Those of the first look: minus and plus 2^-64 ... 2^64."""
+"""The cells of the first histogram, between minus and plus 2^-64 ... 2^64."""
 
 
 def _window(cells: int) -> Cells:
@@ -163,17 +163,17 @@ def _window(cells: int) -> Cells:
 
 
 COARSE, FINE = _window(66), _window(130)
-"""Those of a closer look: the cells that held the middle half are from -1 to 1.
+"""The cells of a closer window, whose middle half of the records was found in [-1, 1].
 
-They are as many as those of the first look, so that any look may follow any other.
+They are as many as those of `POWERS`, so that any histogram may follow any other.
 """
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts (cells,) of a column's values, with noise of deviation ``std``, of each or of all.
+    """Noisy counts (cells,) of the values of one of so many ``columns``.
 
-    It is one of so many ``columns``, of which one shows more by chance.
+    ``std`` is the standard deviation of the noise, one number or one for each cell.
     """
 
     counts: Doubles
@@ -183,11 +183,11 @@ class Histogram:
 
     @property
     def stds(self) -> Doubles:
-        """Deviation of the noise of each cell."""
+        """(cells,) the standard deviation of the noise of each cell."""
         return np.broadcast_to(self.std, self.counts.shape)
 
     def described(self, n: int) -> Summary | None:
-        """Where ``n`` records lie and how far they spread; None if too little shows."""
+        """Location, scale and tail of ``n`` records; None if nothing stands out from the noise."""
         cells, kept = self.cells, self.shown(n)
         single = np.count_nonzero(kept) == 1 and bool(np.any(self.std))
         single = single and not self._beside(kept).any()
@@ -211,21 +211,21 @@ class Histogram:
         )  # fmt: skip
 
     def shown(self, n: int) -> Doubles:
-        """Counts in cells `above_noise`; beside zeros alone, also in a run that is surer."""
+        """Counts in cells `above_noise`; if these hold zeros alone, also in a sure run."""
         kept = self.above_noise(n)
         if not kept.any() or self.cells.without_zeros(kept).any():
             return kept
         return kept + self._beside(kept)
 
     def _beside(self, kept: Doubles) -> Doubles:
-        """Counts in a run that surely stands out, of the cells that are not ``kept``."""
+        """Counts in the run that surely stands out among the cells that are not ``kept``."""
         return replace(self, counts=np.where(kept, 0.0, self.counts)).surest_run(doubt=BESIDE)
 
     def above_noise(self, n: int) -> Doubles:
         """Counts in cells that stand out from the noise; 0 elsewhere.
 
-        If less than half of those of ``n`` that count shows cell by cell, the run that stands out
-        most as a whole.
+        If these cells hold less than half of the records, it is the counts in the run of cells that
+        stands out most as a whole.
         """
         part, _ = part_that_counts(self.counts, self.std, n)
         kept = self.sure_cells()
@@ -249,7 +249,8 @@ class Histogram:
     def surest_run(self, least: float = 0.0, doubt: float = 0.0) -> Doubles:
         """Counts in the run of bounded cells that stands out most from the noise; 0 elsewhere.
 
-        All are 0 if no run that holds ``least`` records is sure, by ``doubt`` more than is needed.
+        A run must hold ``least`` records, and exceed what is needed by ``doubt`` squared
+        deviations.
         """
         nothing = np.zeros_like(self.counts)
         if not np.any(self.std):
@@ -270,9 +271,10 @@ class Histogram:
 def _most_significant(
     counts: Doubles, variances: Doubles, least: float, needed: Doubles | float
 ) -> tuple[float, slice]:
-    """Squared height beyond what is needed of the surest run of ``least`` records, and the run.
+    """The run that most exceeds what it needs, and by how many squared deviations.
 
-    It begins and ends with a count above zero: without others at its ends it is surer.
+    It holds ``least`` records or more. It begins and ends with a count above zero, because other
+    counts at its ends would make it less significant.
     """
     above = np.flatnonzero(counts > 0)
     if len(above) == 0:
@@ -289,9 +291,9 @@ def _most_significant(
 
 
 def part_that_counts(counts: Doubles, std: Doubles | float, n: int) -> tuple[float, float]:
-    """Part of ``n`` rows that the cells of one column hold, with its deviation.
+    """The part of ``n`` rows that the cells of one column hold, and its standard deviation.
 
-    1 and 0 if they may be all.
+    These are 1 and 0 if noise allows that the cells hold all rows.
     """
     noise = float(np.hypot.reduce(np.broadcast_to(std, counts.shape)))
     part, deviation = float(counts.sum()) / n, noise / n
@@ -302,7 +304,7 @@ def part_that_counts(counts: Doubles, std: Doubles | float, n: int) -> tuple[flo
 
 
 def fewer(part: float, deviation: float, n: int, consequence: str) -> tuple[str, ...]:
-    """What a statement says of the `part_that_counts` of ``n`` rows; nothing where all may."""
+    """The sentence of a statement on the `part_that_counts` of ``n`` rows; none if all may."""
     if part >= 1:
         return ()
     noise = max(1, round(deviation * n))

@@ -16,10 +16,10 @@ from privtail.summaries.summary import Summary
 Doubles = NDArray[np.float64]
 
 SURE = 1.96
-"""A count is larger by so many deviations of its noise with a chance of 2.5 %."""
+"""Noise exceeds so many of its standard deviations with a probability of 2.5 %."""
 
 MISSED = 3.0
-"""Rows that stand so many deviations above zero are there: noise shows as many once in 740."""
+"""A count of so many standard deviations is no noise: by chance it occurs once in 740."""
 
 POWER = 4 / 3
 """The part of the rows beyond a distance falls with this power of it, or a larger one.
@@ -49,18 +49,19 @@ More than `MISSED`, for it is asked of every column, and rows near the end are n
 """
 
 RARE = 0.01
-"""Part of the rows that noise may hide beside a spike, a cell that may hold half of all rows.
+"""The part of the rows that noise may hide beside a spike, a cell that may hold half of all rows.
 
-Nothing shows how large the others are. Where they are fewer than this part, they are believed to be
-no larger than the value of the spike; else nothing bounds them, and the mean is not reliable. That
-is so of constant columns as well, up to n epsilon of about 10,000: counts are the same.
+No release shows how large these rows are. If they are fewer than this part, they are believed to be
+no larger than the value of the spike. If not, nothing bounds them, and the mean is not reliable.
+Constant columns have the same counts, so this holds for them, too, up to n epsilon of about 10,000.
 """
 
 FEW = 0.1
-"""Part of the values that differ from the centre: where no more are beyond, their tail is seen.
+"""A tail is judged where at most this part of the values that differ from the centre lies beyond.
 
-How fast larger parts fall is the shape of the middle. With .2, columns with little noise are told
-alike, and of those with much (n epsilon of 100) 5 % more have an end open.
+Closer to the centre it is the middle of the law that decides how fast parts fall. With .2, columns
+with little noise are judged alike; 5 % more of those with much noise (n epsilon of 100) have no
+bound on one side.
 """
 
 
@@ -81,7 +82,7 @@ class View:
         return np.append(-math.inf, edges), np.append(edges, math.inf)
 
     def shown(self, n: int) -> tuple[float, float] | None:
-        """Ends of what stands out from the noise; None where nothing bounded does."""
+        """The ends of the cells that stand out from the noise; None if no bounded cell does."""
         seen = np.flatnonzero(Histogram(self.counts, self.cells, self.stds).shown(n))
         if not len(seen):
             return None
@@ -89,7 +90,7 @@ class View:
         return self.middle + self.half * low, self.middle + self.half * high
 
     def kurtosis(self, centre: float, n: int) -> float:
-        """Of what stands out from the noise, around a centre; 3, a Gaussian's, if that is more."""
+        """The kurtosis around a centre of what stands out from the noise, and at least 3."""
         counts = np.maximum(Histogram(self.counts, self.cells, self.stds).shown(n)[1:-1], 0.0)
         away = (self.ends[0][1:-1] + self.ends[1][1:-1]) / 2 - centre
         second = counts @ away**2
@@ -101,9 +102,10 @@ class View:
         return rows + SURE * std >= n / 2
 
     def between(self, low: float, high: float, *, whole: bool = False) -> tuple[float, float]:
-        """Rows in [low, high], as if values were spread evenly in each cell; their deviation.
+        """The count of rows in [low, high], and the standard deviation of its noise.
 
-        ``whole``: those in cells that lie inside, for sure.
+        Values are taken to be spread evenly in each cell. If ``whole``, only cells that lie inside
+        are counted.
         """
         lows, highs = self.ends
         inside = np.maximum(np.minimum(highs, high) - np.maximum(lows, low), 0.0)
@@ -111,7 +113,7 @@ class View:
         return self._sum(parts > 1 - 1e-9 if whole else parts)
 
     def touched(self, low: float, high: float) -> tuple[float, float]:
-        """Rows in all cells that [low, high] touches; their deviation."""
+        """The count of rows in all cells that [low, high] touches, and its standard deviation."""
         lows, highs = self.ends
         return self._sum((highs > low) & (lows < high))
 
@@ -123,18 +125,18 @@ class View:
 class CutRange:
     """How far from its centre a column is clipped, and what is known of the rows beyond.
 
-    **What is believed.** The part of the rows beyond a distance falls with a `POWER` of it, or with
-    a larger one where counts before it say so. So a count of the rows beyond bounds what they
-    exceed the distance by.
+    **Assumption.** The part of the rows beyond a distance falls with the power `POWER` of it, or
+    with a larger power if counts before the distance show one. So a count of the rows beyond bounds
+    by how much they exceed the distance.
 
-    Of a needle (nearly all values are one) no tail was seen. Rows that noise hides are believed to
-    lie within its ``size``, how far it is from zero, or to fall with this power from there on. Not
-    so beside a spike, where they may be more than a `RARE` part: then nothing bounds them.
+    A column that is nearly constant shows no tail. Rows that noise hides are taken to lie within
+    its ``size``, its distance from zero, or to fall with this power from there on. Beside a spike
+    they may be more than the part `RARE`; then nothing bounds them.
 
     Attributes
     ----------
     distance : where to clip.
-    bounded : whether no value is farther, by declaration.
+    bounded : whether it is declared that no value lies beyond.
     """
 
     distance: float
@@ -149,16 +151,16 @@ class CutRange:
 
     @classmethod
     def declared(cls) -> Self:
-        """Of a column that encodes a category: 0 or 1."""
+        """The range of a column that encodes a category by 0 and 1."""
         return cls(1.0, bounded=True)
 
     def beyond(self, end: float) -> Doubles:
-        """Below and above the centre: the part of the rows beyond, and what is lost by it.
+        """(2, 3) upper bounds of what clipping at ``end`` loses, below and above the centre.
 
-        At most; (2, 3): of the mean, what values exceed this distance by; of the mean square around
-        the centre, what squares exceed its square by. A loss is infinite where nothing bounds it:
-        nothing but zeros shows of the column, rows are surely missing that no look shows, or a tail
-        surely falls so slowly that it has no mean, or no mean square.
+        The three are: the part of the rows beyond; what their values exceed the distance by, over
+        n; what their squares around the centre exceed its square by, over n. A loss is infinite if
+        nothing bounds it: only zeros were detected, or rows are surely missing from all histograms,
+        or a tail surely falls so slowly that it has no mean, or no mean square.
         """
         if self.bounded:
             lost = max(self.distance - end, 0.0)
@@ -172,11 +174,11 @@ class CutRange:
         return np.array([self._beyond(side, end, hidden) for side in (-1, 1)])
 
     def kurtosis(self) -> float:
-        """Of what shows of the column; 3 if that is more, or nothing shows."""
+        """The kurtosis of the detected values; 3 if it is lower, or if none were detected."""
         return self._looks[self._chosen].kurtosis(self._centre, self._n) if self._looks else 3.0
 
     def _beyond(self, side: int, end: float, hidden: float) -> tuple[float, float, float]:
-        """The same on one side, given that no more rows are ``hidden`` on both."""
+        """The bounds of `beyond` on one side; at most ``hidden`` rows lie beyond on both."""
         far = self._times * max(end, self._size)
         (rows, std), (inside, unsure) = (
             self._count(side, near, far) for near in (end, end / self._times)
@@ -195,7 +197,7 @@ class CutRange:
         return part, lost, self._squares(side, end, part, power)
 
     def squares(self, end: float, rows: Doubles) -> Doubles:
-        """What mean squares lose below and above a distance, if so many rows lie beyond it."""
+        """(2,) what the mean square loses below and above, if so many ``rows`` lie beyond."""
         if self.bounded:
             return np.zeros(2)
         bounded = np.isfinite(self.beyond(end)[:, 1])
@@ -206,21 +208,21 @@ class CutRange:
         ])  # fmt: skip
 
     def _squares(self, side: int, end: float, part: float, power: float) -> float:
-        """What squares of this part of the rows, beyond an end, exceed its square by."""
+        """By how much the squares of a ``part`` of the rows beyond ``end`` exceed its square."""
         if self._endless(side, end, moment=2):
             return math.inf
         power, from_ = max(power, SQUARES_POWER), max(end, self._size)
         return part * (from_**2 * power / (power - 2) - end**2)
 
     def _power(self, side: int, end: float, most: float) -> float:
-        """`POWER`, or what rows before the end say for sure, if so many are beyond at ``most``."""
+        """`POWER`, or a larger one that the rows before ``end`` show if ``most`` are beyond."""
         sure, noise = self._count(side, end / self._times, end, whole=True)
         if not 0 < most < sure - SURE * noise:
             return POWER
         return max(POWER, math.log2((sure - SURE * noise) / most) / OCTAVES)
 
     def _endless(self, side: int, end: float, moment: int = 1) -> bool:
-        """Whether a tail surely has no such moment (a lower power), or nothing tells of any."""
+        """Whether a tail surely has no such moment, or may hide rows of unknown size."""
         if self._spike and self._may_hide(max(end, self.distance)):
             return True
         (rows, std), (before, unsure) = (
@@ -234,16 +236,16 @@ class CutRange:
     def _count(
         self, side: int, near: float, far: float, *, whole: bool = False
     ) -> tuple[float, float]:
-        """Rows on one side, between two distances from the centre; their deviation."""
+        """The count of rows on one side between two distances, and its standard deviation."""
         low, high = sorted((self._centre + side * near, self._centre + side * far))
         return self._looks[self._chosen].between(low, high, whole=whole)
 
     def _missing(self, distance: float) -> tuple[float, float]:
-        """Rows that are farther from the centre on any side, or fewer; their deviation."""
+        """An upper bound of the rows farther from the centre, and its standard deviation."""
         return _missing(self._looks, self._centre - distance, self._centre + distance, self._n)
 
     def _may_hide(self, distance: float) -> bool:
-        """Whether noise may hide a `RARE` part of the rows or more, of sizes that nothing tells."""
+        """Whether noise may hide the part `RARE` of the rows, or more, at unknown distances."""
         missing, unsure = self._missing(distance)
         return distance < self._size and missing + SURE * unsure >= RARE * self._n
 
@@ -254,10 +256,10 @@ class CutRange:
 
 
 def cut_range_of(looks: Sequence[View], found: Summary, n: int) -> CutRange:
-    """Where one column of ``n`` rows is cut, from all looks at it; the closest one is the last.
+    """The range to which a column of ``n`` rows is clipped, from its histograms, closest last.
 
-    What the closest look shows is the range, unless rows are surely missing there: then that of the
-    look before. It is doubled while rows surely lie beyond.
+    It is the range of the closest histogram in which no rows are surely missing. It is doubled
+    while rows surely lie beyond.
     """
     centre, tail = float(found.centres[0]), float(found.tails[0])
     if not (found.detected[0] & ~found.only_zeros[0]):
@@ -280,7 +282,7 @@ def cut_range_of(looks: Sequence[View], found: Summary, n: int) -> CutRange:
 
 
 def _missing(looks: Sequence[View], low: float, high: float, n: int) -> tuple[float, float]:
-    """Rows outside of a range, or fewer, as all looks together tell; and the deviation."""
+    """An upper bound of the rows outside of a range, by all histograms; its standard deviation."""
     counts, stds = np.array([look.touched(low, high) for look in looks]).T
     if not stds.all():
         return n - float(counts.max()), 0.0

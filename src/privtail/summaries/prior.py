@@ -1,4 +1,4 @@
-"""What noisy histograms of many columns show together."""
+"""Descriptions of many columns together: a prior from all of them (empirical Bayes)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privtail.summaries.summary import SMALLEST, Summary
 Doubles = NDArray[np.float64]
 
 STEP = 0.5
-"""Between locations, in octaves."""
+"""The distance between locations on the grid, in octaves."""
 
 WIDTHS = (0.3, 0.7, 1.2, 1.8, 2.5, 3.5)
 """Standard deviations of the logarithm of a size, in octaves: a Gaussian has about 1.6."""
@@ -36,28 +36,28 @@ OUTLYING = 0.05
 """Part of the columns that may lie anywhere, as one does of which nothing is known."""
 
 USUAL = 3.0
-"""So many columns speak for all shapes alike, beside those that there are."""
+"""The prior of shapes counts like so many columns, spread evenly over all shapes."""
 
 MOVES = 12
-"""Times that shapes and locations are estimated in turn."""
+"""How many times shapes and locations are estimated in turn."""
 
 MOST = 256
-"""Columns that are looked at together; more are like a sample of so many."""
+"""The prior is estimated from at most so many columns; of more, from a sample."""
 
 DIFFERING = 2.0
-"""So many deviations of their noise beyond it, columns are believed to differ."""
+"""Columns differ if their squares exceed noise by so many standard deviations."""
 
 VAGUE = 1.0
-"""Octaves: a column whose location is less sure has no centre."""
+"""A column whose location is uncertain by more octaves than this gets the centre 0."""
 
 SHOWN = 0.9
-"""Of columns of which single cells show less than this, only a profile is likely."""
+"""Columns of which single cells show a smaller part are described by their likely profiles."""
 
 TOGETHER = 0.2
-"""Columns are described as one if it is at least so likely that they lie together."""
+"""Columns are described as one if they lie together with at least this probability."""
 
 VISIBLE = 0.03
-"""Cells of a profile that hold less do not count in its description."""
+"""Cells of a profile that hold a smaller part do not count in its description."""
 
 _OCTAVES = (len(POWERS.edges) - 2) // 2
 _ZERO = _OCTAVES + 1
@@ -69,15 +69,15 @@ _SHAPES = list(product(range(len(WIDTHS)), ABOVE, EMPTY))
 
 
 def described(counts: Doubles, cells: Cells, std: Doubles | float, n: int) -> Summary:
-    """Describe columns of ``n`` records from counts (columns, cells).
+    """The summary of columns of ``n`` records, from counts (columns, cells).
 
-    ``std`` (cells,) is the deviation of the noise of each cell, or of all.
+    ``std`` is the standard deviation of the noise, one number or one for each cell.
 
-    Columns that do not stand out from most others are described together. Among powers of two, what
-    single cells hardly show is described by what is likely, given all columns (`ColumnPrior`),
-    unless a run of cells stands out beside zeros. Of closer looks, what does not show gets the
-    deviation of all together for a scale: with one that is too large it says little, with one that
-    is too small it hides the others.
+    Columns that do not differ from most others are described together. Among powers of two, a
+    column that single cells hardly show is described by its likely profiles, given all columns
+    (`ColumnPrior`), unless a run of cells stands out beside zeros. A column that a closer histogram
+    does not show gets the deviation of all columns together for a scale. A scale that is too large
+    makes the column count little; one that is too small would make it hide the others.
     """
 
     def pooled(rows: Doubles) -> Summary | None:
@@ -109,17 +109,16 @@ def described(counts: Doubles, cells: Cells, std: Doubles | float, n: int) -> Su
 
 @dataclass(frozen=True)
 class ColumnPrior:
-    """What columns of a table are like (empirical Bayes), among powers of two.
+    """A prior of profiles of columns among powers of two, estimated from all columns.
 
-    The sizes of a column's values have a Gaussian logarithm, and some of them are below zero or are
-    zero: a family of profiles, coarse and wide. How often each shape occurs, and where columns lie
-    and how far apart, is estimated from all columns. A column is then described by the mean of what
-    its likely profiles say.
+    In a profile the logarithm of the size of a value is Gaussian; a part of the values is negative
+    and a part zero. How often each shape occurs, and where the columns lie, is estimated from all
+    columns (empirical Bayes). A column is then described by the posterior mean over profiles.
 
     Attributes
     ----------
-    prior : (locations, shapes), how likely a column has a profile.
-    together : whether all columns may well lie within half an octave, but for outlying ones.
+    prior : (locations, shapes) the probability of each profile.
+    together : whether all columns but outlying ones may well lie within half an octave.
     """
 
     prior: Doubles
@@ -147,7 +146,7 @@ class ColumnPrior:
         return cls(prior, bool(near > TOGETHER))
 
     def described(self, counts: Doubles, std: Doubles, n: float) -> Summary:
-        """These columns."""
+        """The summary of these columns."""
         parts = np.array_split(counts, 1 + len(counts) // MOST)
         return Summary.joined([self._described(part, std, n) for part in parts])
 
@@ -177,14 +176,14 @@ class ColumnPrior:
 
 @functools.lru_cache(maxsize=1)
 def _sizes() -> Doubles:
-    """Parts of the sizes in each octave, (locations, spreads, octaves)."""
+    """(locations, widths, octaves) the part of the sizes in each octave."""
     edges = np.arange(_OCTAVES + 1) - _OCTAVES / 2 - _LOCATIONS[:, None, None]
     return np.asarray(np.diff(ndtr(edges / np.array(WIDTHS)[:, None]), axis=2))
 
 
 @functools.lru_cache(maxsize=1)
 def _laws() -> tuple[Doubles, Doubles]:
-    """Laws of locations (laws, locations), of all `APART` around all octaves; doubts of each."""
+    """(laws, locations) laws of locations: each of `APART` around each octave; and their priors."""
     anywhere = 1 / (1 + np.abs(_LOCATIONS) / 2) ** 2
     anywhere /= anywhere.sum()
     middles = np.arange(-_OCTAVES / 2, _OCTAVES / 2 + 1)
@@ -197,10 +196,10 @@ def _laws() -> tuple[Doubles, Doubles]:
 
 @functools.lru_cache(maxsize=1)
 def _descriptions() -> Doubles:
-    """Of every profile between 1 and 2, (steps, shapes, facts).
+    """(steps, shapes, facts) the description of every profile whose location is in [1, 2].
 
-    Logarithms of scale, deviation and tail; centre and ends of the quartiles' cells in scales;
-    whether the quartiles are zero, and whether the scale is known.
+    The facts are: logarithms of scale, deviation and tail; centre and ends of the cells of the
+    quartiles, in scales; whether the quartiles are zero; whether the scale is known.
     """
     first = len(_LOCATIONS) // 2
     facts = []
@@ -220,7 +219,7 @@ def _descriptions() -> Doubles:
 
 
 def _likelihoods(counts: Doubles, std: Doubles, n: float) -> Doubles:
-    """Of every profile (columns, locations, shapes), over that of the likeliest."""
+    """(columns, locations, shapes) the likelihood of every profile, over the largest."""
     told, sharp = counts / std * (n / std), (n / std) ** 2
     sizes = _sizes()
     above, below = (told[:, side] @ sizes.reshape(-1, _OCTAVES).T for side in (_ABOVE, _BELOW))
@@ -237,12 +236,13 @@ def _likelihoods(counts: Doubles, std: Doubles, n: float) -> Doubles:
 
 
 def _alike(counts: Doubles, cells: Cells, std: Doubles, n: int) -> NDArray[np.bool_]:
-    """Columns whose counts do not stand out from those of the others, where most do not.
+    """(columns,) whether a column does not differ from the others, provided that most do not.
 
-    What they show together says more of these than their own noise. Where that is hardly more than
-    zeros, the rest of one column would drown in noise: each is left at what it shows. Nor are
-    they alike where only a run of cells shows, but for one that holds half of the ``n`` records of
-    each column, in which they differ no more than noise does; and that not in a closer look.
+    Together such columns show more than each of them beside its own noise. But they are not taken
+    for alike if together they show hardly more than zeros, because the other values of one column
+    would be lost among those of all. If they show only a run of cells together, they are alike if
+    it holds half of the ``n`` records of each column, they differ in it no more than noise does,
+    and it is not a closer histogram.
     """
     rest = len(counts) - 1
     if rest == 0 or not std.any():
@@ -264,7 +264,7 @@ def _alike(counts: Doubles, cells: Cells, std: Doubles, n: int) -> NDArray[np.bo
 def _spread_alike(rows: Doubles, run: Doubles, std: Doubles) -> bool:
     """Whether the columns of ``rows`` differ no more in the cells of a ``run`` than noise may.
 
-    Where no column differs surely, all of them together may (their squares, a chi-square).
+    The sum of squared differences is compared with a chi-square law.
     """
     shown = rows[:, run > 0] / std[run > 0]
     differing = float(((shown - shown.mean(axis=0)) ** 2).sum())

@@ -1,4 +1,4 @@
-"""Where columns lie, how far they spread, and what is known of that."""
+"""Released summaries of columns: location, scale, tail, and how sure these are."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 Doubles = NDArray[np.float64]
 
 SMALLEST = 2.0**-64
-"""What is smaller is not told from zero."""
+"""Smaller sizes are not told from zero."""
 
 BEYOND = 2.0**1000
-"""Scale of a column whose size the edges cannot tell: whatever it is, it counts for nothing."""
+"""The scale of a column that lies beyond the edges: divided by it, any value is nearly zero."""
 
 
 FARTHER = 100.0
@@ -42,18 +42,19 @@ class Summary:
     Attributes
     ----------
     centres : (columns,) medians.
-    scales : (columns,) spreads between quantiles, in standard deviations of a Gaussian.
-    deviations : (columns,) root mean squares around the centres of what was seen.
-    tails : (columns,) distances from the centre to the outermost cell above its noise.
+    scales : (columns,) distances of quantiles, in standard deviations of a Gaussian.
+    deviations : (columns,) root mean square distances of detected values from the centres.
+    tails : (columns,) distances from the centre to the outermost detected cell.
     lows, highs : (columns,) edges of the cells that hold the quartiles.
-    detected : (columns,) whether the histogram of the column rose above its noise. Where it did
-        not, the centre is 0, scale and deviation are the deviation of all columns pooled, and
-        the tail is theirs (1 if nothing was seen).
-        A column whose histogram does not differ from those of most others is described by theirs;
-        of one that noise hides in a first look, it is whether its location is likely known.
-    scale_known : (columns,) whether the quantiles of the spread lie at least two cells apart.
-    shown : (columns,) part of the records in cells above the noise.
-    single : (columns,) whether all that showed lies in one cell of every histogram of the column.
+    detected : (columns,) whether the histogram of the column rose above its noise. If it did not,
+        the centre is 0, scale and deviation are the deviation of all columns pooled, and the tail
+        is theirs (1 if nothing was detected). A column whose histogram does not differ from those
+        of most others is described by theirs. If noise hides a column among the powers of two, it
+        is whether its location is likely known.
+    scale_known : (columns,) whether the quantiles of the scale are at least two cells apart.
+    shown : (columns,) the part of the records in detected cells.
+    single : (columns,) whether one cell of every histogram of the column holds all that was
+        detected.
     """
 
     centres: Doubles
@@ -69,17 +70,17 @@ class Summary:
 
     @classmethod
     def of_one(cls, *facts: float) -> Self:
-        """One column, from its attributes in their order."""
+        """The summary of one column, from its attributes in their order."""
         return cls(*(np.array([fact]) for fact in facts))
 
     @classmethod
     def unseen(cls) -> Self:
-        """One column of which nothing rose above the noise."""
+        """The summary of one column that was not detected."""
         return cls.of_one(0.0, 1.0, 1.0, 1.0, -1.0, 1.0, False, True, 0.0, False)
 
     @classmethod
     def declared(cls, columns: int) -> Self:
-        """What is public of so many indicators."""
+        """The summary of so many declared indicators, which is public."""
         return cls.of_one(0.0, 0.5, 0.5, 1.0, -1.0, 1.0, True, True, 1.0, False).repeated(columns)
 
     @classmethod
@@ -98,11 +99,11 @@ class Summary:
             getattr(self, field.name)[columns] = getattr(values, field.name)
 
     def repeated(self, columns: int) -> Self:
-        """One description, of so many columns."""
+        """The summary of one column, repeated for so many columns."""
         return self.take(np.zeros(columns, dtype=np.intp))
 
     def shared(self, columns: int) -> Self:
-        """So many columns that one description is of: which of them it fits is not known."""
+        """One summary of so many columns together: it is not known which of them it fits."""
         lows, highs = (np.where(self.scale_known, x, self.centres) for x in (self.lows, self.highs))
         yes, one = np.ones(1, dtype=np.bool_), np.ones(1)
         known = replace(
@@ -112,25 +113,25 @@ class Summary:
 
     @property
     def mostly_zeros(self) -> NDArray[np.bool_]:
-        """(columns,) whether the middle half of what showed is zero."""
+        """(columns,) whether the middle half of the detected values is zero."""
         return np.asarray((self.lows == -SMALLEST) & (self.highs == SMALLEST))
 
     @property
     def only_zeros(self) -> NDArray[np.bool_]:
-        """(columns,) whether nothing but zeros showed; nobody knows how large the rest is."""
+        """(columns,) whether only zeros were detected: the size of the rest is unknown."""
         return self.mostly_zeros & ~self.scale_known
 
     def ranges(self) -> Doubles:
-        """(columns, 2) in which the values of each may lie: `FARTHER` than the tails.
+        """(columns, 2) the range in which values may lie: `FARTHER` times the tail on each side.
 
-        Nothing bounds a column of which nothing is known.
+        The range of a column that is not known is infinite.
         """
         known = (self.scales < BEYOND) & (self.tails < BEYOND) & ~self.only_zeros
         wide = np.where(known, FARTHER * self.tails, np.inf)
         return np.column_stack([self.centres - wide, self.centres + wide])
 
     def window(self, fixed: bool = False) -> tuple[Doubles, Doubles]:
-        """Middles and half widths (or 1) of where to look closer; around zero if ``fixed``."""
+        """Middles and half widths (or 1) of closer windows; the middles are 0 if ``fixed``."""
         middles = np.zeros_like(self.lows) if fixed else self.lows + (self.highs - self.lows) / 2
         halves = np.maximum(self.highs - middles, middles - self.lows)
         return middles, np.minimum(np.where(halves > 0, halves, 1.0), BEYOND)
@@ -138,10 +139,11 @@ class Summary:
     def sharpened(
         self, closer: Self, middles: Doubles, halves: Doubles, end: float, held: float
     ) -> Self:
-        """With what a closer look says, given in units of ``halves`` around ``middles``.
+        """The summary, improved by a closer one in units of ``halves`` around ``middles``.
 
-        Sizes of columns that reach the ``end`` of what was looked at remain as they were. Of
-        unresolved ones of which less than the part ``held`` showed, the rest deviates as it did.
+        Deviations and tails of columns that reach the ``end`` of the window stay as they are. If a
+        column still has no scale, and less than the part ``held`` was detected, the rest of its
+        values keeps its former deviation.
         """
         away = self.centres != 0  # a column of zeros is known as well as it can be
         better = self.detected & closer.detected & ~self.scale_known & away
