@@ -31,7 +31,7 @@ def _tuned(**values: float) -> tuple[Change, ...]:
     return (Change(_SCALED, "tuning", Tuning(**values)),)  # type: ignore[arg-type]
 
 
-BELOW_ONE = ("momentum", "locating")
+BELOW_ONE = ("momentum",)
 """Numbers that are less than 1: in place of doubled, half as far from it."""
 
 

@@ -249,16 +249,16 @@ class ScaledDescent:
             yield Line(weight, lambda share: MatchFrequencies(share.one_sided_noise()))
 
     def _intercept_only(self) -> Iterator[Line]:
-        """The stages of a fit without slopes: the whole budget finds the target."""
+        """The stages of a fit without slopes: one half of the budget for the scale of a number."""
         if self.targets in LABELS:
             yield Line(1.0, lambda share: CountLabels(share.count_noise()))
             return
-        most, summaries = self.tuning.locating, ColumnSummaries(target=True)
+        summaries = ColumnSummaries(target=True)
         yield Line(
-            most, lambda share: SummarizeColumns(summaries, share.count_noise(), features=False)
+            1.0, lambda share: SummarizeColumns(summaries, share.count_noise(), features=False)
         )
         yield Line(0.0, lambda _: Standardize())
-        yield Line(1 - most, self._constant)
+        yield Line(1.0, self._constant)
 
     def _descent(self, problem: Problem) -> Iterator[Line]:
         """From the intercept-only model to slopes; all gradients together have the weight 1."""

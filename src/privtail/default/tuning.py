@@ -46,7 +46,6 @@ class Tuning:
     heavier_tails : a feature has heavy tails if they reach so many times farther than is usual.
     known_labels : counts of labels are known if their noise is less than n over this. Else the
         whole budget goes to them.
-    locating : part of the budget of an intercept-only model that finds the scale of a number.
     few_features : how many features are selected at most where noise over all hides every slope.
     many_features : from so many features on, some may be left out.
     prior_slopes : the prior of the part of slopes that are real has the weight of this over the
@@ -85,7 +84,6 @@ class Tuning:
     moves: int = 3
     heavier_tails: float = 1.5
     known_labels: float = 10.0
-    locating: float = 0.75
     few_features: int = 10
     many_features: int = 50
     prior_slopes: float = 120.0
