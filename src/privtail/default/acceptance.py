@@ -284,7 +284,7 @@ class CheckOutliers:
     less s: a useful model may lose s for a record. s is the loss at the threshold of that Huber
     loss.
 
-    The threshold is `Tuning.far` scales or deviations of the target, whichever is larger, or the
+    The threshold is `Tuning.sure` scales or deviations of the target, whichever is larger, or the
     end of its tail if that is farther: features may explain a tail. Losses are clamped at s, or
     later if noise still lets a mean loss of `Tuning.visible_loss` scales squared be seen.
 
@@ -298,9 +298,9 @@ class CheckOutliers:
 
     def run(self, fit: Fit) -> None:
         problem, tuning, target = fit.problem, fit.tuning, fit.standard.target
-        threshold = max(tuning.far * max(target.scale, target.deviation), target.tail)
+        threshold = max(tuning.sure * max(target.scale, target.deviation), target.tail)
         spared, noticed = threshold**2 / 2, tuning.sure * self._event(problem).std
-        visible = tuning.visible_loss * (threshold / tuning.far) ** 2
+        visible = tuning.visible_loss * (threshold / tuning.sure) ** 2
         clamped = BoundedMean(max(spared, visible / noticed) if noticed > 0 else spared)
         margin = float(fit.constant[problem.d, 0]) if problem.intercept else 0.0
         excess = ExcessLoss(loss=HuberLoss(threshold=threshold), margin=margin, spared=spared)

@@ -60,7 +60,6 @@ class Tuning:
         or later.
     visible_loss : clamps of the outlier check, and of the second gain of numbers and counts, let a
         mean loss of this part of a typical one be seen, however few records it comes from.
-    far : squares of residuals end in the outlier check at this times the scale of the target.
     lenient_lead : lead of the most frequent label over the rarest, in log-odds, below which a model
         of labels is kept unless it is significantly worse.
     margin_end : log-odds beyond those of the intercept-only model, at which margins may end.
@@ -95,6 +94,5 @@ class Tuning:
     near_gain: float = 0.125
     late_gain: float = 4.0
     visible_loss: float = 0.1
-    far: float = 3.0
     lenient_lead: float = 0.3
     margin_end: float = 2.0
