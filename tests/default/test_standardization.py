@@ -80,14 +80,16 @@ def test_a_target_that_was_not_found_has_the_scale_one():
 # ---------------------------------------------------------------- whole fits
 
 
-def test_a_feature_of_heavier_tails_than_the_target_is_fitted_where_its_squares_are():
-    """Its slope in the bulk would lead far away where it is large: to 2.7 times the constant."""
+@pytest.mark.parametrize(("law", "most"), [("capped", 0.9), ("root", 0.6)])
+def test_a_feature_of_heavier_tails_than_the_target_is_fitted_where_its_squares_are(law, most):
+    """The slope of the bulk would lead far away in the tail: to 2.7 times the constant, and .85."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(20_000, 5))
-    X[:, 0] = np.exp(2 * rng.normal(size=20_000))
-    y = np.minimum(X[:, 0], 2.0) + X[:, 1] + rng.normal(size=20_000)
+    X, z = rng.normal(size=(20_000, 5)), rng.normal(size=20_000)
+    X[:, 0] = np.exp(2 * z) if law == "capped" else z**4
+    effect = np.minimum(X[:, 0], 2.0) if law == "capped" else z**2
+    y = effect + X[:, 1] + rng.normal(size=20_000)
     model = DPLinearRegression(epsilon=1, random_state=0, **SIMULATED).fit(X, y)
-    assert np.mean((y - model.predict(X)) ** 2) < 0.9 * np.var(y)
+    assert np.mean((y - model.predict(X)) ** 2) < most * np.var(y)
 
 
 def test_one_noisy_cell_beside_a_tail_does_not_change_the_unit_of_a_feature():

@@ -1,4 +1,4 @@
-"""The numbers of the default that no theorem gives, but those of column summaries."""
+"""The tuned numbers of the default."""
 
 from __future__ import annotations
 
@@ -9,60 +9,54 @@ from dataclasses import dataclass
 class Tuning:
     """The tuned numbers of the default, with their units.
 
-    Not among them are those of column summaries, which stand in ``privtail/summaries``, and
-    constants of modules whose docstring derives them. Most were chosen on the problems of
-    ``benchmarks/comparison``; ``docs/ablation.md`` says what was measured of parts and numbers,
-    also on tables that they were not chosen on. ``benchmarks/ablation`` halves and doubles any of
-    them; most were not measured in this way yet.
+    The numbers of column summaries stand in ``privtail/summaries``. Constants of modules follow
+    from what their docstrings say. Most numbers here were chosen on the problems of
+    ``benchmarks/comparison``. ``docs/ablation.md`` says which were measured since, also on tables
+    that they were not chosen on; ``benchmarks/ablation`` halves and doubles any of them.
 
     Parameters
     ----------
-    column_summaries, label_counts, moments, screening, others : weights of the budget, in
-        those of all gradients together: a stage gets its weight over the sum of the weights of all
-        stages of the fit. All rounds of a stage share its weight. The weight of column summaries is
-        halved under a selection of features, which releases them twice; that of screening counts
-        there alone. A histogram of counts weighs as much as column summaries, and their mean half
-        as much. ``others`` is the weight of the intercept-only model of a number, of the residual
-        histogram, of the intercept, of each gain and of the outlier check; twice it that of the
-        median of a target before a selection.
-    steps : gradients of the descent.
-    first_steps : those of them that come before the residual histogram.
-    momentum : part of its last move that a step goes on before the next gradient.
-    clipped : part of the records whose residuals are clipped at least, in (0, 1); and of the mean
-        of counts and amounts that this takes off at most.
-    half_clipped : relative noise of a gradient at which half of the records are clipped; at r it
-        is r / (r + half_clipped) of them, if that is more than ``clipped``.
+    column_summaries, label_counts, moments, screening, others : budget weights of stages, relative
+        to all gradients together. A stage gets its weight over the sum of the weights of all stages
+        of the fit (``default/pipeline.py`` has a line for each stage).
+    steps : number of gradients of the descent.
+    first_steps : number of gradients before the residual histogram.
+    momentum : fraction of the last move that is added to a step.
+    clipped : part of the residuals that is clipped at least, in (0, 1). For counts and amounts,
+        also the part of the mean that clipping may take off.
+    half_clipped : relative noise of a gradient at which half of the residuals are clipped. At
+        relative noise r it is r / (r + half_clipped) of them, if that is more than ``clipped``.
     label_row_length : rows of labels are shrunk to this part of `Preconditioner.row_length`.
-    most_walk : how far noise alone may move a prediction of a typical row in one run of steps, in
-        scales of the target, or log-odds.
-    spurious_contraction : by this over the number of steps the contraction that gradients show is
-        too large: noise alone makes it 3 (T / 2 over T^2 / 6 of a random walk of T steps), a far
-        begin less.
-    most_moments : with more coordinates second moments are too many, and are not released.
-    hidden_curvature : rows are shrunk less, to more than the length of a typical one, as long as
-        noise hides less than this of a curvature of 1.
-    moves : how many moves find an intercept that is no mean, the median of a target before a
-        selection, and a rate beside exposures.
-    heavier_tails : a feature has heavy tails if they reach so many times farther than is usual.
-    known_labels : counts of labels are known if their noise is less than n over this. Else the
-        whole budget goes to them.
-    few_features : how many features are selected at most where noise over all hides every slope.
-    many_features : from so many features on, some may be left out.
-    prior_slopes : the prior of the part of slopes that are real has the weight of this over the
-        number of slopes.
-    clear : how far the score of a feature should stand above the largest noise of all others.
-    crowded : relative noise of a gradient from which a selection is better; for K labels
+    most_walk : how far noise alone may move the prediction of a typical row in one run of steps, in
+        scales of the target, or in log-odds.
+    spurious_contraction : noise makes gradients show a contraction per step that is too large by
+        this over the number of steps. It would be 3 for noise alone: T / 2 over T^2 / 6, for a
+        random walk of T steps. A descent that begins far from its end shows less.
+    most_moments : with more coordinates second moments are not released.
+    hidden_curvature : rows longer than typical ones are not shrunk as long as noise hides less than
+        this of a curvature of 1.
+    moves : number of moves of an intercept that is no mean, of the median of a target before a
+        selection, and of a rate beside exposures.
+    heavier_tails : a tail is heavy if it is so many times as long as is usual.
+    known_labels : label counts are known if their noise is less than n over this. If not, the whole
+        budget goes to them.
+    few_features : number of features that are selected at most, unless ``sparsity`` says it.
+    many_features : with fewer features none are left out.
+    prior_slopes : weight of the prior that a slope is real, times the number of slopes.
+    clear : how many times as large as the largest noise the score of a feature should be.
+    crowded : relative noise of a gradient above which features are selected; for K labels it is
         sqrt(K / 2) times as much.
-    likely, significant, sure : standard deviations of its noise by which a released number is
-        likely above zero, significantly and surely: by chance once in 6, 44 and 30,000 times.
-    near_gain : nats at which small gains of labels are clamped.
-    late_gain : nats at which the other gains of labels are clamped; those of counts at half of it,
-        or later.
-    visible_loss : clamps of the outlier check, and of the second gain of numbers and counts, let a
-        mean loss of this part of a typical one be seen, however few records it comes from.
-    lenient_lead : lead of the most frequent label over the rarest, in log-odds, below which a model
-        of labels is kept unless it is significantly worse.
-    margin_end : log-odds beyond those of the intercept-only model, at which margins may end.
+    likely, significant, sure : a released number is likely, significantly or surely above zero if
+        it is so many standard deviations of its noise. By chance it is once in 6, 44 and 30,000
+        times. The outlier check spares residuals up to ``sure`` scales of the target.
+    near_gain : clamp of small gains of labels, in nats.
+    late_gain : clamp of other gains of labels, in nats; half of it is the first one of counts.
+    visible_loss : the later clamps of numbers and amounts, and that of the outlier check, are as
+        far out as a mean loss of this part of a typical one can still be seen.
+    lenient_lead : if the most frequent label leads the rarest by less log-odds than this, slopes
+        are kept unless they are significantly worse.
+    margin_end : the cut margins of two labels end so many log-odds from those of the intercept-only
+        model.
     """
 
     column_summaries: float = 0.6
