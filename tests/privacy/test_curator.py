@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,7 @@ from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler
 from privtail.trusted.mechanisms.selection import NoisyMax
+from privtail.trusted.opening import _pays_for
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import Dense, Sparse, Table
 from privtail.trusted.records.targets import Labels, Numbers
@@ -1033,3 +1034,16 @@ def test_public_options_are_checked() -> None:
         DisjointParts(0)
     with pytest.raises(InvalidInput, match="at least one row"):
         curate(x=np.zeros((0, 2)), y=None)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace_lognormal"])
+def test_a_plan_pays_for_no_more_coordinates_than_it_has(law: Any) -> None:
+    """On any grid; every coordinate of Laplace log-normal noise has a price of its own."""
+    planned = Event(
+        law=law, scale=8.0, radius=1.0, diameter=2.0, coordinates=3, smoothness=0.1, spread=0.2
+    )
+    for unit in (1.0, 2.0**-20, 2.0**20):
+        sizes = {"scale": 8.0 * unit, "radius": unit, "diameter": 2.0 * unit}
+        for count in (1, 2, 3, 4):
+            asked = replace(planned, coordinates=count, **sizes)
+            assert _pays_for(planned, asked) == (count <= 3)
