@@ -147,10 +147,10 @@ def round_of(X: Any, y: Any) -> Callable[[], Any]:
     import numpy as np
 
     from privtail.losses import SquaredLoss
+    from privtail.robust_means import ClippedMean
     from privtail.trusted.budget import Budget
     from privtail.trusted.curator import Curator
     from privtail.trusted.events import Round
-    from privtail.trusted.means import ClippedMean
     from privtail.trusted.sampling import Everyone
 
     curator = Curator(X, y, budget=Budget(1.0, 1e-6), intercept=True, noise="simulated")

@@ -82,9 +82,9 @@ def measure(path: Path, scratch: bool) -> None:
 
     from privtail import Budget, open_table
     from privtail.losses import SquaredLoss
+    from privtail.robust_means import ClippedMean
     from privtail.trusted.curator import Curator
     from privtail.trusted.events import Round
-    from privtail.trusted.means import ClippedMean
     from privtail.trusted.mechanisms.noise import GaussianNoise
     from privtail.trusted.sampling import Everyone
 

@@ -20,10 +20,11 @@ from protocol import PROCESSES, in_a_process, machine, pairs
 from scipy.special import ndtr
 
 from privtail.losses import LogisticLoss, MultinomialLoss, SquaredLoss
+from privtail.robust_means import ClippedMean, SmoothedCatoniMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
-from privtail.trusted.means import ClippedMean, RobustMean, SmoothedCatoniMean
+from privtail.trusted.means import RobustMean
 
 SMOOTHING = 4.0
 MEANS: dict[str, RobustMean] = {

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from privtail.calibration import calibrated
 from privtail.losses import SquaredLoss
+from privtail.robust_means import ClippedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
-from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.sampling import DisjointParts, Everyone, Sampling
 

@@ -19,10 +19,10 @@ from privtail.algorithms import (
     StochasticProximalGradient,
 )
 from privtail.calibration import calibrate
+from privtail.robust_means import ClippedMean, SmoothedCatoniMean
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Round
-from privtail.trusted.means import ClippedMean, SmoothedCatoniMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import PoissonBatches

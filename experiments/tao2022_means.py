@@ -38,10 +38,10 @@ from privtail.algorithms import (
 from privtail.algorithms.mean_thresholds import median_of_means_threshold, truncation_threshold
 from privtail.domains import Domain
 from privtail.losses import AnyLoss
+from privtail.robust_means import TruncatedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
-from privtail.trusted.means import TruncatedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 

@@ -49,10 +49,10 @@ from privtail.algorithms.peeling import Peeling
 from privtail.domains import Domain
 from privtail.linear_model import DPLasso
 from privtail.losses import AnyLoss
+from privtail.robust_means import ClampedMean, TruncatedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
-from privtail.trusted.means import ClampedMean, TruncatedMean
 from privtail.trusted.problem import Problem
 
 

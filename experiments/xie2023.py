@@ -62,8 +62,8 @@ from privtail.algorithms import (
 )
 from privtail.domains import Domain, L1Ball
 from privtail.linear_model import DPLasso, DPLogisticRegression
+from privtail.robust_means import ClampedMean
 from privtail.trusted.budget import Budget
-from privtail.trusted.means import ClampedMean
 from privtail.trusted.problem import Problem
 
 PLAIN, CLIPPED, KAMATH, HOLLAND = "SPGD", "DP-SPGD", "DP-SPGD(K)", "DP-SPGD(H)"

@@ -42,13 +42,13 @@ from privtail.domains import L1, L2Ball, Unconstrained
 from privtail.errors import BudgetExceeded, IncompatibleParts, UnsupportedAccounting
 from privtail.published import NAMES
 from privtail.published.names import OBJECTS
+from privtail.robust_means import ClampedMean, ClippedMean, SmoothedCatoniMean, TruncatedMean
 from privtail.trusted import partitions
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import NEIGHBOURS
 from privtail.trusted.events import SMOOTH, Round, plan_to_json
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import ClampedMean, ClippedMean, SmoothedCatoniMean, TruncatedMean
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import formats
 from privtail.trusted.sampling import DisjointParts, PoissonBatches

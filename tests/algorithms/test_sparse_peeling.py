@@ -16,10 +16,10 @@ from privtail.algorithms import (
 from privtail.domains import L2Ball, Unconstrained
 from privtail.influence import catoni_bound
 from privtail.losses import SquaredLoss
+from privtail.robust_means import SmoothedCatoniMean, TruncatedMean
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Round
-from privtail.trusted.means import SmoothedCatoniMean, TruncatedMean
 from privtail.trusted.problem import Problem
 
 

@@ -10,12 +10,8 @@ import pytest
 from privtail.algorithms import StochasticProximalGradient
 from privtail.domains import L1, L2Ball, Unconstrained
 from privtail.influence import catoni_bound
+from privtail.robust_means import ClampedMean, ClippedMean, SmoothedCatoniMean
 from privtail.trusted.budget import Budget
-from privtail.trusted.means import (
-    ClampedMean,
-    ClippedMean,
-    SmoothedCatoniMean,
-)
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone, PoissonBatches
 

@@ -58,18 +58,13 @@ from privtail.default import ScaledDescent, Tuning
 from privtail.domains import L1Ball, L2Ball, Unconstrained
 from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
 from privtail.mean import private_mean
+from privtail.robust_means import ClampedMean, ClippedMean, SmoothedCatoniMean, TruncatedMean
 from privtail.trusted import curator as curator_module
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import NEIGHBOURS, Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.deals import Coins
 from privtail.trusted.events import Plan, Round
-from privtail.trusted.means import (
-    ClampedMean,
-    ClippedMean,
-    SmoothedCatoniMean,
-    TruncatedMean,
-)
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.samplers import SimulatedSampler
 from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyTopK

@@ -19,6 +19,7 @@ from privtail.algorithms import TABLE
 from privtail.default import AUTO
 from privtail.losses import AbsoluteLoss
 from privtail.mean import METHODS
+from privtail.robust_means import ClampedMean
 from privtail.trusted import kernels, questions
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.budget import Budget, Neighbours
@@ -26,7 +27,7 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.deals import Coins
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.maps import PredictionRanges
-from privtail.trusted.means import Ball, ClampedMean, Interval
+from privtail.trusted.means import Ball, Interval
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
 from privtail.trusted.mechanisms.selection import NoisyMax

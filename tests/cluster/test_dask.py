@@ -24,6 +24,7 @@ from privtail.linear_model import (
     DPScaler,
 )
 from privtail.losses import LOSSES, GeneralLoss
+from privtail.robust_means import BoundedMean, ClampedMean, ClippedMean
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import Budget
 from privtail.trusted.cluster import spread
@@ -33,7 +34,6 @@ from privtail.trusted.dataset import Dataset
 from privtail.trusted.events import Round
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.maps import FeatureMap, PredictionRanges
-from privtail.trusted.means import BoundedMean, ClampedMean, ClippedMean
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
 
 dd = pytest.importorskip("dask.dataframe")

@@ -21,13 +21,13 @@ import pytest
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression
 from privtail.losses import SquaredLoss
+from privtail.robust_means import ClippedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.cluster import spread
 from privtail.trusted.cluster.spread import Spread
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.sampling import Everyone
 

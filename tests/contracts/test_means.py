@@ -33,6 +33,15 @@ from privtail.losses import (
     MultinomialLoss,
     SquaredLoss,
 )
+from privtail.robust_means import (
+    MEANS,
+    BoundedMean,
+    ClampedMean,
+    ClippedMean,
+    MallowsMean,
+    SmoothedCatoniMean,
+    TruncatedMean,
+)
 from privtail.trusted import callbacks, kernels, maps, means, partitions, questions
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator
@@ -40,17 +49,7 @@ from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Deal
 from privtail.trusted.events import Round
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import (
-    MEANS,
-    Ball,
-    BoundedMean,
-    ClampedMean,
-    ClippedMean,
-    Interval,
-    MallowsMean,
-    SmoothedCatoniMean,
-    TruncatedMean,
-)
+from privtail.trusted.means import Ball, Interval
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.records import as_records
 from privtail.trusted.sampling import Everyone, PoissonBatches

@@ -34,6 +34,7 @@ from privtail.losses import (
     WeightedLoss,
     WrongLabel,
 )
+from privtail.robust_means import BoundedMean, ClampedMean, ClippedMean, MallowsMean
 from privtail.trusted import questions
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import Budget
@@ -42,7 +43,6 @@ from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Deal, Seen
 from privtail.trusted.events import Round
 from privtail.trusted.maps import FeatureMap, PredictionRanges
-from privtail.trusted.means import BoundedMean, ClampedMean, ClippedMean, MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.partitions import Partitions, answered, counted
 from privtail.trusted.questions import Question

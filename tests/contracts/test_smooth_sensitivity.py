@@ -19,10 +19,10 @@ from scipy import stats
 
 from privtail.calibration import calibrate
 from privtail.errors import InvalidInput, UnsupportedAccounting
+from privtail.robust_means import ClippedMean
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import NEIGHBOURS, Budget
 from privtail.trusted.events import Event, Round
-from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts, PoissonBatches

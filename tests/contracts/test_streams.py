@@ -17,12 +17,12 @@ from privtail.errors import InvalidInput, NotReleased
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 from privtail.losses import LogisticLoss, SquaredLoss
 from privtail.published.accelerated_descent import AcceleratedDescent
+from privtail.robust_means import BoundedMean, ClippedMean, SmoothedCatoniMean
 from privtail.trusted import partitions
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import BoundedMean, ClippedMean, SmoothedCatoniMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.records import formats, streams
 from privtail.trusted.records.files import TableFile

@@ -11,9 +11,9 @@ from privtail.default.acceptance import CheckOutliers
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression
 from privtail.losses import ExcessLoss, HuberLoss, RelativeHuberLoss
+from privtail.robust_means import ClampedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.callbacks import asked
-from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from tests.default.conftest import identity, staged

@@ -7,9 +7,9 @@ import math
 import pytest
 
 from privtail.default.allocation import Share
+from privtail.robust_means import BoundedMean, ClampedMean, ClippedMean
 from privtail.trusted.accountants import cost
 from privtail.trusted.events import Round
-from privtail.trusted.means import BoundedMean, ClampedMean, ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 

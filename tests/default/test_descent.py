@@ -12,7 +12,7 @@ from privtail.default.descent import NoiseOfSteps, Schedule, _kept, lasting
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.steps import Descend
 from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
-from privtail.trusted.means import MallowsMean
+from privtail.robust_means import MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from tests.default.conftest import identity, staged
 

@@ -25,7 +25,7 @@ from privtail.algorithms import (
 )
 from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
 from privtail.linear_model import DPLinearRegression
-from privtail.trusted.means import ClippedMean
+from privtail.robust_means import ClippedMean
 from privtail.trusted.sampling import PoissonBatches
 
 SIMULATED = {"noise": "simulated", "random_state": 0}

@@ -25,7 +25,7 @@ from privtail.algorithms import (
 )
 from privtail.errors import BudgetExceeded, InvalidInput
 from privtail.linear_model import DPLogisticRegression
-from privtail.trusted.means import ClampedMean
+from privtail.robust_means import ClampedMean
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
 

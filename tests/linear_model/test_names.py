@@ -27,9 +27,9 @@ from privtail.linear_model import (
 )
 from privtail.losses import GeneralLoss
 from privtail.published import NAMES
+from privtail.robust_means import TruncatedMean
 from privtail.statement import verify
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.means import TruncatedMean
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
 LARGE = {"sample-and-aggregate"}

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privtail.robust_means import ClampedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import RUN, Coins
 from privtail.trusted.events import Round
-from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler
 from privtail.trusted.partitions import answered
 from privtail.trusted.sampling import PoissonBatches

@@ -10,10 +10,10 @@ import pytest
 
 from privtail import open_table
 from privtail.errors import InvalidInput
+from privtail.robust_means import ClippedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
-from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.records import formats
 from privtail.trusted.records.arrow import text_numbers

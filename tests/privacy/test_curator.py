@@ -64,6 +64,13 @@ from privtail.losses import (
     SquaredLoss,
 )
 from privtail.mean import METHODS, private_mean
+from privtail.robust_means import (
+    BoundedMean,
+    ClampedMean,
+    ClippedMean,
+    SmoothedCatoniMean,
+    TruncatedMean,
+)
 from privtail.trusted import dataset
 from privtail.trusted.accountants import cost
 from privtail.trusted.accounting import GaussianDP
@@ -72,13 +79,6 @@ from privtail.trusted.curator import Batch, Curator, Opening
 from privtail.trusted.events import Event, Plan, Round, plan_from_json
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import (
-    BoundedMean,
-    ClampedMean,
-    ClippedMean,
-    SmoothedCatoniMean,
-    TruncatedMean,
-)
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler

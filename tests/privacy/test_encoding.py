@@ -18,12 +18,12 @@ from scipy.interpolate import BSpline
 from privtail import open_table
 from privtail.errors import InvalidInput
 from privtail.features import bins, cross, log, spline
+from privtail.robust_means import ClippedMean
 from privtail.schema.encoding import Encoding
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.questions import Block, Histogram
 from privtail.trusted.records import Room, Stream, Table, as_records, encoded

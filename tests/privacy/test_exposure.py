@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from privtail.errors import IncompatibleParts, InvalidInput
 from privtail.linear_model import DPGammaRegressor, DPPoissonRegressor
 from privtail.losses import GeneralLoss, PoissonLoss, SquaredLoss, TweedieLoss
+from privtail.robust_means import BoundedMean, ClampedMean, ClippedMean, SmoothedCatoniMean
 from privtail.trusted import kernels, questions
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
-from privtail.trusted.means import BoundedMean, ClampedMean, ClippedMean, SmoothedCatoniMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.records.targets import Numbers
 

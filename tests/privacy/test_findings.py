@@ -39,6 +39,7 @@ from privtail.losses import (
     WeightedLoss,
 )
 from privtail.mean import private_mean
+from privtail.robust_means import BoundedMean, ClampedMean, ClippedMean, SmoothedCatoniMean
 from privtail.statement import state
 from privtail.trusted import callbacks, dataset, partitions
 from privtail.trusted.accountants import cost
@@ -47,14 +48,7 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import (
-    Ball,
-    BoundedMean,
-    ClampedMean,
-    ClippedMean,
-    Interval,
-    SmoothedCatoniMean,
-)
+from privtail.trusted.means import Ball, Interval
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.problem import Problem

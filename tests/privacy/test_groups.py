@@ -22,18 +22,13 @@ import scipy.sparse as sp
 from privtail.calibration import calibrated
 from privtail.errors import InvalidInput, NotPlanned, NotReleased, UnsupportedAccounting
 from privtail.losses import SquaredLoss
+from privtail.robust_means import MEANS, BoundedMean, ClampedMean, ClippedMean
 from privtail.statement import state, verify
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator
 from privtail.trusted.events import Round, plan_from_json, plan_to_json
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.means import (
-    MEANS,
-    BoundedMean,
-    ClampedMean,
-    ClippedMean,
-)
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.selection import NoisyMax

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from privtail.losses import GeneralLoss, PoissonLoss
+from privtail.robust_means import ClampedMean, ClippedMean
 from privtail.trusted import batch as batch_module
 from privtail.trusted import callbacks, sensitive
 from privtail.trusted.batch import Batch
@@ -21,7 +22,7 @@ from privtail.trusted.deals import Listed
 from privtail.trusted.entries import Terms
 from privtail.trusted.events import Event, Round
 from privtail.trusted.maps import FeatureMap, PredictionRanges
-from privtail.trusted.means import ClampedMean, ClippedMean, Interval
+from privtail.trusted.means import Interval
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem

@@ -12,11 +12,11 @@ import scipy.sparse as sp
 
 from privtail.errors import InvalidInput
 from privtail.losses import SquaredLoss
+from privtail.robust_means import ClampedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator
 from privtail.trusted.events import Round
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling

@@ -16,10 +16,10 @@ from privtail.domains import Unconstrained
 from privtail.linear_model import DPLinearRegression
 from privtail.losses import SquaredLoss
 from privtail.mean import METHODS, private_mean
+from privtail.robust_means import ClippedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
-from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling

@@ -28,12 +28,12 @@ from privtail.linear_model import (
     DPSparseRegressor,
 )
 from privtail.losses import SquaredLoss
+from privtail.robust_means import ClippedMean
 from privtail.trusted import callbacks, kernels, rehearsal
 from privtail.trusted import curator as curator_module
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
-from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms import samplers
 from privtail.trusted.mechanisms.noise import GaussianNoise
 

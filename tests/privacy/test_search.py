@@ -37,6 +37,7 @@ from privtail.linear_model import (
     DPRidge,
 )
 from privtail.losses import AbsoluteLoss, CustomLoss, PoissonLoss
+from privtail.robust_means import BoundedMean, ClampedMean
 from privtail.statement import Statement, verify
 from privtail.trusted.accountants import cost
 from privtail.trusted.accounting.curves import GaussianDP
@@ -45,7 +46,6 @@ from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round
 from privtail.trusted.maps import MappedRows, PredictionRanges
-from privtail.trusted.means import BoundedMean, ClampedMean
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.samplers import ExactSampler, SimulatedSampler

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from privtail.errors import IncompatibleParts, InvalidInput, NotPlanned
 from privtail.losses import GeneralLoss, LogisticLoss, SquaredLoss
+from privtail.robust_means import ClippedMean
 from privtail.statement import Statement, state, verify
 from privtail.trusted import partitions
 from privtail.trusted.accountants import cost
@@ -22,7 +23,6 @@ from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.registry import MECHANISMS
 from privtail.trusted.problem import Problem

@@ -16,11 +16,11 @@ import pytest
 
 from privtail.calibration import calibrate
 from privtail.errors import InvalidInput
+from privtail.robust_means import BoundedMean, ClampedMean, ClippedMean, SmoothedCatoniMean
 from privtail.statement import Statement, Verification, verify
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Event, Plan, Round, compose
-from privtail.trusted.means import BoundedMean, ClampedMean, ClippedMean, SmoothedCatoniMean
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
 from privtail.trusted.mechanisms.selection import LaplaceMax, NoisyMax, NoisyTopK

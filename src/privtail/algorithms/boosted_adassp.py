@@ -14,11 +14,11 @@ from privtail.algorithms.second_moments import symmetric
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import AnyLoss, HuberLoss, SquaredLoss
+from privtail.robust_means import ClippedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
+from privtail.robust_means import ClampedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.selection import NoisyMax
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone

@@ -13,11 +13,11 @@ from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.errors import InvalidInput
 from privtail.losses import AnyLoss
+from privtail.robust_means import SmoothedCatoniMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import SmoothedCatoniMean
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts
 

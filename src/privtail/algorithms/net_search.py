@@ -13,11 +13,11 @@ from privtail.algorithms.result import Result
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts, InvalidInput
 from privtail.losses import AbsoluteLoss, AnyLoss, LogTruncatedLoss
+from privtail.robust_means import BoundedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import BoundedMean
 from privtail.trusted.mechanisms.selection import NoisyMax
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone

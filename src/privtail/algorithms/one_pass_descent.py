@@ -15,7 +15,7 @@ from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import ClippedMean
+from privtail.robust_means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts

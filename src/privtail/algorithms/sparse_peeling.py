@@ -12,11 +12,12 @@ from privtail.algorithms.peeling import LaplacePeeling, OneShotPeeling, Peeling
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
+from privtail.robust_means import SmoothedCatoniMean, TruncatedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import RobustMean, SmoothedCatoniMean, TruncatedMean
+from privtail.trusted.means import RobustMean
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import DisjointParts
 

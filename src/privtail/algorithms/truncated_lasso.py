@@ -12,11 +12,11 @@ from privtail.algorithms.frank_wolfe_corners import corner_event, noisy_corner
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss, Loss, TruncatedLoss, require_margin
+from privtail.robust_means import ClampedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import ClampedMean
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
 

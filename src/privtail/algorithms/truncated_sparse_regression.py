@@ -13,11 +13,11 @@ from privtail.algorithms.result import Result
 from privtail.algorithms.sparse_peeling import SparsePeeling
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss, Loss, TruncatedLoss, require_margin
+from privtail.robust_means import ClampedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import ClampedMean
 from privtail.trusted.problem import Problem
 
 

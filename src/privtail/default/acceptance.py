@@ -24,10 +24,10 @@ from privtail.losses import (
     WeightedLoss,
     cut_to,
 )
+from privtail.robust_means import BoundedMean, ClampedMean
 from privtail.trusted.batch import Batch
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.maps import PredictionRanges
-from privtail.trusted.means import BoundedMean, ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 

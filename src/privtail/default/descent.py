@@ -13,8 +13,8 @@ from privtail.default.preconditioner import Preconditioner
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain
 from privtail.losses import Loss
+from privtail.robust_means import MallowsMean
 from privtail.trusted.batch import Batch
-from privtail.trusted.means import MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 
 Doubles = NDArray[np.float64]

@@ -11,9 +11,9 @@ from scipy.special import ndtri
 
 from privtail.default.fit import Fit
 from privtail.losses import LabelProbability, Loss, QuantileLoss, WeightedLoss
+from privtail.robust_means import BoundedMean, ClippedMean
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.maps import PredictionRanges
-from privtail.trusted.means import BoundedMean, ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 

@@ -12,10 +12,10 @@ from privtail.default.intercept import MeanDerivative
 from privtail.default.labels import largest_derivative
 from privtail.default.standardization import Standardization
 from privtail.losses import AbsoluteLoss
+from privtail.robust_means import ClampedMean
 from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.summaries.summary import BEYOND, Summary
 from privtail.trusted.events import Plan, Round, compose
-from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.problem import Problem

@@ -24,8 +24,8 @@ from privtail.default.preconditioner import Preconditioner
 from privtail.default.residuals import ResidualHistogram
 from privtail.default.shrinkage import may_be_zero, probabilities
 from privtail.losses import AMOUNTS, HuberLoss, RelativeHuberLoss, SquaredLoss, WeightedLoss
+from privtail.robust_means import MallowsMean
 from privtail.trusted.events import Plan, Round
-from privtail.trusted.means import MallowsMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 

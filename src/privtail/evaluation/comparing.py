@@ -19,13 +19,13 @@ from privtail.evaluation.numbers import PERSONS, ends_of
 from privtail.evaluation.result import Estimate
 from privtail.mean import mean_of
 from privtail.promised import Promised
+from privtail.robust_means import ClampedMean
 from privtail.statement import Statement, state
 from privtail.trusted import judged
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.events import Round
 from privtail.trusted.judged import LARGEST_LOSS, AnyModel
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 
 HALF = ClampedMean(0.5)

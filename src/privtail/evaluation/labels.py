@@ -15,12 +15,12 @@ from privtail.evaluation.curves import Bins, Noisy, chosen, curves_of, entropy, 
 from privtail.evaluation.numbers import PERSONS
 from privtail.evaluation.result import Estimate, Evaluation
 from privtail.promised import Promised
+from privtail.robust_means import ClampedMean
 from privtail.statement import state
 from privtail.trusted import judged
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.judged import APART, LARGEST_LOSS, AnyModel
-from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.sensitivity import Sensitivity

@@ -14,12 +14,12 @@ from privtail.errors import InvalidInput
 from privtail.evaluation.result import Estimate, Evaluation
 from privtail.mean import MeanEstimate, mean_of
 from privtail.promised import Promised
+from privtail.robust_means import ClampedMean
 from privtail.statement import Statement, state
 from privtail.trusted import judged
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
 from privtail.trusted.judged import AnyModel
-from privtail.trusted.means import ClampedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 
 Doubles = NDArray[np.float64]

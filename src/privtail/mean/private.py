@@ -23,6 +23,7 @@ from privtail.influence import catoni_bound
 from privtail.lost import OF_THESE, counted
 from privtail.mean.estimate import MeanEstimate
 from privtail.promised import Promised
+from privtail.robust_means import ClampedMean, ClippedMean, SmoothedCatoniMean, TruncatedMean
 from privtail.statement import state
 from privtail.summaries.column_ranges import ColumnRanges
 from privtail.summaries.histograms import part_that_counts
@@ -33,13 +34,7 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.ledger import Ledger, as_ledger
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import (
-    ClampedMean,
-    ClippedMean,
-    RobustMean,
-    SmoothedCatoniMean,
-    TruncatedMean,
-)
+from privtail.trusted.means import RobustMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.tables import is_column

@@ -29,10 +29,10 @@ from privtail.losses import (
     Targets,
     require_margin,
 )
+from privtail.robust_means import ClippedMean
 from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
-from privtail.trusted.means import ClippedMean
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 

@@ -19,8 +19,8 @@ from privtail.algorithms.trimmed_descent import TrimmedDescent
 from privtail.errors import InvalidInput
 from privtail.losses import Targets
 from privtail.published.standardized import Standardized
+from privtail.robust_means import TruncatedMean
 from privtail.trusted.budget import Budget
-from privtail.trusted.means import TruncatedMean
 from privtail.trusted.problem import Problem
 
 Maker = Callable[[Problem, float, Budget, float], MappedAlgorithm]

@@ -5,6 +5,6 @@ To be read in this order: `sensitivity` and `means` (the lemma), `kernels` and `
 `mechanisms` (the noise), `curator`, `accountants` and `ledger` (the bill), `records`.
 
 `smooth` is a second core, which the first does not need: noise in proportion to a smooth
-sensitivity. What proves nothing is outside: `privtail.calibration`, `privtail.influence`,
-`privtail.schema`, `privtail.ledger_texts`.
+sensitivity. What proves nothing is outside: `privtail.calibration`, `privtail.robust_means` and
+`privtail.influence`, `privtail.storage`, `privtail.schema`, `privtail.ledger_texts`.
 """

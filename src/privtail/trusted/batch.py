@@ -20,7 +20,7 @@ from privtail.trusted.contributions import median
 from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Seen
 from privtail.trusted.maps import FeatureMap, PredictionRanges
-from privtail.trusted.means import AskedMean, ClippedMean, Interval, RobustMean, as_asked
+from privtail.trusted.means import AskedMean, Ball, Interval, RobustMean, as_asked
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.opening import Opening
 from privtail.trusted.partitions import Partitions
@@ -84,7 +84,7 @@ class Batch:
         enforced on it, not believed. Sensitivity: `Problem.gradient` (the lemma of `means`).
         """
         w, called = self._parameters(w), self._asked(loss)
-        mean = as_asked(self._finite(called, w, mean))
+        mean = self._finite(called, w, as_asked(mean))
         rows = max(1, CACHED // w.size) if called.gradients else 0
         term = questions.Gradient(called, w, mean.range)
         sums = self._sums(term, (mean.blocks, *w.shape), rows=rows)
@@ -281,13 +281,13 @@ class Batch:
         if not self._everyone or self.problem.most != self.problem.n:
             raise InvalidInput(f"Ask for {what} in a round of Everyone: no theorem covers others.")
 
-    def _finite(self, called: AskedLoss, w: Doubles, mean: RobustMean) -> RobustMean:
+    def _finite(self, called: AskedLoss, w: Doubles, mean: AskedMean) -> AskedMean:
         """Without privacy an infinite clipping threshold becomes a power of two above all norms.
 
         Without privacy is a plan of infinite cost; a generous budget is not enough, since a ledger
         adds what the plan costs.
         """
-        if not (isinstance(mean, ClippedMean) and mean.threshold == float("inf")):
+        if mean.range != Ball(math.inf):
             return mean
         if self._private:
             raise InvalidInput(
@@ -295,7 +295,7 @@ class Batch:
             )
         counts = self._sums(questions.GradientNorms(called, w, POWERS), (1, 1, len(POWERS) + 1))
         largest = np.flatnonzero(counts)[-1:].sum()
-        return replace(mean, threshold=float(POWERS[min(largest, len(POWERS) - 1)]))
+        return replace(mean, range=Ball(float(POWERS[min(largest, len(POWERS) - 1)])))
 
     def _answer(self, value: Integers, sensitivity: Sensitivity) -> Sensitive:
         return Sensitive(value, sensitivity, self._opening)

@@ -57,7 +57,7 @@ from privtail.trusted.budget import ROW, Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round, read_once
 from privtail.trusted.maps import PredictionRanges
-from privtail.trusted.means import BoundedMean, ClampedMean
+from privtail.trusted.means import AskedMean, Interval
 from privtail.trusted.mechanisms.noise import GaussianNoise, require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.problem import Problem
@@ -152,18 +152,20 @@ class Score:
     def answer(self, problem: Problem) -> Sensitivity:
         """How sensitive the mean is."""
         if self.base is None:
-            return problem.scores(1, BoundedMean(self.bound))
-        return problem.improvement(ClampedMean(self.bound))
+            return problem.scores(1, self._mean)
+        return problem.improvement(self._mean)
+
+    @property
+    def _mean(self) -> AskedMean:
+        return AskedMean(Interval(float(self.bound), one_signed=self.base is None), blocks=1)
 
     def release(
         self, batch: Batch, w: ArrayLike, ranges: PredictionRanges, noise: GaussianNoise
     ) -> float:
         """The noisy mean."""
         if self.base is None:
-            mean = BoundedMean(self.bound)
-            return float(batch.scores(self.loss, [w], mean, ranges).release(noise)[0])
-        clamped = ClampedMean(self.bound)
-        gain = batch.improvement(self.loss, w, self.base, clamped, ranges)
+            return float(batch.scores(self.loss, [w], self._mean, ranges).release(noise)[0])
+        gain = batch.improvement(self.loss, w, self.base, self._mean, ranges)
         return -float(gain.release(noise)[0])
 
 

@@ -34,14 +34,7 @@ from privtail.schema.features import Bins, Cross, Log, Spline
 from privtail.trusted import callbacks, questions
 from privtail.trusted.deals import Deal, Listed
 from privtail.trusted.maps import FeatureMap
-from privtail.trusted.means import (
-    ClampedMean,
-    ClippedMean,
-    MallowsMean,
-    RobustMean,
-    SmoothedCatoniMean,
-    as_asked,
-)
+from privtail.trusted.means import CATONI, FRACTION_DEGREE, AskedMean, Ball, Interval
 from privtail.trusted.partitions import answered
 from privtail.trusted.problem import Problem
 from privtail.trusted.questions import Question
@@ -58,9 +51,11 @@ DIFFERS = (
 ENCODING = Encoding(
     features=(Log("a"), Bins("b", (0.0,)), Spline("c", (-2.0, 0.0, 2.0)), Cross("d", "e"))
 )
-MEANS: tuple[RobustMean, ...] = (
-    ClippedMean(1.5, blocks=3), MallowsMean(1.5, 2.0), ClampedMean(1.5),
-    SmoothedCatoniMean(2.0, smoothing=3.0),
+COEFFICIENTS = tuple(0.5**k for k in range(2 * FRACTION_DEGREE))
+SHORT = tuple(c if k % FRACTION_DEGREE < 8 else 0.0 for k, c in enumerate(COEFFICIENTS))
+MEANS = (
+    AskedMean(Ball(1.5), 3), AskedMean(Ball(3.0, 2.0), 1), AskedMean(Interval(1.5), 1),
+    AskedMean(Interval(2.0, CATONI, SHORT), 1), AskedMean(Interval(2.0, CATONI, COEFFICIENTS), 1),
 )  # fmt: skip
 
 
@@ -111,10 +106,10 @@ def _questions() -> Iterator[Question]:
         deal = Deal(N, shape[0], bytes(32))
         return Question(term, shape, map_, problem, everyone, deal)
 
-    box, losses = ClampedMean(1.0).range, (LogisticLoss(), HuberLoss(threshold=1.0))
+    box, losses = Interval(1.0), (LogisticLoss(), HuberLoss(threshold=1.0))
     for loss in (callbacks.asked(one) for one in losses):
         for mean in MEANS:
-            term = questions.Gradient(loss, w, as_asked(mean).range)
+            term = questions.Gradient(loss, w, mean.range)
             yield question(term, mean.blocks, D + 1, 1)
         yield question(questions.Derivatives(loss, w, box), 1, 1, 1)
         yield question(questions.Scores(loss, (w, -w), box, None), 1, 2, 1)
@@ -122,7 +117,7 @@ def _questions() -> Iterator[Question]:
         yield question(questions.Separations(loss, w, box), 1, D, 1)
         yield question(questions.DerivativeNorms(loss, w, edges[0]), 1, 1, 10)
     for mean in MEANS:
-        yield question(questions.Means(as_asked(mean).range), mean.blocks, D, 1)
+        yield question(questions.Means(mean.range), mean.blocks, D, 1)
     yield question(questions.Moments(1.7, target=True), 1, (D + 2) * (D + 3) // 2, 1)
     yield question(questions.CellCounts((0, 1), edges[:2], ()), 1, 1, 2, 10)
     yield question(questions.ColumnMoments((0, 1), ()), 1, 1, 2, 2)
