@@ -23,7 +23,7 @@ _HOMES = {
     "cross_validate": "privtail.evaluation",
     "evaluate": "privtail.evaluation",
     "load": "privtail.model",
-    "open_table": "privtail.trusted.tables",
+    "open_table": "privtail.table_files",
     "private_correlation": "privtail.describe.matrices",
     "private_count": "privtail.describe.counting",
     "private_covariance": "privtail.describe.matrices",

@@ -69,7 +69,10 @@ ROOMS = {
     },
     "export": {"model", "schema"},
     "reporting": {"ledger_texts", "model", "statement"},
-    "describe": {"coefficients", "promised", "summaries", "statement", "calibration", "trusted"},
+    "describe": {
+        "coefficients", "promised", "summaries", "statement", "calibration", "table_files",
+        "trusted",
+    },
     "promised": {"trusted"},
     "evaluation": {
         "robust_means",
@@ -79,7 +82,7 @@ ROOMS = {
     "coefficients": set(),
     "model": {"coefficients", "export", "statement", "trusted", "schema", "losses", "written"},
     "mean": {
-        "robust_means",
+        "influence", "robust_means",
         "describe", "coefficients", "promised", "lost", "summaries", "algorithms", "statement",
         "calibration", "trusted", "losses", "domains",
     },
@@ -91,7 +94,10 @@ ROOMS = {
     "algorithms": {"robust_means", "trusted", "losses", "domains"},
     "calibration": {"trusted"},
     "statement": {"trusted", "ledger_texts"},
-    "trusted": {"losses", "domains", "ledger_texts", "schema"},
+    "trusted": {"dask_client", "losses", "domains", "ledger_texts", "schema", "storage"},
+    "dask_client": set(),
+    "storage": set(),
+    "table_files": {"trusted", "schema"},
     "robust_means": {"influence", "trusted"},
     "schema": set(),
     "ledger_texts": set(),

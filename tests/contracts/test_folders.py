@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import privtail
+from privtail.cli.accuracy import read_columns
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 from privtail.schema.partitions import partition_values
@@ -274,7 +275,7 @@ def test_the_odd_file_and_column_are_named(
     with pytest.raises(InvalidInput, match="'x'"):
         Curator(lazy, "y", budget=Budget(1.0, 1e-6))
     with pytest.raises(InvalidInput, match="'x'"):
-        lazy.columns(["x"])
+        read_columns(lazy, ["x"])
 
 
 def test_a_column_of_one_file_alone_is_named(tmp_path: Path) -> None:
@@ -295,7 +296,7 @@ def test_text_may_be_written_in_any_way(tmp_path: Path) -> None:
         some(tmp_path / f"{i}.parquet", job=cells, x=[1.0, 2.0, 3.0])
     table = privtail.open_table(tmp_path, categories={"job": ["a", "b"]})
     expected = ["a", "b", None] * 3 + ["b", "c", "a"]
-    assert table.columns([], {"job": ["a"]})["job"].tolist() == expected
+    assert read_columns(table, [], {"job": ["a"]})["job"].tolist() == expected
     assert [v and v.decode() for v in table.ids("job")] == expected
     curator = Curator(table, None, budget=Budget(1.0, 1e-6))
     rows = np.concatenate(
@@ -327,7 +328,7 @@ def test_numbers_of_other_types_are_doubles_and_no_values_are_missing(
     cells = [float("nan" if v is None else v) for part in columns for v in part.to_pylist()]
     y = np.concatenate([np.arange(1.0, 1 + len(part)) for part in columns])
     one = privtail.open_table(some(tmp_path / "one.parquet", x=np.array(cells), y=y))
-    np.testing.assert_array_equal(many.columns(["x"])["x"], cells)
+    np.testing.assert_array_equal(read_columns(many, ["x"])["x"], cells)
     options: Any = {"epsilon": 3.0, "noise": "simulated", "random_state": 0}
     found, same = (DPLinearRegression(**options).fit(table, "y") for table in (many, one))
     assert np.array_equal(found.coef_, same.coef_)
@@ -434,7 +435,7 @@ def test_columns_may_stand_in_another_order_and_an_index_in_some_files(tmp_path:
     frame(50)[["x"]].assign(y=0.0)[::25].to_parquet(tmp_path / "d.parquet")
     table = privtail.open_table(tmp_path)
     assert table.features("y") == ("x",)
-    assert table.columns(["x", "y"])["y"].tolist() == [2.0, 4.0, 0, 0, 0, 0]
+    assert read_columns(table, ["x", "y"])["y"].tolist() == [2.0, 4.0, 0, 0, 0, 0]
 
 
 def test_no_cell_decides_what_is_refused(tmp_path: Path) -> None:

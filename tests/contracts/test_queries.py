@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import privtail
+from privtail.cli.accuracy import read_columns
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression
 from privtail.trusted.records import queries
@@ -75,7 +76,7 @@ def test_a_query_is_run_once(tmp_path: Path) -> None:
     table = privtail.open_table(query, scratch=tmp_path, categories={"x": [1.0, 2.0]})
     for one in (table, table.without("y"), table.declaring({"y": [1.0]})):
         for _ in range(3):
-            assert one.columns(["x"])["x"].tolist() == [1.0] * 50
+            assert read_columns(one, ["x"])["x"].tolist() == [1.0] * 50
     DPLinearRegression(epsilon=1, noise="simulated").fit(table, "y")
     assert len(runs) == 1
     assert list(tmp_path.iterdir()) == []
@@ -113,4 +114,4 @@ def test_the_rows_are_in_no_file_that_has_a_name(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(queries, "_write", counted)
     table = privtail.open_table(pl.LazyFrame({"x": [1.0, 2.0]}))
-    assert (seen, made[0].closed, table.columns(["x"])["x"].tolist()) == ([0], True, [1, 2])
+    assert (seen, made[0].closed, read_columns(table, ["x"])["x"].tolist()) == ([0], True, [1, 2])

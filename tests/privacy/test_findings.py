@@ -24,6 +24,7 @@ import scipy.sparse as sp
 
 from privtail.algorithms import ProximalGradient
 from privtail.calibration import calibrated
+from privtail.cli.accuracy import read_columns
 from privtail.domains import Unconstrained
 from privtail.errors import BudgetExceeded, IncompatibleParts, InvalidInput, NotPlanned
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
@@ -225,7 +226,7 @@ def test_a_column_of_booleans_gives_booleans(make: Any) -> None:
 def test_no_cell_of_a_csv_decides_how_other_labels_are_written(last: str, tmp_path: Any) -> None:
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "0,0\n0,1\n" * 300 + f"0,{last}\n")
-    column = TableFile(path).columns(["x"], {"y": None})["y"]
+    column = read_columns(TableFile(path), ["x"], {"y": ()})["y"]
     labels = Labels(column, len(column))
     frequent = [label for label, count in labels.counts().items() if count > 100]
     assert frequent == ["0", "1"]
@@ -591,13 +592,14 @@ def garbled() -> Any:
     return pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"asecr\xff\xfet")])
 
 
-@pytest.mark.parametrize("declared", [("a",), ("true", "false"), (1, 2), None])
+@pytest.mark.parametrize("declared", [("a",), ("true", "false"), (1, 2), ()])
 def test_bytes_that_are_no_text_show_nothing(declared: Any, tmp_path: Any) -> None:
     """An error of PyArrow quoted the cell."""
     pq.write_table(pa.table({"y": garbled()}), tmp_path / "t.parquet")
     file = TableFile(tmp_path / "t.parquet")
-    assert file.columns([], {"y": declared})["y"].tolist() == ["a", "secr��t"]
-    assert np.isnan(file.columns(["y"], parsed=["y"])["y"]).all()
+    assert read_columns(file, [], {"y": declared})["y"].tolist() == ["a", "secr��t"]
+    with pytest.raises(InvalidInput, match="most of its first cells are none"):
+        read_columns(file, ["y"])
     assert Labels(garbled(), 2).counts() == {"a": 1, "secr��t": 1}
     series = pandas.Series(
         pandas.arrays.ArrowStringArray(pa.chunked_array([garbled().cast(pa.large_string())]))
@@ -606,7 +608,7 @@ def test_bytes_that_are_no_text_show_nothing(declared: Any, tmp_path: Any) -> No
     assert Labels(series, 2).counts() == {"a": 1, "secr��t": 1}
     rows = as_records({"y": series}, {"y": ["a"]}).rows(slice(0, 2))
     assert rows.X.tolist() == [[1.0], [0.0]]  # type: ignore[union-attr]
-    for read in (lambda: TableFile(tmp_path / "t.csv").columns([], {"y": declared}),):
+    for read in (lambda: read_columns(TableFile(tmp_path / "t.csv"), [], {"y": declared}),):
         with pytest.raises(InvalidInput, match="UTF-8") as caught:
             read()
         assert "secr" not in str(caught.value)

@@ -11,6 +11,7 @@ import pytest
 
 import privtail
 from privtail import open_table
+from privtail.cli.accuracy import read_columns
 from privtail.linear_model import DPLinearRegression
 from privtail.schema import declared
 from privtail.trusted.records.files import TableFile
@@ -57,7 +58,7 @@ def fit(table: TableFile) -> None:
 
 
 def read(table: TableFile) -> None:
-    table.columns(["x", "y"], {"job": ["a", "b"], "late": None}, ["x", "y"])
+    read_columns(table, ["x", "y"], {"job": ["a", "b"], "late": ()})
     table.ids("who")
     table.require_readable(["y"])
 

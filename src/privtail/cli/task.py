@@ -159,7 +159,7 @@ class Task:
 
 def _by_type(table: TableFile, target: str, classes: object) -> Name:
     """The model that the target's declared type asks for; never its cells."""
-    kind = "label" if classes is not None else table.kind(target)
+    kind = "label" if classes is not None else table.schema.kind(target)
     if kind == "label":
         return "logistic"
     if kind == "number":

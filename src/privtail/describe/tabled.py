@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from privtail.errors import InvalidInput
 from privtail.promised import Promised
+from privtail.table_files import open_table
 from privtail.trusted.curator import Curator
-from privtail.trusted.tables import TableFile, column_names, is_column, numeric_names, open_table
+from privtail.trusted.tables import TableFile, column_names, holds_numbers, is_column
 
 Groups = tuple[tuple[Any, ...], ...]
 
@@ -110,9 +112,26 @@ def _without_names(data: Any, *, grouped: bool) -> Tabled:
 def _without_numbers(
     data: Any, names: Sequence[str], declared: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Those of these columns that hold no numbers, by their type, or have declared categories."""
-    numbers = numeric_names(data, [name for name in names if name not in declared])
-    return tuple(name for name in names if name not in numbers)
+    """Those of these columns that hold no numbers, by their type, or have declared categories.
+
+    A CSV has no types, and only its cells could say which columns are left out of an answer: so
+    text in one is refused, as by a fit.
+    """
+    undeclared = [name for name in names if name not in declared]
+    if not isinstance(data, TableFile):
+        numeric = holds_numbers({name: data[name] for name in undeclared})
+        return tuple(name for name in names if not numeric.get(name))
+    text = data.texts(undeclared, data.numeric)
+    if text and data.untyped:
+        listed = ", ".join(map(repr, text))
+        other = next((str(name) for name in undeclared if name not in text), "cost")
+        raise InvalidInput(
+            f"{data.path} has text in {listed}, and a CSV has no types by which columns could be "
+            "left out.",
+            f"Leave them out yourself: open_table(path, drop=[{listed}]).",
+            cli=f"Name those of numbers: --column {shlex.quote(other)}",
+        )
+    return tuple(name for name in names if name in text or name in declared)
 
 
 def _declared(by: tuple[str, ...], categories: Any) -> dict[str, tuple[Any, ...]]:

@@ -30,10 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privtail
+from privtail.dask_client import found
 from privtail.errors import InvalidInput, NotReleased
 from privtail.losses import AnyLoss
 from privtail.schema.encoding import PLAIN, Encoding
-from privtail.trusted.cluster.client import found
 from privtail.trusted.cluster.held import CHANGED, FAILED, Held, Reading, Sent, facts
 from privtail.trusted.cluster.probe import DIFFERS
 from privtail.trusted.cluster.seats import decided, joined, shared

@@ -8,10 +8,10 @@ from typing import Any
 
 from privtail.errors import InvalidInput
 from privtail.schema.encoding import PLAIN, Encoding
+from privtail.storage.remote import plain
 from privtail.trusted.records.arrays import column_names, require_typed
 from privtail.trusted.records.dense import Dense, DenseRows, Room
 from privtail.trusted.records.files import TableFile
-from privtail.trusted.records.remote import plain
 from privtail.trusted.records.sparse import Sparse, SparseRows
 from privtail.trusted.records.streams import Stream, Targets, Window
 from privtail.trusted.records.tables import Table, require_categories

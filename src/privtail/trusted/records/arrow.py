@@ -123,16 +123,11 @@ def arrow_ids(column: Any) -> NDArray[Any]:
 def numbers(column: Any, dialect: Dialect = PLAIN) -> NDArray[np.float64]:
     """A plain array of numbers, booleans or text as doubles; NaN for what is not a number."""
     import pyarrow as pa
-    import pyarrow.types as kind
 
     if column.type == pa.float64():
         return np.asarray(column.to_numpy(zero_copy_only=False))
-    if kind.is_dictionary(column.type) or is_text(column.type):
-        column = decoded(column)
-        return text_numbers(column, dialect) if is_text(column.type) else arrow_doubles(column)
-    if kind.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    column = decoded(column)
+    return text_numbers(column, dialect) if is_text(column.type) else arrow_doubles(column)
 
 
 def text_numbers(column: Any, dialect: Dialect = PLAIN) -> NDArray[np.float64]:

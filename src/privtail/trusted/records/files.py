@@ -19,22 +19,20 @@ import math
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
 from privtail.schema.columns import Columns
-from privtail.schema.declared import Declarations, Declared, Label, are_numbers, are_truths
+from privtail.schema.declared import Declarations, Label, are_numbers, are_truths
 from privtail.schema.dialect import PLAIN, Dialect
-from privtail.schema.types import is_number, is_plain, is_text
+from privtail.schema.types import is_plain
 from privtail.trusted.events import Event, Plan
 from privtail.trusted.records.arrow import (
     Distinct,
-    arrow_doubles,
     arrow_ids,
-    decoded,
     distinct,
     joined,
     numbers,
@@ -77,6 +75,7 @@ class TableFile:
     path, paths : what errors call the table, and its files, sorted by path.
     names : the column names, in order.
     exposure : the column that says on how much the target was counted; None for none.
+    schema : the types of the columns, and the refusals that follow from them.
     index : the columns that were an index of pandas, as the file says. They are no features unless
         they are declared numeric, or their categories are.
     categories : column -> its declared categories, as the type of the column writes them.
@@ -110,7 +109,7 @@ class TableFile:
         self.numeric, self._drop = frozenset(numeric), frozenset(drop)
         self._format = Files(self._listing, dialect, self._drop)
         self.names, self.index = self._format.names, self._format.index
-        self._columns = Columns(
+        self.schema = Columns(
             self.path, self.names, self._format.types, self._format.untyped, self.numeric
         )
         self.require(declared, "declared as categories")
@@ -172,44 +171,7 @@ class TableFile:
         InvalidInput
             ``what`` says what the names were wanted for.
         """
-        self._columns.require(names, what)
-
-    def columns(
-        self, numbers: Sequence[str], labels: Declared | None = None, parsed: Collection[str] = ()
-    ) -> dict[str, NDArray[Any]]:
-        """Read columns, in the order of the file.
-
-        Parameters
-        ----------
-        numbers : columns to read as doubles; booleans become 0 and 1.
-        labels : column -> declared labels, or None where they are not known. Text and booleans
-            become str (or None), numbers doubles; undeclared labels of a CSV are always str.
-        parsed : those of ``numbers`` that are declared numeric: text in them is read as numbers,
-            and a cell that is none becomes NaN.
-
-        Raises
-        ------
-        InvalidInput
-            If a column has a type that its role cannot use.
-        """
-        labels = labels or {}
-        wanted = [name for name in self.names if name in labels or name in set(numbers)]
-        for name in wanted:
-            self._columns.type(name)
-        batches = list(self._format.batches(wanted, ()))
-        if not batches:
-            raise InvalidInput(f"{self.path} has no rows.")
-        table = {name: joined([batch[name] for batch in batches]) for name in wanted}
-        if self._format.untyped:
-            text = self.texts([name for name in numbers if name not in labels], parsed)
-            if text:
-                raise self._columns.text_refusal(text)
-        return {
-            name: self._labels(name, table[name], labels[name])
-            if name in labels
-            else self._numbers(name, table[name], name in parsed)
-            for name in wanted
-        }
+        self.schema.require(names, what)
 
     def ids(self, name: str) -> NDArray[Any]:
         """Cells to compare, never to compute with: different ones stay different, None if missing.
@@ -219,16 +181,17 @@ class TableFile:
         InvalidInput
             If the column holds neither numbers, nor text, nor Booleans.
         """
-        if self._format.untyped:
-            return self.columns([], {name: None})[name]
-        if not is_plain(self._columns.type(name)):
-            raise self._unusable(name, self._columns.type(name))
+        if not (self._format.untyped or is_plain(self.schema.type(name))):
+            raise self._unusable(name, self.schema.type(name))
         self.require_rows()
         pieces = [batch[name] for batch in self._format.batches([name], ())]
         if not pieces:
             raise changed(self.path)
         with self._format.refusing():
-            return arrow_ids(joined(pieces))
+            if not self._format.untyped:
+                return arrow_ids(joined(pieces))
+            found = [self.labels(name, piece, ()) for piece in pieces]
+            return np.concatenate([np.array(one.values, object)[one.positions] for one in found])
 
     # ---------------------------------------------------------------- sizes
 
@@ -258,7 +221,7 @@ class TableFile:
     def require_alike(self) -> None:
         """Refuse, by file and name, a column that is kept and differs between the files."""
         for name in self.kept():
-            self._columns.type(name)
+            self.schema.type(name)
 
     def features(self, target: str | None = None) -> tuple[str, ...]:
         """The columns to learn from, in the order of the file.
@@ -279,12 +242,12 @@ class TableFile:
         undeclared = [name for name in left if name not in self.categories]
         text = self.texts(undeclared, self.numeric)
         if text:
-            raise self._columns.text_refusal(text)
-        if any(str(self._columns.type(name)) == "null" for name in undeclared):
+            raise self.schema.text_refusal(text)
+        if any(str(self.schema.type(name)) == "null" for name in undeclared):
             self.require_rows()
         for name in undeclared:
-            if not self._columns.is_usable(name):
-                raise self._unusable(name, self._columns.type(name))
+            if not self.schema.is_usable(name):
+                raise self._unusable(name, self.schema.type(name))
         if not left:
             raise InvalidInput(f"{self.path} has no column left to learn from.")
         return left
@@ -339,7 +302,7 @@ class TableFile:
         import pyarrow as pa
 
         found = distinct(column)
-        if not self._columns.is_text(name):
+        if not self.schema.is_text(name):
             return found
         values: list[Any] = found.values
         if self._format.untyped:
@@ -363,52 +326,34 @@ class TableFile:
         """
         if self._format.untyped:
             declared = [one_line_end(v) if isinstance(v, str) else v for v in declared]
-        return self._columns.typed(name, declared)
-
-    def element(self, name: str) -> np.dtype[Any]:
-        """The public type of a column of labels, as NumPy would hold it.
-
-        Raises
-        ------
-        InvalidInput
-            If its cells are no labels, such as lists; now, since a fit would fail after the charge.
-        """
-        return self._columns.element(name)
-
-    def width(self, name: str) -> np.dtype[Any]:
-        """The narrower of float32 and float64 that holds every number of the column's type."""
-        return self._columns.width(name)
-
-    def kind(self, name: str) -> Literal["number", "label"] | None:
-        """What the type of a column says that it holds; None for whole numbers and for a CSV."""
-        return self._columns.kind(name)
+        return self.schema.typed(name, declared)
 
     def require_numeric(self, name: str, *, mend: str = "", cli: str = "") -> None:
         """Refuse a column that is not one of numbers; ``mend`` and ``cli`` say what else to do."""
         if self.texts([name], self.numeric):
             marks = "If marks stand for missing numbers:"
-            raise self._columns.text(
+            raise self.schema.text(
                 f"Column {name!r} of {self.path} holds text, and numbers are needed.",
                 f'{mend} {marks} numeric=["{name}"].'.strip(),
                 f"{cli} {marks} --numeric {shlex.quote(name)}.".strip(),
             )
-        if not self._columns.is_usable(name):
-            raise self._unusable(name, self._columns.type(name), needed=True)
+        if not self.schema.is_usable(name):
+            raise self._unusable(name, self.schema.type(name), needed=True)
 
     def require_readable(self, names: Sequence[str]) -> None:
         """Refuse columns that are to be numbers, if their type, or most of their text, is not."""
-        text = [name for name in names if self._columns.is_text(name)]
+        text = [name for name in names if self.schema.is_text(name)]
         shares = self._odd_shares(text)
         odd = [name for name in text if shares[name] > _ODD_IF_NUMERIC]
         if odd:
-            raise self._columns.text(
+            raise self.schema.text(
                 f"Column {odd[0]!r} of {self.path} is to be numbers, and most of its first cells "
                 "are none.", "", "",
             )  # fmt: skip
         for name in names:
-            known = self._columns.is_usable(name)
-            if not known and str(self._columns.type(name)) != "null":
-                raise self._unusable(name, self._columns.type(name), needed=True)
+            known = self.schema.is_usable(name)
+            if not known and str(self.schema.type(name)) != "null":
+                raise self._unusable(name, self.schema.type(name), needed=True)
 
     @property
     def untyped(self) -> bool:
@@ -418,7 +363,7 @@ class TableFile:
     @property
     def from_text(self) -> bool:
         """Whether some numbers are read from text, by the format and what is declared."""
-        return self._format.untyped or any(map(self._columns.is_text, self.numeric))
+        return self._format.untyped or any(map(self.schema.is_text, self.numeric))
 
     # ---------------------------------------------------------------- types
 
@@ -430,7 +375,7 @@ class TableFile:
         InvalidInput
             If one that is declared numeric cannot be read.
         """
-        text = [name for name in names if self._columns.is_text(name)]
+        text = [name for name in names if self.schema.is_text(name)]
         undeclared = [name for name in text if name not in numeric]
         if undeclared and not self._format.untyped:
             return undeclared
@@ -449,46 +394,10 @@ class TableFile:
                     self._shares[name] = odd_share(cells, self.dialect)
         return {name: self._shares.get(name, 0.0) for name in names}
 
-    # ---------------------------------------------------------------- columns
-
-    def _numbers(self, name: str, column: Any, parsed: bool) -> NDArray[np.float64]:
-        import pyarrow.types as kind
-
-        column = decoded(column)
-        if is_text(column.type):
-            if not (parsed or self._format.untyped):
-                raise self._columns.text_refusal([name])
-            return text_numbers(column, self.dialect)
-        if not (is_number(column.type) or kind.is_boolean(column.type)):
-            raise self._unusable(name, column.type)
-        return arrow_doubles(column)
-
-    def _labels(self, name: str, column: Any, declared: Sequence[Label] | None) -> NDArray[Any]:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-        import pyarrow.types as kind
-
-        column = decoded(column)
-        if kind.is_boolean(column.type):
-            column = column.cast(pa.string())
-        if is_number(column.type):
-            return self._numbers(name, column, parsed=True)
-        if not is_text(column.type):
-            raise self._unusable(name, column.type)
-        if self._format.untyped and declared is not None and are_numbers(declared):
-            return text_numbers(column, self.dialect)
-        if declared is not None and are_truths(declared):
-            column = pc.utf8_lower(column)
-        if self._format.untyped and declared is None:
-            column = pc.if_else(pc.equal(column, ""), None, column)
-        if self._format.untyped:
-            column = pc.replace_substring_regex(column, "\r\n?", "\n")
-        return np.asarray(column.to_numpy(), dtype=object)
-
     def _unusable(self, name: str, kind: Any, *, needed: bool = False) -> InvalidInput:
         if str(kind) == "null" and self._format.n == 0:
             return InvalidInput(f"{self.path} has no rows.")
-        return self._columns.unusable(name, kind, needed=needed)
+        return self.schema.unusable(name, kind, needed=needed)
 
     def __repr__(self) -> str:
         return f"TableFile({str(self.path)!r}, columns={len(self.names)})"

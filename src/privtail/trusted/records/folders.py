@@ -11,31 +11,28 @@ read twice: a file that is found under two names is refused, for its records wou
 
 from __future__ import annotations
 
-import glob
 import itertools
-import os
-import shlex
-from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
+from privtail.schema.alike import Types, refuse_mixed
 from privtail.schema.columns import refuse_repeated
 from privtail.schema.dialect import Dialect
 from privtail.schema.partitions import partition_values
-from privtail.schema.types import is_text
+from privtail.storage.listing import files_of
+from privtail.storage.remote import is_url, plain
 from privtail.trusted.records import formats
 from privtail.trusted.records.formats import format_of
 from privtail.trusted.records.queries import ASSUMPTION, is_query, run
-from privtail.trusted.records.remote import found_at, here, is_hidden, is_url, plain
 from privtail.trusted.records.source import Place, Source, changed
 
 Runs = list[tuple[int, Iterator[Any]]]
@@ -63,8 +60,6 @@ class Listing:
 
         A query is run here, once, into a file in ``folder``.
 
-        Left out of folders, and of what a pattern matches: names that begin with ``.`` or ``_``.
-
         Raises
         ------
         InvalidInput
@@ -77,7 +72,7 @@ class Listing:
             return cls(rows, (rows,), (ASSUMPTION,))
         paths: list[Place]
         if isinstance(data, str | PathLike):
-            paths = sorted(_found(data), key=str)
+            paths = sorted(files_of(data), key=str)
             _refuse_twice(paths)
             name = str(data)
             return cls(plain(name) if is_url(name) else Path(name), tuple(paths))
@@ -90,7 +85,7 @@ class Listing:
             )
         if not data:
             raise InvalidInput("The list of files is empty: name at least one.")
-        paths = sorted((file for one in data for file in _found(one)), key=str)
+        paths = sorted((file for one in data for file in files_of(one)), key=str)
         _refuse_twice(paths)
         more = len(paths) - 1
         return cls(f"{paths[0]} and {more} more" if more else paths[0], tuple(paths))
@@ -122,68 +117,6 @@ def _itself(path: Place) -> Hashable:
     return found.st_dev, found.st_ino
 
 
-def _found(named: str | PathLike[str]) -> Collection[Place]:
-    if isinstance(named, str) and is_url(named):
-        local = here(named)
-        return found_at(named) if local is None else _found_here(local)
-    return _found_here(Path(named))
-
-
-def _found_here(path: Path) -> Collection[Path]:
-    if path.is_dir():
-        within = _within(path)
-        if not within:
-            raise InvalidInput(
-                f"The folder {path} holds no file. Names that begin with '.' or '_' do not count."
-            )
-        return within
-    if path.exists() or not glob.has_magic(str(path)):
-        return [path]
-    first = next(i for i, part in enumerate(path.parts) if glob.has_magic(part))
-    named = any(map(is_hidden, path.parts[first:]))
-    found = set()
-    matches = glob.iglob(str(path), recursive=True)  # noqa: PTH207  Path.glob skips linked folders
-    for match in map(Path, matches):
-        if named or not any(map(is_hidden, match.parts[first:])):
-            found.update(_within(match) if match.is_dir() else [match])
-    if not found:
-        raise InvalidInput(
-            f"No file matches {path}. Names that begin with '.' or '_' do not count."
-        )
-    return found
-
-
-def _within(folder: Path) -> list[Path]:
-    """The files of a folder and of those within it."""
-    found = []
-    for place, folders, names in os.walk(folder, onerror=_unread, followlinks=True):
-        if "_delta_log" in folders:
-            raise InvalidInput(
-                f"{place} is a Delta table: rows that were deleted are still in its files. Write "
-                "its present rows to Parquet files first, and name their folder."
-            )
-        folders[:] = [name for name in folders if not is_hidden(name)]
-        found += [Path(place, name) for name in names if not is_hidden(name)]
-    return found
-
-
-def _unread(error: OSError) -> NoReturn:
-    raise InvalidInput(f"The folder {error.filename} cannot be read: {error.strerror}.") from None
-
-
-class _Types(dict[str, Any]):
-    """Types by column. To ask for that of a column which is not alike in all files is refused."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.refusals: dict[str, str] = {}
-
-    def __missing__(self, name: str) -> NoReturn:
-        raise InvalidInput(
-            self.refusals[name], f'drop=["{name}"].', cli=f"--drop {shlex.quote(name)}"
-        )
-
-
 class Files:
     """The files of a table, opened, in the order of their rows.
 
@@ -197,9 +130,7 @@ class Files:
     ----------
     untyped : whether they are CSV.
     names, index : the columns of any of them, and those that were an index of pandas.
-    types : their types. A column that some files hold without values (type null) is of the type
-        that the others give it, and one of several types of numbers is of doubles. To ask for one
-        that is else not alike in all files raises InvalidInput.
+    types : their types.
 
     Raises
     ------
@@ -210,17 +141,17 @@ class Files:
     def __init__(self, listing: Listing, dialect: Dialect, drop: Collection[str]) -> None:
         self._sources = [Source(path, dialect) for path in listing.paths]
         self._name = listing.name
-        self._refuse_mixed(self._name)
+        refuse_mixed(
+            self._name, listing.paths, [source.kind for source in self._sources],
+            [not source.beginning for source in self._sources],
+        )  # fmt: skip
         self._formats = [format_of(source, drop) for source in self._sources]
         for source, one in zip(self._sources, self._formats, strict=True):
             refuse_repeated(source.path, one.names)
         self.untyped = self._sources[0].untyped
         self.names = tuple(dict.fromkeys(name for one in self._formats for name in one.names))
         self.index = tuple(dict.fromkeys(name for one in self._formats for name in one.index))
-        self.types = _Types()
-        self._casts: list[dict[str, Any]] = [{} for _ in self._formats]
-        for name in self.names:
-            self._compare(name)
+        self.types = Types(listing.paths, [one.types for one in self._formats], self.names)
         self._partitions = {name: self._partition(name) for name in dialect.partition_columns}
         self.names += tuple(self._partitions)
 
@@ -301,7 +232,7 @@ class Files:
         self, i: int, run: int, names: Sequence[str], labels: Collection[str]
     ) -> Iterator[Any]:
         """Batches of one run of a file, as if all files had its columns in one type."""
-        one, casts = self._formats[i], self._casts[i]
+        one, casts = self._formats[i], self.types.casts[i]
         held = [name for name in names if name not in self._partitions]
         batches = one.batches(held or one.names[: len(names[:1])], set(labels) & set(held), run)
         if len(held) == len(names) and not casts:
@@ -337,19 +268,6 @@ class Files:
         for source in self._sources:
             source.require_unchanged()
 
-    def _refuse_mixed(self, name: Place | str) -> None:
-        kinds = [source.kind for source in self._sources]
-        usual = Counter(kinds).most_common(1)[0][0]
-        odd = next((i for i, kind in enumerate(kinds) if kind != usual), None)
-        if odd is None:
-            return
-        path, other = self._sources[odd].path, self._sources[kinds.index(usual)].path
-        what = "is no" if self._sources[odd].beginning else "is empty, and so no"
-        mend = "Name files of one format."
-        if isinstance(name, Path) and name.is_dir() and other.suffix:
-            mend = f"Move it, or name the others by a pattern: '{name / '**' / '*'}{other.suffix}'."
-        raise InvalidInput(f"{path} {what} {usual} file, as {other} is. {mend}")
-
     def _partition(self, name: str) -> Any:
         """A column of the names of folders, one cell for each file."""
         import pyarrow as pa
@@ -368,53 +286,6 @@ class Files:
         self.types[name] = column.type
         return column
 
-    def _compare(self, name: str) -> None:
-        """Find the type of a column in all files, or the sentence that refuses it."""
-        import pyarrow as pa
-
-        types = [one.types.get(name) for one in self._formats]
-        kinds = [_alike(found) for found in types]
-        held = [kind for kind in kinds if kind != "null"] or kinds
-        if len(set(held)) == 1 or set(held) <= _NUMBERS:
-            common = pa.float64() if len(set(held)) > 1 else types[kinds.index(held[0])]
-            self.types[name] = common
-            for kind, casts in zip(kinds, self._casts, strict=True):
-                if kind != _alike(common):
-                    casts[name] = _value_type(common)
-            return
-        usual = Counter(held).most_common(1)[0][0]
-        place = kinds.index(usual)
-        odd = next(i for i, kind in enumerate(kinds) if kind not in (usual, "null"))
-        path, other = self._sources[odd].path, self._sources[place].path
-        if types[odd] is None:
-            what = f"{path} has no column {name!r}, and {other} has one."
-        elif types[place] is None:
-            what = f"{path} has a column {name!r}, and {other} has none."
-        else:
-            what = (
-                f"Column {name!r} of {path} holds {_words(types[odd])}, and that of {other} holds "
-                f"{_words(types[place])}. A column needs one type in all files."
-            )
-        self.types.refusals[name] = f"{what} Write that file again, or leave the column out:"
-
-
-_NUMBERS = frozenset(
-    ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "halffloat",
-     "float", "double")
-)  # fmt: skip
-
-
-def _value_type(found: Any) -> Any:
-    return found.value_type if str(found).startswith("dictionary") else found
-
-
-def _alike(found: Any) -> str:
-    """What types of one column have in common, whatever wrote the files."""
-    if found is None:
-        return ""
-    found = _value_type(found)
-    return "text" if is_text(found) else str(found)
-
 
 def _cast(column: Any, kind: Any) -> Any:
     """A column in another type; whole numbers beyond 2^53 round, as they do in all other files."""
@@ -427,7 +298,3 @@ def _cast(column: Any, kind: Any) -> Any:
     if str(column.type).startswith("dictionary"):
         column = column.dictionary_decode()
     return column.cast(kind, safe=False)
-
-
-def _words(found: Any) -> str:
-    return f"values of type {_alike(found)}"

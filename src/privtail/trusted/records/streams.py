@@ -72,7 +72,9 @@ class Stream:
         self._categories = {n: c for n, c in file.categories.items() if n in self._features}
         self._empty = Table(
             {
-                name: np.empty(0, file.element(name) if name in self._categories else np.float64)
+                name: np.empty(
+                    0, file.schema.element(name) if name in self._categories else np.float64
+                )
                 for name in self._features
             },
             self._categories,
@@ -91,7 +93,7 @@ class Stream:
             exposure = None if self._file.exposure is None else np.empty(0)
             return Numbers(np.empty(0), 0, exposure)
         self._classes = self._file.typed(name, classes)
-        labels = Labels(np.empty(0, self._file.element(name)), 0)
+        labels = Labels(np.empty(0, self._file.schema.element(name)), 0)
         if self._classes:
             labels.declare(self._classes)
         return labels
@@ -141,14 +143,16 @@ class Stream:
         kinds = [
             np.min_scalar_type(len(self._categories[name]))
             if name in self._categories
-            else self._file.width(name)
+            else self._file.schema.width(name)
             for name in self._features
         ]
         own = targets is not None and self._target is not None
         if own:
             coded = isinstance(targets, Labels)
             beside = self._beside(targets)
-            kinds += [np.dtype(np.int32) if coded else self._file.width(name) for name in beside]
+            kinds += [
+                np.dtype(np.int32) if coded else self._file.schema.width(name) for name in beside
+            ]
         labels: dict[Any, int] = {}
         with _Scratch(folder, self.n, kinds) as scratch:
             for window in self.windows(targets):

@@ -1,9 +1,4 @@
-"""Which Dask cluster computes.
-
-Formal guarantee
-----------------
-None is needed: a client holds no record, and nothing is asked through it here.
-"""
+"""Which Dask cluster computes: a client holds no record, and nothing is asked through it here."""
 
 from __future__ import annotations
 

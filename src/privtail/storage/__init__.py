@@ -1,0 +1,1 @@
+"""Where files are: folders, patterns and URLs. Nothing here reads a cell."""

@@ -1,0 +1,71 @@
+"""The files that a path names: those of a folder, and those that match a pattern."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Collection
+from os import PathLike
+from pathlib import Path
+from typing import NoReturn
+
+from privtail.errors import InvalidInput
+from privtail.storage.remote import RemoteFile, found_at, here, is_hidden, is_url
+
+
+def files_of(named: str | PathLike[str]) -> Collection[Path | RemoteFile]:
+    """The files that a path, a folder, a pattern or a URL names.
+
+    Left out of folders, and of what a pattern matches: names that begin with ``.`` or ``_``.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none, or a folder cannot be read.
+    """
+    if isinstance(named, str) and is_url(named):
+        local = here(named)
+        return found_at(named) if local is None else _found_here(local)
+    return _found_here(Path(named))
+
+
+def _found_here(path: Path) -> Collection[Path]:
+    if path.is_dir():
+        within = _within(path)
+        if not within:
+            raise InvalidInput(
+                f"The folder {path} holds no file. Names that begin with '.' or '_' do not count."
+            )
+        return within
+    if path.exists() or not glob.has_magic(str(path)):
+        return [path]
+    first = next(i for i, part in enumerate(path.parts) if glob.has_magic(part))
+    named = any(map(is_hidden, path.parts[first:]))
+    found = set()
+    matches = glob.iglob(str(path), recursive=True)  # noqa: PTH207  Path.glob skips linked folders
+    for match in map(Path, matches):
+        if named or not any(map(is_hidden, match.parts[first:])):
+            found.update(_within(match) if match.is_dir() else [match])
+    if not found:
+        raise InvalidInput(
+            f"No file matches {path}. Names that begin with '.' or '_' do not count."
+        )
+    return found
+
+
+def _within(folder: Path) -> list[Path]:
+    """The files of a folder and of those within it."""
+    found = []
+    for place, folders, names in os.walk(folder, onerror=_unread, followlinks=True):
+        if "_delta_log" in folders:
+            raise InvalidInput(
+                f"{place} is a Delta table: rows that were deleted are still in its files. Write "
+                "its present rows to Parquet files first, and name their folder."
+            )
+        folders[:] = [name for name in folders if not is_hidden(name)]
+        found += [Path(place, name) for name in names if not is_hidden(name)]
+    return found
+
+
+def _unread(error: OSError) -> NoReturn:
+    raise InvalidInput(f"The folder {error.filename} cannot be read: {error.strerror}.") from None

@@ -1,0 +1,128 @@
+"""Files of tables, to fit and to predict on: how a user opens them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from privtail.schema.declared import Label
+from privtail.schema.dialect import Dialect
+from privtail.trusted.tables import TableFile
+
+
+def open_table(
+    path: Any,
+    *,
+    categories: Mapping[str, Sequence[Label]] | None = None,
+    numeric: Collection[str] = (),
+    drop: Collection[str] = (),
+    scratch: str | Path | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    comment: str | None = None,
+    partition_columns: Collection[str] = (),
+) -> TableFile:
+    """Parquet, CSV or Arrow files to fit on, read in blocks and never whole in memory.
+
+    Many files are one table: their rows follow each other in the sorted order of the paths, so a
+    fit gives the same bits as on one file or on a data frame of these rows. All files are of one
+    format and have the same columns of the same types, as their footers or headers say; this is
+    checked here, and no record decides it. Columns may stand in another order, and dictionaries
+    may differ, since categories are declared. Files that are added to a folder later do not count.
+
+    A column that one file holds without values (type null) has the type of the other files; whole
+    numbers in one and doubles in another are doubles.
+
+    Names of folders, such as ``year=2024/`` of Hive, are read only if they are declared: they tell
+    who exists, and a statement says then that they are public.
+
+    In folders and patterns, names that begin with ``.`` or ``_`` do not count. A URL such as
+    ``s3://bucket/claims/`` is read by fsspec (``pip install 'privtail[remote]'``, and the package
+    of that file system) or PyArrow, which look for keys where they usually do. Nobody may write to
+    a file during a fit: that stops the fit, which stays charged; a change is seen by size, time,
+    ETag or checksum.
+
+    A polars ``LazyFrame`` or a ``pyarrow.dataset.Dataset`` may be any program, so it is run once,
+    now, into a nameless file in ``scratch`` or else the folder for temporary files. The rows that
+    it gives are the records, and how many they are is public, also after a filter.
+
+    Parameters
+    ----------
+    path : path, list of paths, LazyFrame or Dataset
+        A file; a folder, with the folders in it; a pattern such as ``claims/*.parquet`` (``**`` for
+        folders of any depth); or a list of these. A CSV has a header; it may be compressed
+        (``.csv.gz``, ``.csv.bz2``, ``.csv.zst``).
+    categories : mapping of str to sequence, or None, default=None
+        Column to its declared categories, one-hot encoded.
+    numeric : collection of str, default=()
+        Columns of numbers by declaration. A row with a cell that is no number does not count.
+    drop : collection of str, default=()
+        Columns to leave out. An index of pandas is left out unless it is declared.
+    scratch : path or None, default=None
+        A folder for a private copy that is decoded once, for many passes.
+    decimal : str, default="."
+        The decimal mark in numbers that are written as text, such as ``,`` in 1.234,5.
+    thousands : str or None, default=None
+        The mark between thousands, such as ``.`` in 1.234,5.
+    separator : str or None, default=None
+        The mark between the cells of a CSV. None finds ``,``, ``;`` and tab.
+    encoding : str, default="utf-8"
+        Of a CSV: a name that Python knows, such as ``utf-16`` or ``latin-1``.
+    comment : str or None, default=None
+        How lines of a CSV begin that are skipped above the header; below it they are rows without
+        values.
+    partition_columns : collection of str, default=()
+        Columns that the names of folders hold: ``["year"]`` for ``year=2024/``.
+
+    Returns
+    -------
+    TableFile
+        For X of an estimator, with the name of the target column as y.
+
+    Raises
+    ------
+    InvalidInput
+        If this is no table, a declared column is missing, or the files differ; the error names
+        the file and the column.
+
+    Examples
+    --------
+    >>> import privtail
+    >>> from privtail.data import ADULT
+    >>> table = privtail.open_table(ADULT)
+    >>> len(table.names)
+    16
+
+    A folder of files is opened in the same way:
+
+    >>> import pyarrow.parquet as pq
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> rows = pq.read_table(ADULT)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(rows[:20_000], Path(folder, "part-0.parquet"))
+    ...     pq.write_table(rows[20_000:], Path(folder, "part-1.parquet"))
+    ...     privtail.open_table(folder).n == privtail.open_table(ADULT).n
+    True
+    """
+    dialect = Dialect(
+        decimal=decimal,
+        thousands=thousands,
+        separator=separator,
+        encoding=encoding,
+        comment=comment,
+        partition_columns=partition_columns,
+    )
+    table = TableFile(
+        path,
+        categories=categories,
+        numeric=numeric,
+        drop=drop,
+        scratch=scratch,
+        dialect=dialect,
+    )
+    table.require_alike()
+    return table
