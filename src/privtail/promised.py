@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from privtail.errors import BudgetExceeded
+from privtail.ledgers import as_ledger
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
-from privtail.trusted.ledger import Ledger, as_ledger
+from privtail.trusted.ledger import Ledger
 
 
 @dataclass(frozen=True, kw_only=True)

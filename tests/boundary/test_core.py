@@ -59,11 +59,13 @@ RANDOM_NAMES = {"urandom", "getrandom", "default_rng", "RandomState", "SystemRan
 
 ROOMS = {
     "cli": {
+        "ledgers",
         "describe", "evaluation", "export", "linear_model", "model", "mean", "lost", "default",
         "published", "algorithms", "reporting", "statement", "calibration", "trusted", "losses",
         "domains", "ledger_texts", "schema", "written",
     },
     "linear_model": {
+        "ledgers",
         "coefficients", "lost", "model", "mean", "published", "default", "summaries", "algorithms",
         "statement", "calibration", "trusted", "losses", "domains", "schema",
     },
@@ -73,7 +75,8 @@ ROOMS = {
         "coefficients", "promised", "summaries", "statement", "calibration", "table_files",
         "trusted",
     },
-    "promised": {"trusted"},
+    "promised": {"ledgers", "trusted"},
+    "ledgers": {"ledger_texts", "trusted"},
     "evaluation": {
         "robust_means",
         "coefficients", "promised", "linear_model", "mean", "model", "statement", "calibration",
@@ -82,6 +85,7 @@ ROOMS = {
     "coefficients": set(),
     "model": {"coefficients", "export", "statement", "trusted", "schema", "losses", "written"},
     "mean": {
+        "ledgers",
         "influence", "robust_means",
         "describe", "coefficients", "promised", "lost", "summaries", "algorithms", "statement",
         "calibration", "trusted", "losses", "domains",

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privtail.algorithms.aggregated_minimizer import suggested_smoothness
 from privtail.calibration import calibrate
 from privtail.errors import InvalidInput, UnsupportedAccounting
 from privtail.robust_means import ClippedMean
@@ -418,7 +419,7 @@ def hockey_stick(epsilon: float, p: int, v: float, stretch: float) -> float:
 def test_a_smooth_gaussian_costs_at_most_its_epsilon(p: int, epsilon: float, part: float) -> None:
     """The exact divergence of moved and stretched Gaussians stays below delta, not far below."""
     delta = 1e-5
-    beta = part * aggregate.suggested_smoothness(epsilon, delta, p)
+    beta = part * suggested_smoothness(epsilon, delta, p)
 
     def event(multiplier: float) -> Event:
         return Event(

@@ -16,12 +16,8 @@ from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
 from privtail.trusted.accountants import (
     cost,
 )
-from privtail.trusted.accounting import (
-    GaussianDP,
-    PrivacyLoss,
-    SampledGaussian,
-    ZeroConcentratedDP,
-)
+from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
+from privtail.trusted.accounting.loss import PrivacyLoss, SampledGaussian
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches

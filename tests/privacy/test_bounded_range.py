@@ -16,7 +16,8 @@ from scipy.stats import binom, norm
 
 from privtail.calibration import calibrate
 from privtail.trusted.accountants import cost
-from privtail.trusted.accounting import GaussianDP, ZeroConcentratedDP, ranges
+from privtail.trusted.accounting import ranges
+from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
 from privtail.trusted.accounting.ranges import BoundedRange
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Event, Plan, Round

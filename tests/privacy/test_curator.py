@@ -73,7 +73,7 @@ from privtail.robust_means import (
 )
 from privtail.trusted import dataset
 from privtail.trusted.accountants import cost
-from privtail.trusted.accounting import GaussianDP
+from privtail.trusted.accounting.curves import GaussianDP
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator, Opening
 from privtail.trusted.events import Event, Plan, Round, plan_from_json

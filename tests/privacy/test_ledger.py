@@ -163,7 +163,7 @@ def charge(ledger: Ledger, plan: Plan, delta: float = 1e-6, cost: Any = None) ->
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-9), (8.0, 1e-5)])
 def test_filters_stop_at_the_accountants_number(composition, epsilon, delta):
     from privtail.trusted.accountants import cost
-    from privtail.trusted.accounting import GaussianDP, ZeroConcentratedDP
+    from privtail.trusted.accounting.curves import GaussianDP, ZeroConcentratedDP
 
     def together(times):
         """What so many fits cost."""

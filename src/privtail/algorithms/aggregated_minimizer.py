@@ -21,11 +21,17 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.smooth.aggregate import (
     SampleAndAggregate,
     blocks_needed,
-    suggested_smoothness,
 )
 from privtail.trusted.smooth.questions import aggregate
 
 Doubles = NDArray[np.float64]
+LARGEST = 0.9
+"""Smoothness that is suggested at most: the proof needs less than 1."""
+
+
+def suggested_smoothness(epsilon: float, delta: float, size: int) -> float:
+    """The paper's beta = epsilon/(4 (d + log(2/delta))), and `LARGEST` for a large epsilon."""
+    return min(LARGEST, epsilon / (4 * (size + math.log(2 / delta))))
 
 
 @dataclass(frozen=True, kw_only=True)

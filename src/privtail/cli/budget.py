@@ -58,7 +58,8 @@ def budget(
       privtail budget claims.jsonl --epsilon 3 --delta 1e-5 --data-set claims \
         --analyst ann=1 --analyst bob=0.5
     """
-    from privtail.trusted.ledger import Ledger, existing
+    from privtail.ledgers import existing
+    from privtail.trusted.ledger import Ledger
 
     if epsilon is None and delta is None:
         ledger = existing(file)

@@ -164,7 +164,7 @@ class Promise:
     @property
     def account(self) -> Ledger | None:
         """The ledger, if one was named; raises InvalidInput if it cannot be used."""
-        from privtail.trusted.ledger import existing
+        from privtail.ledgers import existing
 
         names = {"purpose": self.purpose, "data_set": self.data_set}
         if self.ledger is not None:

@@ -18,11 +18,12 @@ from sklearn.utils.validation import validate_data
 
 from privtail.compilation import steady
 from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.ledgers import as_ledger
 from privtail.linear_model.documented import documented
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
-from privtail.trusted.ledger import Ledger, as_ledger
+from privtail.trusted.ledger import Ledger
 from privtail.trusted.refusals import as_plain_numbers
 from privtail.trusted.tables import (
     TableFile,

@@ -20,6 +20,7 @@ from privtail.describe.moments import ColumnMoments
 from privtail.describe.tabled import Tabled, tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.influence import catoni_bound
+from privtail.ledgers import as_ledger
 from privtail.lost import OF_THESE, counted
 from privtail.mean.estimate import MeanEstimate
 from privtail.promised import Promised
@@ -32,7 +33,7 @@ from privtail.summaries.summary import Summary
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
-from privtail.trusted.ledger import Ledger, as_ledger
+from privtail.trusted.ledger import Ledger
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import RobustMean
 from privtail.trusted.mechanisms.noise import GaussianNoise

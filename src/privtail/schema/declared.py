@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -74,3 +75,16 @@ def is_numeral(text: str) -> bool:
 def are_truths(declared: Sequence[Label]) -> bool:
     """Whether all labels are true or false, in any letters."""
     return {str(value).lower() for value in declared} <= {"true", "false"}
+
+
+def require_categories(categories: Any) -> None:
+    """Refuse what is no mapping of columns to lists."""
+    lists = categories.values() if isinstance(categories, Mapping) else [categories or ()]
+    odd = any(isinstance(c, str) or not isinstance(c, Sequence | np.ndarray) for c in lists)
+    if odd or not (categories is None or isinstance(categories, Mapping)):
+        raise InvalidInput(
+            "categories must map a column to its list of values, for example "
+            'categories={"city": ["Rome", "Oslo"]}.'
+        )
+    if categories is not None and any(len(listed) == 0 for listed in categories.values()):
+        raise InvalidInput("categories needs at least one value for every column that it names.")

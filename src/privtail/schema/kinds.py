@@ -87,3 +87,32 @@ def of_objects(dtype: Any, library: str, x: str) -> str:
         f'seconds by {seconds} / numpy.timedelta64(1, "s"); dates in days by ({days} - '
         'numpy.datetime64("2000-01-01")) / numpy.timedelta64(1, "D").'
     )
+
+
+def column_refusal(name: str, dtype: Any, library: str, *, declarable: bool) -> InvalidInput:
+    """Why a column cannot be numbers by its type, and what to do."""
+    times = conversion(dtype, library, f"Column {name!r}")
+    if times:
+        return InvalidInput(f"{times}, or drop it.")
+    mend = f'Encode it by a public rule, for example frame["{name}"] == "a"'
+    if declarable:
+        mend = f'Declare its categories, for example categories={{"{name}": ["a", "b"]}}'
+    objects = of_objects(dtype, library, f'frame["{name}"]')
+    return InvalidInput(f"Column {name!r} is not numeric. {mend}, or drop it. {objects}".strip())
+
+
+def target_refusal(dtype: Any, library: str) -> InvalidInput:
+    """Why a target cannot be numbers by its type, and what to do."""
+    times, objects = conversion(dtype, library, "The target"), of_objects(dtype, library, "y")
+    mend = "The target is not numeric. For labels use a classifier such as DPLogisticRegression."
+    return InvalidInput(f"{times}." if times else f"{mend} {objects}".strip())
+
+
+def rows_refusal(dtype: Any, library: str) -> InvalidInput:
+    """Why an array cannot be rows of numbers by its type, and what to do."""
+    times, objects = conversion(dtype, library, "X"), of_objects(dtype, library, "X")
+    mend = (
+        "X must hold numbers. For columns of text pass a data frame and declare their categories, "
+        'for example categories={"city": ["Rome", "Oslo"]}.'
+    )
+    return InvalidInput(f"{times}." if times else f"{mend} {objects}".strip())

@@ -24,7 +24,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privtail import progress
 from privtail.errors import InvalidInput, NotPlanned, require_whole
@@ -34,9 +33,7 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event
 from privtail.trusted.judged import FoldedModel, LinearModel
 from privtail.trusted.problem import Problem
-from privtail.trusted.records.arrays import taken
-from privtail.trusted.records.files import TableFile
-from privtail.trusted.search import BestTrial
+from privtail.trusted.search import BestTrial, rows_of, unseen
 
 Result = TypeVar("Result")
 
@@ -104,25 +101,14 @@ class Folds:
             progress.report(fold, self.count + 1, "fits of folds")
             ids = np.flatnonzero(self.labels != fold)
             allowance = Allowance(rho, neighbours)
-            with progress.watching(_unseen):
-                X, y, exposure = (_rows(v, ids) for v in (self._X, self._y, self._exposure))
+            with progress.watching(unseen):
+                X, y, exposure = (rows_of(v, ids) for v in (self._X, self._y, self._exposure))
                 models.append(fit(fold, X, y, exposure, allowance))
             if not allowance.spent:
                 raise NotPlanned("The fit of a fold has spent nothing: it is not on its allowance.")
         progress.report(self.count, self.count + 1, "evaluation")
         folded = FoldedModel(tuple(map(released, models)), self.labels)
-        with progress.watching(_unseen):
+        with progress.watching(unseen):
             found = evaluate(folded, Allowance(rho, neighbours))
         opening.released()
         return models, found
-
-
-def _rows(values: Any, ids: NDArray[np.int64]) -> Any:
-    """The rows at these positions; the name of a column of a file, and None, as they are."""
-    if isinstance(values, TableFile):
-        return values.part(ids)
-    return values if values is None or isinstance(values, str) else taken(values, ids)
-
-
-def _unseen(done: int, planned: int, stage: str) -> None:
-    """Rounds inside a fold are not shown: the bar counts folds."""

@@ -52,7 +52,6 @@ from privtail.errors import (
     InvalidInput,
 )
 from privtail.spelling import printable
-from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.entries import (
     SLACK_SHARE,
@@ -454,36 +453,3 @@ def _slack(plan: list[dict[str, Any]], terms: Terms) -> float:
     if terms.composition == "basic":
         return 0.0
     return math.fsum(e.delta * r.times for r in rounds for e in r.events) * (1 + 1e-15)
-
-
-def as_ledger(
-    ledger: Ledger | Allowance | str | os.PathLike[str] | None,
-) -> Ledger | Allowance | None:
-    """A ledger, or that of an existing file.
-
-    Raises
-    ------
-    InvalidInput
-        For anything else, and where there is no such file.
-    """
-    if ledger is None or isinstance(ledger, Ledger | Allowance):
-        return ledger
-    if not isinstance(ledger, str | os.PathLike):
-        raise InvalidInput(
-            "ledger must be a Ledger, the path of one, or None: ledger=Ledger(epsilon=1.0, "
-            "delta=1e-6)."
-        )
-    return existing(ledger)
-
-
-def existing(path: str | os.PathLike[str]) -> Ledger:
-    """The ledger in this file.
-
-    Raises
-    ------
-    InvalidInput
-        If there is none, or it cannot be used.
-    """
-    if not os.path.exists(path):  # noqa: PTH110  a str or a path
-        raise texts.no_ledger(os.fspath(path))
-    return Ledger(path)

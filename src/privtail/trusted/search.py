@@ -226,7 +226,7 @@ class TrialSearch:
         """The records at these positions, or the persons whose first position is one of them."""
         curator = self._curator
         if curator.unit == ROW:
-            return Part(_rows(self._X, ids), _rows(self._y, ids))
+            return Part(rows_of(self._X, ids), rows_of(self._y, ids))
         every = np.arange(curator.problem.n)
         positions, leaders = every[curator._kept], every[curator._leaders]
         dealt = np.isin(leaders, ids)
@@ -252,7 +252,7 @@ class TrialSearch:
         opening = self._curator.everyone()._opening
         sampler = opening.charge(mechanism.event())
         self._training, self._held_out = self._part(self._first), self._part(self._last)
-        with watching(_unseen):
+        with watching(unseen):
             best = best_of(
                 lambda: self._trial(sampler, mechanism, candidates, fit, score),
                 mechanism.trials,
@@ -309,12 +309,12 @@ def _noise(mechanism: BestTrial, answer: Sensitivity) -> GaussianNoise:
     return GaussianNoise(mechanism.multiplier * ratio)
 
 
-def _rows(values: Any, ids: NDArray[np.int64]) -> Any:
-    """The rows at these positions; the name of a column of a file as it is."""
+def rows_of(values: Any, ids: NDArray[np.int64]) -> Any:
+    """The rows at these positions; the name of a column of a file, and None, as they are."""
     if isinstance(values, TableFile):
         return values.part(ids)
-    return values if isinstance(values, str) else taken(values, ids)
+    return values if values is None or isinstance(values, str) else taken(values, ids)
 
 
-def _unseen(done: int, planned: int, stage: str) -> None:
-    """Progress inside a trial is shown to nobody: it would count the trials."""
+def unseen(done: int, planned: int, stage: str) -> None:
+    """Progress inside a trial or a fold is shown to nobody: it would count the trials."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.schema.declared import Label
+from privtail.schema.declared import Label, require_categories
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.cluster.spread import announced, is_spread
 from privtail.trusted.records.arrays import (
@@ -31,7 +31,7 @@ from privtail.trusted.records.files import (
     TableFile,
 )
 from privtail.trusted.records.queries import is_query
-from privtail.trusted.records.tables import Table, require_categories
+from privtail.trusted.records.tables import Table
 from privtail.trusted.records.targets import canonical_label
 
 __all__ = [

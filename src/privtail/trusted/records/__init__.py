@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any
 
 from privtail.errors import InvalidInput
+from privtail.schema.declared import require_categories
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.storage.remote import plain
 from privtail.trusted.records.arrays import column_names, require_typed
@@ -14,7 +15,7 @@ from privtail.trusted.records.dense import Dense, DenseRows, Room
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.sparse import Sparse, SparseRows
 from privtail.trusted.records.streams import Stream, Targets, Window
-from privtail.trusted.records.tables import Table, require_categories
+from privtail.trusted.records.tables import Table
 from privtail.trusted.records.targets import Labels, Numbers
 
 InMemory = Dense | Sparse | Table

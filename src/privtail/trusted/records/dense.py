@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
+from privtail.schema.kinds import rows_refusal
 from privtail.trusted import kernels
 from privtail.trusted.records.arrays import as_numbers
-from privtail.trusted.records.kinds import conversion, of_objects
+from privtail.trusted.records.kinds import public_type
 
 Doubles = NDArray[np.float64]
 LINE, ROOM = 8, 2**20
@@ -67,14 +68,7 @@ class Dense:
                 f"X needs two dimensions (rows, features), got shape {array.shape}. {mend}"
             )
         if array.dtype.kind not in "fiub":
-            times = conversion(array, "X")
-            raise InvalidInput(
-                f"{times}."
-                if times
-                else "X must hold numbers. For columns of text pass a data frame and declare "
-                'their categories, for example categories={"city": ["Rome", "Oslo"]}. '
-                f"{of_objects(X, 'X')}".strip()
-            )
+            raise rows_refusal(*public_type(array))
         self._X = array
         double = array.dtype == np.float64
         self.viewed = double and array.flags.c_contiguous

@@ -26,7 +26,13 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
 from privtail.schema.columns import Columns
-from privtail.schema.declared import Declarations, Label, are_numbers, are_truths
+from privtail.schema.declared import (
+    Declarations,
+    Label,
+    are_numbers,
+    are_truths,
+    require_categories,
+)
 from privtail.schema.dialect import PLAIN, Dialect
 from privtail.schema.types import is_plain
 from privtail.trusted.events import Event, Plan
@@ -43,7 +49,6 @@ from privtail.trusted.records.arrow import (
 from privtail.trusted.records.folders import Files, Listing, Runs
 from privtail.trusted.records.formats import sweeps
 from privtail.trusted.records.source import changed
-from privtail.trusted.records.tables import require_categories
 
 _ODD, _ODD_IF_NUMERIC = 0.1, 0.5
 """Text is refused as numbers if more of its cells in the first rows are none."""

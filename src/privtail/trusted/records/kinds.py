@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from privtail.schema import kinds
 from privtail.schema.kinds import Kind
 from privtail.schema.types import is_number, is_text
 
@@ -53,14 +52,9 @@ def kind_of(values: Any) -> Kind | None:
     return "numbers" if numeric else "text" if text else None
 
 
-def conversion(values: Any, what: str) -> str:
-    """Why a column of this type is no column of numbers, and how to make one; else nothing."""
-    return kinds.conversion(_type(values), room(values), what)
-
-
-def of_objects(values: Any, x: str) -> str:
-    """How Python objects that are no numbers to NumPy become numbers; nothing for other types."""
-    return kinds.of_objects(_type(values), room(values), x)
+def public_type(values: Any) -> tuple[Any, str]:
+    """The type that a container says of its cells, and the library that the container is from."""
+    return _type(values), room(values)
 
 
 def _type(values: Any) -> Any:

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
 from privtail.schema.encoding import PLAIN, Encoding
+from privtail.schema.kinds import column_refusal
 from privtail.spelling import meant
 from privtail.trusted import kernels
 from privtail.trusted.records.arrays import as_labels, as_numbers
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.dense import DenseRows, Room
 from privtail.trusted.records.encoded import encoded
-from privtail.trusted.records.kinds import conversion, kind_of, of_objects
+from privtail.trusted.records.kinds import kind_of, public_type
 from privtail.trusted.records.targets import Labels
 
 
@@ -70,7 +71,7 @@ class Table:
             elif array.dtype.kind in "fiub":
                 self._parts.append((array, 0))
             else:
-                raise InvalidInput(_mend(name, values, declarable))
+                raise column_refusal(name, *public_type(values), declarable=declarable)
         if len(lengths) != 1:
             raise InvalidInput("A table needs columns of one length.")
         self._design = encoding.design(tuple(columns), categories)
@@ -125,28 +126,3 @@ class Table:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private rows cannot be pickled.")
-
-
-def _mend(name: str, values: Any, declarable: bool) -> str:
-    """Why a column cannot be numbers by its type, and what to do."""
-    times = conversion(values, f"Column {name!r}")
-    if times:
-        return f"{times}, or drop it."
-    mend = f'Encode it by a public rule, for example frame["{name}"] == "a"'
-    if declarable:
-        mend = f'Declare its categories, for example categories={{"{name}": ["a", "b"]}}'
-    objects = of_objects(values, f'frame["{name}"]')
-    return f"Column {name!r} is not numeric. {mend}, or drop it. {objects}".strip()
-
-
-def require_categories(categories: Any) -> None:
-    """Refuse what is no mapping of columns to lists."""
-    lists = categories.values() if isinstance(categories, Mapping) else [categories or ()]
-    odd = any(isinstance(c, str) or not isinstance(c, Sequence | np.ndarray) for c in lists)
-    if odd or not (categories is None or isinstance(categories, Mapping)):
-        raise InvalidInput(
-            "categories must map a column to its list of values, for example "
-            'categories={"city": ["Rome", "Oslo"]}.'
-        )
-    if categories is not None and any(len(listed) == 0 for listed in categories.values()):
-        raise InvalidInput("categories needs at least one value for every column that it names.")

@@ -15,15 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
-from privtail.schema.kinds import Kind, require_kind
+from privtail.schema.kinds import Kind, require_kind, target_refusal
 from privtail.trusted.records.arrays import as_labels, as_numbers, column_of, read
 from privtail.trusted.records.arrow import Distinct
-from privtail.trusted.records.kinds import (
-    conversion,
-    element_type,
-    kind_of,
-    of_objects,
-)
+from privtail.trusted.records.kinds import element_type, kind_of, public_type
 
 
 def _column(array: NDArray[Any], n: int) -> NDArray[Any]:
@@ -48,13 +43,7 @@ class Numbers:
         self._y = _column(as_numbers(y), n)
         self._exposure = None if exposure is None else Numbers(exposure, n)
         if self._y.dtype.kind not in "fiub":
-            times = conversion(y, "The target")
-            raise InvalidInput(
-                f"{times}."
-                if times
-                else "The target is not numeric. For labels use a classifier such as "
-                f"DPLogisticRegression. {of_objects(y, 'y')}".strip()
-            )
+            raise target_refusal(*public_type(y))
 
     def like(self, y: Any, exposure: Any = None) -> Numbers:
         """The target of other rows."""

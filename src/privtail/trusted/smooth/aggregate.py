@@ -23,9 +23,6 @@ BITS = 28
 ROUNDING = 2.0**-30
 """Taken off the smoothness, and added to S, for what floating point can do to S."""
 
-LARGEST = 0.9
-"""Smoothness that is suggested at most: the proof needs less than 1."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class SampleAndAggregate:
@@ -37,7 +34,7 @@ class SampleAndAggregate:
     blocks : m, how many disjoint parts the records are dealt into.
     radius : values are forced into the ball of this radius around the fallback point; half of the
         paper's Lambda.
-    smoothness : beta. `suggested_smoothness` is the paper's.
+    smoothness : beta.
     delta : additive term of the guarantee of this release.
 
     Formal guarantee
@@ -144,11 +141,6 @@ class SampleAndAggregate:
             sizes = np.full(len(centre), size)
             centre = sampler.scaled_normal(centre, sizes, self.multiplier)
         return fallback + centre * (self.radius * 2.0 ** -(BITS + 1))
-
-
-def suggested_smoothness(epsilon: float, delta: float, size: int) -> float:
-    """The paper's beta = epsilon/(4 (d + log(2/delta))), and `LARGEST` for a large epsilon."""
-    return min(LARGEST, epsilon / (4 * (size + math.log(2 / delta))))
 
 
 def blocks_needed(size: int, smoothness: float) -> int:
