@@ -38,6 +38,15 @@ def refuse_repeated(path: object, names: Sequence[str]) -> None:
         )
 
 
+def index_of(schema: Any) -> tuple[str, ...]:
+    """The columns that were an index of pandas, which says so in the schema."""
+    try:
+        named = schema.pandas_metadata["index_columns"]
+        return tuple(name for name in named if name in schema.names)
+    except (KeyError, TypeError, ValueError):
+        return ()
+
+
 @dataclass(frozen=True)
 class Columns:
     """What is public of the columns of a file.

@@ -84,3 +84,10 @@ def _single(value: Any) -> bool:
 
 
 PLAIN = Dialect()
+
+
+def refuse_dialect(path: object, dialect: Dialect) -> None:
+    """Refuse what is declared of a CSV, of a file that is none."""
+    for name in ("separator", "encoding", "comment"):
+        if getattr(dialect, name) != getattr(PLAIN, name):
+            raise InvalidInput(f"{path} is no CSV: leave out its {name}.")

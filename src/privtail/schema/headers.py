@@ -72,6 +72,16 @@ def undecoded(path: object, dialect: Dialect) -> InvalidInput:
     )
 
 
+def irregular(path: object) -> InvalidInput:
+    """The refusal of a CSV with rows of different lengths."""
+    return InvalidInput(
+        f"{path} is not a regular CSV file: a row has more or fewer cells than the header, or a "
+        "quote is not closed. If some lines are comments, say how they begin:",
+        "comment='#'.",
+        cli="--comment '#'",
+    )
+
+
 def require_text(path: object, wide: str | None, binary: bool, dialect: Dialect) -> None:
     """Refuse, by what it is, a file that is not one of text in the declared encoding.
 

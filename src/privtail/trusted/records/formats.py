@@ -17,8 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from privtail.errors import InvalidInput
-from privtail.schema.dialect import PLAIN
+from privtail.schema.columns import index_of
+from privtail.schema.dialect import refuse_dialect
 from privtail.schema.headers import Header
 from privtail.trusted.records.headers import HEADER_BYTES, read_header
 from privtail.trusted.records.source import Source
@@ -38,15 +38,6 @@ _KEPT_WINDOWS = 32
 def sweeps(n: int, numbers: int) -> int:
     """How often n records are read by a question that keeps ``numbers`` doubles of each."""
     return -(-8 * n * numbers // KEPT_BYTES)
-
-
-def index_of(schema: Any) -> tuple[str, ...]:
-    """The columns that were an index of pandas, which says so in the schema."""
-    try:
-        named = schema.pandas_metadata["index_columns"]
-        return tuple(name for name in named if name in schema.names)
-    except (KeyError, TypeError, ValueError):
-        return ()
 
 
 class Parquet:
@@ -246,20 +237,13 @@ def format_of(source: Source, drop: Collection[str]) -> Format:
 
     try:
         if source.kind == "Parquet":
-            _refuse_dialect(source)
+            refuse_dialect(source.path, source.dialect)
             return Parquet(source)
         if source.kind == "Arrow":
-            _refuse_dialect(source)
+            refuse_dialect(source.path, source.dialect)
             return Arrow(source)
     except (pa.ArrowException, OSError):
         raise source.malformed("") from None
     header = read_header(source.path, source.start(HEADER_BYTES), source.dialect)
     source.untyped = True
     return Csv(source, header, drop)
-
-
-def _refuse_dialect(source: Source) -> None:
-    """Refuse what is declared of a CSV, and is not of this file."""
-    for name in ("separator", "encoding", "comment"):
-        if getattr(source.dialect, name) != getattr(PLAIN, name):
-            raise InvalidInput(f"{source.path} is no CSV: leave out its {name}.")

@@ -120,11 +120,6 @@ class Source:
         if "UTF8" in reason and not reason.startswith("CSV parse error"):  # which quotes a row
             return headers.undecoded(self.path, self.dialect)
         if self.untyped:
-            return InvalidInput(
-                f"{self.path} is not a regular CSV file: a row has more or fewer cells than the "
-                "header, or a quote is not closed. If some lines are comments, say how they begin:",
-                "comment='#'.",
-                cli="--comment '#'",
-            )
+            return headers.irregular(self.path)
         kind = "Arrow" if self.start(4) != b"PAR1" else "Parquet"
         return InvalidInput(f"{self.path} is a damaged {kind} file.")
