@@ -34,6 +34,7 @@ from experiments.study import (
     Task,
 )
 from privtail.algorithms import AggregatedMinimizer, CatoniDescent, Result
+from privtail.algorithms.aggregated_minimizer import suggested_smoothness
 from privtail.domains import Domain
 from privtail.linear_model import DPLinearRegression
 from privtail.losses import AnyLoss
@@ -42,7 +43,7 @@ from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.problem import Problem
-from privtail.trusted.smooth.aggregate import blocks_needed, suggested_smoothness
+from privtail.trusted.smooth.aggregate import blocks_needed
 from privtail.trusted.smooth.questions import aggregate
 
 DELTA = 1e-6

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from privtail.algorithms import AggregatedMinimizer
-from privtail.algorithms.aggregated_minimizer import minimized
+from privtail.algorithms.aggregated_minimizer import minimized, suggested_smoothness
 from privtail.domains import L1, L2Ball, Slopes, Unconstrained
 from privtail.errors import BudgetExceeded, IncompatibleParts, InvalidInput
 from privtail.linear_model import DPLinearRegression
@@ -19,7 +19,7 @@ from privtail.trusted.budget import NEIGHBOURS, Budget
 from privtail.trusted.events import Round
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.problem import Problem
-from privtail.trusted.smooth.aggregate import blocks_needed, suggested_smoothness
+from privtail.trusted.smooth.aggregate import blocks_needed
 
 
 def box(points, *, Lambda, beta, gamma, u):
