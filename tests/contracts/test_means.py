@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privtail import robust_means
 from privtail.errors import InvalidInput
 from privtail.influence import catoni_bound, catoni_fraction, catoni_influence
 from privtail.losses import (
@@ -42,7 +43,7 @@ from privtail.robust_means import (
     SmoothedCatoniMean,
     TruncatedMean,
 )
-from privtail.trusted import callbacks, kernels, maps, means, partitions, questions
+from privtail.trusted import callbacks, kernels, maps, partitions, questions
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Batch, Curator
 from privtail.trusted.dataset import Dataset
@@ -1412,7 +1413,7 @@ def test_answers_are_what_the_mean_says(question: str, outputs: int, mean: Any) 
 def test_the_mean_of_contributing_is_what_it_says() -> None:
     page = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (written,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    known = dict(vars(means))
+    known = dict(vars(robust_means))
     exec(textwrap.dedent(written), known)  # noqa: S102
     box = known["SoftClampMean"](2.0).range
     x = np.array([0.0, 1e-3, -0.5, 2.0, -7.0, 1e6, HUGE, -math.inf, math.nan])
