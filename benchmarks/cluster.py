@@ -2,7 +2,8 @@
 
     python benchmarks/cluster.py [--rows 1000000] [--columns 20] [--rounds 15] [--partitions 2 64]
 
-Rows are made on the workers, whose processes have one thread each. A round is one clipped gradient.
+Rows are made on the workers, whose processes have one thread each, and stay there. A round is one
+clipped gradient.
 Numbers and ratios of interleaved rounds in one run: a round over next to no rows, which is all
 overhead; one worker beside two; two workers beside two threads in this process; and the same of
 a whole default fit, the second one of each. A round passes through five processes: on a machine
@@ -54,15 +55,16 @@ def main() -> None:
                 overhead(parts, d, rounds)
             print(f"\n{n:,} rows x {d}")
             before = resident()
-            away = fit(*collections(n, d, 2), lambda: spent(two))
+            rows = held(*collections(n, d, 2))
+            away = fit(*rows, lambda: spent(two))
             print(
                 f"the driver had {before:.0f} MB before the fit and {resident():.0f} MB at most; "
                 f"the rows are {8 * n * (d + 1) / 2**20:.0f} MB"
             )
-            others(*collections(n, d, 2), lambda: spent(two), away[2])
-            both = round_of(*collections(n, d, 2))
+            others(*rows, lambda: spent(two), away[2])
+            both = round_of(*rows)
         with one.as_current():
-            alone = round_of(*collections(n, d, 1))
+            alone = round_of(*held(*collections(n, d, 1)))
         found = pairs(alone, both, rounds)
         show("one worker / two workers", found)
         X, y = (part.compute(scheduler="threads") for part in collections(n, d, 2))
@@ -100,6 +102,16 @@ def collections(n: int, d: int, parts: int) -> tuple[Any, Any]:
         name=f"X-{n}-{parts}",
     )
     return X, X[:, 0] - X[:, 1] / 2 + X[:, -1] ** 2 / 8
+
+
+def held(X: Any, y: Any) -> tuple[Any, Any]:
+    """The same, in the memory of the workers."""
+    from dask import persist
+    from distributed import wait
+
+    rows: tuple[Any, Any] = persist(X, y)
+    wait(rows)
+    return rows
 
 
 def lengths(n: int, parts: int) -> tuple[int, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import pickle
 from typing import Any
 
@@ -14,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privtail.errors import InvalidInput, NotReleased
-from privtail.trusted.records import Dense, Room, Sparse, Table, as_records
-from privtail.trusted.records.dense import ROOM
+from privtail.trusted.records import Dense, Sparse, Table, as_records
 from privtail.trusted.records.targets import Labels, Numbers
 
 pandas = pytest.importorskip("pandas")
@@ -204,37 +202,18 @@ def test_labels_need_classes_before_they_have_codes() -> None:
         Labels(["a"], 1).rows(slice(0, 1))
 
 
-def test_arrays_of_a_block_are_apart_and_those_of_the_next_are_in_the_same_memory() -> None:
-    room = Room()
-    before = [room.of(5, 3), room.of(9)]
-    for _ in range(2):
-        room.begin()
-        first, second, third = room.of(5, 3), room.of(9), room.of(7)
-        assert (first.shape, second.shape, third.shape) == ((5, 3), (9,), (7,))
-        for one, other in itertools.combinations((first, second, third, *before), 2):
-            assert not np.shares_memory(one, other)
-        before = []
-        kept = first, second
-    room.begin()
-    assert all(np.shares_memory(one, room.of(*one.shape)) for one in kept)
-    room.of(2 * ROOM)
-    room.begin()
-    assert len(room._numbers) == ROOM
-
-
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (5, 3), (8, 8), (17, 9), (100, 16), (65, 50)])
 def test_blocks_of_columns_are_the_rows(n: int, d: int) -> None:
-    """Turned eight by eight, with rests on both sides, into memory that was used before."""
+    """Turned eight by eight, with rests on both sides."""
     X = np.random.default_rng(n).standard_normal((n, d))
     for place, odd in enumerate([np.nan, np.inf, 5e-324, -0.0][: X.size]):
         X.flat[place * 7 % X.size] = odd
-    room = Room()
     columns = {f"x{j}": X[:, j] for j in range(d)}
     for container in (X, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], columns):
         records = as_records(container)
         for start, stop in ((0, n), (n // 3, n - n // 4), (n // 2, n // 2), (n // 2, n + 9)):
             ids = slice(start, stop)
-            block = records.rows(ids, room)
+            block = records.rows(ids)
             assert block.X.tobytes() == np.ascontiguousarray(X[ids]).tobytes()
         some = np.arange(0, n, 2)
-        assert records.rows(some, room).X.tobytes() == X[some].tobytes()
+        assert records.rows(some).X.tobytes() == X[some].tobytes()

@@ -26,7 +26,7 @@ from privtail.trusted.events import Round
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.questions import Block, Histogram
-from privtail.trusted.records import Room, Stream, Table, as_records, encoded
+from privtail.trusted.records import Stream, Table, as_records, encoded
 
 N = 40
 JOBS = {"job": ["clerk", "cook", "none"]}
@@ -106,7 +106,7 @@ def seen(X: Any, encoding: Encoding, step: int = N) -> np.ndarray:
     for table in tables:
         for start in range(0, table.n, step):
             ids = slice(start, min(start + step, table.n))
-            found.append(map_.applied(table.rows(ids, Room())).transformed())
+            found.append(map_.applied(table.rows(ids)).transformed())
     return np.concatenate(found)
 
 
@@ -161,8 +161,8 @@ def test_filling_with_the_mean_of_a_block_is_caught(
 ) -> None:
     honest = Table.rows
 
-    def sabotaged(self: Table, ids: Any, room: Any = None) -> Any:
-        block = honest(self, ids, room)
+    def sabotaged(self: Table, ids: Any) -> Any:
+        block = honest(self, ids)
         X = block.X
         with np.errstate(all="ignore"):
             X[:, 0] = np.where(np.isnan(X[:, 0]), np.nanmean(X[:, 0]), X[:, 0])

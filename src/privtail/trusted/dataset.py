@@ -28,7 +28,7 @@ from privtail.trusted.maps import FeatureMap
 from privtail.trusted.partitions import Partitions, answered, counted, pieces, rows_at_once, swept
 from privtail.trusted.problem import Problem
 from privtail.trusted.questions import InvalidRows, Question
-from privtail.trusted.records import Room, Rows, Stream, Targets, Window
+from privtail.trusted.records import Rows, Stream, Targets, Window
 from privtail.trusted.records.targets import Labels, Numbers
 
 Doubles = NDArray[np.float64]
@@ -69,7 +69,6 @@ class Dataset:
     ) -> None:
         self.records, self.targets, self._key, self._away = records, targets, key, away
         self._deals: dict[int, Deal] = {}
-        self._rooms = threading.local()
 
     @property
     def sparse(self) -> bool:
@@ -94,7 +93,7 @@ class Dataset:
             raise InvalidInput("This question needs a target y.")
         at_once = rows_at_once(self.records, question)
         return self._added(
-            lambda window, ids: answered(question, window, ids, self._room()),
+            lambda window, ids: answered(question, window, ids),
             question.seen, question.targets, at_once, question.shape,
         )  # fmt: skip
 
@@ -114,17 +113,12 @@ class Dataset:
 
         def one(window: Window, ids: Ids) -> Integers:
             opened = window.open()
-            blocks = swept(*opened, window.start, ids, at_once, self._room())
+            blocks = swept(*opened, window.start, ids, at_once)
             for part, rows, y, _ in blocks:
                 work(part, rows, y)
             return np.zeros(1, np.int64)
 
         self._added(one, seen, targets, at_once, (1,))
-
-    def _room(self) -> Room:
-        """Memory of this thread."""
-        room: Room = self._rooms.__dict__.setdefault("room", Room())
-        return room
 
     def windows(self, targets: bool) -> Iterator[Window]:
         """One pass over the records, window by window; what is in memory is one window."""

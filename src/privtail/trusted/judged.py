@@ -34,7 +34,7 @@ from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.cluster.spread import is_spread
 from privtail.trusted.curator import Curator
 from privtail.trusted.maps import MappedRows
-from privtail.trusted.records import InMemory, Room, as_records
+from privtail.trusted.records import InMemory, as_records
 from privtail.trusted.records.arrays import column_names, taken
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.targets import Labels, Numbers
@@ -107,7 +107,7 @@ class LinearModel:
         one, zero = np.ones(records.d), np.zeros(records.d)
         for start in range(0, records.n, _BLOCK_ROWS):
             ids = slice(start, min(start + _BLOCK_ROWS, records.n))
-            block = records.rows(ids, Room()).transformed(one, zero)
+            block = records.rows(ids).transformed(one, zero)
             yield np.where(np.isnan(block), self.fill, block)
 
     def _of(self, z: Doubles) -> Doubles:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail.errors import InvalidInput
 from privtail.trusted import kernels
-from privtail.trusted.records import DenseRows, Room, Rows
+from privtail.trusted.records import DenseRows, Rows
 
 Doubles = NDArray[np.float64]
 
@@ -43,10 +43,10 @@ class FeatureMap:
     def __reduce__(self) -> tuple[Any, ...]:
         return FeatureMap.of, (len(self.scales), self.scales, self.offsets, self.optional)
 
-    def applied(self, rows: Rows, room: Room | None = None) -> MappedRows:
-        """Rows as every question about them sees them; their margins are in ``room``."""
+    def applied(self, rows: Rows) -> MappedRows:
+        """Rows as every question about them sees them."""
         if not self.optional:
-            return MappedRows(rows, self.scales, self.offsets, room=room)
+            return MappedRows(rows, self.scales, self.offsets)
         X = rows.dense().copy()
         missing, places = np.zeros(X.shape, np.bool_), list(self.optional)
         missing[:, places] = np.isnan(X[:, places])
@@ -54,7 +54,7 @@ class FeatureMap:
             fill = -self.offsets / self.scales
         fill[~np.isfinite(fill)] = 0.0
         X[missing] = np.broadcast_to(fill, X.shape)[missing]
-        return MappedRows(DenseRows(X), self.scales, self.offsets, missing, room)
+        return MappedRows(DenseRows(X), self.scales, self.offsets, missing)
 
 
 def _copy(numbers: ArrayLike) -> Doubles:
@@ -94,10 +94,10 @@ class MappedRows:
 
     def __init__(
         self, rows: Rows, scales: Doubles, offsets: Doubles,
-        missing: NDArray[np.bool_] | None = None, room: Room | None = None,
+        missing: NDArray[np.bool_] | None = None,
     ) -> None:  # fmt: skip
         self._rows, self._scales, self._offsets = rows, scales, offsets
-        self._missing, self._room = missing, room or Room()
+        self._missing = missing
 
     @classmethod
     def as_they_are(cls, z: Doubles) -> Self:
@@ -109,7 +109,7 @@ class MappedRows:
 
     def margins(self, w: Doubles, b: Doubles) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
         """Margins z.w + b (rows, K), squared norms of z (rows,) and finiteness (rows,)."""
-        margins, squares = self._room.of(len(self), w.shape[1]), self._room.of(len(self))
+        margins, squares = np.empty((len(self), w.shape[1])), np.empty(len(self))
         valid = np.empty(len(self), dtype=np.bool_)
         kernel: Any = kernels.margins_sparse if self.sparse else kernels.margins_dense
         kernel(*self.seen, w, b, margins, squares, valid)
@@ -127,7 +127,7 @@ class MappedRows:
 
     def transformed(self) -> Doubles:
         """Dense z, (rows, d)."""
-        z = self._rows.transformed(self._scales, self._offsets, self._room)
+        z = self._rows.transformed(self._scales, self._offsets)
         if self._missing is not None:
             z[self._missing] = 0.0  # not a rounding error, which would have a sign
         return z

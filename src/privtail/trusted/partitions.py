@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from privtail.errors import InvalidInput
 from privtail.trusted.deals import Ids, Seen
 from privtail.trusted.questions import Block, Question
-from privtail.trusted.records import InMemory, Records, Room, Rows, Targets, Window
+from privtail.trusted.records import InMemory, Records, Rows, Targets, Window
 from privtail.trusted.records.targets import Labels
 
 Doubles = NDArray[np.float64]
@@ -50,9 +50,7 @@ class Partitions(Protocol):
         ...
 
 
-def answered(
-    question: Question, window: Window, ids: Ids | None = None, room: Room | None = None
-) -> Integers:
+def answered(question: Question, window: Window, ids: Ids | None = None) -> Integers:
     """The sums of a question over the rows of a window, or over those of ``ids``."""
     if ids is None:
         ids = question.seen.within(window.start, window.stop)
@@ -61,14 +59,11 @@ def answered(
     at_once = rows_at_once(records, question)
     targets = targets if question.targets else None
     dealt = question.deal.labels(window.start, window.stop)
-    room = room or Room()
-    for part, rows, y, exposures in swept(records, targets, window.start, ids, at_once, room):
-        sums, own = np.zeros(question.shape), dealt[moved(part, window.start)]
-        if len(own) != len(rows):
+    for part, rows, y, exposures in swept(records, targets, window.start, ids, at_once):
+        sums, labels = np.zeros(question.shape), np.array(dealt[moved(part, window.start)])
+        if len(labels) != len(rows):
             raise InvalidInput("A window was asked for rows that it does not hold.")
-        labels = room.of(len(own)).view(np.int64)
-        labels[:] = own
-        block = Block(question.problem, question.map.applied(rows, room), y, labels, exposures)
+        block = Block(question.problem, question.map.applied(rows), y, labels, exposures)
         question.term.add(block, sums)
         total += sums.astype(np.int64)
     return total
@@ -82,13 +77,12 @@ def counted(seen: Seen, window: Window) -> Counter[Any]:
 
 
 def swept(
-    records: InMemory, targets: Targets | None, start: int, ids: Ids, at_once: int, room: Room
+    records: InMemory, targets: Targets | None, start: int, ids: Ids, at_once: int
 ) -> Iterator[tuple[Ids, Rows, Doubles, Doubles | None]]:
     """Ids, rows, targets (else 0) and exposures of block after block; ``start`` is the first id."""
     for part in pieces(ids, at_once):
-        room.begin()
         here = moved(part, start)
-        found = records.rows(here, room)
+        found = records.rows(here)
         count = part.stop - part.start if isinstance(part, slice) else len(part)
         y = targets.rows(here) if targets else np.zeros(len(found))
         if not len(found) == len(y) == count:

@@ -11,7 +11,7 @@ from privtail.schema.declared import require_categories
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.storage.remote import plain
 from privtail.trusted.records.arrays import column_names, require_typed
-from privtail.trusted.records.dense import Dense, DenseRows, Room
+from privtail.trusted.records.dense import Dense, DenseRows
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.sparse import Sparse, SparseRows
 from privtail.trusted.records.streams import Stream, Targets, Window
@@ -23,7 +23,7 @@ Records = InMemory | Stream
 Rows = DenseRows | SparseRows
 
 __all__ = [
-    "Dense", "DenseRows", "InMemory", "Records", "Room", "Rows", "Sparse", "SparseRows", "Stream",
+    "Dense", "DenseRows", "InMemory", "Records", "Rows", "Sparse", "SparseRows", "Stream",
     "Table", "Targets", "Window", "as_records", "opened",
 ]  # fmt: skip
 

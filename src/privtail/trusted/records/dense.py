@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,34 +14,6 @@ from privtail.trusted.records.arrays import as_numbers
 from privtail.trusted.records.kinds import public_type
 
 Doubles = NDArray[np.float64]
-LINE, ROOM = 8, 2**20
-"""Numbers of a line of a cache, and of all arrays that are kept for the blocks of one thread."""
-
-
-class Room:
-    """Memory for one block after the other: fresh pages would cost more than the copy.
-
-    A process that gives freed memory back at once, as a Dask worker does, would pay for fresh pages
-    in every block.
-    """
-
-    def __init__(self) -> None:
-        self._numbers, self._used = np.empty(0), 0
-
-    def of(self, *shape: int) -> Doubles:
-        """An array of this shape with anything in it, until the next block begins."""
-        size = math.prod(shape)
-        start, self._used = self._used, self._used + -(-size // LINE) * LINE
-        if self._used > len(self._numbers):
-            return np.empty(shape)
-        return self._numbers[start : start + size].reshape(shape)
-
-    def begin(self) -> None:
-        """Begin the next block: all arrays of the one before may be written over."""
-        needed = min(self._used, ROOM)
-        if len(self._numbers) < needed:
-            self._numbers = np.empty(needed)
-        self._used = 0
 
 
 class Dense:
@@ -75,18 +46,18 @@ class Dense:
         self._turned = array.T if double and array.flags.f_contiguous and not self.viewed else None
         self.n, self.d = array.shape
 
-    def rows(self, ids: slice | NDArray[np.int64], room: Room | None = None) -> DenseRows:
-        """The rows of these ids as contiguous doubles: a view, or a copy in ``room``."""
+    def rows(self, ids: slice | NDArray[np.int64]) -> DenseRows:
+        """The rows of these ids as contiguous doubles: a view, or a copy."""
         if isinstance(ids, slice):
             if self.viewed:
                 return DenseRows(np.ascontiguousarray(self._X[ids]))
             places = range(*ids.indices(self.n))
-            block = (room or Room()).of(len(places), self.d)
+            block = np.empty((len(places), self.d))
             if self._turned is not None and places.step == 1:
                 kernels.rows_of(self._turned, places.start, block)
                 return DenseRows(block)
         else:
-            block = (room or Room()).of(np.size(ids), self.d)
+            block = np.empty((np.size(ids), self.d))
         with np.errstate(all="ignore"):
             np.copyto(block, self._X[ids], casting="unsafe")
         return DenseRows(block)
@@ -125,9 +96,8 @@ class DenseRows:
         """The rows themselves, (rows, d), contiguous."""
         return self.X
 
-    def transformed(self, scales: Doubles, offsets: Doubles, room: Room | None = None) -> Doubles:
-        """Dense rows after scaling and centring, (rows, d), in ``room``."""
-        z = (room or Room()).of(*self.X.shape)
+    def transformed(self, scales: Doubles, offsets: Doubles) -> Doubles:
+        """Dense rows after scaling and centring, (rows, d)."""
         with np.errstate(all="ignore"):
-            np.multiply(self.X, scales, out=z)
+            z = self.X * scales
             return np.add(z, offsets, out=z)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput, NotReleased
 from privtail.trusted import kernels
-from privtail.trusted.records.dense import Room
 
 Doubles = NDArray[np.float64]
 
@@ -42,7 +41,7 @@ class Sparse:
                 "scipy.sparse.csr_matrix(X.tocoo())."
             )
 
-    def rows(self, ids: slice | NDArray[np.int64], room: Room | None = None) -> SparseRows:
+    def rows(self, ids: slice | NDArray[np.int64]) -> SparseRows:
         """The rows of these ids: duplicates summed, columns sorted, indices checked."""
         with np.errstate(all="ignore"):
             block = sp.csr_matrix(self._X[ids], dtype=np.float64, copy=True)
@@ -105,7 +104,7 @@ class SparseRows:
         """The rows with their zeros, (rows, d), contiguous."""
         return np.ascontiguousarray(self.block.toarray())
 
-    def transformed(self, scales: Doubles, offsets: Doubles, room: Room | None = None) -> Doubles:
+    def transformed(self, scales: Doubles, offsets: Doubles) -> Doubles:
         """Dense rows after scaling, (rows, d)."""
         with np.errstate(all="ignore"):
             return np.asarray(self.dense() * scales)

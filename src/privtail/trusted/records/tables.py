@@ -15,7 +15,7 @@ from privtail.spelling import meant
 from privtail.trusted import kernels
 from privtail.trusted.records.arrays import as_labels, as_numbers
 from privtail.trusted.records.arrow import Distinct
-from privtail.trusted.records.dense import DenseRows, Room
+from privtail.trusted.records.dense import DenseRows
 from privtail.trusted.records.encoded import encoded
 from privtail.trusted.records.kinds import kind_of, public_type
 from privtail.trusted.records.targets import Labels
@@ -107,11 +107,10 @@ class Table:
         ]
         return other
 
-    def rows(self, ids: slice | NDArray[np.int64], room: Room | None = None) -> DenseRows:
-        """The rows of these ids, encoded, in ``room``."""
+    def rows(self, ids: slice | NDArray[np.int64]) -> DenseRows:
+        """The rows of these ids, encoded."""
         count = len(range(*ids.indices(self.n))) if isinstance(ids, slice) else len(ids)
-        both = (room or Room()).of(2, self.d * count)
-        columns, X = both[0].reshape(self.d, count), both[1].reshape(count, self.d)
+        columns, X = np.empty((self.d, count)), np.empty((count, self.d))
         with np.errstate(all="ignore"):
             cells = {
                 name: values.codes(ids) if width else values[ids]
