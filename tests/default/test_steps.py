@@ -33,6 +33,7 @@ from tests.default.conftest import identity, linear, released, staged
 
 SQUARES = ScaledDescent(squares=True)
 LITTLE = GaussianNoise(1.0)
+SIMULATED = {"noise": "simulated"}
 QUIET = Descend(LITTLE, 5, 1.0)
 
 
@@ -46,18 +47,17 @@ def test_second_moments_are_those_of_standardized_rows():
     right = np.eye(4)
     right[0, 1] = right[1, 0] = 0.6
     assert fit.preconditioner.matrix == pytest.approx(right, abs=0.1)
-    assert fit.preconditioner.row_length >= 2.0, "a typical row has the length sqrt(d + 1)"
+    assert fit.preconditioner.row_length == 2.0, "a typical row has the length sqrt(d + 1)"
     assert not fit.noise_of_steps.stated.any()
 
 
-def test_rows_are_shrunk_to_a_typical_length_where_noise_is_large():
+def test_rows_are_shrunk_to_a_typical_length():
     X = np.random.default_rng(0).normal(size=(400, 3))
     lengths = [
         staged([Precondition(GaussianNoise(m), part)], X, X[:, 0]).preconditioner.row_length
         for m, part in ((0.01, 1.0), (100.0, 1.0), (100.0, 0.5))
     ]
-    assert lengths[0] > 10
-    assert lengths[1:] == [2.0, 2.0], "of which the steps of labels take a part"
+    assert lengths == [2.0, 2.0, 2.0], "of which the steps of labels take a part"
 
 
 def test_declared_indicators_without_ones_are_not_used():
@@ -160,8 +160,11 @@ def test_at_a_kink_steps_shrink_until_the_fit_is_that_without_noise():
     X = rng.poisson(1.0, (8_000, 2)).astype(float)
     y = rng.poisson(X[:, 0] / 2).astype(float)
     fair = QuantileRegressor(quantile=0.5, alpha=0).fit(X, y).predict(X)
-    ours = DPLADRegressor(epsilon=50, noise="simulated", random_state=0).fit(X, y).predict(X)
-    assert np.mean(np.abs(y - ours)) < 1.02 * np.mean(np.abs(y - fair))
+    errors = [
+        np.mean(np.abs(y - DPLADRegressor(epsilon=50, **SIMULATED, random_state=seed).fit(X, y)
+                       .predict(X))) for seed in range(3)
+    ]  # fmt: skip
+    assert np.median(errors) < 1.05 * np.mean(np.abs(y - fair))
 
 
 def test_correlated_features_are_told_apart():

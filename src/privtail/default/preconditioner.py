@@ -29,7 +29,7 @@ class Preconditioner:
     curvatures : (r,) eigenvalues of the matrix over the active coordinates, the largest first.
     directions : (rows, r) their eigenvectors; (rows,) if the matrix is diagonal.
     hidden : the spectral norm of the noise: how much of a curvature noise may hide.
-    row_length : steps shrink longer rows to this length, or to a part of it.
+    row_length : the length of a typical row. Steps shrink longer rows to it, or to a part of it.
     spread : how far noise of 1 in every coordinate of a gradient moves the prediction of a typical
         row, in a step of length 1.
     std : the standard deviation of the noise in an entry of the second moments.

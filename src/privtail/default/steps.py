@@ -39,8 +39,8 @@ LONGEST = 2.0**10
 class Precondition:
     """Releases the second moments of the features, which become the metric of the steps.
 
-    Rows are clipped to twice the length to which steps shrink them. That length is ``row_part`` of
-    a typical row's, or more where noise hides little of a curvature of 1. Declared indicators that
+    Rows are clipped to twice the length to which steps shrink them, which is ``row_part`` of a
+    typical row's, or without noise `LONGEST` times as much. Declared indicators that
     are not significantly often 1 are not used from now on. If ``noise`` is None nothing is
     released, and all directions are taken for alike.
     """
@@ -66,17 +66,12 @@ class Precondition:
     def _of_moments(
         self, fit: Fit, noise: GaussianNoise, active: NDArray[np.bool_]
     ) -> Preconditioner:
-        problem, tuning, typical = fit.problem, fit.tuning, math.sqrt(active.sum())
-        clip = 2 * self.row_part * typical
-        hidden = math.sqrt(2) * typical * noise.event(problem.moments(clip)).std
-        if hidden > 0:
-            clip *= min(LONGEST, max(1.0, math.sqrt(tuning.hidden_curvature / hidden)))
-        else:
-            clip *= LONGEST
+        problem, clip = fit.problem, 2 * self.row_part * math.sqrt(active.sum())
         std = noise.event(problem.moments(clip)).std
+        clip *= 1.0 if std > 0 else LONGEST
         moments = symmetric(fit.everyone().moments(clip).release(noise), problem.rows)
         rare = np.isin(np.arange(problem.d), problem.indicators)
-        rare &= (np.diag(moments) <= tuning.significant * std)[: problem.d]
+        rare &= (np.diag(moments) <= fit.tuning.significant * std)[: problem.d]
         if (fit.standard.used & ~rare).any() or problem.intercept:
             fit.standard = fit.standard.only(fit.standard.used & ~rare)
         fewer = _active(fit.standard.used, problem)

@@ -33,8 +33,6 @@ class Tuning:
         this over the number of steps. It would be 3 for noise alone: T / 2 over T^2 / 6, for a
         random walk of T steps. A descent that begins far from its end shows less.
     most_moments : with more coordinates second moments are not released.
-    hidden_curvature : rows longer than typical ones are not shrunk as long as noise hides less than
-        this of a curvature of 1.
     moves : number of moves of an intercept that is no mean, of the median of a target before a
         selection, and of a rate beside exposures.
     heavier_tails : a tail is heavy if it is so many times as long as is usual.
@@ -73,7 +71,6 @@ class Tuning:
     most_walk: float = 1.0
     spurious_contraction: float = 2.0
     most_moments: int = 512
-    hidden_curvature: float = 0.05
     moves: int = 3
     heavier_tails: float = 1.5
     known_labels: float = 10.0
