@@ -53,7 +53,7 @@ WIDE = 100
 STYLE = """
 :root { color-scheme: light; }
 body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; margin: 0 auto;
-       max-width: 84rem; padding: 1rem 1.5rem 4rem; }
+       max-width: 74rem; padding: 1rem 1.5rem 4rem; }
 h1 { font-size: 1.7rem; margin-bottom: .2rem; }
 h2 { border-bottom: 2px solid #0072B2; margin-top: 3rem; padding-bottom: .2rem; }
 h3 { margin: 2.4rem 0 .3rem; }

@@ -291,9 +291,23 @@ def test_times_are_estimated_from_measured_ones(results):
     assert estimates.estimate(study, full=False, results=results / "none") is None
 
 
-def test_the_pages_that_are_there_are_small():
+def test_the_pages_that_are_there_are_small_and_say_what_their_figures_show():
     for page in report.PAGE.parent.glob("*.html"):
         assert page.stat().st_size < 1_500_000, page.name
+        text = page.read_text(encoding="utf-8")
+        told = re.findall(r'<svg role="img" aria-label="([^"]+)"', text)
+        assert len(told) == text.count("<svg"), page.name
+        lines = [label.split("Lines: ")[1] for label in told if "Lines: " in label]
+        assert all(line.count(";") < figures.MOST_LINES for line in lines), page.name
+
+
+@pytest.mark.parametrize("study", studies().values(), ids=lambda study: study.name)
+def test_no_caption_names_a_method_that_is_not_drawn(study):
+    drawn = [method for method, _ in figures.lines(study)]
+    known = {m.name for other in studies().values() for m in other.methods if len(m.name) > 2}
+    for text in (study.note, *(figures.label(study, metric) for metric in study.metrics)):
+        named = {name for name in known if name in text}
+        assert all(any(name in line for line in drawn) for name in named), named
 
 
 def test_links_within_the_pages_that_are_there_lead_somewhere(root):
