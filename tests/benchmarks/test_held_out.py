@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import held_out
+from benchmarks.comparison import peers
 from benchmarks.comparison.problems import Problem, Sample
 
 PAGE = Path(__file__).parents[2] / "docs" / "held-out.md"
@@ -24,6 +25,8 @@ def easy():
 
 @pytest.mark.parametrize("name", [n for n in held_out.METHODS if n != "auto"])
 def test_every_other_method_finds_a_plain_line(easy, name):
+    if name.startswith("DP-EBM") and not peers.available("interpret"):
+        pytest.skip("make peers")
     problem = Problem(name="easy", group="laws", draw=lambda _: easy, n=15_000, d=2, delta=1e-8)
     best = max(held_out.median_of(method, problem, easy, 1) for method in held_out.METHODS[name])
     assert best > 0.8
