@@ -23,10 +23,10 @@ LEARNED = {
     "wang2020": "Algorithm 4 does what its theorem says, in n, d and ε; with line 1's s, which "
     "leaves privacy out, its noise still hides the model at these sizes, and with an s that "
     "balances both it comes near the fit without privacy. On batches it is several times as "
-    "accurate, up to 100,000 records; beyond, its error levels off, as that of RGD on batches does, "
-    "and in full it misses the rate in n (figure 4b). Algorithm 3 has poor performance, as the paper says, as printed and in a private "
-    "form; clipping the values as well, which the paper does not do, mends most of it. The noise "
-    "of Algorithm 2 is private at no ε.",
+    "accurate, up to 100,000 records; beyond, its error levels off, as that of RGD on batches "
+    "does, and in full it misses the rate in n (figure 4b). Algorithm 3 has poor performance, as "
+    "the paper says, as printed and in a private form; clipping the values as well, which the "
+    "paper does not do, mends most of it. The noise of Algorithm 2 is private at no ε.",
     "wang2019": "The norm of the gradient falls with n and with ε as theorem 2 has it. The "
     "algorithm is no better than those it is compared with: at equal privacy it and that of Wang "
     "et al. 2017 are the same, and the noise quoted for Zhang et al. is too small for its steps. "
