@@ -208,11 +208,11 @@ class ScaledDescent:
         """The stages of a numeric target, after the column summaries."""
         weight = self.tuning.others
         if few:
-            yield self._selection(problem)
+            yield _selection(self.tuning, problem, self.sparsity, numbers=self.targets == "real")
         yield Line(0.0, lambda _: Standardize())
         if problem.intercept:
             yield Line(weight, self._constant)
-        yield from self._descent(problem)
+        yield from _descent(self.tuning, problem, labels=self.targets in LABELS)
         if problem.intercept and self.squares:
             yield Line(weight, lambda share: FitIntercept(MeanDerivative(share.mean_noise())))
         if problem.intercept and self.quantile:
@@ -227,11 +227,11 @@ class ScaledDescent:
     def _amounts(self, problem: Problem, *, few: bool) -> Iterator[Line]:
         """The stages of counts and amounts, after the column summaries."""
         weight = self.tuning.others
-        yield self._mean_amount(problem)
+        yield _mean_amount(self.tuning, problem)
         if few:
-            yield self._selection(problem)
+            yield _selection(self.tuning, problem, self.sparsity, numbers=self.targets == "real")
         yield Line(0.0, lambda _: Standardize())
-        yield from self._descent(problem)
+        yield from _descent(self.tuning, problem, labels=self.targets in LABELS)
         if problem.intercept:
             yield Line(weight, lambda share: MatchMean(MeanDerivative(share.mean_noise())))
         yield Line(2 * weight, lambda share: Accept(Improvement(share.mean_noise(2))))
@@ -241,9 +241,9 @@ class ScaledDescent:
         weight, gains = self.tuning.others, AcceptLabels.releases
         yield Line(self.tuning.label_counts, lambda share: CountLabels(share.count_noise()))
         if few:
-            yield self._selection(problem)
+            yield _selection(self.tuning, problem, self.sparsity, numbers=self.targets == "real")
         yield Line(0.0, lambda _: Standardize())
-        yield from self._descent(problem)
+        yield from _descent(self.tuning, problem, labels=self.targets in LABELS)
         yield Line(gains * weight, lambda share: AcceptLabels(Improvement(share.mean_noise(gains))))
         if problem.intercept:
             yield Line(weight, lambda share: MatchFrequencies(share.one_sided_noise()))
@@ -260,68 +260,65 @@ class ScaledDescent:
         yield Line(0.0, lambda _: Standardize())
         yield Line(1.0, self._constant)
 
-    def _descent(self, problem: Problem) -> Iterator[Line]:
-        """From the intercept-only model to slopes; all gradients together have the weight 1."""
-        tuning = self.tuning
-        row_part = tuning.label_row_length if self.targets in LABELS else 1.0
-        first = min(tuning.first_steps, tuning.steps - 1)
-
-        def descend(steps: int) -> Line:
-            return Line(
-                steps / tuning.steps,
-                lambda share: Descend(share.mean_noise(steps), steps, row_part),
-            )
-
-        if problem.rows <= tuning.most_moments:
-            yield Line(tuning.moments, lambda share: Precondition(share.count_noise(), row_part))
-        else:
-            yield Line(0.0, lambda _: Precondition(None, row_part))
-        if first:
-            yield descend(first)
-        yield Line(tuning.others, lambda share: MeasureResiduals(share.count_noise()))
-        yield descend(tuning.steps - first)
-        yield Line(0.0, lambda _: ShrinkSlopes())
-
-    # ---------------------------------------------------------------- stages of several prices
-
     def _constant(self, share: Share) -> StartAtConstant:
         """One move leads to a mean, and a few to another constant."""
         moves = 1 if self.squares else self.tuning.moves
         return StartAtConstant(MeanDerivative(share.mean_noise(moves), moves, CONSTANT))
 
-    def _mean_amount(self, problem: Problem) -> Line:
-        """A histogram of the amounts; beside an intercept, for half of its price, their mean."""
-        weights = [self.tuning.column_summaries, self.tuning.column_summaries / 2]
-        moves = self.tuning.moves if problem.exposure else 1
 
-        def stage(share: Share) -> StartAtMeanAmount:
-            histogram, mean = share.divided(weights)
-            return StartAtMeanAmount(
-                histogram.count_noise(), MeanDerivative(mean.mean_noise(moves), moves, CONSTANT)
-            )
+def _descent(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterator[Line]:
+    """From the intercept-only model to slopes; all gradients together have the weight 1."""
+    row_part = tuning.label_row_length if labels else 1.0
+    first = min(tuning.first_steps, tuning.steps - 1)
 
-        if problem.intercept:
-            return Line(sum(weights), stage)
-        return Line(weights[0], lambda share: StartAtMeanAmount(share.count_noise(), None))
+    def descend(steps: int) -> Line:
+        return Line(
+            steps / tuning.steps,
+            lambda share: Descend(share.mean_noise(steps), steps, row_part),
+        )
 
-    def _selection(self, problem: Problem) -> Line:
-        """A noisy top-k, column summaries of the picks, and before them the median of a number."""
-        tuning, moves = self.tuning, self.tuning.moves
-        most, numbers = self.sparsity or tuning.few_features, self.targets == "real"
-        weights = [tuning.screening, tuning.column_summaries / 2]
-        if numbers and problem.intercept:
-            weights.append(2 * tuning.others)
+    if problem.rows <= tuning.most_moments:
+        yield Line(tuning.moments, lambda share: Precondition(share.count_noise(), row_part))
+    else:
+        yield Line(0.0, lambda _: Precondition(None, row_part))
+    if first:
+        yield descend(first)
+    yield Line(tuning.others, lambda share: MeasureResiduals(share.count_noise()))
+    yield descend(tuning.steps - first)
+    yield Line(0.0, lambda _: ShrinkSlopes())
 
-        def stage(share: Share) -> SelectFeatures:
-            screening, own, *rest = share.divided(weights)
-            noise = screening.mean_noise().multiplier
-            picks = findable(most, noise, tuning.clear, problem)
-            moved = [
-                MeanDerivative(s.mean_noise(moves), moves, "median of the target") for s in rest
-            ]
-            return SelectFeatures(
-                picks, noise * math.sqrt(picks), ColumnSummaries(enough=RARE), own.count_noise(),
-                *moved,
-            )  # fmt: skip
 
+def _mean_amount(tuning: Tuning, problem: Problem) -> Line:
+    """A histogram of the amounts; beside an intercept, for half of its price, their mean."""
+    weights = [tuning.column_summaries, tuning.column_summaries / 2]
+    moves = tuning.moves if problem.exposure else 1
+
+    def stage(share: Share) -> StartAtMeanAmount:
+        histogram, mean = share.divided(weights)
+        return StartAtMeanAmount(
+            histogram.count_noise(), MeanDerivative(mean.mean_noise(moves), moves, CONSTANT)
+        )
+
+    if problem.intercept:
         return Line(sum(weights), stage)
+    return Line(weights[0], lambda share: StartAtMeanAmount(share.count_noise(), None))
+
+
+def _selection(tuning: Tuning, problem: Problem, sparsity: int | None, *, numbers: bool) -> Line:
+    """A noisy top-k, column summaries of the picks, and before them the median of a number."""
+    most, moves = sparsity or tuning.few_features, tuning.moves
+    weights = [tuning.screening, tuning.column_summaries / 2]
+    if numbers and problem.intercept:
+        weights.append(2 * tuning.others)
+
+    def stage(share: Share) -> SelectFeatures:
+        screening, own, *rest = share.divided(weights)
+        noise = screening.mean_noise().multiplier
+        picks = findable(most, noise, tuning.clear, problem)
+        moved = [MeanDerivative(s.mean_noise(moves), moves, "median of the target") for s in rest]
+        return SelectFeatures(
+            picks, noise * math.sqrt(picks), ColumnSummaries(enough=RARE), own.count_noise(),
+            *moved,
+        )  # fmt: skip
+
+    return Line(sum(weights), stage)
