@@ -79,3 +79,22 @@ def test_what_cannot_be_done_is_refused_before_it_is_charged(shell, folder):
     said = shell.refused("evaluate", rows, rows, *charged)
     assert "no model" in said
     assert shell("budget", ledger).stdout == before
+
+
+def test_a_kind_of_model_is_cross_validated(shell, folder):
+    out, ledger, rows = folder / "folds.json", folder / "folds.jsonl", folder / "rows.parquet"
+    shell("budget", ledger, "--epsilon", 3, "--delta", "1e-5")
+    cost = ("--target", "cost", "--drop", "late", "--epsilon", 2, "--ledger", ledger)
+    said = shell("cross-validate", rows, *cost, "--folds", 2, "--out", out)
+    assert "R2" in said.stdout
+    assert "2 fits and their evaluation" in said.stdout
+    assert "recomputed" in shell("verify", out).stdout
+    assert "cross_validate(DPLinearRegression)" in shell("budget", ledger).stdout
+    numbers = json.loads(out.read_bytes())["numbers"]
+    assert numbers["mae"]["low"] < 0.8 < numbers["mae"]["high"]
+    before = shell("budget", ledger).stdout
+    late = ("--target", "late", "--drop", "cost", "--epsilon", 1, "--ledger", ledger)
+    assert "--classes" in shell.refused("cross-validate", rows, *late)
+    assert "cv" in shell.refused("cross-validate", rows, *cost, "--folds", 1, "--out", "x.json")
+    shell.refused("cross-validate", rows, *cost, "--folds", 2, code=3)
+    assert shell("budget", ledger).stdout == before

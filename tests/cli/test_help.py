@@ -83,7 +83,7 @@ def test_the_shell_lines_of_the_readme_run(folder, tmp_path):
 
 def test_pages_fit_a_terminal_of_80_columns(shell, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    for page in ((), *((verb,) for verb in VERBS), ("demo",)):
+    for page in ((), *((verb,) for verb in VERBS), ("cross-validate",), ("demo",)):
         text = shell(*page, "--help").stdout
         assert max(map(len, text.splitlines())) <= 80, page
     for words in (("algorithms",), ("plan", "--rows", 90, "--features", 9, "--model", "logistic",
@@ -93,7 +93,7 @@ def test_pages_fit_a_terminal_of_80_columns(shell, monkeypatch):
 
 def test_the_first_page_names_every_verb(shell):
     said = shell("--help").stdout
-    for verb in (*VERBS, "demo"):
+    for verb in (*VERBS, "cross-validate", "demo"):
         assert re.search(rf"^  {verb} +\w", said, flags=re.MULTILINE)
 
 

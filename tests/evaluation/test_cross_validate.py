@@ -116,6 +116,7 @@ def test_what_it_refuses(numbers):
 
     refused(LinearRegression(), "privtail.linear_model")
     refused(DPLogisticRegression(), "declare them")
+    refused(DPLinearRegression(max_rows=2), "not persons")
     refused(DPLinearRegression(), "cv", cv=1)
     refused(DPLinearRegression(), "folds", cv=N + 1)
     refused(DPLinearRegression(), "exposure", exposure=np.ones(N))

@@ -86,11 +86,20 @@ def test_a_judged_row_is_a_function_of_its_record_alone() -> None:
     assert len(moved(lambda folds: Centred(models, folds))) == N
 
 
-def test_every_row_is_predicted_by_the_model_of_its_own_fold() -> None:
+def test_every_row_is_predicted_by_the_model_of_its_own_fold_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     X, y = records()
-    folds = dealt(X, y).labels
+    folds, said, predicted = dealt(X, y).labels, LinearModel.said, []
+
+    def counted(model: LinearModel, rows: Any, labels: int | None) -> Any:
+        predicted.append(len(rows))
+        return said(model, rows, labels)
+
+    monkeypatch.setattr(LinearModel, "said", counted)
     found = FoldedModel(tuple(map(linear, (1.0, 2.0, 3.0))), folds).said(X, None)
     assert found == pytest.approx(X.sum(axis=1) * (folds + 1.0))
+    assert sum(predicted) == len(X)
     with pytest.raises(InvalidInput, match="folded rows"):
         FoldedModel((linear(1.0),), folds[:3]).said(X, None)
 

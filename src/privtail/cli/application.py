@@ -11,6 +11,7 @@ from privtail import __version__
 from privtail.cli.algorithms import algorithms
 from privtail.cli.budget import budget
 from privtail.cli.console import reporting, show
+from privtail.cli.cross_validate import cross_validate
 from privtail.cli.data import data
 from privtail.cli.demo import demo
 from privtail.cli.evaluate import evaluate
@@ -39,6 +40,7 @@ for verb in (
     fit,
     predict,
     evaluate,
+    cross_validate,
     export,
     report,
     summarize,
@@ -56,7 +58,7 @@ for verb in (
 ):
     # After \b a paragraph keeps its lines.
     page = inspect.cleandoc(verb.__doc__ or "").replace("\n\nFor example", "\n\n\b\nFor example")
-    application.command(verb.__name__, help=page)(reporting(spelled_out(verb)))
+    application.command(verb.__name__.replace("_", "-"), help=page)(reporting(spelled_out(verb)))
 
 
 def _version(asked: bool) -> None:

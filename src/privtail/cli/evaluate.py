@@ -86,7 +86,7 @@ def evaluate(
         output.require_free(file, model, data, promise.ledger, *others)
     fitted = load(model)
     if plot is not None:
-        _require_drawable(plot, 0 if fitted.classes is None else len(fitted.classes))
+        require_drawable(plot, 0 if fitted.classes is None else len(fitted.classes))
     with working("opening the table"):
         column = fitted.target if target is None else target
         dialect = written.dialect()
@@ -106,14 +106,14 @@ def evaluate(
     texts = [str(found), *(str(statement) for statement in found.statements)]
     show_bought("\n\n".join(texts), "evaluation")
     if out is not None:
-        _save(found.to_dict(), out, overwrite=output.force)
+        save(found.to_dict(), out, overwrite=output.force)
         say(f"\nwrote {out}")
     if plot is not None:
-        _draw(found.plot(), plot, overwrite=output.force)
+        draw(found.plot(), plot, overwrite=output.force)
         say(f"\nwrote {plot}")
 
 
-def _require_drawable(plot: Path, labels: int) -> None:
+def require_drawable(plot: Path, labels: int) -> None:
     """Refuse, before anything is spent, a picture that could not be drawn."""
     import importlib.util
 
@@ -125,7 +125,8 @@ def _require_drawable(plot: Path, labels: int) -> None:
         raise InvalidInput("Pictures need Matplotlib: pip install 'privtail[plot]'.")
 
 
-def _save(content: dict[str, Any], out: Path, *, overwrite: bool) -> None:
+def save(content: dict[str, Any], out: Path, *, overwrite: bool) -> None:
+    """Write what an evaluation found."""
     from privtail.written import written_whole
 
     content = {"format": "privtail-evaluation", "version": 1, **content}
@@ -133,7 +134,8 @@ def _save(content: dict[str, Any], out: Path, *, overwrite: bool) -> None:
         file.write(json.dumps(content, indent=1, ensure_ascii=False, default=str).encode() + b"\n")
 
 
-def _draw(figure: Any, out: Path, *, overwrite: bool) -> None:
+def draw(figure: Any, out: Path, *, overwrite: bool) -> None:
+    """Write a figure, in the format that its name ends with."""
     from privtail.written import written_whole
 
     with written_whole(out, overwrite=overwrite) as file:

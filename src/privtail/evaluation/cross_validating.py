@@ -106,7 +106,8 @@ def cross_validate(
     ------
     InvalidInput
         If an argument or the data cannot be used: an estimator that is not privtail's, of whose
-        fits nobody knows what they cost; rows on a Dask cluster; a classifier without ``classes``.
+        fits nobody knows what they cost, or one with ``max_rows``, for rows are protected and not
+        persons; rows on a Dask cluster; a classifier without ``classes``.
     BudgetExceeded
         If the ledger has too little left. No row was read.
     UnsupportedAccounting
@@ -136,6 +137,12 @@ def cross_validate(
             "cross_validate fits estimators of privtail.linear_model, got "
             f"{type(estimator).__name__}. Of anything else nobody knows what a fit costs."
         )
+    if estimator.max_rows is not None:
+        raise InvalidInput(
+            "cross_validate protects rows, not persons, and this estimator has max_rows. Keep the "
+            "rows of some persons apart, fit on those of the others with groups=, and call "
+            "evaluate(model, X, y, groups=, max_rows=)."
+        )
     labels = declared_labels(estimator)
     power, quantile = variance_power(estimator), modelled_quantile(estimator)
     parts = parts_of(quantile) if labels is None else (1.0,)
@@ -143,7 +150,7 @@ def cross_validate(
         raise InvalidInput("An exposure belongs to counts and amounts: leave it out.")
     whole = clone(estimator).set_params(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
-        random_state=random_state, ledger=ledger, max_rows=None, verbose=0,
+        random_state=random_state, ledger=ledger, verbose=0,
     )  # fmt: skip
     options = {} if exposure is None else {"exposure": exposure}
     outputs = 1 if labels is None else outputs_of(len(labels))

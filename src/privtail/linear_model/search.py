@@ -408,8 +408,9 @@ def declared_labels(estimator: PrivateLinearModel) -> Sequence[Any] | None:
         return None
     if estimator.classes is None:
         raise InvalidInput(
-            "Such fits do not buy labels: declare them, for example "
-            f"{type(estimator).__name__}(classes=[0, 1])."
+            "Such fits do not buy labels: declare them, for example",
+            f"{type(estimator).__name__}(classes=[0, 1]).",
+            cli="--classes no,yes.",
         )
     return sorted_labels(estimator.classes)
 

@@ -38,6 +38,7 @@ from privtail.trusted.records import InMemory, as_records
 from privtail.trusted.records.arrays import column_names, taken
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.targets import Labels, Numbers
+from privtail.trusted.search import rows_of
 from privtail.trusted.tables import column_blocks, table_blocks
 
 Doubles = NDArray[np.float64]
@@ -144,7 +145,7 @@ class OutsideModel:
                 "A model that is not privtail's is evaluated on rows in memory: pass an array or a "
                 "data frame in place of a file."
             )
-        n = as_records(X, {}).n if not _named(X) else _length(X)
+        n = _length(X)
         width = () if labels is None else (labels,)
         found = np.full((n, *width), np.nan)
         step = _BLOCK_ROWS if self.trusted_rowwise else 1
@@ -189,12 +190,13 @@ class FoldedModel:
 
     def said(self, X: Any, labels: int | None) -> Doubles:
         """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where X has gaps."""
-        found = self.models[0].said(X, labels)
-        if len(found) != len(self.folds):
-            raise InvalidInput(f"There are {len(self.folds)} folded rows, and {len(found)} in X.")
-        for fold, model in enumerate(self.models[1:], start=1):
-            own = self.folds == fold
-            found[own] = model.said(X, labels)[own]
+        n = _length(X)
+        if n != len(self.folds):
+            raise InvalidInput(f"There are {len(self.folds)} folded rows, and {n} in X.")
+        found = np.full((n, *(() if labels is None else (labels,))), np.nan)
+        for fold, model in enumerate(self.models):
+            own = np.flatnonzero(self.folds == fold)
+            found[own] = model.said(rows_of(X, own), labels)
         return found
 
 
@@ -388,6 +390,10 @@ def _named(X: Any) -> bool:
 
 
 def _length(X: Any) -> int:
+    if isinstance(X, TableFile):
+        return X.n
+    if not _named(X):
+        return as_records(X, {}).n
     if isinstance(X, Mapping):
         return len(next(iter(X.values()), ()))
     return len(X)

@@ -1,0 +1,90 @@
+"""``privtail cross-validate``: how well a kind of model predicts private rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privtail.cli.console import releasing, say, show_bought, working
+from privtail.cli.evaluate import draw, require_drawable, save
+from privtail.cli.models import Choice
+from privtail.cli.options import Chance, Data, Output, Persons, Promise, Written
+from privtail.cli.schema import Declared
+
+
+def cross_validate(
+    data: Data,
+    declared: Declared,
+    written: Written,
+    promise: Promise,
+    choice: Choice,
+    chance: Chance,
+    output: Output,
+    folds: Annotated[
+        int, typer.Option(metavar="K", help="How many models are fitted, each without one fold.")
+    ] = 5,
+    confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Write the numbers, curves and the statement, as JSON.",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Draw the curves of a model of two labels: a .png, .svg or .pdf.",
+        ),
+    ] = None,
+    scratch: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            show_default=False,
+            help="Decode the file once, into a private copy here that ends with the command.",
+        ),
+    ] = None,
+) -> None:
+    r"""Measure how well a kind of model predicts, without rows that are kept apart.
+
+    The rows are dealt into K folds by position and public chance. A model is fitted without each
+    fold, and all rows are evaluated together, each with the model that was fitted without it. The
+    numbers are those of privtail evaluate. ε is the total of all fits and of the evaluation, and a
+    ledger is charged once. Rows are protected, not persons. No model is written: privtail fit
+    makes one, from a budget of its own.
+
+    For example:
+      privtail cross-validate claims.csv --target cost --model ridge --epsilon 2
+      privtail cross-validate loans.parquet --target late --classes no,yes \
+        --folds 10 --epsilon 2 --out quality.json --plot quality.png
+    """
+    from privtail import evaluation
+    from privtail.cli.task import Task
+
+    budget, account = promise.budget, promise.account
+    for file, others in ((out, (plot,)), (plot, (out,))):
+        output.require_free(file, data, promise.ledger, declared.schema, *others)
+    with working("opening the table"):
+        task = Task.of(data, declared, written, choice, Persons(), scratch)
+        estimator = task.estimator(choice)
+    if plot is not None:
+        require_drawable(plot, len(task.classes or ()))
+    told = f"{task}, {folds} folds"
+    with releasing("cross-validating", told, budget, chance.noise, task.table.n, account):
+        found = evaluation.cross_validate(
+            estimator, task.table, task.target, cv=folds, confidence=confidence, ledger=account,
+            exposure=choice.exposure, **promise.arguments, **chance.arguments,
+        )  # fmt: skip
+    show_bought("\n\n".join([str(found), *map(str, found.statements)]), "evaluation")
+    if out is not None:
+        save(found.to_dict(), out, overwrite=output.force)
+        say(f"\nwrote {out}")
+    if plot is not None:
+        draw(found.plot(), plot, overwrite=output.force)
+        say(f"\nwrote {plot}")
