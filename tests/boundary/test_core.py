@@ -111,7 +111,7 @@ ROOMS = {
     "compilation": set(),
     "data": set(),
     "errors": set(),
-    "features": {"schema"},
+    "features": {"schema", "describe", "trusted", "errors"},
     "gaps": set(),
     "lost": {"summaries"},
     "progress": set(),

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from privtail import PrivateSearchCV, evaluate, load, open_table
+from privtail import Ledger, PrivateSearchCV, evaluate, load, open_table
 from privtail.errors import InvalidInput, MissingWarning
 from privtail.export import to_code
-from privtail.features import bins, cross, log, spline
+from privtail.features import bins, cross, log, private_knots, spline
 from privtail.linear_model import DPLinearRegression, DPPoissonRegressor, DPRidge
 from privtail.schema.encoding import Encoding
 from privtail.schema.features import Feature, parsed, written
@@ -370,3 +370,18 @@ def test_models_are_evaluated_with_their_features(curved: DPLinearRegression) ->
     by_model = evaluate(curved.to_model(), X, y, epsilon=1.0, **SIMULATED)
     assert by_estimator.to_dict()["numbers"] == by_model.to_dict()["numbers"]
     assert by_model.to_dict()["numbers"]["r2"]["value"] > 0.7
+
+
+def test_knots_are_bought_at_quantiles() -> None:
+    X, y = policies(20_000)
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    knots = private_knots(X["age"], 4, epsilon=0.25, ledger=ledger)
+    assert np.mean(X["age"].to_numpy()[:, None] < knots, axis=0) == pytest.approx(
+        [0.125, 0.375, 0.625, 0.875], abs=0.05
+    )
+    model = DPLinearRegression(epsilon=0.75, ledger=ledger, features=[spline("age", knots)])
+    assert len(model.fit(X[["age"]], y).coef_) == 5
+    assert next(entry.label for entry in ledger.entries()) == "private_quantile"
+    with pytest.raises(InvalidInput, match="one column"):
+        private_knots(X[["age", "pay"]], 4, epsilon=1.0, **SIMULATED)
+    assert private_knots(np.zeros(2_000), 3, epsilon=1.0, **SIMULATED) == [0.0]
