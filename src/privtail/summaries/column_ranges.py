@@ -41,13 +41,13 @@ class ColumnRanges:
     cells: bool = False
 
     @property
-    def _looks(self) -> ColumnSummaries:
+    def _summaries(self) -> ColumnSummaries:
         pooling = 0.0 if self.cells else POOLING
         return ColumnSummaries(narrow=True, cells=self.cells, pooling=pooling)
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """The histograms to release before a mean with noise ``multiplier``."""
-        return self._looks.plan(self._noise(multiplier, problem), problem)
+        return self._summaries.plan(self._noise(multiplier, problem), problem)
 
     def run(
         self, curator: Curator, multiplier: float, part: Doubles | float = 1.0
@@ -57,7 +57,9 @@ class ColumnRanges:
         ``part`` of the n rows counts: one number for all columns, or one for each that is measured.
         """
         problem = curator.problem
-        found, views = self._looks.looked(curator, self._noise(multiplier, problem), part=part)
+        found, views = self._summaries.searched(
+            curator, self._noise(multiplier, problem), part=part
+        )
         found = _around_zero(found) if curator.sparse else found
         reaches = [CutRange.declared()] * problem.d
         parts = np.broadcast_to(part, len(views))
@@ -68,7 +70,7 @@ class ColumnRanges:
     def unsure(self, multiplier: float, problem: Problem) -> bool:
         """Whether the noise is so large that a column may be found in the wrong place."""
         noise = self._noise(multiplier, problem)
-        return noise > self._looks.enough_for_features(noise, problem) * (1 + 1e-9)
+        return noise > self._summaries.enough_for_features(noise, problem) * (1 + 1e-9)
 
     def _noise(self, multiplier: float, problem: Problem) -> float:
         """The noise of a single release that costs what all histograms do."""
@@ -76,7 +78,7 @@ class ColumnRanges:
             multiplier * math.sqrt((1 - share) / (2 * share))
             for share in (SCALE_SHARE, LARGEST_SHARE)
         )
-        return max(least, min(usual, self._looks.enough_for_features(least, problem)))
+        return max(least, min(usual, self._summaries.enough_for_features(least, problem)))
 
 
 def _around_zero(found: Summary) -> Summary:

@@ -138,13 +138,15 @@ class ColumnSummaries:
 
     def pooled(self, multiplier: float, problem: Problem) -> bool:
         """Whether noise is so large that each record votes for one feature only."""
-        return any(look.pooled for look in self._looks(multiplier, problem, len(problem.measured)))
+        return any(
+            release.pooled for release in self._releases(multiplier, problem, len(problem.measured))
+        )
 
     def plan(self, multiplier: float, problem: Problem, features: int | None = None) -> Plan:
         """The histograms of so many features, all by default, and of the target if asked."""
         count = len(problem.measured) if features is None else features
-        looks = self._looks(multiplier, problem, count)
-        events = tuple(look.event(problem, self.cells) for look in looks)
+        releases = self._releases(multiplier, problem, count)
+        events = tuple(release.event(problem, self.cells) for release in releases)
         return (
             (Round(stage="column summaries", events=events, times=1 + self.zooms),)
             if events
@@ -160,34 +162,37 @@ class ColumnSummaries:
         ``features`` are the columns to summarize; by default all that are not declared indicators.
         ``part`` of the n rows counts: one number for all columns, or one for each.
         """
-        return self.looked(curator, multiplier, features, part)[0]
+        return self.searched(curator, multiplier, features, part)[0]
 
-    def looked(
+    def searched(
         self, curator: Curator, multiplier: float, features: tuple[int, ...] | None = None,
         part: Doubles | float = 1.0,
     ) -> tuple[Summary, list[list[View]]]:  # fmt: skip
         """As `run`; with ``narrow`` also all histograms of every feature, the closest one last."""
         problem = curator.problem
         columns = problem.measured if features is None else features
-        looks, found = self._looks(multiplier, problem, len(columns)), Summary.declared(problem.d)
+        releases, found = (
+            self._releases(multiplier, problem, len(columns)),
+            Summary.declared(problem.d),
+        )
         asked = [columns] * bool(columns) + [_TARGET] * self.target
         rows = np.maximum(1, np.rint(np.multiply(part, problem.n))).astype(int)
-        sights = [
-            _Sight(
-                look, problem, which, np.broadcast_to(rows, look.votes),
+        searches = [
+            _Search(
+                release, problem, which, np.broadcast_to(rows, release.votes),
                 fixed=curator.sparse and which != _TARGET, kept=self.narrow, cells=self.cells,
             )
-            for look, which in zip(looks, asked, strict=True)
+            for release, which in zip(releases, asked, strict=True)
         ]  # fmt: skip
-        if not sights:
+        if not searches:
             return found, []
         for batch in curator.rounds(Everyone(), 1 + self.zooms):
-            for sight in sights:
-                sight.look(batch)
+            for search in searches:
+                search.observe(batch)
         if columns:
-            found.put(list(columns), sights[0].of_features(self.narrow))
-        views = sights[0].views() if columns and self.narrow else []
-        return (Summary.joined([found, sights[-1].found]) if self.target else found), views
+            found.put(list(columns), searches[0].of_features(self.narrow))
+        views = searches[0].views() if columns and self.narrow else []
+        return (Summary.joined([found, searches[-1].found]) if self.target else found), views
 
     def _part(self, features: int, noise: float) -> float:
         """The fraction of the budget for the target beside so many features.
@@ -199,7 +204,7 @@ class ColumnSummaries:
         needed = (1 + self.zooms) * (SHARPER * noise) ** 2
         return min(max(LEAST_TARGET, needed), MOST_TARGET)
 
-    def _looks(self, multiplier: float, problem: Problem, columns: int) -> list[_Look]:
+    def _releases(self, multiplier: float, problem: Problem, columns: int) -> list[_Release]:
         """The histograms of a round: of so many features, and of the target if asked."""
         n, times, price = problem.n, math.sqrt(1 + self.zooms), multiplier * problem.max_rows
         part = self._part(columns, price / n)
@@ -208,21 +213,21 @@ class ColumnSummaries:
             """The noise of a count over all rounds together."""
             return max(price * math.sqrt(votes / share), least) if price else 0.0
 
-        looks = []
+        releases = []
         if columns:
             one = std(columns, 1 - part, n / self.enough)
             pooled = columns > 1 and one * self.pooling > n
             if pooled:
                 part = self._part(columns, math.inf)
                 one = std(1, 1 - part, n / self.enough)
-            looks.append(_Look(columns, times * one, pooled))
+            releases.append(_Release(columns, times * one, pooled))
         if self.target:
-            looks.append(_Look(1, times * std(1, part, n / self.enough)))
-        return looks
+            releases.append(_Release(1, times * std(1, part, n / self.enough)))
+        return releases
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Release:
     """A release of histograms of so many columns with noise ``std`` in a count.
 
     If ``pooled``, it is one histogram, in which every record votes for one of the columns.
@@ -271,7 +276,7 @@ class Window:
         return self.middle + self.half * self.cells.edges
 
 
-class _Sight:
+class _Search:
     """What is known of some columns after some rounds of histograms.
 
     A column is first seen among the powers of two (``_first`` holds their summary). Then it may be
@@ -293,14 +298,14 @@ class _Sight:
     """
 
     def __init__(
-        self, look: _Look, problem: Problem, columns: tuple[int, ...], rows: Integers, *,
+        self, release: _Release, problem: Problem, columns: tuple[int, ...], rows: Integers, *,
         fixed: bool, kept: bool, cells: bool,
     ) -> None:  # fmt: skip
-        self._look, self._problem, self._columns, self._fixed = look, problem, columns, fixed
+        self._release, self._problem, self._columns, self._fixed = release, problem, columns, fixed
         self._rows, self._kept, self._cells = rows.copy(), kept, cells
-        self._gaps = np.isin(columns, problem.optional) & (not look.pooled)
-        count = look.votes
-        self._narrow = FINE if look.std <= rows.max() / FINE_FROM else COARSE
+        self._gaps = np.isin(columns, problem.optional) & (not release.pooled)
+        count = release.votes
+        self._narrow = FINE if release.std <= rows.max() / FINE_FROM else COARSE
         self._windows = [Window() for _ in range(count)]
         self._left: list[list[View]] = [[] for _ in range(count)]
         self._hidden = np.zeros(count, dtype=np.bool_)
@@ -317,11 +322,11 @@ class _Sight:
         views = [
             [*left, self._view(j)] if self._times[j] else left for j, left in enumerate(self._left)
         ]
-        return views * self._look.columns if self._look.pooled else views
+        return views * self._release.columns if self._release.pooled else views
 
     def _view(self, j: int) -> View:
         """The histogram of one column over its present window."""
-        window, noise = self._windows[j], self._look.std / math.sqrt(self._times[j])
+        window, noise = self._windows[j], self._release.std / math.sqrt(self._times[j])
         counts = self._sums[j] / self._times[j]
         return View(
             window.cells, window.middle, window.half, counts, np.full(len(counts), noise)
@@ -347,21 +352,21 @@ class _Sight:
             tails=np.maximum(tails, closer * UNSHOWN * scales),
             single=found.single & closer & ~self._hidden & (found.shown >= HELD),
         )
-        return seen.shared(self._look.columns) if self._look.pooled else seen
+        return seen.shared(self._release.columns) if self._release.pooled else seen
 
-    def look(self, batch: Batch) -> None:
+    def observe(self, batch: Batch) -> None:
         """Releases a histogram; the next one is closer for columns detected without a scale."""
-        look, closer = self._look, self._closer
+        release, closer = self._release, self._closer
         edges = np.array([window.edges for window in self._windows])
-        edges = edges[0] if look.pooled else edges
+        edges = edges[0] if release.pooled else edges
         answer = (
             batch.cell_counts(self._columns, edges)
             if self._cells
-            else batch.histogram(self._columns, edges, look.pooled)
+            else batch.histogram(self._columns, edges, release.pooled)
         )
-        self._sums += answer.release(look.noise(self._problem)).reshape(self._sums.shape)
+        self._sums += answer.release(release.noise(self._problem)).reshape(self._sums.shape)
         self._times += 1
-        stds = look.std / np.sqrt(self._times)
+        stds = release.std / np.sqrt(self._times)
         self._count_gaps(stds)
         seen = self._described(stds)
         for wider in (self._first, self._coarser):
@@ -390,7 +395,7 @@ class _Sight:
             alike.setdefault((window, self._times[j], int(self._rows[j])), []).append(j)
         for (window, _, rows), group in alike.items():
             seen.put(group, described(means[group], window.cells, stds[group[0]], rows))
-        if self._look.columns > 1:
+        if self._release.columns > 1:
             seen.detected[self._closer & (seen.shown < HELD)] = False
         return seen
 
