@@ -39,6 +39,7 @@ from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, S
 dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")
 delayed = pytest.importorskip("dask").delayed
+distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 N = 600
@@ -175,6 +176,18 @@ def test_rows_that_do_not_fit_are_read_again(client: Any, monkeypatch: pytest.Mo
         found = privtail.private_mean(frame["cost"], groups=frame["city"], max_rows=9, **options())
         expected = found if frame is here else expected
     assert float(found) == float(expected)
+
+
+def test_partitions_of_one_worker_are_shared(client: Any) -> None:
+    here, first = rows(), sorted(client.scheduler_info()["workers"])[:1]
+    away = client.persist(spread_out(here), workers=first)
+    held = Spread(away[FEATURES], away["cost"], None, None)
+    distributed.wait(held._kept)
+    shares = [sum(held.lengths[i] for i in places) for _, places in held._groups()]
+    assert sorted(shares) == [290, 310]  # of 1, 89, 310, 199 and 1 rows
+    model = DPLinearRegression(**options())
+    expected = bits(model.fit(here[FEATURES], here["cost"]))
+    assert bits(model.fit(away[FEATURES], away["cost"])) == expected
 
 
 # Persons: 60 with ten rows each, in all partitions, and rows of nobody

@@ -176,6 +176,11 @@ class Held:
         return "Held()"
 
 
+def moved(held: Held) -> Held:
+    """The same partition, on the worker that runs this."""
+    return held
+
+
 def facts(held: Held) -> tuple[tuple[int, int, int], bytes, str]:
     """What the driver is told of a partition: lengths, checksum, and why it was refused."""
     return held.lengths, held.checksum, held.refused

@@ -34,7 +34,7 @@ from privtail.dask_client import found
 from privtail.errors import InvalidInput, NotReleased
 from privtail.losses import AnyLoss
 from privtail.schema.encoding import PLAIN, Encoding
-from privtail.trusted.cluster.held import CHANGED, FAILED, Held, Reading, Sent, facts
+from privtail.trusted.cluster.held import CHANGED, FAILED, Held, Reading, Sent, facts, moved
 from privtail.trusted.cluster.probe import DIFFERS
 from privtail.trusted.cluster.seats import decided, joined, shared
 from privtail.trusted.cluster.workers import Partial, answer, tried
@@ -131,9 +131,11 @@ class Spread:
         self.n = sum(self.lengths)
         if self.n == 0:
             raise InvalidInput("Found 0 rows: all partitions of X are empty.")
-        if not self._fits():
-            self._kept = None
         self._placed: list[tuple[str | None, list[int]]] | None = None
+        if self._fits():
+            self._balance()
+        else:
+            self._kept = None
         self._probe = b""
 
     # ---------------------------------------------------------------- questions
@@ -261,6 +263,33 @@ class Spread:
                     nowhere.append(i)
             self._placed = [*groups.items(), *((None, [i]) for i in nowhere)]
         return self._placed
+
+    def _balance(self) -> None:
+        """Move partitions from the worker with most rows to the one with fewest, where it helps.
+
+        A frame that was persisted on one worker would be swept by that one alone.
+        """
+        kept = self._kept or []
+        workers = self._reached(self._client.scheduler_info)["workers"]
+        held: dict[str, list[int]] = {worker: [] for worker in workers}
+        for where, places in self._groups():
+            if where is not None:
+                held.setdefault(where, []).extend(places)
+
+        def rows(worker: str) -> int:
+            return sum(self.lengths[i] for i in held[worker])
+
+        while held:
+            most, fewest = max(held, key=rows), min(held, key=rows)
+            gap = rows(most) - rows(fewest)
+            fitting = [i for i in held[most] if 0 < 2 * self.lengths[i] <= gap]
+            if not fitting:
+                break
+            one = max(fitting, key=self.lengths.__getitem__)
+            held[most].remove(one)
+            held[fewest].append(one)
+            kept[one] = self._submitted(moved, kept[one], where=fewest)
+            self._placed = None
 
     def _submitted(self, work: Callable[..., Any], *args: Any, where: str | None = None) -> Any:
         pinned = {} if where is None else {"workers": [where], "allow_other_workers": True}
