@@ -1,6 +1,6 @@
 """Which part of new targets lies below the predictions of private quantile models.
 
-    PYTHONPATH=src python -m benchmarks.coverage [RUNS]
+    PYTHONPATH=src python -m benchmarks.quantile_models [RUNS]
 
 Targets are x @ [1, -2, .5] plus noise of a law, of standard normal features. ``model`` is the root
 mean square of coverage less quantile of `DPQuantileRegressor`, ``bias`` its mean, both on 50,000
