@@ -397,7 +397,7 @@ def test_a_statement_is_verified_from_its_events(mechanism: Any) -> None:
     assert statement.private
     page = statement.to_text()
     assert "× S" in page
-    assert "exact: privtail's correctly rounded samplers" in " ".join(page.split())
+    assert "exact: continuous noise, correctly rounded" in " ".join(page.split())
     content = json.loads(json.dumps(statement.to_json()))
     assert Statement.from_json(content) == statement
     assert verify(content).ok

@@ -151,7 +151,7 @@ def test_noise_is_from_the_samplers_that_drew_it():
     )  # fmt: skip
     own = statement(plan=(Round(events=(event,)),))
     both = statement(plan=(Round(events=(event, replace(gaussian(9.0), law="laplace"))),))
-    rounded, both_noises = "real noise, correctly rounded", dict(both.facts())["noise"]
+    rounded, both_noises = "continuous noise, correctly rounded", dict(both.facts())["noise"]
     assert rounded in dict(own.facts())["noise"]
     assert "OpenDP" not in dict(own.facts())["noise"]
     assert f"OpenDP's samplers and {rounded}" in both_noises

@@ -117,6 +117,9 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
         Row(table.names[i], float(table.coef[i]), _known(table.low[i]), _known(table.high[i]))
         for i in table.used
     )
+    if any(row.low is not None for row in rows):
+        said = "Intervals are of 95 %, for slopes of the population: noise and sampling, not clipping."
+        described = (*described, said)
     notes = (*model.statement.notes, *(text for text in (table.unused, table.note) if text))
     return Content(
         f"Model of {model.target}", described, rows, True, None, (model.statement,), notes, file

@@ -98,7 +98,7 @@ def _verdict(statements: Sequence[Statement]) -> str:
         '<p class="good" role="status">The cost was recomputed from the list of releases by '
         f"privtail {escape(version)} on {datetime.now(UTC):%d %B %Y}, when this page was written, "
         "and is within the promise. Check it yourself (see below). No file can prove that the "
-        "releases were really made like this.</p>"
+        "releases were really made like this, or that nobody edited the numbers.</p>"
     )
 
 
@@ -162,10 +162,11 @@ def _protection(statement: Statement) -> str:
             guess = "it was: the person's rows were there, or their places were empty"
     assumed = f"<p>It rests on:</p>{_list(statement.assumptions)}" if statement.assumptions else ""
     return (
-        f"<p>This protects {who} in a table of {statement.n:,} rows.{limit} Whoever sees what was "
-        f"released, knows all other {others}, and has to guess which {guess}, is right in at most "
-        f"{_percent(statement.epsilon, statement.delta)} of the cases, if both were equally likely "
-        "before; blind guessing is right in 50 %. This is the bound for any method with "
+        f"<p>This protects {who} in a table of {statement.n:,} rows.{limit} Imagine somebody who "
+        f"sees what was released, and knows all other {others}. They guess which {guess}. If both "
+        "were equally likely before, they are right in at most "
+        f"{_percent(statement.epsilon, statement.delta)} of the cases. Blind guessing is right in "
+        "50 %. This is the bound for any method with "
         f"ε = {statement.epsilon:g}, δ = {statement.delta:g}.</p>{assumed}"
     )
 
@@ -264,7 +265,9 @@ def _checking(contents: Sequence[Content]) -> str:
         "<section><h2>How to check it</h2><p>The cost is recomputed from the list of releases "
         "alone; nobody has to believe this page:</p>"
         f"<pre>{commands}</pre><p>Use a copy of privtail that you trust. No file can prove that "
-        "the releases were really made like this: ask how the rows were handled.</p>"
+        "the releases were really made like this, or that nobody edited the numbers. Get the files "
+        "from whoever made them, and ask how the rows were handled. Nobody outside the project has "
+        "reviewed privtail.</p>"
         f"{sums}</section>"
     )
 

@@ -49,7 +49,7 @@ from privtail.statement.sense import TOLERANCE, nonsense
 
 Noise = Literal["exact", "simulated", "none"]
 NOISES: dict[str, str] = {
-    "exact": "exact: {}, randomness of the operating system",
+    "exact": "exact: {}; randomness from the operating system",
     "simulated": "simulated: a seeded sampler, for experiments; it protects nobody",
     "none": "none",
 }
@@ -352,7 +352,7 @@ class Statement:
         """Whose noise the plan holds; the trials of a search may hold either."""
         laws = {e.law for r in self.plan for e in r.events}
         own = {True, False} if "best_trial" in laws else {law not in INTEGER for law in laws}
-        said = {True: "real noise, correctly rounded", False: "OpenDP's samplers"}
+        said = {True: "continuous noise, correctly rounded", False: "OpenDP's samplers"}
         return " and ".join(said[law] for law in sorted(own or {True}))
 
     def table(self) -> tuple[tuple[str, ...], ...]:

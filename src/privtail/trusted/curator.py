@@ -93,7 +93,7 @@ class Curator:
     y : (n,) targets, or None.
     budget : what this fit may cost.
     ledger : where it is charged; a fresh one of just this budget if None.
-    noise : ``"exact"`` (OpenDP) or ``"simulated"`` (seeded NumPy; never private).
+    noise : ``"exact"`` (`ExactSampler`) or ``"simulated"`` (seeded NumPy; never private).
     random_state : seed of public choices (deals into blocks and parts), and of the simulated noise.
     intercept : add an implicit constant feature, the last row of w.
     outputs : K, columns of w.

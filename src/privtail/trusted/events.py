@@ -34,7 +34,7 @@ GAUSSIAN: tuple[Law, ...] = ("gaussian", "gaussian_labels")
 SMOOTH: tuple[Law, ...] = ("laplace_lognormal", "smooth_gaussian")
 """Laws whose noise follows a smooth sensitivity, which is private."""
 INTEGER: tuple[Law, ...] = ("laplace", "noisy_max", "laplace_max")
-"""Laws of noise on whole numbers; the others round real noise."""
+"""Laws of noise on whole numbers; the others round continuous noise."""
 
 
 @dataclass(frozen=True, kw_only=True)

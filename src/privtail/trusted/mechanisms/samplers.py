@@ -2,15 +2,17 @@
 
 Formal guarantee
 ----------------
-`ExactSampler` draws from the operating system's randomness. Values are 64-bit integers; the
-mechanisms make sure, from public numbers, that a sum with noise stays far inside their range.
+`ExactSampler` takes random bits from the operating system; OpenDP's samplers take theirs from the
+generator of OpenSSL, which the operating system seeds. Values are 64-bit integers; the mechanisms
+make sure, from public numbers, that a sum with noise stays far inside their range.
 
-**Real noise, correctly rounded.** ``gaussian``, ``scaled_normal`` and ``scaled_laplace_lognormal``
-release an integer plus real noise, rounded to the nearest integer. What leaves is a function of the
-integer plus noise of exactly the stated law, so every theorem about that law holds (post-
-processing), and no last bit shows the size of the noise or the value. Every uniform variable is an
-interval of width 2^-128 given by random bits. Interval arithmetic encloses the real number; while
-the ends of the enclosure do not round to one integer, more bits are drawn (`_rounded`).
+**Continuous noise, correctly rounded.** ``gaussian``, ``scaled_normal`` and
+``scaled_laplace_lognormal`` release an integer plus a real number, rounded to the nearest integer.
+What leaves is a function of the integer plus noise of exactly the stated law, so every theorem
+about that law holds (post-processing), and no last bit shows the size of the noise or the value.
+Every uniform variable is an interval of width 2^-128 given by random bits. Interval arithmetic
+encloses the real number; while the ends of the enclosure do not round to one integer, more bits are
+drawn (`_rounded`).
 
 ``gaussian`` has a short way: `_short_way` encloses the noise, which does not depend on the values,
 in the machine's longest floating-point numbers. Nearly always the ends of this enclosure round to
@@ -228,7 +230,7 @@ def _short_way(
 
 
 class ExactSampler:
-    """OpenDP's samplers and the operating system's coins."""
+    """Noise that protects: nothing in it is seeded, and no draw is used twice."""
 
     exact = True
 
