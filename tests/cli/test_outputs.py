@@ -84,7 +84,7 @@ def test_a_full_disk_loses_nothing_that_was_paid_for(shell, table):
         found = process(*MEAN, stdout=full)
         assert found.returncode == 0
         (path,) = shell.folder.glob("privtail-mean-*.txt")
-        assert f"What the budget bought is in {path}" in found.stderr
+        assert f"What the budget paid for is in {path}" in found.stderr
         assert path.read_text().startswith("days = ")
         found = process(*FIT, stdout=full, cwd=shell.folder)
         assert found.returncode == 0
@@ -109,7 +109,7 @@ def test_a_closed_pipe_is_said(shell, table):
         found = process(*words, stdout=writing)
         os.close(writing)
         assert found.returncode == 0
-        assert "What the budget bought is in" in found.stderr
+        assert "What the budget paid for is in" in found.stderr
     reading, writing = os.pipe()
     os.close(reading)
     found = process("predict", "model.json", "claims.csv", stdout=writing)

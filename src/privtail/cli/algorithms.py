@@ -8,9 +8,10 @@ from privtail.cli.console import show
 def algorithms() -> None:
     r"""List the published algorithms, and how to run them.
 
-    The list gives the paper, its algorithm box, the class, the theorem that adds up the cost, and
-    what must be known of the data for accuracy. Privacy needs no such knowledge. Algorithms with an
-    --algorithm run here, and as algorithm="NAME" in Python; the others run as objects in Python.
+    The list gives the paper, the number of the algorithm in it, the class, the theorem that adds up
+    the cost, and what must be known of the data for accuracy. Privacy needs no such knowledge.
+    Algorithms with an --algorithm run here, and as algorithm="NAME" in Python; the others run as
+    objects in Python.
     auto is the default and needs no tuning. The published ones are there for comparison.
 
     For example:

@@ -44,7 +44,7 @@ def show_bought(text: str, name: str) -> None:
     try:
         show(text)
     except OSError:
-        say(f"Standard output failed. What the budget bought is {_kept(text, name)}")
+        say(f"Standard output failed. What the budget paid for is {_kept(text, name)}")
 
 
 def _kept(text: str, name: str) -> str:

@@ -25,7 +25,9 @@ def cross_validate(
     folds: Annotated[
         int, typer.Option(metavar="K", help="How many models are fitted, each without one fold.")
     ] = 5,
-    confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence of the intervals, between 0 and 1.")
+    ] = 0.95,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -51,9 +53,9 @@ def cross_validate(
         ),
     ] = None,
 ) -> None:
-    r"""Measure how well a kind of model predicts, without rows that are kept apart.
+    r"""Measure how well a kind of model predicts, by folds.
 
-    The rows are dealt into K folds by position and public chance. A model is fitted without each
+    The rows are divided at random into K folds, by position alone. A model is fitted without each
     fold, and all rows are evaluated together, each with the model that was fitted without it. The
     numbers are those of privtail evaluate. ε is the total of all fits and of the evaluation, and a
     ledger is charged once. Rows are protected, not persons. No model is written: privtail fit

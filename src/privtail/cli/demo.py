@@ -20,7 +20,7 @@ def demo(
         "demo"
     ),
 ) -> None:
-    """Do all of it on census data from the package.
+    """Fit, predict and verify on census data.
 
     Fits, predicts and verifies; every command is shown before it runs, so that you can repeat it.
     Then the private model is compared with a fit without privacy, and a picture shows test accuracy

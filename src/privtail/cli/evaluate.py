@@ -44,10 +44,13 @@ def evaluate(
         typer.Option(
             metavar="COLUMN",
             show_default="that of the model, if it has one",
-            help="Of counts and amounts: for how long, or how much, each row was observed.",
+            help="For models of counts and amounts: a column with how long, or how much, each row "
+            "was observed.",
         ),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence of the intervals, between 0 and 1.")
+    ] = 0.95,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -65,7 +68,7 @@ def evaluate(
         ),
     ] = None,
 ) -> None:
-    r"""Measure how well a model predicts rows that it was not fitted to.
+    r"""Measure how well a model predicts held-out rows.
 
     For numbers: the mean absolute error, RMSE and R2, beside a constant that predicts the mean;
     for counts and amounts also deviance and D2.

@@ -50,7 +50,7 @@ def fit(
         ),
     ] = None,
 ) -> None:
-    r"""Fit a private model and write it with its privacy statement.
+    r"""Fit a private model and write it with its statement.
 
     Every column but the target is a feature. A column of text needs its categories declared, since
     which values occur in private rows is itself private. A row without a usable number in some

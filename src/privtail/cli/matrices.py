@@ -32,7 +32,7 @@ Columns = Annotated[
         help="A column of numbers. Repeat it.",
     ),
 ]
-Confidence = Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")]
+Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, between 0 and 1.")]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -48,7 +48,7 @@ def covariance(
     output: Output, column: Columns = None, numeric: Numeric = None,
     confidence: Confidence = 0.95, out: Out = None,
 ) -> None:  # fmt: skip
-    r"""Release private covariances of every two columns, and variances.
+    r"""Release private covariances of every two columns.
 
     All share one budget, and no bound on the data is needed. A row without a number in one of the
     columns does not count.

@@ -36,9 +36,9 @@ class Choice:
         typer.Option(
             metavar="NAME",
             show_default="by the type of the target",
-            help="linear, ridge, lasso, elastic-net: means; huber, lad, quantile: robust to odd "
-            "targets; poisson: counts; gamma: positive amounts; tweedie: amounts and zeros; "
-            "logistic: labels; sparse, sparse-logistic: few features.",
+            help="linear, ridge, lasso, elastic-net: means; huber, lad, quantile: robust to "
+            "extreme targets; poisson: counts; gamma: positive amounts; tweedie: amounts and "
+            "zeros; logistic: labels; sparse, sparse-logistic: few features.",
         ),
     ] = None
     alpha: Annotated[
@@ -83,9 +83,9 @@ class Choice:
         float | None,
         typer.Option(
             show_default=False,
-            help="For huber: errors beyond it count linearly. It counts scales, which are released "
-            "privately: of the target, and of the residuals of a first fit. The lower of the two "
-            "thresholds is used. Without it 1.35.",
+            help="For huber: errors beyond it count linearly. It is a multiple of a scale. Two "
+            "scales are released privately: of the target, and of the residuals of a first fit. "
+            "The smaller one is used. Without it 1.35.",
         ),
     ] = None
     sparsity: Annotated[

@@ -55,8 +55,8 @@ def plan(
     r"""Say what a fit would release and cost; spend nothing.
 
     It prints the releases with their noise, their cost, the error that noise is expected to make,
-    and how often the rows are read. Of a table it reads the names and types of the columns, and
-    how many rows there are. The options are those of fit.
+    and how often the rows are read. From a table it takes only the names
+    and types of the columns, and the number of rows. The options are those of fit.
 
     For example:
       privtail plan claims.csv --target cost --model ridge --epsilon 1

@@ -26,7 +26,7 @@ def report(
     ),
     title: Annotated[str, typer.Option(help="The title of the page.")] = "Private release",
 ) -> None:
-    """Write a page that explains released files to a person who was not there.
+    """Write a page that explains released files to others.
 
     It says what was fitted or measured, the promise in plain words, where the budget went, the
     numbers with their intervals as pictures, what the promise does not cover, and how to verify it.

@@ -63,8 +63,8 @@ class Declared:
         Missing | None,
         typer.Option(
             show_default="drop",
-            help="A row with a missing number counts for nothing; or the number counts as the "
-            "centre of its column, beside a feature that says that it was missing.",
+            help="drop: a row with a missing number is not used. indicator: the number is "
+            "replaced by the centre of its column, and one more feature says that it was missing.",
         ),
     ] = None
     feature: Annotated[

@@ -41,7 +41,9 @@ def summarize(
         ),
     ] = None,
     numeric: Numeric = None,
-    confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence of the intervals, between 0 and 1.")
+    ] = 0.95,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -53,9 +55,9 @@ def summarize(
 ) -> None:
     r"""Summarize every column of numbers: a private describe().
 
-    Of each column: how many cells hold a number, their mean, standard deviation and quartiles, and
-    the shares of zeros and of missing cells, with intervals. All columns share one budget, and no
-    bound on the data is needed. With --out summary.html it writes one self-contained page.
+    It prints for each column how many cells hold a number, their mean, standard deviation and
+    quartiles, and the shares of zeros and of missing cells, with intervals. All columns share one
+    budget, and no bound on the data is needed. With --out summary.html it writes one page.
 
     For example:
       privtail summarize claims.csv --epsilon 1 --out summary.html

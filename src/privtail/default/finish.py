@@ -18,8 +18,8 @@ NO_LOCATION = (
     "The target was not found: it does not rise above the noise of its histogram. The slopes are "
     "set to zero, and an intercept says little. Either the budget is too small for so few rows; or "
     "too few of them count (of the others a number is missing or not finite, in any column, or "
-    "they are beyond max_rows, or nobody's); or half of the target lies beyond 2^64 (1.8e19), "
-    "where the histogram ends: divide a target of such a size by a public number."
+    "they are beyond max_rows, or belong to no person); or half of the target lies beyond 2^64 "
+    "(1.8e19), where the histogram ends: divide a target of such a size by a public number."
 )
 NO_SCALE = (
     "The scale of the target was not found, so the slopes are set to zero. This happens where most "

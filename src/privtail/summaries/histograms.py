@@ -36,7 +36,8 @@ SURELY = 3.0
 """If the sum of all cells is so many deviations below n, not all rows count."""
 
 OTHERS = (
-    "the others hold a number that is missing or not finite, or are beyond max_rows, or nobody's."
+    "the others hold a number that is missing or not finite, or are beyond max_rows, or belong to "
+    "no person."
 )
 FEWER = (
     "About {counted:,} of the {n:,} rows count, with a standard deviation of {noise:,} for noise: "
