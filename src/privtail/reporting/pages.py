@@ -25,7 +25,9 @@ LEGEND = (
     ("n", "the number of rows, which is public"),
     ("μ (mu), ρ (rho)", "the same promise in the units of Gaussian and zero-concentrated DP"),
     ("neighbours", "which tables are compared: one row replaced by another, or emptied"),
-    ("size", "how many numbers one release holds"),
+    ("stage, question", "what a release is for; what was computed of the rows before the noise"),
+    ("law, sampling", "the distribution of the noise; which rows took part"),
+    ("times, size", "how often there was such a release; how many numbers it holds"),
     ("noise std", "the standard deviation of the noise that was added to each number"),
     ("std/rad., std/diam.", "noise over how far one row can move the sum (emptied, replaced)"),
     ("share", "the part of the budget that the release used, to first order"),
@@ -250,7 +252,11 @@ def _spent(named: Mapping[Statement, str]) -> str:
 
 def _outside(statements: Sequence[Statement]) -> str:
     outside = dict.fromkeys(text for s in statements for text in s.outside)
-    return f"<section><h2>What the promise does not cover</h2>{_list(tuple(outside))}</section>"
+    return (
+        f"<section><h2>What the promise does not cover</h2>{_list(tuple(outside))}<p>These are "
+        "public, and not protected: the number of rows, the names and types of columns, declared "
+        "categories and labels, and settings.</p></section>"
+    )
 
 
 def _checking(contents: Sequence[Content]) -> str:
