@@ -58,6 +58,38 @@ def test_every_example_runs(folder):
         assert Path(made).read_bytes()[:4] == b"\x89PNG"
 
 
+CLAIMED = {
+    "age": [20, 30, 50, 70], "income": [0, 10, 1000],
+    "region": ["north", "south"], "fuel": ["gas", "oil"],
+}  # fmt: skip
+"""Columns that a guide names, with their values."""
+
+
+def shell_lines(page: str) -> list[list[str]]:
+    """The commands of the shell blocks of a page, without the word privtail."""
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("privtail ")]
+
+
+@pytest.mark.parametrize("page", ["budgets", "features", "means", "evaluation", "deploy"])
+def test_the_shell_lines_of_a_guide_run(folder, page):
+    """As they stand and in this order, beside the tables and the model that they name."""
+    if page == "features":
+        rng, claims = np.random.default_rng(1), arrow_csv.read_csv("claims.csv")
+        for name, values in CLAIMED.items():
+            claims = claims.append_column(name, pa.array(rng.choice(values, len(claims))))
+        arrow_csv.write_csv(claims, "claims.csv")
+    for name in ("rows", "held-out"):
+        pq.write_table(pq.read_table("loans.parquet").drop(["job"]), f"{name}.parquet")
+    if page in {"evaluation", "deploy"}:
+        folder("fit", "rows.parquet", "--target", "late", "--classes", "no,yes", "--epsilon", 2)
+    lines = shell_lines((README.parent / f"docs/guide/{page}.md").read_text(encoding="utf-8"))
+    assert lines
+    for words in lines:
+        folder(*words)
+
+
 def test_the_shell_lines_of_the_readme_run(folder, tmp_path):
     text = README.read_text().split("## Ten lines of shell")[1].split("```")[1]
     script = "\n".join(line for line in text.splitlines()[1:] if not line.startswith("pip "))
