@@ -316,6 +316,25 @@ def test_the_repository_shows_what_the_cells_of_a_page_printed(root):
         assert not re.search(r"(?<![\w.~])/(?:tmp|home|root|Users)/", text), page
 
 
+def noise_and_versions(text: str) -> set[tuple[str, ...]]:
+    """Of every statement that a page shows: its line on noise, and whose versions it gives."""
+    flat = " ".join(text.split())
+    noises = re.findall(r" noise (exact: .*?)(?: \d+)? public choices ", flat)
+    versions = re.findall(r" versions (python [^`]*)", flat + "`")
+    return {(one,) for one in noises} | {
+        tuple(re.findall(r"([a-z-]+) \d", one)) for one in versions
+    }
+
+
+def test_a_page_shows_statements_as_they_are_printed_now(root):
+    """Of a fit with Gaussian noise, as all of them are."""
+    now = noise_and_versions(str(Statement(epsilon=1.0, delta=0.0, n=1, plan=())))
+    assert len(now) == 2
+    shown = {page: noise_and_versions(page.read_text(encoding="utf-8")) for page in pages(root)}
+    assert sum(found == now for found in shown.values()) >= 4
+    assert all(found <= now for found in shown.values()), shown
+
+
 def test_what_a_cell_printed_is_written_below_it_and_taken_out_again(root):
     tool = runpy.run_path(str(root / "docs/outputs.py"))
     page = "# T\n\n```{code-cell} ipython3\n:tags: [hide-input]\n\nprint(1)\n```\n\nEnd.\n"
