@@ -22,7 +22,7 @@ def budget(
     neighbours: Annotated[
         Literal["replace_one", "zero_out"] | None,
         typer.Option(
-            show_default="replace_one", help="Which tables must look alike, for every fit."
+            show_default="replace_one", help="Which two tables the promise compares, for every fit."
         ),
     ] = None,
     composition: Annotated[

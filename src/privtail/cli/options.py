@@ -120,7 +120,8 @@ class Promise:
     neighbours: Annotated[
         Literal["replace_one", "zero_out"],
         typer.Option(
-            help="Which tables must look alike: one row replaced by any other, or one row emptied."
+            help="Which two tables the promise compares: one row is replaced by any other, or one "
+            "row is emptied and counts for nothing."
         ),
     ] = "replace_one"
     ledger: Annotated[
@@ -145,7 +146,7 @@ class Promise:
         typer.Option(
             metavar="NAME",
             show_default=False,
-            help="What the table is called; a ledger of another one refuses it.",
+            help="Name of the table. The ledger of another table refuses it.",
         ),
     ] = None
 
@@ -206,7 +207,7 @@ class Persons:
         typer.Option(
             metavar="COLUMN",
             show_default=False,
-            help="Protect persons, not rows: this column says whose a row is.",
+            help="Protect persons, not rows: this column says to which person a row belongs.",
         ),
     ] = None
     max_rows: Annotated[
@@ -222,8 +223,8 @@ class Persons:
     def __post_init__(self) -> None:
         if (self.groups is None) != (self.max_rows is None):
             raise InvalidInput(
-                "--groups COLUMN and --max-rows M go together: the column that says whose a row "
-                "is, and how many rows of one person count."
+                "--groups COLUMN and --max-rows M go together: the column that names the person "
+                "of each row, and how many rows of one person count."
             )
 
     def of(self, table: TableFile) -> dict[str, Any]:

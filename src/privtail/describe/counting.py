@@ -67,7 +67,7 @@ def private_count(
     ledger : Ledger, path or None, default=None
         A shared `Ledger` that is charged, or the path of an existing one.
     groups : array of shape (n,), str or None, default=None
-        Whose a row is. Then persons are protected instead of rows.
+        The person of each row. Then persons are protected instead of rows.
     max_rows : int or None, default=None
         How many rows of one person count; with ``groups``.
 

@@ -145,7 +145,7 @@ def private_covariance(
     ledger : Ledger, path or None, default=None
         A shared `Ledger` that is charged, or the path of an existing one.
     groups : array of shape (n,), str or None, default=None
-        Whose a row is. Then persons are protected instead of rows. The intervals
+        The person of each row. Then persons are protected instead of rows. The intervals
         allow for rows of a person that are alike.
     max_rows : int or None, default=None
         How many rows of one person count; with ``groups``.
@@ -230,7 +230,7 @@ def private_correlation(
     ledger : Ledger, path or None, default=None
         A shared `Ledger` that is charged, or the path of an existing one.
     groups : array of shape (n,), str or None, default=None
-        Whose a row is. Then persons are protected instead of rows. The intervals
+        The person of each row. Then persons are protected instead of rows. The intervals
         allow for rows of a person that are alike.
     max_rows : int or None, default=None
         How many rows of one person count; with ``groups``.

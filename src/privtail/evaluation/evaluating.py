@@ -108,7 +108,7 @@ def evaluate(
     ledger : Ledger, path or None, default=None
         A shared `Ledger` that is charged, or the path of an existing one.
     groups : array of shape (n,), str or None, default=None
-        Whose a row is. Then persons are protected instead of rows. The intervals
+        The person of each row. Then persons are protected instead of rows. The intervals
         allow for no sampling error then: rows of a person are not independent.
     max_rows : int or None, default=None
         How many rows of one person count; with ``groups``.
