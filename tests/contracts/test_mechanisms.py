@@ -14,6 +14,7 @@ import math
 import os
 import platform
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import mpmath
@@ -225,6 +226,42 @@ def test_floating_point_is_as_good_as_the_short_way_assumes() -> None:
             angle = _exactly(samplers._TWO_PI * u)
             assert abs(cosine - mpmath.cos(angle)) < allowed
         assert abs(_exactly(samplers._TWO_PI) / (2 * mpmath.pi) - 1) < allowed / 2
+
+
+def missed(name: str) -> int:
+    """How often an enclosure misses its number where mpmath's function is off by 512 spacings."""
+    iv = samplers._intervals()
+    iv.prec = 100
+
+    def off(x: Any) -> Any:
+        return getattr(iv, name)(x) * (1 + iv.mpf(2) ** (9 - iv.prec))
+
+    worse, wrong = SimpleNamespace(prec=iv.prec, mpf=iv.mpf, **{name: off}), 0
+    with mpmath.workprec(300):
+        for k in range(1, 400, 7):
+            enclosure = getattr(samplers, f"_{name}")(worse, iv.mpf(k) / 64)
+            low, high = (mpmath.make_mpf(end) for end in enclosure._mpi_)
+            wrong += not low <= getattr(mpmath, name)(mpmath.mpf(k) / 64) <= high
+    return wrong
+
+
+@pytest.mark.parametrize("name", ["log", "exp", "cos"])
+def test_functions_of_mpmath_may_be_a_little_off(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The twin believes them."""
+    assert missed(name) == 0
+    monkeypatch.setattr(samplers, "_slack", lambda iv: 0)
+    assert missed(name) > 0
+
+
+def test_an_exponential_that_mpmath_misses_is_enclosed() -> None:
+    iv = samplers._intervals()
+    iv.prec = 53
+    enclosure = samplers._exp(iv, iv.mpf(3893924827815215) / 2**50)
+    with mpmath.workprec(300):
+        low, high = (mpmath.make_mpf(end) for end in enclosure._mpi_)
+        assert low < mpmath.exp(mpmath.mpf(3893924827815215) / 2**50) < high
 
 
 def _exactly(x: np.longdouble) -> mpmath.mpf:

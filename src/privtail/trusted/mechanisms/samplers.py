@@ -12,7 +12,7 @@ What leaves is a function of the integer plus noise of exactly the stated law, s
 about that law holds (post-processing), and no last bit shows the size of the noise or the value.
 Every uniform variable is an interval of width 2^-128 given by random bits. Interval arithmetic
 encloses the real number; while the ends of the enclosure do not round to one integer, more bits are
-drawn (`_rounded`).
+drawn (`_rounded`). mpmath's functions may miss by a spacing, so each is widened (`_slack`).
 
 ``gaussian`` has a short way: `_short_way` encloses the noise, which does not depend on the values,
 in the machine's longest floating-point numbers. Nearly always the ends of this enclosure round to
@@ -153,9 +153,29 @@ def _uniforms(count: int) -> list[int]:
     return [int.from_bytes(os.urandom(16), "big") for _ in range(count)]
 
 
+def _slack(iv: Any) -> Any:
+    """What covers an error of mpmath's functions: 2^10 spacings at 1 to both sides.
+
+    An interval of its exponential may miss the number by one spacing (mpmath issue 1181).
+    """
+    return iv.mpf([-1, 1]) * iv.mpf(2) ** (10 - iv.prec)
+
+
+def _log(iv: Any, x: Any) -> Any:
+    return iv.log(x) * (1 + _slack(iv))
+
+
+def _exp(iv: Any, x: Any) -> Any:
+    return iv.exp(x) * (1 + _slack(iv))
+
+
+def _cos(iv: Any, x: Any) -> Any:
+    return iv.cos(x) + _slack(iv)
+
+
 def _normal(iv: Any, u: Any, v: Any) -> Any:
     """A standard normal from two uniform variables (Box and Muller 1958)."""
-    return iv.sqrt(-2 * iv.log(u)) * iv.cos(2 * iv.pi * v)
+    return iv.sqrt(-2 * _log(iv, u)) * _cos(iv, 2 * iv.pi * v)
 
 
 def _noisy(value: int, size: float, scale: float) -> Callable[..., Any]:
@@ -255,7 +275,7 @@ class ExactSampler:
     ) -> Integers:
         def one(value: int, size: float) -> Callable[..., Any]:
             def formula(iv: Any, a: Any, b: Any, u: Any, v: Any) -> Any:
-                noise = iv.log(a / b) * iv.exp(iv.mpf(spread) * _normal(iv, u, v))
+                noise = _log(iv, a / b) * _exp(iv, iv.mpf(spread) * _normal(iv, u, v))
                 return value + iv.mpf(size) * iv.mpf(scale) * noise
 
             return formula
