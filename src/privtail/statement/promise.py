@@ -66,7 +66,7 @@ FORMAT, VERSION = "privtail-statement", 1
 def installed_versions() -> tuple[tuple[str, str], ...]:
     """Versions of what decides the numbers; what is not installed is left out."""
     found = [("python", platform.python_version())]
-    for name in ("privtail", "numpy", "mpmath", "opendp", "dp-accounting"):
+    for name in ("privtail", "numpy", "scipy", "numba", "mpmath", "opendp", "dp-accounting"):
         try:
             found.append((name, importlib.metadata.version(name)))
         except importlib.metadata.PackageNotFoundError:
