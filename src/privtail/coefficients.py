@@ -31,9 +31,9 @@ CONSTANT = (
     "says why."
 )
 NO_SAMPLING = (
-    "The sampling error of these slopes is not known: it is for models without a penalty, of "
-    "numbers by squares or a Huber loss, of counts and of two labels, with privacy and by the "
-    'default algorithm. conf_int(kind="noise") has the noise alone, where it is known.'
+    "The sampling error of these slopes is not known. It is known without a penalty, by the "
+    "default algorithm and with privacy: for least squares, Huber's loss, counts, amounts and two "
+    'labels. conf_int(kind="noise") has the noise alone, where it is known.'
 )
 
 
