@@ -121,7 +121,7 @@ def test_parameters():
     assert gd.steps == math.ceil(n * 0.5 / math.sqrt(d * math.log(1 / delta)))
     assert (gd.step_size, gd.threshold) == (1 / L, G)
     sgd = RandomRoundDescent.from_theory(n, d, budget, curvature=L, lipschitz=G, gap=2.0)
-    assert (sgd.steps, sgd.records) == (100_000, n)
+    assert (sgd.steps, sgd.rows) == (100_000, n)
     assert RandomRoundDescent.from_theory(20, d, budget, curvature=L, lipschitz=G).steps == 400
     sigma = G * sgd.printed_multiplier(budget)
     assert sgd.step_size == pytest.approx(math.sqrt(2 * 2.0 / (L * sgd.steps * d)) / sigma)

@@ -221,7 +221,7 @@ def test_labels_of_every_type(
     pq.write_table(data, tmp_path / "t.parquet", row_group_size=500)
     file = privtail.open_table(tmp_path / "t.parquet", scratch=tmp_path if copied else None)
     memory = Labels(column.to_pandas() if pa.types.is_dictionary(column.type) else column, 1200)
-    memory._element = file.element("y")
+    memory._element = file.schema.element("y")
     memory.declare(tuple(classes))
     curator = Curator(file, "y", budget=Budget(1.0, 1e-6), classes=classes)
     codes = []

@@ -246,9 +246,6 @@ def test_only_selections_alike_are_covered():
     assert "range" not in cost(beside, "replace_one").accountant
     many = (plain, Round(events=(selection(900.0),), times=ranges.MOST_PICKS))
     assert "range" not in cost(many, "replace_one").accountant
-    coarse = Event(law="gaussian", scale=8.0, radius=1, diameter=2, coordinates=1)
-    rough = (Round(events=(coarse, selection(9.0))),)
-    assert "range" not in cost(rough, "replace_one").accountant
     alike = (plain, Round(events=(selection(9.0),), times=3))
     assert "range" in cost(alike, "replace_one").accountant
 
@@ -258,11 +255,8 @@ def test_one_sign_halves_the_range_under_zero_out_alone(neighbours):
     event = Event(
         law="noisy_max", scale=4 * UNIT, radius=UNIT, diameter=UNIT, coordinates=9, one_signed=True
     )
-    (curve,) = [
-        c.continuous
-        for c in cost((Round(events=(event,)),), neighbours).curves
-        if hasattr(c, "continuous") and isinstance(c.continuous, BoundedRange)
-    ]
+    curves = cost((Round(events=(event,)),), neighbours).curves
+    (curve,) = (one for one in curves if isinstance(one, BoundedRange))
     assert curve.span == (0.25 if neighbours == "zero_out" else 0.5)
 
 

@@ -551,14 +551,14 @@ def test_it_chooses_and_charges_once(line: Any) -> None:
 
 
 def test_a_search_scores_what_its_model_predicts() -> None:
-    """Counts of features with heavy tails: .42 better than a constant; .29 without their range."""
+    """Counts of features with heavy tails: .45 better than a constant; .3 without their range."""
     rng = np.random.default_rng(0)
     x = rng.standard_t(1.5, 20_000)
     y = rng.poisson(np.exp(np.minimum(x, 1.0))).astype(float)
     search = PrivateSearchCV(
         DPPoissonRegressor(), {"alpha": [0.0]}, trials=1, epsilon=20.0, **SIMULATED
     ).fit(x[:, None], y)
-    assert search.best_score_ == pytest.approx(0.42, abs=0.03)
+    assert search.best_score_ == pytest.approx(0.45, abs=0.03)
 
 
 def test_labels_and_containers(line: Any) -> None:

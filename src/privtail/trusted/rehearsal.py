@@ -26,6 +26,7 @@ from privtail.losses import (
     HuberLoss,
     LogisticLoss,
     Loss,
+    QuantileLoss,
     SigmoidLoss,
     SquaredLoss,
     TruncatedLoss,
@@ -42,7 +43,12 @@ from privtail.trusted.records import Dense, Records, Sparse, SparseRows
 
 _BITS = 20
 
-_STAGES: tuple[Loss, ...] = (SquaredLoss(), HuberLoss(threshold=1.0), AbsoluteLoss())
+_STAGES: tuple[Loss, ...] = (
+    SquaredLoss(),
+    HuberLoss(threshold=1.0),
+    AbsoluteLoss(),
+    QuantileLoss(quantile=0.5),
+)
 """Losses that stages of an algorithm ask for beside its own."""
 
 
@@ -144,6 +150,7 @@ def _draw(sampler: Sampler, law: str) -> None:
         return
     if law in ("gaussian", "gaussian_labels"):
         sampler.gaussian(zeros, 1.0)
+        sampler.gaussian(zeros, 2.0**99)  # where floating-point numbers decide nothing
     elif law in ("laplace", "laplace_max"):
         sampler.laplace(zeros, 1.0)
     elif law == "noisy_max":
