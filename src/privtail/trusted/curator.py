@@ -449,8 +449,8 @@ def _require_persons(groups: Any, max_rows: Any) -> None:
         return
     if groups is None:
         raise InvalidInput(
-            f"max_rows={max_rows!r} bounds the rows of one person, and groups does not say whose row "
-            "is whose. Pass groups= as well: one person id per row."
+            f"max_rows={max_rows!r} bounds the rows of one person, and groups does not say whose "
+            "row is whose. Pass groups= as well: one person id per row."
         )
     if max_rows is None:
         raise InvalidInput(
