@@ -13,6 +13,7 @@ import itertools
 import math
 import os
 import platform
+import threading
 from collections import Counter
 from types import SimpleNamespace
 from typing import Any
@@ -318,6 +319,16 @@ def test_draws_that_are_not_are_caught(twin: str, monkeypatch: pytest.MonkeyPatc
     """Where nothing is in doubt for the twin, what its bytes say is lost."""
     monkeypatch.setattr(samplers, "_short_way", TWINS[twin])
     assert wrong_draws(monkeypatch) > 0
+
+
+def test_threads_do_not_share_a_precision() -> None:
+    """One draw that needs more bits leaves the precision of another thread as it is."""
+    here, there = samplers._intervals(), []
+    run = threading.Thread(target=lambda: there.append(samplers._intervals()))
+    run.start()
+    run.join()
+    assert samplers._intervals() is here
+    assert there[0] is not here
 
 
 def test_noise_is_added_to_the_value() -> None:

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol
@@ -44,6 +45,9 @@ LARGEST = 2**62
 """Integers with noise are cut here, which is post-processing."""
 
 _TWO_PI = np.longdouble("6.28318530717958647692528676655900576839433879875")
+
+
+_HERE, _LOCK = threading.local(), threading.Lock()
 
 
 class Sampler(Protocol):
@@ -122,11 +126,20 @@ def _top(scale: float, count: int) -> Any:
     )
 
 
-@cache
 def _intervals() -> Any:
-    from mpmath.ctx_iv import MPIntervalContext
+    """The interval arithmetic of this thread, whose precision is a setting of it.
 
-    return MPIntervalContext()
+    mpmath keeps the digits of pi and log 2 for all threads, and is not safe while it finds more of
+    them: it finds more here than a draw will ever need, one thread at a time.
+    """
+    with _LOCK:
+        if not hasattr(_HERE, "intervals"):
+            from mpmath.ctx_iv import MPIntervalContext
+
+            _HERE.intervals = MPIntervalContext()
+            _HERE.intervals.prec = 2048
+            _HERE.intervals.cos(_HERE.intervals.pi * _HERE.intervals.log(2))
+    return _HERE.intervals
 
 
 def _rounded(formula: Callable[..., Any], cells: list[int]) -> int:
