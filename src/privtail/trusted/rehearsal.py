@@ -43,12 +43,7 @@ from privtail.trusted.records import Dense, Records, Sparse, SparseRows
 
 _BITS = 20
 
-_STAGES: tuple[Loss, ...] = (
-    SquaredLoss(),
-    HuberLoss(threshold=1.0),
-    AbsoluteLoss(),
-    QuantileLoss(quantile=0.5),
-)
+_STAGES: tuple[Loss, ...] = (SquaredLoss(), HuberLoss(threshold=1.0), AbsoluteLoss())
 """Losses that stages of an algorithm ask for beside its own."""
 
 
@@ -67,9 +62,10 @@ def rehearse(plan: Plan, problem: Problem, records: Records, loss: AnyLoss | Non
         _trim()
     Deal(1, 2, bytes(32)).labels(0, 0)
     if not isinstance(loss, GeneralLoss | TruncatedLoss | None):
-        of_labels: tuple[Loss, ...] = (LogisticLoss(),) if "labels" in asked else ()
-        of_labels += (SigmoidLoss(),) if loss.targets in LABELS and "scores" in asked else ()
-        for one in (loss, *_STAGES, *of_labels):
+        further: tuple[Loss, ...] = (LogisticLoss(),) if "labels" in asked else ()
+        further += (SigmoidLoss(),) if loss.targets in LABELS and "scores" in asked else ()
+        further += (QuantileLoss(quantile=0.5),) if isinstance(loss, AbsoluteLoss) else ()
+        for one in (loss, *_STAGES, *further):
             called = callbacks.asked(one)
             margins, y = np.empty((0, one.outputs)), np.empty(0)
             called.values(margins, y)
