@@ -154,10 +154,16 @@ def test_ids_of_another_type_than_announced_are_refused() -> None:
         (pd.Series([1, 2]), pd.Series([], dtype=object)),
         (pd.Series(["a"], dtype="string"), pd.Series([], dtype=object)),
         (pd.Series([1], dtype="datetime64[s]"), pd.Series([], dtype="datetime64[ns]")),
+        (pd.Series([1.0, None]), pd.Series([], dtype=np.int64)),  # doubles round large ids
+        (pd.Series([1.0], dtype=np.float32), pd.Series([], dtype=np.float64)),
+        (
+            pd.Series(["a"], dtype=pd.StringDtype("python")),
+            pd.Series([], dtype=pd.StringDtype("pyarrow")),
+        ),
     ):
         assert "another type than the collection announces" in held(ids, announced).refused
     for ids, announced in (
-        (pd.Series([1.0, None]), pd.Series([], dtype=np.int64)),
+        (pd.Series([1], dtype=np.int32), pd.Series([], dtype=np.int64)),
         (pd.Series([], dtype=object), pd.Series([], dtype=np.int64)),
         (np.array(["abc"]), np.array([], dtype="U1")),
     ):

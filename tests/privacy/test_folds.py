@@ -13,6 +13,7 @@ import pytest
 from privtail import cross_validate
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned
 from privtail.linear_model import DPLinearRegression
+from privtail.trusted import judged
 from privtail.trusted.accountants import cost
 from privtail.trusted.accounting.curves import ZeroConcentratedDP
 from privtail.trusted.allowance import Allowance
@@ -80,9 +81,12 @@ class Centred(FoldedModel):
         return np.where(np.isfinite(found), found - np.nanmean(np.clip(found, -9, 9)), np.nan)
 
 
-def test_a_judged_row_is_a_function_of_its_record_alone() -> None:
+def test_a_judged_row_is_a_function_of_its_record_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     models = tuple(map(linear, (1.0, 2.0, 3.0)))
     assert moved(lambda folds: FoldedModel(models, folds)) == [7]
+    with pytest.raises(InvalidInput, match="FoldedModel or an OutsideModel"):
+        moved(lambda folds: Centred(models, folds))
+    monkeypatch.setattr(judged, "_own", lambda model: model)
     assert len(moved(lambda folds: Centred(models, folds))) == N
 
 

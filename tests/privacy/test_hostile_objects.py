@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from uuid import UUID
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from privtail.errors import InvalidInput, NotPlanned
 from privtail.losses import GeneralLoss, PoissonLoss
 from privtail.robust_means import ClampedMean, ClippedMean
+from privtail.schema.encoding import Encoding
+from privtail.schema.features import Log
 from privtail.trusted import batch as batch_module
 from privtail.trusted import callbacks, sensitive
 from privtail.trusted.batch import Batch
@@ -21,16 +27,30 @@ from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Listed
 from privtail.trusted.entries import Terms
 from privtail.trusted.events import Event, Round
+from privtail.trusted.folds import Folds
+from privtail.trusted.judged import (
+    ROWWISE_MODEL,
+    FoldedModel,
+    LinearModel,
+    OutsideModel,
+    Predicted,
+)
 from privtail.trusted.maps import FeatureMap, PredictionRanges
-from privtail.trusted.means import Interval
+from privtail.trusted.means import AskedMean, Ball, Interval, as_asked
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import opened
+from privtail.trusted.records import as_records, opened
 from privtail.trusted.records import persons as persons_module
-from privtail.trusted.records.persons import Persons, _identity
+from privtail.trusted.records.persons import Persons, Seats, _identity
 from privtail.trusted.records.targets import canonical_label
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
+from privtail.trusted.search import TrialSearch
+from privtail.trusted.smooth.aggregate import SampleAndAggregate
+from privtail.trusted.smooth.questions import aggregate, trimmed_means
+from privtail.trusted.smooth.trimmed import TrimmedMean
+
+SIMULATED = {"noise": "simulated", "random_state": 0}
 
 
 def batch(X, y):
@@ -314,3 +334,169 @@ def test_a_person_is_not_the_one_whose_id_looks_like_it(monkeypatch, other):
 
 def test_equal_numbers_are_one_person():
     assert seated([1, 1.0, True, Decimal("1.00"), Fraction(2, 2), np.int8(1)]) == [0, 1]
+
+
+class Lent:
+    """An array that lends what it keeps."""
+
+    def __init__(self, kept):
+        self.kept = kept
+
+    def __array__(self, dtype=None, copy=None):
+        return self.kept
+
+
+def test_a_trimmed_mean_is_not_paid_for_on_another_grid():
+    """Of its price one part does not fall with the unit: .57 would be charged for 5.22."""
+    curator = Curator(np.zeros((200, 1)), budget=Budget(20.0, 1e-6))
+    mean = TrimmedMean(multiplier=1.0, trim=20, low=-1.0, high=1.0, smoothness=0.999)
+    dear, unit = mean.event(curator.problem, 1), 2.0**-20
+    cheap = replace(dear, scale=dear.scale * unit, radius=unit, diameter=unit)
+    curator.open((Round(events=(cheap,)),))
+    with pytest.raises(NotPlanned):
+        trimmed_means(curator.everyone(), mean)
+
+
+def test_a_point_that_is_lent_shows_no_cell():
+    """A function of a part could write into the point that it is told of."""
+    X, kept = np.zeros((200, 1)), np.zeros(1)
+    X[7] = 123456.0
+
+    def function(part):
+        kept[0] = max(kept[0], part.max())
+        return np.zeros(1)
+
+    mechanism = SampleAndAggregate(
+        multiplier=30.0, blocks=40, radius=1e-3, smoothness=0.1, delta=1e-6
+    )
+    curator = Curator(X, budget=Budget(50.0, 1e-3))
+    curator.open((Round(events=(mechanism.event(curator.problem, 1),)),))
+    assert abs(aggregate(curator.everyone(), function, Lent(kept), mechanism)) < 1e4
+
+
+def line(**changes):
+    known = {
+        "coef": np.ones((1, 1)),
+        "intercept": np.zeros(1),
+        "feature_range": np.array([[-9.0, 9.0]]),
+        "margin_range": np.array([-9.0, 9.0]),
+        "target_range": np.array([-9.0, 9.0]),
+    }
+    return LinearModel(**(known | changes), link="identity", names=None, categories={})
+
+
+def test_models_hold_numbers_of_their_own():
+    kept = np.ones((1, 1))
+    model = line(coef=Lent(kept))
+    kept[0] = 7.0
+    assert model.coef[0, 0] == 1.0
+
+
+class Says:
+    """What asks all rows at once is no model."""
+
+    assumptions = ()
+
+    def said(self, X, labels):
+        return np.full(len(X), X.max())
+
+
+class Twice:
+    """Yes, then no."""
+
+    def __init__(self):
+        self.answers = [True, False]
+
+    def __bool__(self):
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+def test_judged_models_are_of_three_kinds_and_read_once():
+    X, y = np.zeros((6, 1)), np.zeros(6)
+    with pytest.raises(InvalidInput, match="OutsideModel"):
+        Predicted(X, y, Says())
+    with pytest.raises(InvalidInput, match="released"):
+        FoldedModel((Says(),), np.zeros(6, np.int64))
+    outside = OutsideModel(lambda rows: rows[:, 0], trusted_rowwise=Twice())
+    assert outside.trusted_rowwise is True
+    assert ROWWISE_MODEL in outside.assumptions
+
+
+def test_the_power_of_a_deviance_is_a_number():
+    class Sees:
+        def __rsub__(self, other):
+            raise AssertionError
+
+    with pytest.raises(TypeError):
+        Predicted(np.zeros((6, 1)), np.ones(6), line()).errors(1.0, 1.0, Sees())
+
+
+def test_a_fold_is_allowed_what_it_pays():
+    class Liar(float):
+        reads = 0
+
+        def __float__(self):
+            Liar.reads += 1
+            return 1e6 if Liar.reads == 1 else 0.01
+
+    curator = Curator(np.zeros((20, 1)), np.zeros(20), budget=Budget(1.0, 1e-6), **SIMULATED)
+    folds, allowed = Folds(curator, np.zeros((20, 1)), np.zeros(20), None, 4), []
+    curator.open((Round(events=(folds.event(1e6),)),))
+
+    def fit(_fold, _X, _y, _exposure, allowance):
+        allowed.append(allowance._rho)
+        raise LookupError
+
+    with pytest.raises((LookupError, NotPlanned)):
+        folds.run(Liar(1e6), fit, None, None)
+    assert all(rho == folds.rho(1e6) for rho in allowed)
+    with pytest.raises(AttributeError):
+        folds.labels = np.full(20, -1)
+
+
+def test_records_held_out_are_a_plain_number():
+    class Held(int):
+        __array_ufunc__ = None
+
+        def __gt__(self, other):
+            return np.ones(len(other), np.int64)
+
+    X, y = np.zeros((20, 1)), np.zeros(20)
+    curator = Curator(X, y, budget=Budget(1.0, 1e-6), intercept=True, **SIMULATED)
+    search = TrialSearch(curator, X, y, Held(5))
+    assert (len(search._first), len(search._last)) == (15, 5)
+
+
+def test_seats_cannot_be_written_to_and_go_with_an_allowance():
+    seats = Seats(n=50, rows=50, max_rows=1, positions=np.arange(50), leaders=np.arange(50))
+    for places in (seats.positions, seats.leaders):
+        with pytest.raises(ValueError, match="read-only"):
+            places[:] = 0
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            places.flags.writeable = True
+    with pytest.raises(NotPlanned, match="allowance"):
+        Curator(np.zeros((50, 1)), groups=seats, max_rows=1, budget=Budget(1.0, 1e-6))
+
+
+def test_a_feature_that_changed_sees_one_row():
+    class Sees:
+        __array_ufunc__ = None
+
+        def __radd__(self, x):
+            return np.full(len(x), x.max())
+
+        def __bool__(self):
+            return False
+
+    feature = Log("a")
+    encoding = Encoding(features=[feature])
+    object.__setattr__(feature, "plus", Sees())
+    frame = pd.DataFrame({"a": [1.0, 1.0, 1.0, 9.0]})
+    with pytest.raises(TypeError):
+        as_records(frame, encoding=encoding).rows(slice(0, 4))
+
+
+def test_a_ball_has_a_size():
+    for ball in (Ball(1.0, reach=0.0), Ball(0.0), Ball(math.nan)):
+        with pytest.raises(InvalidInput, match="above zero"):
+            as_asked(AskedMean(ball, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -24,7 +25,7 @@ class Allowance:
 
     def __init__(self, rho: float, neighbours: Neighbours, seats: Any = None) -> None:
         self._rho, self._neighbours, self._spent = rho, neighbours, False
-        self._seats, self._used = seats, Fraction(0)
+        self._seats, self._used, self._lock = seats, Fraction(0), threading.Lock()
 
     def require(self, seats: Any) -> None:
         """Refuse records that are not dealt to this trial."""
@@ -39,14 +40,15 @@ class Allowance:
         """Admit a plan of the trial, or raise BudgetExceeded."""
         fails = any(event["delta"] for r in plan for event in r["events"])
         known = rho is not None and 0 <= rho < math.inf and not fails
-        used = self._used + (Fraction(rho) if known and rho is not None else 0)
-        dear = math.isfinite(self._rho) and not (known and used <= Fraction(self._rho))
-        if dear or neighbours != self._neighbours or unit != self._unit:
-            raise BudgetExceeded(
-                f"{label} asks for more than a trial of this search may spend. Candidates need "
-                "full batches and declared classes."
-            )
-        self._spent, self._used = True, used
+        with self._lock:
+            used = self._used + (Fraction(rho) if known and rho is not None else 0)
+            dear = math.isfinite(self._rho) and not (known and used <= Fraction(self._rho))
+            if dear or neighbours != self._neighbours or unit != self._unit:
+                raise BudgetExceeded(
+                    f"{label} asks for more than a trial of this search may spend. Candidates need "
+                    "full batches and declared classes."
+                )
+            self._spent, self._used = True, used
 
     def __copy__(self) -> Allowance:
         return self

@@ -287,7 +287,7 @@ class Batch:
         Without privacy is a plan of infinite cost; a generous budget is not enough, since a ledger
         adds what the plan costs.
         """
-        if mean.range != Ball(math.inf):
+        if type(mean.range) is not Ball or mean.range.radius != math.inf:
             return mean
         if self._private:
             raise InvalidInput(

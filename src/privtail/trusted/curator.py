@@ -144,7 +144,9 @@ class Curator:
         records, targets = (away, away.targets) if away else opened(X, y, classes, *declared)
         self.from_text = isinstance(X, TableFile) and X.from_text
         n = records.n
-        seats = groups if isinstance(groups, Seats) else None
+        seats = groups if type(groups) is Seats else None
+        if seats is not None and not isinstance(ledger, Allowance):
+            raise NotPlanned("Seats are of one trial of a search, and go with its allowance.")
         if isinstance(ledger, Allowance):
             ledger.require(seats)
         if seats is not None and (seats.rows, seats.max_rows) != (n, max_rows):

@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privtail import progress
 from privtail.errors import InvalidInput, NotPlanned, require_whole
@@ -71,7 +72,12 @@ class Folds:
             raise InvalidInput("Cross-validation protects rows: it deals no persons into folds.")
         self._curator, self.count = curator, count
         self._X, self._y, self._exposure = X, y, exposure
-        self.labels = curator._fresh(count).labels(0, n)
+        self._labels = curator._fresh(count).labels(0, n)
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """(n,) the fold of every record; public chance."""
+        return self._labels
 
     def event(self, multiplier: float) -> Event:
         """The bill of all fits and of the evaluation."""
@@ -85,7 +91,7 @@ class Folds:
 
     def problem(self, fold: int) -> Problem:
         """The public sizes of what the fit of a fold sees."""
-        n = int(np.count_nonzero(self.labels != fold))
+        n = int(np.count_nonzero(self._labels != fold))
         return replace(self._curator.problem, n=n, expected=float(n), most=n)
 
     def run(
@@ -93,13 +99,14 @@ class Folds:
         evaluate: Callable[[FoldedModel, Allowance], Result],
     ) -> tuple[Sequence[Any], Result]:  # fmt: skip
         """Fit every fold, then evaluate all records. The next planned event pays for all."""
+        multiplier = BestTrial(multiplier=multiplier, trials=1).multiplier  # read once
         opening = self._curator.everyone()._opening
         opening.charge(self.event(multiplier))
         rho, neighbours = self.rho(multiplier), self._curator.budget.neighbours
         models = []
         for fold in range(self.count):
             progress.report(fold, self.count + 1, "fits of folds")
-            ids = np.flatnonzero(self.labels != fold)
+            ids = np.flatnonzero(self._labels != fold)
             allowance = Allowance(rho, neighbours)
             with progress.watching(unseen):
                 X, y, exposure = (rows_of(v, ids) for v in (self._X, self._y, self._exposure))
@@ -107,7 +114,7 @@ class Folds:
             if not allowance.spent:
                 raise NotPlanned("The fit of a fold has spent nothing: it is not on its allowance.")
         progress.report(self.count, self.count + 1, "evaluation")
-        folded = FoldedModel(tuple(map(released, models)), self.labels)
+        folded = FoldedModel(tuple(map(released, models)), self._labels)
         with progress.watching(unseen):
             found = evaluate(folded, Allowance(rho, neighbours))
         opening.released()

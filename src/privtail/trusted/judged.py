@@ -19,7 +19,7 @@ No row of a `Judged` or a `Predicted` is handed out: `Judged.curator` is the onl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, NoReturn
 
@@ -87,7 +87,8 @@ class LinearModel:
     def __post_init__(self) -> None:
         # Plain copies: an array of another class would be shown whole blocks of rows.
         for name in ("coef", "intercept", "feature_range", "margin_range", "target_range", "fill"):
-            object.__setattr__(self, name, np.array(getattr(self, name), np.float64, subok=False))
+            own = np.array(getattr(self, name), np.float64, subok=False).copy()
+            object.__setattr__(self, name, own)
 
     @np.errstate(all="ignore")
     def said(self, X: Any, labels: int | None) -> Doubles:
@@ -132,6 +133,9 @@ class OutsideModel:
 
     predict: Callable[[Any], Any]
     trusted_rowwise: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trusted_rowwise", bool(self.trusted_rowwise))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -188,6 +192,10 @@ class FoldedModel:
 
     assumptions = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folds", np.array(self.folds, np.int64, subok=False).copy())
+        object.__setattr__(self, "models", tuple(map(_of_a_fold, self.models)))
+
     def said(self, X: Any, labels: int | None) -> Doubles:
         """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where X has gaps."""
         n = _length(X)
@@ -201,6 +209,19 @@ class FoldedModel:
 
 
 AnyModel = LinearModel | OutsideModel | FoldedModel
+
+
+def _of_a_fold(model: LinearModel) -> LinearModel:
+    if type(model) is not LinearModel:
+        raise InvalidInput("The models of folds are linear models that were released.")
+    return replace(model)
+
+
+def _own(model: AnyModel) -> AnyModel:
+    """A copy of a model that shows nobody more than one row, read now."""
+    if type(model) not in (LinearModel, OutsideModel, FoldedModel):
+        raise InvalidInput("A model is a LinearModel, a FoldedModel or an OutsideModel.")
+    return replace(model)
 
 
 class Judged:
@@ -235,6 +256,7 @@ class Predicted:
 
     def __init__(self, X: Any, y: Any, model: AnyModel, exposure: Any = None) -> None:
         self._y = _numbers(X, y)
+        model = _own(model)
         self._said = _same_length(model.said(X, None), self._y)
         self._assumptions, self._exposed = model.assumptions, exposure is not None
         self._exposure = np.ones(len(self._y))
@@ -262,6 +284,7 @@ class Predicted:
         `_FARTHEST` to its power; whoever takes their means clips them before.
         """
         centre, scale = float(centre), float(scale)  # what they are multiplied by is private
+        power = None if power is None else float(power)
         constant = centre * self._exposure
         with np.errstate(all="ignore"):
             away = np.abs(np.column_stack([self._y - self._said, self._y - constant])) / scale
@@ -317,7 +340,7 @@ def deviances(y: Doubles, expected: Doubles, power: float) -> Doubles:
 
 def differences(X: Any, y: Any, first: AnyModel, second: AnyModel) -> Judged:
     """By how much the first model's absolute error is larger than the second's, (n, 1)."""
-    y = _numbers(X, y)
+    y, first, second = _numbers(X, y), _own(first), _own(second)
     said = [_same_length(model.said(X, None), y) for model in (first, second)]
     with np.errstate(all="ignore"):
         larger = np.abs(y - said[0]) - np.abs(y - said[1])
@@ -332,7 +355,7 @@ def likelihoods(X: Any, y: Any, model: AnyModel, classes: Sequence[Label]) -> Ju
     the log-odds of the second, `APART` higher where the label is the second; of more, K times the
     label plus the label that the model predicts.
     """
-    codes = _codes(X, y, classes)
+    codes, model = _codes(X, y, classes), _own(model)
     logs = _same_length(model.said(X, len(classes)), codes)
     valid = np.isfinite(codes) & ~np.isnan(logs).any(axis=1)
     label = np.where(valid, codes, 0).astype(np.int64)
@@ -357,7 +380,7 @@ def excess_losses(
 
     In units of `LARGEST_LOSS`; the entries lie in [-1/2, 1/2].
     """
-    codes = _codes(X, y, classes)
+    codes, first, second = _codes(X, y, classes), _own(first), _own(second)
     logs = [_same_length(model.said(X, len(classes)), codes) for model in (first, second)]
     valid = np.isfinite(codes) & ~np.isnan(np.hstack(logs)).any(axis=1)
     label = np.where(valid, codes, 0).astype(np.int64)

@@ -117,7 +117,10 @@ def as_asked(mean: RobustMean) -> AskedMean:
     """
     box = mean.range
     if type(box) is Ball:
-        return AskedMean(Ball(float(box.radius), float(box.reach)), operator.index(mean.blocks))
+        ball = Ball(float(box.radius), float(box.reach))
+        if not (ball.radius > 0 and ball.reach > 0):
+            raise InvalidInput("A Ball needs a radius and a reach above zero.")
+        return AskedMean(ball, operator.index(mean.blocks))
     if type(box) is not Interval:
         raise IncompatibleParts(
             "The range of a mean must be a Ball or an Interval: their sensitivities are proved."

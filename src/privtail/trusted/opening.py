@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from privtail.errors import NotPlanned, NotReleased
-from privtail.trusted.events import Event
+from privtail.trusted.events import SMOOTH, Event
 from privtail.trusted.mechanisms.samplers import Sampler
 
 
@@ -86,8 +86,9 @@ def _pays_for(planned: Event, event: Event) -> bool:
     """Whether the planned event costs at least as much.
 
     Equal events do. So does a plan for more coordinates (labels that are still to buy), if the
-    release has the planned noise per sensitivity, or up to 2^-30 more; exactly. Without noise the
-    sensitivity must be planned too: what no record moves is free.
+    release has the planned noise per sensitivity, or up to 2^-30 more; exactly. Without noise, or
+    with noise by a smooth sensitivity, whose price has another form, the sensitivity must be the
+    planned one too: what no record moves is free.
     """
     if replace(planned, unit=event.unit) == event:
         return True
@@ -98,6 +99,11 @@ def _pays_for(planned: Event, event: Event) -> bool:
         return same and known and planned.scale == event.scale
     if not same:
         return False
+    if event.law in SMOOTH:  # their price is no function of the noise per sensitivity
+        return (
+            (planned.scale, planned.radius, planned.diameter)
+            == (event.scale, event.radius, event.diameter)
+        ) and event.coordinates <= planned.coordinates
     factor = Fraction(event.scale) / Fraction(planned.scale)
     radius = Fraction(planned.radius) * factor
     return (

@@ -204,6 +204,7 @@ class TrialSearch:
                 "A search fits some rows and scores others; there is n_samples = 1. Bring more."
             )
         require_whole("held_out", held_out, 1)
+        held_out = index(held_out)  # read once
         if held_out >= n:
             raise InvalidInput(f"Of {n} rows, {held_out} cannot be held out.")
         last = curator._fresh(n).labels(0, n) < held_out

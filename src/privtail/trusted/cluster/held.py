@@ -140,7 +140,8 @@ class Held:
         for values, array in (*self._columns, *self._targets, self.owners):
             digest.update(repr((array.dtype.str, array.shape)).encode())
             for value in values:
-                digest.update(spelt(value))
+                one = spelt(value)
+                digest.update(len(one).to_bytes(8, "little") + b"?"[: value is None] + one)
             digest.update(np.ascontiguousarray(array).data if array.size else b"")
         self.checksum = digest.digest()
 

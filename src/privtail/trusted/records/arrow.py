@@ -127,6 +127,8 @@ def numbers(column: Any, dialect: Dialect = PLAIN) -> NDArray[np.float64]:
     if column.type == pa.float64():
         return np.asarray(column.to_numpy(zero_copy_only=False))
     column = decoded(column)
+    if pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
     return text_numbers(column, dialect) if is_text(column.type) else arrow_doubles(column)
 
 

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from privtail.errors import InvalidInput
 from privtail.schema.encoding import Cell, Design, Gap, Levels, Part, Product
-from privtail.schema.features import Bins, Spline
+from privtail.schema.features import Bins, Log, Spline
 
 Doubles = NDArray[np.float64]
 
@@ -53,15 +54,19 @@ def _put(
         _ones(x, part.base, out)
         return
     x = np.ascontiguousarray(x, dtype=np.float64)
+    if type(source) not in (Gap, Bins, Spline, Log):
+        raise InvalidInput("A feature is one of privtail.features.")
     if isinstance(source, Gap):
         out[0] = np.isnan(x)
         return
     if isinstance(source, Bins):
-        _ones(np.searchsorted(source.edges, x, side="right"), part.base, out)
+        edges = np.array([float(edge) for edge in source.edges])
+        _ones(np.searchsorted(edges, x, side="right"), part.base, out)
     elif isinstance(source, Spline):
         _basis(source, x, out)
     else:
-        moved = np.where(x + source.plus > 0, x + source.plus, np.nan)
+        moved = x + float(source.plus)  # a number of another class would see all rows
+        moved = np.where(moved > 0, moved, np.nan)
         out[0] = np.where(np.isinf(x), x, xlogy(1.0, moved))
         return
     out[:, np.isnan(x)] = 0.0 if indicator else np.nan
@@ -81,7 +86,8 @@ def _ones(codes: NDArray[Any], base: int | None, out: Doubles) -> None:
 
 def _basis(spline: Spline, x: Doubles, out: Doubles) -> None:
     """A B-spline basis, constant beyond its knots."""
-    knots, pieces = np.array(spline.knots), spline.pieces
+    knots = np.array([float(knot) for knot in spline.knots])
+    pieces = np.array(spline.pieces, dtype=np.float64, subok=False).copy()
     x = np.clip(x, knots[0], knots[-1])
     piece = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
     away = x - knots[piece]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +63,10 @@ def owners(ids: Any) -> tuple[list[Any], Integers]:
 def require_typed_alike(ids: Any, announced: Any) -> None:
     """Refuse ids of another type than was announced: two forms of one id would be two persons.
 
-    Numbers of all types have one form; so has text of NumPy, however long. Of no rows the type says
-    nothing.
+    Whole numbers of all widths have one form; so has text of NumPy, however long. Doubles have
+    another: they round what is larger than 2^53, and pandas makes doubles of whole numbers where
+    one is missing. So this refusal may follow from a missing cell; like that of a malformed file,
+    it is outside the promise. Of no rows the type says nothing.
 
     Raises
     ------
@@ -74,16 +76,23 @@ def require_typed_alike(ids: Any, announced: Any) -> None:
     if len(ids) and _form(ids) != _form(announced):
         raise InvalidInput(
             "A partition of groups has another type than the collection announces, and the ids of "
-            'one person could differ: write groups=groups.astype("string").'
+            "one person could differ: whole numbers become doubles where one is missing. Read the "
+            'column in a type that can miss cells, dtype_backend="pyarrow" of '
+            "dask.dataframe.read_parquet, or pass what privtail.open_table(folder) gives."
         )
 
 
 def _form(ids: Any) -> str:
+    """What decides, of a type, which form an id has."""
     column = column_of(ids)[:0]
-    kind = as_ids(column).dtype.kind
-    if kind in "US":
-        return kind
-    return "numbers" if kind in "fiub" else str(getattr(column, "dtype", None))
+    read, own = as_ids(column).dtype, cast(Any, getattr(column, "dtype", None))
+    if str(own) == "category":
+        return f"category of {_form(own.categories)}"
+    if read.kind in "US":
+        return read.kind
+    if read.kind in "iub":
+        return "whole numbers"
+    return read.str if read.kind == "f" else f"{own} {getattr(own, 'storage', '')}"
 
 
 def seated(
@@ -137,6 +146,11 @@ class Seats:
     max_rows: int
     positions: Integers
     leaders: Integers
+
+    def __post_init__(self) -> None:
+        for name in ("positions", "leaders"):  # copies that nobody can make writable
+            own = np.array(getattr(self, name), np.int64).tobytes()
+            object.__setattr__(self, name, np.frombuffer(own, np.int64))
 
     def __repr__(self) -> str:
         return f"Seats(n={self.n}, rows={self.rows}, max_rows={self.max_rows})"

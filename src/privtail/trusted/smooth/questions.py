@@ -84,7 +84,7 @@ def aggregate(
     if type(mechanism) is not SampleAndAggregate:
         raise IncompatibleParts("A function on parts is released by SampleAndAggregate only.")
     mechanism = replace(mechanism)
-    point = np.array(fallback, dtype=np.float64)
+    point = np.array(fallback, dtype=np.float64).copy()  # an __array__ may lend what it keeps
     if not (point.size and np.isfinite(point).all()):
         raise InvalidInput("fallback must be a public point of finite numbers.")
     batch._require_everyone("an aggregated function")
