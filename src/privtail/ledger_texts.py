@@ -194,9 +194,9 @@ def no_parameter(entry: Entry, terms: Terms, parameter: str) -> UnsupportedAccou
 def too_much_slack(entry: Entry, left: float) -> BudgetExceeded:
     """The theorem describes the plan but for a larger probability than is left."""
     return BudgetExceeded(
-        f"{entry.label} needs slack {entry.slack:.3g} (label discovery), "
-        f"and {left:.3g} of delta / 100 is left. {UNREAD} Declare the "
-        "labels, or keep the budget in a ledger with",
+        f"{entry.label} needs slack {entry.slack:.3g} (the delta of label discovery, or of sample "
+        f"and aggregate), and {left:.3g} of delta / 100 is left. {UNREAD} Declare labels that were "
+        "to be found, or keep the budget in a ledger with",
         "composition='basic'.",
         cli="--composition basic.",
     )

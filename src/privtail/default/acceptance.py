@@ -72,12 +72,13 @@ class Accept:
     """Keeps the slopes of numbers, counts and amounts if they lower the mean loss.
 
     Two mean gains over the intercept-only model are released. The early one is clamped at the loss
-    of a margin that is off by one scale of the target (for amounts at half of `Tuning.late_gain`),
-    so that a few far records do not decide. The late one is clamped as far out as noise lets a loss
-    of `Tuning.visible_loss` be seen. It shows a model that is far off for a few records.
+    of a margin that is off by one scale of the target (for counts and amounts at half of
+    `Tuning.late_gain`, times the dispersion), so that a few far records do not decide. The late one
+    is clamped as far out as noise lets a loss of `Tuning.visible_loss` be seen. It shows a model
+    that is far off for a few records.
 
-    The slopes are significantly better in each of three cases. In the first two the significance is
-    that of one of two tests (Bonferroni 1936).
+    The slopes are significantly better in each of three cases. The first two are two chances to be
+    wrong, so each test is as strict as two need (Bonferroni 1936).
 
     - The early gain is significant, and the late one is no significant loss.
     - The late gain is significant, and the early one is above zero.
@@ -103,7 +104,7 @@ class Accept:
             return
         early, late = early / deviation, late / deviation
         no_loss = min(early, late) > -tuning.significant
-        two = _of_two(tuning.significant)
+        two = _bonferroni(tuning.significant)
         significant = (early > two and no_loss) or (late > two and early > 0) or late > tuning.sure
         kept = significant or (early > tuning.likely and late > 0)
         fit.decision = Decision(kept, significant, (early, late))
@@ -113,11 +114,9 @@ class Accept:
         """Where the gains are clamped; a gain of ``noticed`` clamps is significant."""
         loss, seen = fit.loss, fit.tuning.visible_loss / noticed if noticed > 0 else 0.0
         if isinstance(loss, AmountLoss) and loss.mean:
-            late, size = (
-                fit.tuning.late_gain / 2,
-                fit.amounts.dispersion,
-            )  # half a typical deviance is size / 2
-            return late * size, max(late, seen / 2) * size
+            typical = fit.amounts.dispersion / 2  # half a typical deviance
+            early = fit.tuning.late_gain * typical
+            return early, max(early, seen * typical)
         one = _loss_of_one(loss, fit.standard.target.scale)
         rare = isinstance(loss, SquaredLoss) and fit.standard.target.median_zero
         if rare and fit.residuals.known:
@@ -204,7 +203,7 @@ def label_decision(
 
     The part of the margins is the one that gains most under the law of `best_part`, or all of them
     with ends where these likely gain more. Where no gain is significant, it is the first part:
-    hardly more than the signs of the margins.
+    hardly more than the signs of the margins. The ends stay as they were chosen.
 
     Gains are significant together: `best_part` sums them. The sum is mainly the first gain or
     mainly the others, so there are two chances to be wrong, and each test is as strict as two need
@@ -229,7 +228,7 @@ def label_decision(
         if gain > best + tuning.likely * deviation:
             part, best, height, ends = each.part, float(gain), float(gain) / deviation, each.ends
     early, late = float(gains[0]) / deviation, best / deviation
-    significant = height > _of_two(tuning.significant)
+    significant = height > _bonferroni(tuning.significant)
     kept = significant or min(early, late) > tuning.likely
     kept = kept or (coin and early > -tuning.significant)
     part = part if significant else candidates[0].part
@@ -244,9 +243,9 @@ def best_part(
 
     The law: log-odds are ``middle`` plus a true part of normal margins with the root mean square
     ``typical``. It gives the expected gain of every part, clamped record by record. The true part,
-    and a factor near 1 of all gains, are fitted to the noisy ``gains`` at some ``parts`` by least
-    squares. Tried are eighths of an octave down to 2^-12, and zero: no part is farther than 5 %
-    from one.
+    and one factor near 1 that multiplies all gains, are fitted to the noisy ``gains`` at some
+    ``parts`` by least squares. Tried are eighths of an octave down to 2^-12, and zero: no part is
+    farther than 5 % from one.
 
     The significance is that of the sum of the gains whose weights are what the law expects of each
     (a matched filter), in standard deviations of its noise. ``deviation`` is that of the noise of a
@@ -312,16 +311,19 @@ class CheckOutliers:
         return self.noise.event(problem.scores(1, BoundedMean(1.0)))
 
 
-def _of_two(deviations: float) -> float:
+def _bonferroni(deviations: float) -> float:
     """The threshold for the larger of two tests, as strict as ``deviations`` for one."""
     return -float(ndtri(ndtr(-deviations) / 2))
 
 
 def _loss_of_one(loss: Loss, unit: float) -> float:
-    """The loss of a margin that is off by ``unit``; of a quantile loss the usual one there."""
+    """The loss of a margin that is off by ``unit``; of a quantile loss the usual one there.
+
+    It is 1 if that is zero or not finite.
+    """
     if isinstance(loss, QuantileLoss):
         return unit * loss.usual
-    if isinstance(loss, SquaredLoss):  # by hand: who asks a cluster may do without a compiler
+    if isinstance(loss, SquaredLoss):  # in closed form: who asks a cluster may have no compiler
         bound = 0.5 * unit * unit
     else:
         missed, hit = loss.values(np.array([[unit], [0.0]]), np.zeros(2))

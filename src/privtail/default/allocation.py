@@ -16,8 +16,9 @@ class Share:
 
     Gaussian releases of noise m / sqrt(f), whose fractions f add up to 1, cost together what one
     release of noise m costs (Gaussian differential privacy: Dong, Roth and Su 2022, corollary 3.3).
-    A noisy top-k costs less than its fraction. So do releases that need less noise than they may
-    have. The caller searches for the m at which the whole plan costs the budget.
+    A noisy top-k costs less than its fraction. So do histograms that take more noise than their
+    fraction buys, where less is of no use. The caller searches for the m at which the whole plan
+    costs the budget.
 
     Parameters
     ----------

@@ -82,8 +82,8 @@ class AmountHistogram:
 
         Of amounts it is the end c of the highest cell that was detected, or ``clip`` if that is
         lower. Of counts it is the l with l + 3 sqrt(l) = c: a record with a larger mean would have
-        a larger count. It is at least twice the mean; of counts, also more by the part ``hidden``
-        of the records that noise may have hidden.
+        a larger count. It is at least twice the mean; of counts more by ``hidden``, for
+        noise may hide so large a part of the records, with a count of 1 each.
         """
         cells, top = np.flatnonzero(self.counts), mean
         if len(cells):

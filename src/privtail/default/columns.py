@@ -39,8 +39,9 @@ class SummarizeColumns:
         columns = None if self.features else ()
         found = self.summaries.run(fit.curator, self.noise.multiplier, columns)
         if not self.features:
-            sharp = self.summaries.enough_for_target(fit.problem, 0)
-            fit.unsure = self.noise.multiplier * fit.tuning.sure > SHARP * sharp
+            # at this noise a cell of one histogram that holds all rows is one deviation high
+            all_rows = SHARP * self.summaries.enough_for_target(fit.problem, 0)
+            fit.unsure = self.noise.multiplier * fit.tuning.sure > all_rows
             scales = np.append(fit.summary.scales, found.scales[fit.problem.d :])
             found = replace(found, scales=scales)
         fit.summary = found

@@ -67,8 +67,9 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
     if standard.target.detected and not standard.target.has_scale:
         constant = without_slopes(fit.w if not standard.target.only_zeros else constant, problem)
     before = np.abs(fit.w[: problem.d]).max(axis=1) / max(decision.part, 1e-12)
+    # what shorter margins took off may have been real
     noise = (fit.noise + (1 - decision.part) * before) / standard.target.scale
-    # nothing bounds the slope of a feature that is not used; of one not selected no theory tells
+    # noise of a feature that is not used is infinite; of one that was not selected it is unknown
     unknown = math.nan if regime == "few features" else math.inf
     notes = reasons or (UNPROVEN,) * (not decision.significant)
     return Result(
@@ -128,7 +129,8 @@ def _report(fit: Fit, regime: str, reasons: tuple[str, ...]) -> dict[str, Any]:
     if fit.given.targets == "real":
         found["target_location"] = standard.target.location
         found["target_scale"] = standard.target.scale
-    found["gain_over_noise"] = decision.gains
+    if regime != "intercept only":
+        found["gain_over_noise"] = decision.gains
     if fit.labels:
         found["margins_kept"] = decision.part
     return {**found, **fit.report, "accepted": not reasons, "reasons": reasons}

@@ -55,7 +55,8 @@ class LabelCounts:
     ----------
     rarity : the frequency of the rarest label, times the number of labels; 1 where all labels are
         equally frequent.
-    even : whether the labels are likely about equally frequent. True without an intercept.
+    even : whether the labels are likely about equally frequent. Without an intercept,
+        whether noise is small.
     """
 
     rarity: float = 1.0
@@ -87,7 +88,8 @@ class Fit:
 
     Attributes
     ----------
-    curator, given, domain, tuning : what the fit was called with; ``given`` is the loss.
+    curator, given, domain, tuning : what the fit was called with; ``given`` is the loss. For
+        counts and amounts, `StartAtMeanAmount` brings loss and domain to the unit of the mean.
 
     What is known of the columns:
 

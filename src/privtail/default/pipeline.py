@@ -79,7 +79,7 @@ class ScaledDescent:
 
     There are three regimes. Where the noise of a gradient over many features would hide every
     slope, few features are selected first. Where the budget does not even find the target, it goes
-    to an intercept-only model. Else all features are used.
+    to an intercept-only model (never for counts and amounts). Else all features are used.
 
     Parameters
     ----------
@@ -166,8 +166,8 @@ class ScaledDescent:
     def _selects_features(self, stages: tuple[Stage, ...], problem: Problem) -> bool:
         """Whether few features are selected.
 
-        They are if ``sparsity`` asks for it, or if the noise of the gradients over all of many
-        features, which these stages have, would hide every slope.
+        They are if ``sparsity`` asks for it, or if features are many, and the noise of a gradient
+        over all of them would hide every slope.
         """
         if self.sparsity is not None:
             return self.sparsity < problem.d
@@ -208,11 +208,11 @@ class ScaledDescent:
         """The stages of a numeric target, after the column summaries."""
         weight = self.tuning.others
         if few:
-            yield _selection(self.tuning, problem, self.sparsity, numbers=self.targets == "real")
+            yield _selection(self.tuning, problem, self.sparsity, numbers=True)
         yield Line(0.0, lambda _: Standardize())
         if problem.intercept:
             yield Line(weight, self._constant)
-        yield from _descent(self.tuning, problem, labels=self.targets in LABELS)
+        yield from _descent(self.tuning, problem, labels=False)
         if problem.intercept and self.squares:
             yield Line(weight, lambda share: FitIntercept(MeanDerivative(share.mean_noise())))
         if problem.intercept and self.quantile:
@@ -229,9 +229,9 @@ class ScaledDescent:
         weight = self.tuning.others
         yield _mean_amount(self.tuning, problem)
         if few:
-            yield _selection(self.tuning, problem, self.sparsity, numbers=self.targets == "real")
+            yield _selection(self.tuning, problem, self.sparsity, numbers=False)
         yield Line(0.0, lambda _: Standardize())
-        yield from _descent(self.tuning, problem, labels=self.targets in LABELS)
+        yield from _descent(self.tuning, problem, labels=False)
         if problem.intercept:
             yield Line(weight, lambda share: MatchMean(MeanDerivative(share.mean_noise())))
         yield Line(2 * weight, lambda share: Accept(Improvement(share.mean_noise(2))))
@@ -241,9 +241,9 @@ class ScaledDescent:
         weight, gains = self.tuning.others, AcceptLabels.releases
         yield Line(self.tuning.label_counts, lambda share: CountLabels(share.count_noise()))
         if few:
-            yield _selection(self.tuning, problem, self.sparsity, numbers=self.targets == "real")
+            yield _selection(self.tuning, problem, self.sparsity, numbers=False)
         yield Line(0.0, lambda _: Standardize())
-        yield from _descent(self.tuning, problem, labels=self.targets in LABELS)
+        yield from _descent(self.tuning, problem, labels=True)
         yield Line(gains * weight, lambda share: AcceptLabels(Improvement(share.mean_noise(gains))))
         if problem.intercept:
             yield Line(weight, lambda share: MatchFrequencies(share.one_sided_noise()))
@@ -305,7 +305,7 @@ def _mean_amount(tuning: Tuning, problem: Problem) -> Line:
 
 
 def _selection(tuning: Tuning, problem: Problem, sparsity: int | None, *, numbers: bool) -> Line:
-    """A noisy top-k, column summaries of the picks, and before them the median of a number."""
+    """The median of a numeric target with an intercept, a noisy top-k, summaries of the picks."""
     most, moves = sparsity or tuning.few_features, tuning.moves
     weights = [tuning.screening, tuning.column_summaries / 2]
     if numbers and problem.intercept:

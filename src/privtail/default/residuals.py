@@ -79,9 +79,9 @@ class ResidualHistogram:
         """(cells,) sizes in the middle of each cell, on a scale of logarithms."""
         return _ENDS / math.sqrt(_EDGES[1] / _EDGES[0])
 
-    def mean_square(self, threshold: float = math.inf) -> float:
-        """The mean square of the sizes, clipped at a threshold."""
-        return float(self.parts @ np.minimum(_ENDS, threshold) ** 2)
+    def mean_square(self) -> float:
+        """The mean square of the sizes."""
+        return float(self.parts @ _ENDS**2)
 
     def quantile(self, part: float) -> float:
         """The lowest edge below which this part of the sizes above zero lies; inf without any."""

@@ -105,7 +105,7 @@ def _cut(summary: Summary, d: int) -> Summary:
 def findable(most: int, noise: float, clear: float, problem: Problem) -> int:
     """The number of features that a selection can find, at most ``most``.
 
-    k features that together explain all of a target equally have quadrant correlations of up to
+    k features that together explain all of a target equally have quadrant correlations of about
     2 / (pi sqrt k). A top-k that costs one mean of ``noise`` adds Gumbel noise of scale
     noise sqrt(k) / n to each score; the largest of d is near log(d) scales. A score should be
     ``clear`` times as large as that.

@@ -32,16 +32,17 @@ from privtail.trusted.problem import Problem
 Doubles = NDArray[np.float64]
 
 LONGEST = 2.0**10
-"""Without noise rows count up to so many typical lengths: squares keep 32 of 52 digits."""
+"""Without noise rows count up to so many typical lengths: squares keep 12 of 34 digits of the grid.
+"""
 
 
 @dataclass(frozen=True)
 class Precondition:
     """Releases the second moments of the features, which become the metric of the steps.
 
-    Rows are clipped to twice the length to which steps shrink them, which is ``row_part`` of a
-    typical row's, or without noise `LONGEST` times as much. Declared indicators that
-    are not significantly often 1 are not used from now on. If ``noise`` is None nothing is
+    Steps shrink rows to ``row_part`` of the length of a typical row. Here rows are clipped to twice
+    that, or without noise to `LONGEST` times as much. Declared indicators that are not
+    significantly often 1 are not used from now on. If ``noise`` is None nothing is
     released, and all directions are taken for alike.
     """
 
@@ -156,7 +157,8 @@ class Descend:
 
         A quantile is too low where few rows carry the mean: for counts, for amounts, and for
         squares of a target that is mostly zero. There the threshold is at least the one at which
-        clipping misses as much as noise adds, and at which it takes no large part off a mean.
+        clipping misses as much as noise adds; of counts and amounts, also the one at which it takes
+        no large part off a mean.
         """
         loss, residuals, clipped = fit.loss, fit.residuals, self._clipped(fit)
         if not residuals.known:

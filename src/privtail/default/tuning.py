@@ -46,11 +46,13 @@ class Tuning:
         sqrt(K / 2) times as much.
     likely, significant, sure : a released number is likely, significantly or surely above zero if
         it is so many standard deviations of its noise. By chance it is once in 6, 44 and 30,000
-        times. The outlier check spares residuals up to ``sure`` scales of the target.
+        times. Rare indicators are left out by ``significant``. The outlier check spares ``sure``
+        scales or deviations of the target, and its tail.
     near_gain : clamp of small gains of labels, in nats.
-    late_gain : clamp of other gains of labels, in nats; half of it is the first one of counts.
-    visible_loss : the later clamps of numbers and amounts, and that of the outlier check, are as
-        far out as a mean loss of this part of a typical one can still be seen.
+    late_gain : clamp of other gains of labels, in nats; half of it, times the dispersion, is the
+        first one of counts and amounts.
+    visible_loss : the outer clamps of numbers and amounts, and that of the outlier check, are as
+        far out as noise lets a mean loss be seen that is this part of a typical one.
     lenient_lead : if the most frequent label leads the rarest by less log-odds than this, slopes
         are kept unless they are significantly worse.
     margin_end : the cut margins of two labels end so many log-odds from those of the intercept-only

@@ -87,7 +87,7 @@ class ColumnSummaries:
     target : whether the target is summarized, too, with a fraction of the budget of its own, which
         is larger if noise is.
     zooms : how many histograms follow the first.
-    enough : all histograms together need no less noise in a count than n over this.
+    enough : in the mean of all histograms the noise of a count is n over this, or more.
     pooling : see above.
     narrow : whether a nearly constant feature is described by the cell that holds it, for clipping.
     cells : whether a cell that is not finite leaves its own column alone, and not its row

@@ -31,8 +31,8 @@ heavy tails (`benchmarks.means`, 1,000 rows, epsilon 1) hold .92 of the means; w
 """
 
 SQUARES_POWER = 2.5
-"""The same for squares, which `POWER` leaves without a mean: those of what is beyond a distance
-exceed its square by four times as much, on average. Deviations and covariances rest on it.
+"""The same for squares, which have no mean at `POWER`. Squares of values beyond a distance exceed
+its square by four times as much, on average. Deviations and covariances rest on it.
 """
 
 OCTAVES = 2.0
@@ -43,7 +43,7 @@ hold .05 less; a third adds cells with noise and hardly a row.
 """
 
 LOST = 4.5
-"""By so many, they are surely where no look shows them, and nothing bounds how far.
+"""If the rows that no histogram shows exceed noise by so many deviations, nothing bounds them.
 
 More than `MISSED`, for it is asked of every column, and rows near the end are no reason to refuse.
 """

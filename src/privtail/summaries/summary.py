@@ -21,10 +21,10 @@ BEYOND = 2.0**1000
 FARTHER = 100.0
 """Values may lie so many times farther than the farthest cell that showed: noise hides rare ones.
 
-At a lower end a slope that is right is cut where 5 % of a feature are a hundred times as large as
-the others, and of Pareto(1.5); a tenth of it for predictions of the target costs shifted lognormal
-targets 15 to 30 %. At this end a code such as 9999999 in a copy of an informative feature, in ten
-of 20,000 rows, which no check can see, costs more than all others gain.
+With a lower number right slopes are cut: where 5 % of a feature are a hundred times as large as the
+others, and of Pareto(1.5). A tenth of it, for predictions of the target, costs shifted lognormal
+targets 15 to 30 %. Even with this one a code such as 9999999 in a copy of an informative feature,
+in ten of 20,000 rows, which no check can see, costs more than all others gain.
 
 Nor do ranges help that follow from released counts. Those where noise hides h rows and the farthest
 lie h^(3/4) times farther cost heavy tails three times the error where they mend such a code. With
@@ -51,7 +51,8 @@ class Summary:
         is theirs (1 if nothing was detected). A column whose histogram does not differ from those
         of most others is described by theirs. If noise hides a column among the powers of two, it
         is whether its location is likely known.
-    scale_known : (columns,) whether the quantiles of the scale are at least two cells apart.
+    scale_known : (columns,) whether the quantiles of the scale are at least two cells apart; true
+        of a column that was not detected.
     shown : (columns,) the part of the records in detected cells.
     single : (columns,) whether one cell of every histogram of the column holds all that was
         detected.

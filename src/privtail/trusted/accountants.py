@@ -66,7 +66,8 @@ class Cost:
     ----------
     curves : the theorems, each a valid bound on its own.
     mu, rho : exact Gaussian-DP and zCDP parameters, or None where the theorem does not apply.
-    slack : probability that must be added to delta beside ``mu`` or ``rho`` (label discovery).
+    slack : probability that must be added to delta beside ``mu`` or ``rho``: that of label
+        discovery, and of smooth Gaussian noise.
 
     Formal guarantee
     ----------------
@@ -117,7 +118,8 @@ def cost(plan: Plan, neighbours: Neighbours) -> Cost:
     Raises
     ------
     UnsupportedAccounting
-        If one Poisson batch releases Gaussian and other noise.
+        If a Poisson batch releases Gaussian and other noise, or is beside a search or beside
+        Laplace log-normal noise.
     InvalidInput
         If an event has a negative or non-finite scale or sensitivity.
 

@@ -19,10 +19,10 @@ composition   limits                              proof
 ============  ==================================  ==================================================
 
 R and M are the largest that ``ZeroConcentratedDP`` and ``GaussianDP`` convert to (epsilon, 0.99
-delta). A slack is the probability that the theorem does not apply to a plan: the failure of a label
-release (see ``ButFor``).
-The two limits are fixed apart from each other because no filter is proved for a limit on a function
-of both sums. Privacy loss distributions are never added. The guarantee is that of the whole budget:
+delta). A slack is the probability that the theorem does not apply to a plan: the delta of a label
+release, or of noise by a smooth sensitivity (see ``ButFor``). The two limits are fixed apart from
+each other because no filter is proved for a limit on a function of both sums. Privacy loss
+distributions are never added. The guarantee is that of the whole budget:
 ``spent`` is bookkeeping, not a smaller promise made afterwards.
 
 Names of analysts, purposes and data sets are public, and so is what they refuse: an analyst's share

@@ -16,8 +16,8 @@ drawn (`_rounded`). mpmath's functions may miss by a spacing, so each is widened
 
 ``gaussian`` has a short way: `_short_way` encloses the noise, which does not depend on the values,
 in the machine's longest floating-point numbers. Nearly always the ends of this enclosure round to
-one integer, which is then the same integer; else the long way decides, with the same bits. So how
-long a draw takes depends on the noise, and not on the values.
+one integer, which is then the same integer; else the long way decides, with the same bits. So which
+way a draw takes depends on the noise, and not on the values.
 
 **Integer noise.** The discrete Laplace and the Gumbel noise of a selection are OpenDP's.
 
