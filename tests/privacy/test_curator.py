@@ -1051,3 +1051,14 @@ def test_a_plan_pays_for_no_more_coordinates_than_it_has(law: Any) -> None:
             asked = replace(planned, coordinates=count, **sizes)
             known = law == "gaussian" or unit == 1
             assert _pays_for(planned, asked) == (known and count <= 3)
+
+
+@pytest.mark.parametrize("law", ["laplace_lognormal", "smooth_gaussian"])
+def test_more_noise_by_a_smooth_sensitivity_is_paid_for_and_less_is_not(law: Any) -> None:
+    planned = Event(
+        law=law, scale=8.0, radius=1.0, diameter=1.0, coordinates=3, smoothness=0.1, spread=0.2
+    )
+    for scale, paid in ((8.0, True), (8.0 + 2.0**-40, True), (8.0 - 2.0**-40, False)):
+        assert _pays_for(planned, replace(planned, scale=scale, coordinates=2)) == paid
+    for other in ({"radius": 0.5}, {"diameter": 2.0}, {"smoothness": 0.2}, {"spread": 0.1}):
+        assert not _pays_for(planned, replace(planned, coordinates=2, **other))

@@ -221,7 +221,7 @@ def test_slack_has_a_limit_of_its_own():
         ledger = Ledger(epsilon=1.0, delta=1e-6, composition=composition)
         for _ in range(2):
             reserve(ledger, mu=1e-2, rho=1e-4, plan=plan)
-        with pytest.raises(BudgetExceeded, match="Declare the labels"):
+        with pytest.raises(BudgetExceeded, match="Declare labels"):
             reserve(ledger, mu=1e-2, rho=1e-4, plan=plan)
         reserve(ledger, mu=1e-2, rho=1e-4)
 

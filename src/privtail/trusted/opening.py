@@ -88,7 +88,7 @@ def _pays_for(planned: Event, event: Event) -> bool:
     Equal events do. So does a plan for more coordinates (labels that are still to buy), if the
     release has the planned noise per sensitivity, or up to 2^-30 more; exactly. Without noise, or
     with noise by a smooth sensitivity, whose price has another form, the sensitivity must be the
-    planned one too: what no record moves is free.
+    planned one too: what no record moves is free. There the noise may be larger: the price falls.
     """
     if replace(planned, unit=event.unit) == event:
         return True
@@ -100,10 +100,8 @@ def _pays_for(planned: Event, event: Event) -> bool:
     if not same:
         return False
     if event.law in SMOOTH:  # their price is no function of the noise per sensitivity
-        return (
-            (planned.scale, planned.radius, planned.diameter)
-            == (event.scale, event.radius, event.diameter)
-        ) and event.coordinates <= planned.coordinates
+        moved = (planned.radius, planned.diameter) == (event.radius, event.diameter)
+        return moved and planned.scale <= event.scale and event.coordinates <= planned.coordinates
     factor = Fraction(event.scale) / Fraction(planned.scale)
     radius = Fraction(planned.radius) * factor
     return (
