@@ -23,6 +23,7 @@ a value that came from a row.
 from __future__ import annotations
 
 from numbers import Integral
+from operator import index
 
 
 class PrivtailError(Exception):
@@ -88,7 +89,9 @@ class MissingWarning(UserWarning):
     """Rows of a file have no prediction, or no category that the model knows."""
 
 
-def require_whole(name: str, value: object, least: int) -> None:
-    """Raise InvalidInput unless ``value`` is a whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+def require_whole(name: str, value: object, least: int) -> int:
+    """The whole number ``value``, read once; raise InvalidInput unless it is at least ``least``."""
+    whole = index(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    if whole is None or whole < least:
         raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    return whole

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Integral
+from types import SimpleNamespace
 from uuid import UUID
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
-from privtail.errors import InvalidInput, NotPlanned
+from privtail import Ledger
+from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned
 from privtail.losses import GeneralLoss, PoissonLoss
 from privtail.robust_means import ClampedMean, ClippedMean
 from privtail.schema.encoding import Encoding
-from privtail.schema.features import Log
+from privtail.schema.features import Bins, Cross, Log
 from privtail.trusted import batch as batch_module
 from privtail.trusted import callbacks, sensitive
+from privtail.trusted.allowance import Allowance
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -38,14 +44,15 @@ from privtail.trusted.judged import (
 from privtail.trusted.maps import FeatureMap, PredictionRanges
 from privtail.trusted.means import AskedMean, Ball, Interval, as_asked
 from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import as_records, opened
 from privtail.trusted.records import persons as persons_module
 from privtail.trusted.records.persons import Persons, Seats, _identity
-from privtail.trusted.records.targets import canonical_label
-from privtail.trusted.sampling import DisjointParts, PoissonBatches
-from privtail.trusted.search import TrialSearch
+from privtail.trusted.records.targets import Labels, canonical_label
+from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches
+from privtail.trusted.search import BestTrial, TrialSearch
 from privtail.trusted.smooth.aggregate import SampleAndAggregate
 from privtail.trusted.smooth.questions import aggregate, trimmed_means
 from privtail.trusted.smooth.trimmed import TrimmedMean
@@ -488,15 +495,213 @@ def test_a_feature_that_changed_sees_one_row():
         def __bool__(self):
             return False
 
-    feature = Log("a")
-    encoding = Encoding(features=[feature])
-    object.__setattr__(feature, "plus", Sees())
+    encoding = Encoding(features=[Log("a")])
+    object.__setattr__(encoding.features[0], "plus", Sees())
     frame = pd.DataFrame({"a": [1.0, 1.0, 1.0, 9.0]})
-    with pytest.raises(TypeError):
-        as_records(frame, encoding=encoding).rows(slice(0, 4))
+    with pytest.raises(InvalidInput, match="finite number"):
+        as_records(frame, encoding=encoding)
 
 
 def test_a_ball_has_a_size():
     for ball in (Ball(1.0, reach=0.0), Ball(0.0), Ball(math.nan)):
         with pytest.raises(InvalidInput, match="above zero"):
             as_asked(AskedMean(ball, 1))
+
+
+class Answers:
+    """A whole number that is another one each time it is read."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def __index__(self):
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+    __int__ = __index__
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None
+
+
+Integral.register(Answers)
+
+
+@pytest.mark.parametrize(
+    ("one", "name"),
+    [
+        (DisjointParts(5), "parts"),
+        (TrimmedMean(multiplier=1.0, trim=5, low=0.0, high=1.0), "trim"),
+        (SampleAndAggregate(multiplier=1, blocks=5, radius=1, smoothness=0.5, delta=0), "blocks"),
+        (NoisyTopK(1.0, 5), "picks"),
+        (BestTrial(multiplier=1.0, trials=5), "trials"),
+        (Round(events=(), times=5), "times"),
+        (Problem(n=9, d=1, max_rows=5), "max_rows"),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)  # fmt: skip
+def test_a_count_is_kept_as_it_was_checked(one, name):
+    object.__setattr__(one, name, Answers(5, -3))
+    assert getattr(replace(one), name) == 5
+
+
+def test_no_round_takes_from_a_bill():
+    """One that is planned minus once would pay for another."""
+    curator = Curator(np.ones((20, 1)), budget=Budget(0.1, 1e-6), **SIMULATED)
+    event = GaussianNoise(1e-3).event(curator.problem.means(ClampedMean(1.0)))
+    fewer = SimpleNamespace(
+        sampling=Everyone(), events=(event,), times=Answers(1, -1), stage=""
+    )  # fmt: skip
+    with pytest.raises(BudgetExceeded):
+        curator.open((Round(events=(event,)), fewer))
+
+
+def test_a_rate_is_kept_as_it_was_checked():
+    class Rate(float):
+        def __gt__(self, _):
+            return True
+
+        __le__ = __gt__
+
+        def __float__(self):
+            return -3.0
+
+    with pytest.raises(InvalidInput, match="got -3"):
+        PoissonBatches(Rate(0.5))
+
+
+def test_what_is_charged_is_what_the_budget_was_checked_for():
+    class Two(Budget):
+        def __getattribute__(self, name):
+            return next(deltas) if name == "delta" else super().__getattribute__(name)
+
+    deltas = iter([0.0, 0.0, 0.0, *[0.99] * 9])
+    with pytest.raises(InvalidInput, match="no class derived"):
+        Curator(np.ones((20, 1)), budget=Two(1.0))
+    changed = Budget(1.0, 1e-6)
+    curator = Curator(np.ones((20, 1)), budget=changed)
+    object.__setattr__(changed, "delta", 0.99)
+    assert curator.budget.delta == 1e-6
+
+
+def test_seats_are_billed_for_the_rows_that_they_have():
+    seats = Seats(n=50, rows=50, max_rows=9, positions=np.arange(50), leaders=np.zeros(50, int))
+    allowance = Allowance(1.0, "replace_one", seats)
+    options = {"groups": seats, "budget": Budget(1.0, 1e-6), "ledger": allowance}
+    with pytest.raises(InvalidInput, match="max_rows that they are of"):
+        Curator(np.zeros((50, 1)), max_rows=Answers(1), **options)
+
+
+class Shout(str):
+    """Text that quotes a cell when it is compared."""
+
+    __slots__ = ()
+
+    def __hash__(self):
+        raise LookupError("a cell")
+
+
+class Priced(Decimal):
+    def __str__(self):
+        return Shout("x")
+
+    def is_finite(self):
+        return False
+
+    def __eq__(self, other):
+        return self is other
+
+    __hash__ = Decimal.__hash__
+
+
+class Kind(type):
+    def __getattribute__(cls, name):
+        return Shout("k") if name == "__qualname__" else type.__getattribute__(cls, name)
+
+
+class Odd(metaclass=Kind):
+    def __str__(self):
+        return "odd"
+
+
+@pytest.mark.parametrize("cell", [Priced("5"), Odd()], ids=["number", "class"])
+def test_no_cell_raises_when_it_is_compared(cell):
+    assert sum(Labels([cell, "b"], 2).counts().values()) == 2
+    assert seated([cell, "b"]) == [0, 1]
+    assert {type(part) for part in (_identity(cell), canonical_label(cell))} <= {str, tuple}
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pa.array([0, 90_000], pa.int64()).view(pa.date64()),
+        np.array([np.datetime64(1, "ns"), np.datetime64(1, "ps")], object),
+        np.array([np.timedelta64(1, "ns"), 1], object),
+    ],
+    ids=["day", "unit", "number"],
+)
+def test_persons_are_apart_whose_times_look_alike(ids):
+    persons = Persons(ids, 2)
+    assert persons.seats(np.arange(2), 1)[0].tolist() == [0, 1]
+
+
+class Longer(list):
+    """A list that is longer where it is counted than where its places are made."""
+
+    read = 0
+
+    def __iter__(self):
+        self.read += 1
+        return iter(["a", "b", "c"] if self.read == 1 else ["a", "b"])
+
+
+@pytest.mark.parametrize("cell", ["a", "c"])
+def test_categories_are_read_once(cell):
+    frame = pd.DataFrame({"x": ["a", "b", cell]})
+    records = as_records(frame, {"x": Longer("abc")})
+    assert records.rows(slice(0, 3)).dense().sum() == 3
+    assert records.d == 3
+
+
+@pytest.mark.parametrize("make", [lambda f: f, lambda f: Cross(f, "b")], ids=["alone", "crossed"])
+@pytest.mark.parametrize("cell", [1.0, 9.0])
+def test_features_are_read_once(make, cell):
+    feature = Bins("a", (0.0,))
+    encoding = Encoding(features=[make(feature)])
+    frame = pd.DataFrame({"a": [-1.0, cell], "b": [1.0, 1.0]})
+    records = as_records(frame, encoding=encoding)
+    held = encoding.features[0]
+    for one in (feature, getattr(held, "left", held)):
+        object.__setattr__(one, "edges", (0.0, 5.0))
+    assert records.rows(slice(0, 2)).dense()[:, : records.d].sum() > 0
+
+
+def test_an_encoding_is_ours():
+    class Mine(Encoding):
+        def design(self, *_):
+            raise AssertionError("it was asked")
+
+    with pytest.raises(InvalidInput, match="no class derived"):
+        as_records(pd.DataFrame({"a": [1.0]}), encoding=Mine("indicator"))
+    with pytest.raises(InvalidInput, match="of your own"):
+        Encoding(features=[type("Binned", (Bins,), {})("a", (0.0,))])
+
+
+@pytest.mark.parametrize("place", [None, "budget.jsonl"])
+def test_an_analyst_has_one_name(place, tmp_path):
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            return sys._getframe(1).f_code.co_name not in ("_require_share", "<listcomp>")
+
+    path = place and tmp_path / place
+    ledger = Ledger(path, epsilon=10.0, delta=1e-3, analysts={"ann": 0.1, "bob": 1.0})
+    own = ledger.by(Name("ann"))
+    charge = {"label": "x", "epsilon": 0.1, "delta": 0.0, "neighbours": "replace_one", "plan": []}
+    own.reserve(**charge)
+    with pytest.raises(BudgetExceeded, match="share of 'ann'"):
+        own.reserve(**charge)
+    assert [type(e.analyst) for e in ledger.entries()] == [str]

@@ -10,7 +10,7 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from privtail.errors import InvalidInput
@@ -202,13 +202,7 @@ class Encoding:
                 'features must be a list, for example features=[privtail.features.log("income")]; '
                 f"got {self.features!r}."
             )
-        for one in self.features:
-            if not isinstance(one, str | Bins | Spline | Log | Cross):
-                raise InvalidInput(
-                    "features holds names of columns and what privtail.features makes, got "
-                    f"{one!r}. A function of your own would run on private rows."
-                )
-        object.__setattr__(self, "features", tuple(self.features))
+        object.__setattr__(self, "features", tuple(map(_own, self.features)))
 
     @property
     def plain(self) -> bool:
@@ -251,6 +245,19 @@ class Encoding:
             raise InvalidInput("The field 'features' must be a list of texts.")
         missing, drop = content.get("missing", "drop"), content.get("drop")
         return cls(missing, drop, tuple(map(parsed, features)))
+
+
+def _own(feature: Any) -> Feature:
+    """A copy of one of our features, read now; names are as they are."""
+    if isinstance(feature, str):
+        return feature
+    if type(feature) not in (Bins, Spline, Log, Cross):
+        raise InvalidInput(
+            "features holds names of columns and what privtail.features makes, got "
+            f"{feature!r}. A function of your own would run on private rows."
+        )
+    copy: Feature = replace(feature)
+    return copy
 
 
 PLAIN = Encoding()

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -73,6 +73,7 @@ class Spline:
         object.__setattr__(self, "knots", _ascending("spline", "knots", self.knots, 2))
         if isinstance(self.degree, bool) or self.degree not in DEGREES:
             raise InvalidInput(f"spline needs degree=1 or degree=3, got {self.degree!r}.")
+        object.__setattr__(self, "degree", DEGREES[DEGREES.index(self.degree)])
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -132,8 +133,11 @@ class Cross:
     right: Feature
 
     def __post_init__(self) -> None:
-        for side in (self.left, self.right):
-            if not isinstance(side, str | Bins | Spline | Log | Cross):
+        for name in ("left", "right"):
+            side = getattr(self, name)
+            if type(side) in (Bins, Spline, Log, Cross):
+                object.__setattr__(self, name, replace(side))
+            elif not isinstance(side, str):
                 raise InvalidInput(
                     f"cross takes names of columns and features of them, got {side!r}."
                 )

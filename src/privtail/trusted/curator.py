@@ -137,7 +137,9 @@ class Curator:
     ) -> None:
         if noise not in ("exact", "simulated"):
             raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
-        _require_persons(groups, max_rows)
+        if type(budget) is not Budget:
+            raise InvalidInput("A budget is a privtail.Budget, and no class derived from it.")
+        max_rows = _require_persons(groups, max_rows)
         declared = categories, encoding, exposure
         away = _away(X, y, classes, declared, groups)
         records: Any
@@ -164,7 +166,7 @@ class Curator:
             exposure=targets is not None and targets.exposed,
             max_rows=1 if max_rows is None else max_rows,
         )
-        self._budget, self._ledger, self.charged = budget, ledger, ""
+        self._budget, self._ledger, self.charged = replace(budget), ledger, ""
         told = X.assumptions if isinstance(X, TableFile) else ()
         self.label, self.assumptions = label, (*assumptions, *told)
         self._max_rows = None if max_rows is None else self._problem.max_rows
@@ -446,9 +448,10 @@ def _require_margins(plan: Plan, loss: AnyLoss | None) -> None:
         )
 
 
-def _require_persons(groups: Any, max_rows: Any) -> None:
+def _require_persons(groups: Any, max_rows: Any) -> int | None:
+    """How many rows of a person count, read once; None where rows are protected."""
     if groups is None and max_rows is None:
-        return
+        return None
     if groups is None:
         raise InvalidInput(
             f"max_rows={max_rows!r} bounds the rows of one person, and groups does not say whose "
@@ -465,4 +468,4 @@ def _require_persons(groups: Any, max_rows: Any) -> None:
             f'Of a data frame pass two parts: X=frame.drop(columns=["{groups}"]), '
             f'groups=frame["{groups}"].'
         )
-    require_whole("max_rows", max_rows, 1)
+    return require_whole("max_rows", max_rows, 1)

@@ -82,7 +82,7 @@ class Dataset:
 
     def deal(self, count: int) -> Deal:
         """The public deal of the n ids into ``count`` blocks of equal size."""
-        require_whole("count", count, 1)
+        count = require_whole("count", count, 1)
         return self._deals.setdefault(count, Deal(self.records.n, count, self._key))
 
     def sums(self, question: Question) -> Integers:

@@ -42,7 +42,7 @@ class Terms:
     analysts: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        require_name("data_set", self.data_set)
+        object.__setattr__(self, "data_set", require_name("data_set", self.data_set))
         object.__setattr__(self, "analysts", _analysts(self.analysts))
         object.__setattr__(self, "epsilon", _number("epsilon", self.epsilon))
         object.__setattr__(self, "delta", _number("delta", self.delta))
@@ -150,10 +150,10 @@ class Entry:
     def __post_init__(self) -> None:
         if self.unit not in ("row", "person"):
             raise InvalidInput(f"unit must be 'row' or 'person', got {self.unit!r}.")
-        _require_line("label", self.label)
-        _require_line("time", self.time)
+        for name in ("label", "time"):
+            object.__setattr__(self, name, _line(name, getattr(self, name)))
         for name in NAMES:
-            require_name(name, getattr(self, name))
+            object.__setattr__(self, name, require_name(name, getattr(self, name)))
         for name in ("epsilon", "delta", "mu", "rho", "slack"):
             value = getattr(self, name)
             if value is not None or name not in ("mu", "rho"):
@@ -162,12 +162,12 @@ class Entry:
             raise InvalidInput(f"delta must lie in [0, 1), got {self.delta!r}.")
 
 
-def require_name(name: str, value: object) -> None:
-    """Refuse what is neither None nor one line of printable text."""
-    if value is not None and value != "":
-        _require_line(name, value)
-    elif value == "":
+def require_name(name: str, value: object) -> str | None:
+    """None, or one line of printable text as it is now; all else is refused."""
+    line = None if value is None else _line(name, value)
+    if line == "":
         raise InvalidInput(f"{name} must not be empty.")
+    return line
 
 
 def _analysts(given: object) -> Mapping[str, float] | None:
@@ -179,17 +179,20 @@ def _analysts(given: object) -> Mapping[str, float] | None:
             'analysts must map each name to an epsilon, for example analysts={"ann": 0.5}.'
         )
     found = {}
-    for name, epsilon in given.items():
-        _require_line("the name of an analyst", name)
+    for key, epsilon in given.items():
+        name = _line("the name of an analyst", key)
         found[name] = _number(f"the epsilon of {name!r}", epsilon)
         if not 0 < found[name] < math.inf:
             raise InvalidInput(f"The epsilon of {name!r} must be positive and finite.")
     return MappingProxyType(found)
 
 
-def _require_line(name: str, value: object) -> None:
-    if not isinstance(value, str) or not value.isprintable():
+def _line(name: str, value: object) -> str:
+    """Plain text: one of a class of its own could compare as another name each time."""
+    line = str.__str__(value) if isinstance(value, str) else "\n"
+    if not line.isprintable():
         raise InvalidInput(f"{name} must be one line of printable text, got {value!r}.")
+    return line
 
 
 def _number(name: str, value: object) -> float:

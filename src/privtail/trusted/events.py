@@ -1,6 +1,6 @@
 """Inert records of releases: all that an accountant needs, and nothing that came from data.
 
-The meaning of an event never changes; a new kind of release is a new law.
+A law means what `Event` says of it in this version; a statement names the version that wrote it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
-from operator import index
 from typing import Any, Literal, get_args
 
 from privtail.errors import InvalidInput, require_whole
@@ -19,6 +18,13 @@ def read_once(owner: Any, *names: str, kind: Callable[[Any], Any]) -> None:
     """Turn attributes into plain numbers, so that the bill and the release are of the same ones."""
     for name in names:
         object.__setattr__(owner, name, kind(getattr(owner, name)))
+
+
+def read_whole(owner: Any, **least: int) -> None:
+    """Turn attributes into plain whole numbers; what is checked is what is kept."""
+    for name, smallest in least.items():
+        whole = require_whole(name, getattr(owner, name), smallest)
+        object.__setattr__(owner, name, whole)
 
 
 Recipe = tuple[tuple[Any, ...], ...]
@@ -90,10 +96,7 @@ class Event:
     recipe: Recipe = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        require_whole("coordinates", self.coordinates, 1)
-        require_whole("picks", self.picks, 1)
-        require_whole("trials", self.trials, 1)
-        read_once(self, "coordinates", "picks", "trials", kind=index)
+        read_whole(self, coordinates=1, picks=1, trials=1)
         read_once(self, "law", "question", kind=str.__str__)
         read_once(self, "one_signed", kind=bool)
         read_once(
@@ -138,8 +141,7 @@ class Round:
     stage: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        require_whole("times", self.times, 0)
-        read_once(self, "times", kind=index)
+        read_whole(self, times=0)
         object.__setattr__(self, "events", tuple(self.events))
         known = type(self.sampling) in get_args(Sampling)
         if not known or any(type(event) is not Event for event in self.events):

@@ -59,7 +59,7 @@ class Folds:
     """
 
     def __init__(self, curator: Curator, X: Any, y: Any, exposure: Any, count: int) -> None:
-        require_whole("cv", count, 2)
+        count = require_whole("cv", count, 2)
         n = curator.problem.n
         if count > n:
             raise InvalidInput(f"Of {n} rows there are no {count} folds: cv is {n} at most.")

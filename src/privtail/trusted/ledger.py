@@ -207,9 +207,8 @@ class Ledger:
         'ann'
         """
         given = {"analyst": analyst, "purpose": purpose, "data_set": data_set}
-        for name, value in given.items():
-            require_name(name, value)
-        named = {**self.names, **{k: v for k, v in given.items() if v is not None}}
+        plain = {name: require_name(name, value) for name, value in given.items()}
+        named = {**self.names, **{name: v for name, v in plain.items() if v is not None}}
         self._require_names(named)
         other = object.__new__(Ledger)
         other.path, other._pages, other.terms = self.path, self._pages, self.terms

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from privtail.errors import IncompatibleParts, InvalidInput, PrivtailError, require_whole
-from privtail.trusted.events import Recipe, read_once
+from privtail.trusted.events import Recipe, read_once, read_whole
 from privtail.trusted.means import Ball, Interval, RobustMean
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
 from privtail.trusted.sensitivity import Norms, Sensitivity
@@ -108,6 +108,8 @@ class Problem:
     most: int = 0
 
     def __post_init__(self) -> None:
+        read_once(self, "n", "d", "outputs", "most", kind=index)
+        read_whole(self, max_rows=1)
         if self.n == 0:
             raise InvalidInput("There are no rows: give at least one row.")
         if self.n < 1 or self.d < 1 or self.outputs < 1:
@@ -115,8 +117,6 @@ class Problem:
                 f"A problem needs at least one row, feature and output; got n={self.n}, "
                 f"d={self.d}, outputs={self.outputs}."
             )
-        require_whole("max_rows", self.max_rows, 1)
-        read_once(self, "n", "d", "outputs", "max_rows", "most", kind=index)
         read_once(self, "intercept", "exposure", kind=bool)
         read_once(self, "expected", kind=float)
         if self.expected == 0.0:

@@ -6,7 +6,6 @@ read "person" for "record" below.
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 
 from privtail.errors import InvalidInput, require_whole
@@ -29,9 +28,9 @@ class PoissonBatches:
     rate: float
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", float(self.rate))  # what is billed is what is drawn
         if not 0 < self.rate <= 1:
             raise InvalidInput(f"rate must lie in (0, 1], got {self.rate!r}.")
-        object.__setattr__(self, "rate", float(self.rate))  # what is billed is what is drawn
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,7 @@ class DisjointParts:
     parts: int
 
     def __post_init__(self) -> None:
-        require_whole("parts", self.parts, 1)
-        object.__setattr__(self, "parts", operator.index(self.parts))
+        object.__setattr__(self, "parts", require_whole("parts", self.parts, 1))
 
 
 Sampling = Everyone | PoissonBatches | DisjointParts

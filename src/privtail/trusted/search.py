@@ -42,7 +42,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -55,7 +54,7 @@ from privtail.trusted.allowance import Allowance
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget
 from privtail.trusted.curator import Curator
-from privtail.trusted.events import Event, Round, read_once
+from privtail.trusted.events import Event, Round, read_whole
 from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.means import AskedMean, Interval
 from privtail.trusted.mechanisms.noise import GaussianNoise, require_multiplier
@@ -92,8 +91,7 @@ class BestTrial:
 
     def __post_init__(self) -> None:
         require_multiplier(self)
-        require_whole("trials", self.trials, 1)
-        read_once(self, "trials", kind=index)
+        read_whole(self, trials=1)
         if self.trials > MOST:
             raise InvalidInput(f"trials may be {MOST:,} at most, got {self.trials}: they all run.")
 
@@ -203,8 +201,7 @@ class TrialSearch:
             raise InvalidInput(
                 "A search fits some rows and scores others; there is n_samples = 1. Bring more."
             )
-        require_whole("held_out", held_out, 1)
-        held_out = index(held_out)  # read once
+        held_out = require_whole("held_out", held_out, 1)
         if held_out >= n:
             raise InvalidInput(f"Of {n} rows, {held_out} cannot be held out.")
         last = curator._fresh(n).labels(0, n) < held_out

@@ -107,10 +107,10 @@ class Sensitivity:
 
     def take(self, count: int) -> Sensitivity:
         """The bounds for ``count`` of the coordinates."""
-        require_whole("count", count, 0)
+        count = require_whole("count", count, 0)
         if count > self.size:
             raise InvalidInput(f"Cannot take {count} of {self.size} coordinates.")
-        return replace(self, size=count, recipe=(*self.recipe, ("take", int(count))))
+        return replace(self, size=count, recipe=(*self.recipe, ("take", count)))
 
     def scale(self, factor: float) -> Sensitivity:
         """The bounds for the value times a positive number."""

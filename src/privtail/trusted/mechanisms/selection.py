@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import InvalidInput, require_whole
-from privtail.trusted.events import Event, read_once
+from privtail.errors import InvalidInput
+from privtail.trusted.events import Event, read_whole
 from privtail.trusted.mechanisms.noise import billed, require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.sensitivity import Sensitivity
@@ -33,8 +32,7 @@ class NoisyTopK:
 
     def __post_init__(self) -> None:
         require_multiplier(self)
-        require_whole("picks", self.picks, 1)
-        read_once(self, "picks", kind=index)
+        read_whole(self, picks=1)
 
     def event(self, sensitivity: Sensitivity) -> Event:
         """The bill of one release."""

@@ -111,12 +111,14 @@ def arrow_objects(column: Any) -> NDArray[Any]:
 
 
 def arrow_ids(column: Any) -> NDArray[Any]:
-    """As `arrow_objects`, but text as its bytes, so that different cells stay different."""
+    """As `arrow_objects`, but text as its bytes and times as numbers: different cells stay so."""
     import pyarrow as pa
     import pyarrow.types as kind
 
     if kind.is_dictionary(column.type) and is_label(column.type):
         column = column.cast(column.type.value_type)
+    if kind.is_temporal(column.type) and not kind.is_interval(column.type):
+        column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
     return arrow_objects(column.cast(pa.large_binary()) if is_text(column.type) else column)
 
 

@@ -160,10 +160,15 @@ class Seats:
 
 
 def _identity(cell: Any) -> Any:
-    """A canonical label, but bytes as they are, and what is no text no equal of its text."""
+    """A canonical label, but bytes as they are, and what is no text no equal of its text.
+
+    Nor are times of NumPy numbers, which they are counted in: the unit belongs to them.
+    """
     if isinstance(cell, bytes):
         return bytes.__getitem__(cell, slice(None))
     label = canonical_label(cell)
+    if isinstance(cell, np.datetime64 | np.timedelta64) and label is not None:
+        return str(cell.dtype), int(cell.astype(np.int64))
     if isinstance(label, str) and not isinstance(cell, str):
-        return type(cell).__qualname__, label
+        return type.__repr__(type(cell)), label
     return label

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -45,7 +46,11 @@ class Table:
         self, columns: Mapping[str, Any], categories: Mapping[str, Sequence[Any]] | None,
         encoding: Encoding = PLAIN,
     ) -> None:  # fmt: skip
-        declarable, categories = categories is not None, categories or {}
+        if type(encoding) is not Encoding:
+            raise InvalidInput("An encoding is an Encoding, and no class derived from it.")
+        # Read once: what is encoded has the places that were made for it, whatever a cell holds.
+        declarable, columns = categories is not None, dict(columns.items())
+        categories = {name: tuple(listed) for name, listed in (categories or {}).items()}
         unknown = [name for name in categories if name not in columns]
         if unknown:
             near = meant(str(unknown[0]), map(str, columns))
@@ -64,7 +69,7 @@ class Table:
                     raise InvalidInput(f"Column {name!r} is not one-dimensional.")
             lengths.add(len(array))
             if name in categories:
-                declared = tuple(categories[name])
+                declared = categories[name]
                 labels = Labels(array, len(array), column=name, kind=kind_of(values))
                 labels.declare(declared)
                 self._parts.append((labels, len(declared)))
@@ -74,7 +79,7 @@ class Table:
                 raise column_refusal(name, *public_type(values), declarable=declarable)
         if len(lengths) != 1:
             raise InvalidInput("A table needs columns of one length.")
-        self._design = encoding.design(tuple(columns), categories)
+        self._design = replace(encoding).design(tuple(columns), categories)
         self.n = lengths.pop()
 
     @property

@@ -109,7 +109,7 @@ def canonical_label(value: Any) -> Any:
 
 def _of_number(value: Any) -> Any:
     """One form for equal numbers that are neither ints nor floats, rounding none."""
-    text = str(value)
+    text = str.__str__(str(value))
     if isinstance(value, Decimal) and value.is_finite():
         sign, digits, exponent = value.as_tuple()
         shown = "".join(map(str, digits)).rstrip("0") or "0"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import InvalidInput, require_whole
-from privtail.trusted.events import Event, read_once
+from privtail.errors import InvalidInput
+from privtail.trusted.events import Event, read_once, read_whole
 from privtail.trusted.mechanisms.noise import require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.problem import Problem
@@ -76,8 +75,7 @@ class SampleAndAggregate:
 
     def __post_init__(self) -> None:
         require_multiplier(self)
-        require_whole("blocks", self.blocks, 3)
-        read_once(self, "blocks", kind=index)
+        read_whole(self, blocks=3)
         read_once(self, "radius", "smoothness", "delta", kind=float)
         if not 0 < self.radius < math.inf:
             raise InvalidInput(f"radius must be positive and finite, got {self.radius!r}.")

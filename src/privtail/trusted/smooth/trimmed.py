@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtail.compilation import compiled
-from privtail.errors import InvalidInput, require_whole
-from privtail.trusted.events import Event, read_once
+from privtail.errors import InvalidInput
+from privtail.trusted.events import Event, read_once, read_whole
 from privtail.trusted.mechanisms.noise import require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.problem import Problem
@@ -74,8 +73,7 @@ class TrimmedMean:
 
     def __post_init__(self) -> None:
         require_multiplier(self)
-        require_whole("trim", self.trim, 0)
-        read_once(self, "trim", kind=index)
+        read_whole(self, trim=0)
         read_once(self, "low", "high", "smoothness", "reach", kind=float)
         if not (-math.inf < self.low < self.high < math.inf and self.high - self.low < math.inf):
             raise InvalidInput(
