@@ -71,20 +71,20 @@ class Improvement:
 class Accept:
     """Keeps the slopes of numbers, counts and amounts if they lower the mean loss.
 
-    Two mean gains over the intercept-only model are released. The early one is clamped at the loss
+    Two mean gains over the intercept-only model are released. The near one is clamped at the loss
     of a margin that is off by one scale of the target (for counts and amounts at half of
-    `Tuning.late_gain`, times the dispersion), so that a few far records do not decide. The late one
+    `Tuning.far_gain`, times the dispersion), so that a few far records do not decide. The far one
     is clamped as far out as noise lets a loss of `Tuning.visible_loss` be seen. It shows a model
     that is far off for a few records.
 
     The slopes are significantly better in each of three cases. The first two are two chances to be
     wrong, so each test is as strict as two need (Bonferroni 1936).
 
-    - The early gain is significant, and the late one is no significant loss.
-    - The late gain is significant, and the early one is above zero.
-    - The late gain is sure.
+    - The near gain is significant, and the far one is no significant loss.
+    - The far gain is significant, and the near one is above zero.
+    - The far gain is sure.
 
-    The slopes are kept then, and also if the early gain is likely and the late one above zero.
+    The slopes are kept then, and also if the near gain is likely and the far one above zero.
     """
 
     improvement: Improvement
@@ -94,20 +94,19 @@ class Accept:
 
     def run(self, fit: Fit) -> None:
         deviation, tuning = self.improvement.deviation(fit.problem), fit.tuning
-        batch, endless = fit.everyone(), np.tile([-np.inf, np.inf], (fit.problem.d, 1))
-        ranges = PredictionRanges.of(endless, fit.margins)
-        early, late = (
-            self.improvement.release(batch, fit.loss, fit.w, fit.constant, clamp, ranges)
+        batch = fit.everyone()
+        near, far = (
+            self.improvement.release(batch, fit.loss, fit.w, fit.constant, clamp, fit.predictions)
             for clamp in self._clamps(fit, tuning.significant * deviation)
         )
         if deviation == 0:
             return
-        early, late = early / deviation, late / deviation
-        no_loss = min(early, late) > -tuning.significant
+        near, far = near / deviation, far / deviation
+        no_loss = min(near, far) > -tuning.significant
         two = _bonferroni(tuning.significant)
-        significant = (early > two and no_loss) or (late > two and early > 0) or late > tuning.sure
-        kept = significant or (early > tuning.likely and late > 0)
-        fit.decision = Decision(kept, significant, (early, late))
+        significant = (near > two and no_loss) or (far > two and near > 0) or far > tuning.sure
+        kept = significant or (near > tuning.likely and far > 0)
+        fit.decision = Decision(kept, significant, (near, far))
 
     @staticmethod
     def _clamps(fit: Fit, noticed: float) -> tuple[float, float]:
@@ -115,11 +114,10 @@ class Accept:
         loss, seen = fit.loss, fit.tuning.visible_loss / noticed if noticed > 0 else 0.0
         if isinstance(loss, AmountLoss) and loss.mean:
             typical = fit.amounts.dispersion / 2  # half a typical deviance
-            early = fit.tuning.late_gain * typical
-            return early, max(early, seen * typical)
+            near = fit.tuning.far_gain * typical
+            return near, max(near, seen * typical)
         one = _loss_of_one(loss, fit.standard.target.scale)
-        rare = isinstance(loss, SquaredLoss) and fit.standard.target.median_zero
-        if rare and fit.residuals.known:
+        if fit.mostly_zero and fit.residuals.known:
             one = max(one, _loss_of_one(loss, math.sqrt(fit.residuals.mean_square())))
         return one, one * max(1.0, seen)
 
@@ -185,14 +183,14 @@ class AcceptLabels:
     @staticmethod
     def _candidates(fit: Fit, typical: float) -> tuple[Candidate, ...]:
         """The three candidates; ``typical`` is the root mean square of the fitted margins."""
-        near, late, margins = fit.tuning.near_gain, fit.tuning.late_gain, fit.margins
+        near, far, margins = fit.tuning.near_gain, fit.tuning.far_gain, fit.margins
         small = min(1.0, near / typical) if typical > 0 else 1.0
-        last = Candidate(0.25, late, margins)
+        last = Candidate(0.25, far, margins)
         if fit.problem.outputs == 1:
             middle, end = float(fit.constant[fit.problem.d :].sum()), fit.tuning.margin_end
             low, high = np.clip([middle - end, middle + end], *margins)
-            last = Candidate(1.0, late, (float(low), float(high)))
-        return Candidate(small, near, margins), Candidate(1.0, late, margins), last
+            last = Candidate(1.0, far, (float(low), float(high)))
+        return Candidate(small, near, margins), Candidate(1.0, far, margins), last
 
 
 def label_decision(
@@ -227,12 +225,12 @@ def label_decision(
     for each, gain in zip(candidates[len(whole) :], gains[len(whole) :], strict=True):
         if gain > best + tuning.likely * deviation:
             part, best, height, ends = each.part, float(gain), float(gain) / deviation, each.ends
-    early, late = float(gains[0]) / deviation, best / deviation
+    near, far = float(gains[0]) / deviation, best / deviation
     significant = height > _bonferroni(tuning.significant)
-    kept = significant or min(early, late) > tuning.likely
-    kept = kept or (coin and early > -tuning.significant)
+    kept = significant or min(near, far) > tuning.likely
+    kept = kept or (coin and near > -tuning.significant)
     part = part if significant else candidates[0].part
-    return Decision(kept, significant, (early, late), part), ends
+    return Decision(kept, significant, (near, far), part), ends
 
 
 def best_part(

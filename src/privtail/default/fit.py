@@ -17,11 +17,12 @@ from privtail.default.standardization import Standardization
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain
 from privtail.errors import InvalidInput
-from privtail.losses import LABELS, Loss
+from privtail.losses import LABELS, Loss, SquaredLoss
 from privtail.summaries.summary import Summary
 from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, compose
+from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
 
@@ -174,6 +175,16 @@ class Fit:
     def labels(self) -> bool:
         """Whether the target holds labels."""
         return self.given.targets in LABELS
+
+    @property
+    def mostly_zero(self) -> bool:
+        """Whether squares are fitted to a target whose median is zero: few rows carry its mean."""
+        return isinstance(self.given, SquaredLoss) and self.standard.target.median_zero
+
+    @property
+    def predictions(self) -> PredictionRanges:
+        """To what predictions are clipped before gains and probabilities: their margins alone."""
+        return PredictionRanges.of(np.tile([-np.inf, np.inf], (self.problem.d, 1)), self.margins)
 
     def everyone(self) -> Batch:
         """All records, with standardized features."""

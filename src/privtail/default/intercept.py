@@ -13,7 +13,6 @@ from privtail.default.fit import Fit
 from privtail.losses import LabelProbability, Loss, QuantileLoss, WeightedLoss
 from privtail.robust_means import BoundedMean, ClippedMean
 from privtail.trusted.events import Event, Plan, Round
-from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
@@ -206,10 +205,9 @@ class MatchFrequencies:
     def _mean_probabilities(self, fit: Fit) -> Doubles:
         """The released mean probability of the second of two labels (1,), or of all (K,)."""
         problem = fit.problem
-        ranges = PredictionRanges.of(np.tile([-np.inf, np.inf], (problem.d, 1)), fit.margins)
         each = [np.roll(fit.w, -label, axis=1) for label in range(problem.outputs)]
         chance = LabelProbability(outputs=problem.outputs)
-        scores = fit.everyone().scores(chance, each, BoundedMean(1.0), ranges)
+        scores = fit.everyone().scores(chance, each, BoundedMean(1.0), fit.predictions)
         return scores.release(self.noise)
 
     def _event(self, problem: Problem) -> Event:

@@ -23,7 +23,7 @@ from privtail.default.labels import largest_derivative, lead
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.residuals import ResidualHistogram
 from privtail.default.shrinkage import may_be_zero, probabilities
-from privtail.losses import AMOUNTS, HuberLoss, RelativeHuberLoss, SquaredLoss, WeightedLoss
+from privtail.losses import AMOUNTS, HuberLoss, RelativeHuberLoss, WeightedLoss
 from privtail.robust_means import MallowsMean
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -167,8 +167,7 @@ class Descend:
         if not kinked(loss):
             heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
             found = min(found, heaviest * residuals.quantile(1 - clipped * fit.label_counts.rarity))
-        rare = isinstance(loss, SquaredLoss) and fit.standard.target.median_zero
-        if rare or fit.given.targets in AMOUNTS:
+        if fit.mostly_zero or fit.given.targets in AMOUNTS:
             least = residuals.missing(fit.tuning.clipped) if fit.amounts.least_threshold else 0.0
             found = min(loss.lipschitz, max(found, least, self._balanced(fit, residuals)))
         return found

@@ -49,7 +49,7 @@ class Tuning:
         times. Rare indicators are left out by ``significant``. The outlier check spares ``sure``
         scales or deviations of the target, and its tail.
     near_gain : clamp of small gains of labels, in nats.
-    late_gain : clamp of other gains of labels, in nats; half of it, times the dispersion, is the
+    far_gain : clamp of other gains of labels, in nats; half of it, times the dispersion, is the
         first one of counts and amounts.
     visible_loss : the outer clamps of numbers and amounts, and that of the outlier check, are as
         far out as noise lets a mean loss be seen that is this part of a typical one.
@@ -85,7 +85,7 @@ class Tuning:
     significant: float = 2.0
     sure: float = 4.0
     near_gain: float = 0.125
-    late_gain: float = 4.0
+    far_gain: float = 4.0
     visible_loss: float = 0.1
     lenient_lead: float = 0.3
     margin_end: float = 2.0
