@@ -86,6 +86,8 @@ def test_the_plan_of_labels_and_of_counts():
     names = [name for name, *_ in stages_of(KINDS["class"], 42.0, problem)]
     assert names[:3] == ["column summaries", "label counts", "preconditioner"]
     assert names[-2:] == ["acceptance test", "intercept"]
+    weighted = stages_of(replace(KINDS["class"], weighted=True), 42.0, problem)
+    assert weighted[-1][0] == "acceptance test", "weights change frequencies on purpose"
     problem = replace(problem, outputs=1)
     names = [name for name, *_ in stages_of(KINDS["count"], 42.0, problem)]
     assert names[:3] == ["column summaries", "target histogram", "intercept-only model"]
@@ -291,6 +293,7 @@ def test_estimators_build_it():
     assert DPPoissonRegressor()._default() == KINDS["count"]
     assert DPLogisticRegression()._default() == ScaledDescent(targets="class")
     assert DPLogisticRegression(classes=["a", "b", "c"])._default() == KINDS["class"]
+    assert DPLogisticRegression(class_weight={0: 2.0}, classes=[0, 1])._default().weighted
     ball = DPGeneralizedLinearEstimator(domain=L1Ball(radius=1.0))._default()
     assert not ball.selects, "a set ties slopes together"
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privtail.default.fit import Fit
-from privtail.losses import LabelProbability, Loss, QuantileLoss, WeightedLoss
+from privtail.losses import LabelProbability, Loss, QuantileLoss
 from privtail.robust_means import BoundedMean, ClippedMean
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -174,7 +174,7 @@ class MatchFrequencies:
 
     The margins move by the logarithm of frequency over mean probability, if the two differ by more
     than the noise of the mean. They stay if labels are about equally frequent, so that predicted
-    labels do not change, and if classes have weights.
+    labels do not change.
 
     **Privacy.** One Gaussian release of means of values in [0, 1].
     """
@@ -187,7 +187,7 @@ class MatchFrequencies:
     def run(self, fit: Fit) -> None:
         problem, (part, _) = fit.problem, fit.rows
         seen = self._mean_probabilities(fit) / part
-        if isinstance(fit.loss, WeightedLoss) or fit.label_counts.even:
+        if fit.label_counts.even:
             return
         margins, two = fit.constant[problem.d], problem.outputs == 1
         if two:  # that of the second label over the first

@@ -89,6 +89,7 @@ class ScaledDescent:
     sparsity : how many features may be used; None for all.
     selects : whether few features may be selected where noise over all is large.
     labels : how many labels are declared; 2 where they are still to be discovered.
+    weighted : whether the losses of labels have weights: frequencies are then not matched.
     neighbours : the relation that the budget is stated for.
     tuning : all tuned numbers.
 
@@ -107,6 +108,7 @@ class ScaledDescent:
     sparsity: int | None = None
     selects: bool = True
     labels: int = 2
+    weighted: bool = False
     neighbours: Neighbours = "replace_one"
     tuning: Tuning = Tuning()
 
@@ -245,7 +247,7 @@ class ScaledDescent:
         yield Line(0.0, lambda _: Standardize())
         yield from _descent(self.tuning, problem, labels=True)
         yield Line(gains * weight, lambda share: AcceptLabels(Improvement(share.mean_noise(gains))))
-        if problem.intercept:
+        if problem.intercept and not self.weighted:
             yield Line(weight, lambda share: MatchFrequencies(share.one_sided_noise()))
 
     def _intercept_only(self) -> Iterator[Line]:

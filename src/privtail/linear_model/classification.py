@@ -153,6 +153,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         return ScaledDescent(
             targets="class",
             labels=2 if declared is None else len(declared),
+            weighted=self.class_weight is not None,
             neighbours=self.neighbours,
         )
 
