@@ -23,15 +23,16 @@ _HERE = threading.local()
 
 
 @contextlib.contextmanager
-def interpreted() -> Iterator[None]:
+def interpreted(on: bool = True) -> Iterator[None]:
     """In this thread run functions of ours as the plain Python that they are: for few numbers.
 
     Numba takes .1 GB, which a process that sums no rows can do without. Functions that are made at
-    run time (``cache=False``) are compiled all the same: somebody else's may need it.
+    run time (``cache=False``) are compiled all the same: somebody else's may need it. So are those
+    of the core, and all that it calls on rows (``on=False``): nobody else decides how these run.
     """
     import numpy as np
 
-    before, _HERE.interpreted = getattr(_HERE, "interpreted", False), True
+    before, _HERE.interpreted = getattr(_HERE, "interpreted", False), on
     try:
         with np.errstate(all="ignore"):
             yield
@@ -55,12 +56,13 @@ class Compiled(Generic[P, R]):
         functools.update_wrapper(self, function)
         self.function = function
         self._cache = cache
+        self._core = function.__module__.startswith("privtail.trusted.")
         self._boundscheck = boundscheck
         self._dispatcher: Any = None
         self._lock = threading.Lock()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if self._cache and getattr(_HERE, "interpreted", False):
+        if self._cache and not self._core and getattr(_HERE, "interpreted", False):
             return self.function(*args, **kwargs)
         dispatcher: Callable[P, R] = self._dispatcher or self.dispatcher
         return dispatcher(*args, **kwargs)

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from numbers import Integral
 from operator import index
+from typing import SupportsIndex, cast
 
 
 class PrivtailError(Exception):
@@ -91,7 +92,8 @@ class MissingWarning(UserWarning):
 
 def require_whole(name: str, value: object, least: int) -> int:
     """The whole number ``value``, read once; raise InvalidInput unless it is at least ``least``."""
-    whole = index(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    known = isinstance(value, Integral | int) and type(value) is not bool
+    whole = index(cast(SupportsIndex, value)) if known else None
     if whole is None or whole < least:
         raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}.")
     return whole

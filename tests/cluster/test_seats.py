@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+import zlib
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -18,11 +19,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privtail.errors import InvalidInput
 from privtail.trusted.cluster import seats
 from privtail.trusted.cluster.held import CHANGED, Held, Reading, Sent, spelt
 from privtail.trusted.cluster.seats import Seated, decided, joined, shared
 from privtail.trusted.deals import Deal
-from privtail.trusted.records.persons import Persons
+from privtail.trusted.records.persons import Persons, require_one_type
 from privtail.trusted.records.persons import _identity as identity
 
 Pair = tuple[list[int], list[int]]
@@ -31,6 +33,7 @@ IDS = [
     math.inf, Decimal("1.0"), "\ud800", "", None, math.nan, pd.NA, (1, 2), Decimal("0.1"), "0.1",
 ]  # fmt: skip
 """Some are the same person, and some nobody."""
+KEY = bytes(range(32))
 
 
 def held(ids: Any, announced: Any = None) -> Held:
@@ -52,7 +55,7 @@ def away(
     ends = [0, *sorted(cuts), len(ids)]
     parts = [held(ids[a:b]) for a, b in itertools.pairwise(ends)]
     owned = [
-        carried(shared(Sent((order, shares, start, part.checksum)), part))
+        carried(shared(Sent((order, shares, KEY, start, part.checksum)), part))
         for part, start in zip(parts, ends[:-1], strict=True)
     ]
     found = [carried(decided([o[k] for o in owned], max_rows, ends)) for k in range(shares)]
@@ -126,7 +129,7 @@ def sabotaged(monkeypatch: pytest.MonkeyPatch, name: str, value: Any) -> None:
 def test_a_share_that_differs_by_process_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """As Python's own hash of text would: one person would count in two shares."""
     calls = itertools.count()
-    sabotaged(monkeypatch, "_share", lambda one, shares: next(calls) % shares)
+    sabotaged(monkeypatch, "_share", lambda one, shares, key: next(calls) % shares)
 
 
 def test_persons_that_are_decided_by_partition_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +148,32 @@ def test_bytes_tell_ids_apart() -> None:
     assert spelt(identity(-0.0)) == spelt(identity(0))
 
 
+def test_nobody_can_make_ids_that_all_fall_into_one_share() -> None:
+    """Its worker would hold them all; a checksum without a key let them be chosen."""
+    chosen = [one for one in range(4000) if zlib.crc32(spelt(one)) % 8 == 0]
+    for key in (KEY, bytes(32)):
+        sizes = np.bincount([seats._share(one, 8, key) for one in chosen], minlength=8)
+        assert sizes.max() < 2 * len(chosen) / 8
+    assert {seats._share(None, 8, KEY)} == {-1}
+
+
 # Refusals
+
+
+@pytest.mark.parametrize(
+    "announced",
+    [
+        pd.Series([], dtype=object),
+        pd.Series([], dtype=pd.CategoricalDtype(pd.Index([1, "a"], dtype=object))),
+    ],
+    ids=["cells", "categories"],
+)
+def test_ids_that_are_objects_are_refused(announced: pd.Series[Any]) -> None:
+    """One id is whole in one partition, and a double in another, which rounds it: two persons."""
+    with pytest.raises(InvalidInput, match="one type"):
+        require_one_type(announced)
+    for typed in ("int64", "float64", "string", "str", "datetime64[ns]"):
+        require_one_type(announced.astype("string").astype(typed))
 
 
 def test_ids_of_another_type_than_announced_are_refused() -> None:
@@ -176,7 +204,7 @@ def test_ids_that_changed_are_refused() -> None:
     assert one.checksum != other.checksum
     order = Deal(2, 2, bytes(32))
     for part, refused in ((one, ""), (other, CHANGED)):
-        owned = shared(Sent((order, 2, 0, one.checksum)), part)
+        owned = shared(Sent((order, 2, KEY, 0, one.checksum)), part)
         told = [decided([share], 1, [0, 2])[0] for share in owned]
         assert joined(told).refused == refused
 
@@ -186,7 +214,7 @@ def test_a_task_that_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
         raise ValueError("secret-4711")
 
     monkeypatch.setattr(seats, "seated", fail)
-    (share,) = shared(Sent((Deal(2, 2, bytes(32)), 1, 0, held(np.array([1, 2])).checksum)),
+    (share,) = shared(Sent((Deal(2, 2, bytes(32)), 1, KEY, 0, held(np.array([1, 2])).checksum)),
                       held(np.array([1, 2])))  # fmt: skip
     (told,) = decided([share], 1, [0, 2])
     assert "A task failed" in told.refused

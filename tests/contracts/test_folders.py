@@ -21,6 +21,7 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.ledger import Ledger
 from privtail.trusted.records import folders, formats
 from privtail.trusted.records.files import TableFile
+from privtail.trusted.records.folders import Listing
 from privtail.trusted.tables import person_ids
 from tests.contracts.test_streams import (
     JOBS,
@@ -204,6 +205,30 @@ def test_one_file_under_two_names_is_refused(tmp_path: Path, link: Any) -> None:
     assert "is named twice" in refused([a, tmp_path])
     link(a, tmp_path / "b.parquet")
     assert "b.parquet is the file" in refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "local://{}/a.parquet", "file://{}/a.parquet", "simplecache::file://{}/a.parquet",
+        "dir://a.parquet::file://{}",
+    ],
+)  # fmt: skip
+def test_one_file_under_two_addresses_is_refused(tmp_path: Path, url: str) -> None:
+    a = some(tmp_path / "a.parquet")
+    assert "count twice" in refused([a, url.format(tmp_path)])
+    assert privtail.open_table(url.format(tmp_path)).n == 1
+    with pytest.raises(InvalidInput, match="count twice"):
+        Listing("it", (a, a))
+
+
+def test_a_listing_is_ours(tmp_path: Path) -> None:
+    class Twice(Listing):
+        paths = property(lambda self: (tmp_path / "a.parquet",) * 2)  # type: ignore[assignment]
+
+    some(tmp_path / "a.parquet")
+    with pytest.raises(InvalidInput, match="list of paths"):
+        Listing.of(object.__new__(Twice))
 
 
 def test_links_to_folders_are_followed(tmp_path: Path) -> None:

@@ -18,13 +18,15 @@ import pyarrow as pa
 import pytest
 
 from privtail import Ledger
+from privtail.compilation import interpreted
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned
-from privtail.losses import GeneralLoss, PoissonLoss
+from privtail.losses import GeneralLoss, LogisticLoss, PoissonLoss
+from privtail.losses.loops import logistic_derivatives
 from privtail.robust_means import ClampedMean, ClippedMean
 from privtail.schema.encoding import Encoding
 from privtail.schema.features import Bins, Cross, Log
 from privtail.trusted import batch as batch_module
-from privtail.trusted import callbacks, sensitive
+from privtail.trusted import callbacks, questions, sensitive
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import Budget
@@ -47,7 +49,7 @@ from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
-from privtail.trusted.records import as_records, opened
+from privtail.trusted.records import as_records, dense, opened
 from privtail.trusted.records import persons as persons_module
 from privtail.trusted.records.persons import Persons, Seats, _identity
 from privtail.trusted.records.targets import Labels, canonical_label
@@ -705,3 +707,36 @@ def test_an_analyst_has_one_name(place, tmp_path):
     with pytest.raises(BudgetExceeded, match="share of 'ann'"):
         own.reserve(**charge)
     assert [type(e.analyst) for e in ledger.entries()] == [str]
+
+
+def summed(records):
+    return records.gradient(LogisticLoss(), np.zeros((1, 1)), ClippedMean(1.0))
+
+
+def test_rows_are_as_long_as_when_their_length_was_taken(monkeypatch, tmp_path):
+    """Another process may write to a memory map between the two."""
+    X = np.memmap(tmp_path / "rows", np.float64, "w+", shape=(50, 1))
+    contribute = questions.contribute
+
+    def late(*given):
+        X[:] = 1e3
+        contribute(*given)
+
+    def sizes(rows):
+        X[:] = 0.1
+        asked = summed(batch(rows, np.zeros(50)))
+        return np.abs(asked._value).max() / asked.sensitivity.radius.linf
+
+    monkeypatch.setattr(questions, "contribute", late)
+    assert sizes(X) <= 50
+    assert sizes(np.frombuffer(memoryview(X), np.float64).reshape(50, 1)) <= 50
+    monkeypatch.setattr(dense, "_owned", lambda _: True)
+    assert sizes(X) > 1_000, "the twin is caught"
+
+
+def test_nobody_else_decides_how_the_core_runs(monkeypatch):
+    X, y = np.linspace(-1, 1, 50)[:, None], np.zeros(50)
+    expected = summed(batch(X, y))._value
+    monkeypatch.setattr(logistic_derivatives, "function", None)
+    with interpreted():
+        assert (summed(batch(X, y))._value == expected).all()

@@ -52,6 +52,15 @@ class RemoteFile:
         """The ending of its name."""
         return PurePosixPath(self.path).suffix
 
+    @property
+    def itself(self) -> Path | tuple[Any, str]:
+        """What is the same for two names of one file, also through a cache or within a folder."""
+        system, path = self.system, self.path
+        while "cache" in str(system.protocol) or system.protocol == "dir":
+            path = f"{system.path}/{path}" if system.protocol == "dir" else path
+            system = system.fs
+        return Path(path) if "file" in system.protocol else (system, path)
+
     def open(self) -> Any:
         """The file as PyArrow reads it."""
         import pyarrow as pa
@@ -87,9 +96,8 @@ def is_url(path: str) -> bool:
 
 def here(url: str) -> Path | None:
     """The path of a file or folder of this machine; None of another."""
-    if not url.startswith("file://"):
-        return None
-    return Path(urllib.request.url2pathname(url.removeprefix("file://")))
+    scheme = next((one for one in ("file://", "local://") if url.startswith(one)), None)
+    return None if scheme is None else Path(urllib.request.url2pathname(url.removeprefix(scheme)))
 
 
 def plain(url: str) -> str:

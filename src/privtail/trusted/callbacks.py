@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.compilation import QUIET, apart, by_hand
+from privtail.compilation import QUIET, apart, by_hand, interpreted
 from privtail.errors import IncompatibleParts
 from privtail.losses import (
     LOSSES,
@@ -168,7 +168,7 @@ def _of_margins(loss: Any) -> _Pair:
 
 
 def _at_once(function: Callable[..., Any], loss: Any, margins: Doubles, y: Doubles) -> Doubles:
-    with np.errstate(all="ignore"):
+    with interpreted(False):
         return np.ascontiguousarray(function(loss, margins, y), dtype=np.float64)
 
 

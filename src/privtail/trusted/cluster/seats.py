@@ -18,8 +18,8 @@ raises, because Dask would log the arguments of a task that does.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -67,16 +67,16 @@ NOTHING = np.empty(0, np.int64)
 def shared(sent: Sent, held: Held) -> tuple[Owned, ...]:
     """The rows of a partition, by the share of their person.
 
-    Sent are a shuffle of all ids, how many shares there are, the first id of the partition, and its
-    checksum as the driver was told it.
+    Sent are a shuffle of all ids, how many shares there are, a key, the first id of the partition,
+    and its checksum as the driver was told it.
     """
-    order, shares, start, checksum = sent.value
+    order, shares, key, start, checksum = sent.value
     owned: tuple[Owned, ...]
     refused = held.refused or ("" if held.checksum == checksum else CHANGED)
     try:
         if not refused:
             ids, person = held.owners
-            share = np.array([_share(one, shares) for one in ids], dtype=np.int64)[person]
+            share = np.array([_share(one, shares, key) for one in ids], dtype=np.int64)[person]
             priority = order.labels(start, start + len(person))
             owned = tuple(
                 _owned(ids, person, priority, start, np.flatnonzero(share == k))
@@ -123,9 +123,16 @@ def joined(parts: Sequence[Seated]) -> Seated:
     return Seated(positions[ascending], leaders[ascending], refused)
 
 
-def _share(one: Any, shares: int) -> int:
-    """The share of a person; none of a row without an id. Python's own hash differs by process."""
-    return -1 if one is None else zlib.crc32(spelt(one)) % shares
+def _share(one: Any, shares: int, key: bytes) -> int:
+    """The share of a person; none of a row without an id.
+
+    The key is secret and new in every fit: nobody can make ids that all fall into one share, whose
+    worker would then hold them all.
+    """
+    if one is None:
+        return -1
+    digest = hashlib.blake2b(spelt(one), key=key, digest_size=8).digest()
+    return int.from_bytes(digest, "little") % shares
 
 
 def _owned(

@@ -40,9 +40,10 @@ from privtail.trusted.cluster.seats import decided, joined, shared
 from privtail.trusted.cluster.workers import Partial, answer, tried
 from privtail.trusted.deals import Deal, Seen
 from privtail.trusted.events import SMOOTH, Plan
+from privtail.trusted.mechanisms.samplers import secret
 from privtail.trusted.questions import Question
 from privtail.trusted.records.kinds import room
-from privtail.trusted.records.persons import Persons
+from privtail.trusted.records.persons import require_one_type
 from privtail.trusted.records.targets import Labels
 
 ASSUMED = (
@@ -105,6 +106,8 @@ class Spread:
                 "X and groups are both Dask collections, or neither is. Of one frame pass "
                 'X=ddf[features] and groups=ddf["customer"].'
             )
+        if categories is not None:  # read once: workers and driver encode alike
+            categories = {name: tuple(listed) for name, listed in categories.items()}
         self._client = found()
         self._reading = Reading(
             announced(X),
@@ -116,7 +119,7 @@ class Spread:
         )
         empty, self.targets = self._reading.empty()
         if groups is not None:
-            Persons(self._reading.groups, 0)
+            require_one_type(self._reading.groups)
         self.d, self.names = empty.d, getattr(empty, "names", None)
         self.indicators, self.optional = empty.indicators, empty.optional
         if classes and isinstance(self.targets, Labels):
@@ -182,9 +185,10 @@ class Spread:
         workers = max(1, len(self._reached(self._client.scheduler_info)["workers"]))
         shares, ends = min(workers, len(self.lengths)), self._ends()
         held = self._parts if self._kept is None else self._kept
+        key = secret()
         owned = [
             delayed(shared, nout=shares)(
-                Sent((order, shares, start, checksum)), one, dask_key_name=_key()
+                Sent((order, shares, key, start, checksum)), one, dask_key_name=_key()
             )
             for one, start, checksum in zip(held, ends[:-1], self._checksums, strict=True)
         ]

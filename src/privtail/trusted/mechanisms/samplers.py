@@ -161,6 +161,11 @@ def _rounded(formula: Callable[..., Any], cells: list[int]) -> int:
         cells = [k << 64 | int.from_bytes(os.urandom(8), "big") for k in cells]
 
 
+def secret() -> bytes:
+    """A fresh key that nobody knows, whatever ``random_state``."""
+    return os.urandom(32)
+
+
 def _uniforms(count: int) -> list[int]:
     """The first 128 bits of so many uniform variables."""
     return [int.from_bytes(os.urandom(16), "big") for _ in range(count)]
@@ -305,7 +310,7 @@ class ExactSampler:
         return secrets.randbelow(count)
 
     def coins(self, rate: float) -> Coins:
-        return Coins(rate, os.urandom(32))
+        return Coins(rate, secret())
 
 
 class SimulatedSampler:

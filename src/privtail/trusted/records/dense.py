@@ -20,7 +20,8 @@ class Dense:
     """A two-dimensional array that is read block by block and never copied as a whole.
 
     ``viewed`` says whether a block is a view of it, and not a converted copy. The array must not be
-    written to while it is swept.
+    written to while it is swept. Memory that another process may write to (a memory map, shared
+    memory) is copied block by block: a row is as long as when its length was taken.
     """
 
     sparse = False
@@ -42,8 +43,9 @@ class Dense:
             raise rows_refusal(*public_type(array))
         self._X = array
         double = array.dtype == np.float64
-        self.viewed = double and array.flags.c_contiguous
-        self._turned = array.T if double and array.flags.f_contiguous and not self.viewed else None
+        self.viewed = double and array.flags.c_contiguous and _owned(array)
+        turned = double and array.flags.f_contiguous and not array.flags.c_contiguous
+        self._turned = array.T if turned else None
         self.n, self.d = array.shape
 
     def rows(self, ids: slice | NDArray[np.int64]) -> DenseRows:
@@ -75,6 +77,13 @@ class Dense:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("Private rows cannot be pickled.")
+
+
+def _owned(array: NDArray[Any]) -> bool:
+    """Whether NumPy allotted its memory, which is then of this process alone."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.base is None
 
 
 class DenseRows:

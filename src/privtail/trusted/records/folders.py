@@ -29,10 +29,10 @@ from privtail.schema.columns import refuse_repeated
 from privtail.schema.dialect import Dialect
 from privtail.schema.partitions import partition_values
 from privtail.storage.listing import files_of
-from privtail.storage.remote import is_url, plain
+from privtail.storage.remote import RemoteFile, is_url, plain
 from privtail.trusted.records import formats
 from privtail.trusted.records.formats import format_of
-from privtail.trusted.records.queries import ASSUMPTION, is_query, run
+from privtail.trusted.records.queries import ASSUMPTION, QueryResult, is_query, run
 from privtail.trusted.records.source import Place, Source, changed
 
 Runs = list[tuple[int, Iterator[Any]]]
@@ -54,6 +54,9 @@ class Listing:
     paths: tuple[Place, ...]
     assumptions: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        _refuse_twice(self.paths)
+
     @classmethod
     def of(cls, data: Any, folder: Path | None = None) -> Listing:
         """The files that a path, a folder, a pattern, or a list of these names.
@@ -65,7 +68,7 @@ class Listing:
         InvalidInput
             If there is none, or one is found twice.
         """
-        if isinstance(data, Listing):
+        if type(data) is Listing:
             return data
         if is_query(data):
             rows = run(data, folder)
@@ -73,7 +76,6 @@ class Listing:
         paths: list[Place]
         if isinstance(data, str | PathLike):
             paths = sorted(files_of(data), key=str)
-            _refuse_twice(paths)
             name = str(data)
             return cls(plain(name) if is_url(name) else Path(name), tuple(paths))
         if not isinstance(data, list | tuple) or not all(
@@ -86,7 +88,6 @@ class Listing:
         if not data:
             raise InvalidInput("The list of files is empty: name at least one.")
         paths = sorted((file for one in data for file in files_of(one)), key=str)
-        _refuse_twice(paths)
         more = len(paths) - 1
         return cls(f"{paths[0]} and {more} more" if more else paths[0], tuple(paths))
 
@@ -98,8 +99,10 @@ def _ends(lengths: Sequence[int]) -> list[int]:
 def _refuse_twice(paths: Sequence[Place]) -> None:
     known: dict[Hashable, Place] = {}
     for path in paths if len(paths) > 1 else ():
-        other = known.setdefault(_itself(path), path)
-        if other is not path:
+        itself = _itself(path)
+        other = known.get(itself)
+        known[itself] = path
+        if other is not None:
             what = (
                 f"{path} is named twice" if other == path else f"{path} is the file {other} again"
             )
@@ -108,13 +111,16 @@ def _refuse_twice(paths: Sequence[Place]) -> None:
 
 def _itself(path: Place) -> Hashable:
     """What is the same for two names of one file."""
-    if not isinstance(path, Path):
-        return str(path)
+    if isinstance(path, RemoteFile):
+        found = path.itself
+        return _itself(found) if isinstance(found, Path) else found
+    if isinstance(path, QueryResult):
+        return path
     try:
-        found = path.stat()
+        state = path.stat()
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
-    return found.st_dev, found.st_ino
+    return state.st_dev, state.st_ino
 
 
 class Files:

@@ -60,6 +60,26 @@ def owners(ids: Any) -> tuple[list[Any], Integers]:
     return distinct(as_ids(column_of(ids)), _identity)
 
 
+def require_one_type(announced: Any) -> None:
+    """Refuse, of ids on a cluster, a type that says nothing of them: Python objects.
+
+    One id may then be a whole number in one partition and a double in another, which rounds it, and
+    its person would be two.
+
+    Raises
+    ------
+    InvalidInput
+        By the announced type alone.
+    """
+    Persons(announced, 0)
+    if "object" in _form(announced):
+        raise InvalidInput(
+            "The groups of a Dask collection are Python objects, and the ids of one person could "
+            'differ by partition. Give the column one type: groups=ddf["id"].astype("int64"), '
+            'or .astype("string[pyarrow]") for text.'
+        )
+
+
 def require_typed_alike(ids: Any, announced: Any) -> None:
     """Refuse ids of another type than was announced: two forms of one id would be two persons.
 

@@ -50,8 +50,8 @@ class Table:
             raise InvalidInput("An encoding is an Encoding, and no class derived from it.")
         # Read once: what is encoded has the places that were made for it, whatever a cell holds.
         declarable, columns = categories is not None, dict(columns.items())
-        categories = {name: tuple(listed) for name, listed in (categories or {}).items()}
-        unknown = [name for name in categories if name not in columns]
+        declared = {name: tuple(listed) for name, listed in (categories or {}).items()}
+        unknown = [name for name in declared if name not in columns]
         if unknown:
             near = meant(str(unknown[0]), map(str, columns))
             hint = "" if near is None else f" Is {near!r} meant?"
@@ -64,22 +64,21 @@ class Table:
         for name, values in columns.items():
             array: Any = values
             if not isinstance(values, Distinct):
-                array = as_labels(values) if name in categories else as_numbers(values)
+                array = as_labels(values) if name in declared else as_numbers(values)
                 if array.ndim != 1:
                     raise InvalidInput(f"Column {name!r} is not one-dimensional.")
             lengths.add(len(array))
-            if name in categories:
-                declared = categories[name]
+            if name in declared:
                 labels = Labels(array, len(array), column=name, kind=kind_of(values))
-                labels.declare(declared)
-                self._parts.append((labels, len(declared)))
+                labels.declare(declared[name])
+                self._parts.append((labels, len(declared[name])))
             elif array.dtype.kind in "fiub":
                 self._parts.append((array, 0))
             else:
                 raise column_refusal(name, *public_type(values), declarable=declarable)
         if len(lengths) != 1:
             raise InvalidInput("A table needs columns of one length.")
-        self._design = replace(encoding).design(tuple(columns), categories)
+        self._design = replace(encoding).design(tuple(columns), declared)
         self.n = lengths.pop()
 
     @property
