@@ -52,7 +52,7 @@ def _without(stage: str) -> tuple[Change, ...]:
 
 
 PARTS: dict[str, tuple[Change, ...]] = {
-    "no outlier check": _without("acceptance:CheckOutliers"),
+    "no limit of extrapolation": _without("acceptance:LimitExtrapolation"),
     "no thresholding of slopes": (
         Change("default.steps", "may_be_zero", lambda _: False),
     ),

@@ -22,9 +22,7 @@ from privtail.losses import (
     LOSSES,
     CustomLoss,
     CutLoss,
-    ExcessLoss,
     GeneralLoss,
-    HuberLoss,
     LabelProbability,
     LogisticLoss,
     LogTruncatedLoss,
@@ -94,7 +92,6 @@ class Foreign:
 OF_MARGINS: tuple[Any, ...] = (
     *LOSSES,
     CutLoss(loss=LogisticLoss(), lowest=-1.0, highest=0.5),
-    ExcessLoss(loss=HuberLoss(threshold=1.0), margin=0.3, spared=4.0),
     LabelProbability(),
     LabelProbability(outputs=3),
     LogTruncatedLoss(scale=2.0),

@@ -72,8 +72,8 @@ def test_the_plan_of_numbers():
         ("residual histogram", ["derivative norms"], 1),
         ("descent", ["gradient"], 20),
         ("intercept", ["derivatives"], 1),
+        ("extrapolation", ["improvement"], 1),
         ("acceptance test", ["improvement"] * 2, 1),
-        ("outlier check", ["scores"], 1),
     ]
     rounds = {name: times for name, _, times in stages_of(ScaledDescent(), 42.0, problem)}
     assert rounds["intercept-only model"] == 3, "an intercept that is no mean takes three moves"
@@ -120,7 +120,7 @@ def test_a_stage_costs_its_weight():
         assert parts["preconditioner"] == pytest.approx(tuning.moments)
         assert parts["residual histogram"] == pytest.approx(tuning.others)
         assert parts["acceptance test"] == pytest.approx(2 * tuning.others)
-        assert parts["outlier check"] == pytest.approx(tuning.others)
+        assert parts["extrapolation"] == pytest.approx(tuning.others)
         assert parts["intercept-only model"] == pytest.approx(tuning.others)
         assert ("intercept" in parts) == squares
         assert parts["column summaries"] == pytest.approx(tuning.column_summaries)

@@ -18,7 +18,6 @@ from privtail.calibration import calibrate
 from privtail.errors import InvalidInput
 from privtail.robust_means import BoundedMean, ClampedMean, ClippedMean, SmoothedCatoniMean
 from privtail.statement import Statement, Verification, verify
-from privtail.statement.verification import verify_all
 from privtail.trusted.accountants import cost
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Event, Plan, Round, compose
@@ -702,25 +701,3 @@ def test_importing_it_is_light():
     assert (
         subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
     )
-
-
-def test_a_statement_without_a_release_is_no_proof():
-    for plan in ((), (replace(full(10.0)[0], times=0),)):
-        written = replace(whole(), plan=plan)
-        assert any("lists no release" in problem for problem in verify(written).problems)
-
-
-def test_no_statement_hides_another_one(tmp_path):
-    """A file that two readers read in two ways is read in none."""
-    good = whole().to_json()
-    lie = {**good, "epsilon": 1e-3}
-    for content in ({"statement": lie, "statements": [good]}, {**good, "statement": lie}):
-        path = tmp_path / "one.json"
-        path.write_text(json.dumps(content))
-        for read in (verify_all, verify):
-            with pytest.raises(InvalidInput, match="which is it"):
-                read(path)
-    twice = json.dumps({"statement": good})[:-1] + f', "statement": {json.dumps(good)}}}'
-    path.write_text(twice)
-    with pytest.raises(InvalidInput, match="not JSON"):
-        verify(path)

@@ -56,8 +56,8 @@ class Result:
         features and of a numeric target, which features are used, the two mean gains of the
         acceptance test in standard deviations of their noise, whether the slopes were accepted, or
         the reasons against them. Of a descent also the threshold at which residuals were clipped,
-        the length to which rows were shrunk, whether the outlier check found any, and the part of
-        the margins of labels that was kept.
+        the length to which rows were shrunk, how many tails predictions of numbers reach
+        (``reach``), and the part of the margins of labels that was kept.
     rows : tuple of float
         Part of the n rows that counts, with the deviation of its noise; 1 and 0 unless it is surely
         less (`part_that_counts`).

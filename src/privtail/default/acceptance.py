@@ -1,4 +1,4 @@
-"""Whether the slopes are kept: they lower the loss, and miss no record by far."""
+"""Whether the slopes are kept, because they lower the loss; and how far they extrapolate."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from privtail.default.labels import lead
 from privtail.default.tuning import Tuning
 from privtail.losses import (
     AmountLoss,
-    ExcessLoss,
-    HuberLoss,
     Loss,
     QuantileLoss,
     SquaredLoss,
     WeightedLoss,
     cut_to,
 )
-from privtail.robust_means import BoundedMean, ClampedMean
+from privtail.robust_means import ClampedMean
+from privtail.summaries.summary import FARTHER
 from privtail.trusted.batch import Batch
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.maps import PredictionRanges
@@ -43,10 +42,9 @@ class Improvement:
 
     noise: GaussianNoise
 
-    def plan(self, problem: Problem, releases: int) -> Plan:
+    def plan(self, problem: Problem, releases: int, stage: str = "acceptance test") -> Plan:
         """The releases of so many gains, in one round."""
-        events = (self._event(problem),) * releases
-        return (Round(stage="acceptance test", events=events),)
+        return (Round(stage=stage, events=(self._event(problem),) * releases),)
 
     def deviation(self, problem: Problem) -> float:
         """Standard deviation of the noise, in units of the clamp."""
@@ -58,7 +56,7 @@ class Improvement:
     ) -> float:  # fmt: skip
         """The mean gain of ``w`` over ``base``, in units of the clamp.
 
-        ``ranges`` are those to which margins are clipped.
+        ``ranges`` are those to which features and margins are clipped at ``w``, not at ``base``.
         """
         answer = batch.improvement(loss, w, base, ClampedMean(clamp), ranges)
         return float(answer.release(self.noise)[0]) / clamp
@@ -94,9 +92,9 @@ class Accept:
 
     def run(self, fit: Fit) -> None:
         deviation, tuning = self.improvement.deviation(fit.problem), fit.tuning
-        batch = fit.everyone()
+        batch, ranges = fit.everyone(), fit.prediction_ranges()
         near, far = (
-            self.improvement.release(batch, fit.loss, fit.w, fit.constant, clamp, fit.predictions)
+            self.improvement.release(batch, fit.loss, fit.w, fit.constant, clamp, ranges)
             for clamp in self._clamps(fit, tuning.significant * deviation)
         )
         if deviation == 0:
@@ -271,42 +269,39 @@ def best_part(
 
 
 @dataclass(frozen=True)
-class CheckOutliers:
-    """Tests whether slopes miss some records by far; if so, `finished` sets them to zero.
+class LimitExtrapolation:
+    """How far a model of numbers extrapolates: where features and predictions are clipped.
 
-    A linear model extrapolates. With a code for missing values (-999), or a few rows in another
-    unit, the slopes of most records send the predictions of the others anywhere. The acceptance
-    test does not show it, because the others are few and most records gain. Here records count only
-    for their losses. The loss of a record is its Huber loss, less that of the intercept-only model,
-    less s: a useful model may lose s for a record. s is the loss at the threshold of that Huber
-    loss.
+    The column summaries say where the tail of a column ends, the farthest cell that rose above the
+    noise. Farther out noise hides records. There may be none, or a heavy tail that the slopes
+    predict, or values that the slopes of all other records send anywhere: a code for missing values
+    (-999), a few rows in another unit, an effect that levels off. So the model is compared with
+    itself, clipped to the tails. The mean gain of clipping is released. The gain of a record is
+    clamped at the loss of a margin that is off by one scale of the target: the comparison counts
+    records, however far they lie.
 
-    The threshold is `Tuning.sure` scales or deviations of the target, whichever is larger, or the
-    end of its tail if that is farther: features may explain a tail. Losses are clamped at s, or
-    later if noise still lets a mean loss of `Tuning.visible_loss` scales squared be seen.
-
-    **Privacy.** One Gaussian release of a mean of values in [0, 1].
+    If clipping likely loses, values may lie `FARTHER` tails from their location. If it likely
+    gains, they may lie one tail from it. If neither is likely, it is `Tuning.unclear_reach` tails.
     """
 
-    noise: GaussianNoise
+    improvement: Improvement
+
+    stage: ClassVar[str] = "extrapolation"
 
     def plan(self, problem: Problem) -> Plan:
-        return (Round(stage="outlier check", events=(self._event(problem),)),)
+        return self.improvement.plan(problem, 1, self.stage)
 
     def run(self, fit: Fit) -> None:
-        problem, tuning, target = fit.problem, fit.tuning, fit.standard.target
-        threshold = max(tuning.sure * max(target.scale, target.deviation), target.tail)
-        spared, noticed = threshold**2 / 2, tuning.sure * self._event(problem).std
-        visible = tuning.visible_loss * (threshold / tuning.sure) ** 2
-        clamped = BoundedMean(max(spared, visible / noticed) if noticed > 0 else spared)
-        margin = float(fit.constant[problem.d, 0]) if problem.intercept else 0.0
-        excess = ExcessLoss(loss=HuberLoss(threshold=threshold), margin=margin, spared=spared)
-        lost = float(fit.everyone().scores(excess, [fit.w], clamped).release(self.noise)[0])
-        harmful = 0 < noticed * clamped.bound < lost
-        fit.harmful = fit.report["outliers_found"] = harmful
-
-    def _event(self, problem: Problem) -> Event:
-        return self.noise.event(problem.scores(1, BoundedMean(1.0)))
+        one, ranges = _loss_of_one(fit.loss, fit.standard.target.scale), fit.prediction_ranges(1.0)
+        gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, one, ranges)
+        tuning, deviation = fit.tuning, self.improvement.deviation(fit.problem)
+        likely = tuning.likely * deviation
+        if gain < -likely:
+            fit.reach = FARTHER
+        else:
+            fit.reach = 1.0 if gain > likely else tuning.unclear_reach
+        fit.overshoots = gain > tuning.significant * deviation
+        fit.report["reach"] = fit.reach
 
 
 def _bonferroni(deviations: float) -> float:

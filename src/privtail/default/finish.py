@@ -51,11 +51,10 @@ UNPROVEN = (
     "it is likely, or because labels are about equally frequent, where an intercept-only model is "
     "no better than a coin."
 )
-
-HARMFUL = (
-    "With slopes the model misses some rows by far, and an intercept-only model does not, so "
-    "the slopes are set to zero. Typical causes are a code for missing values (-999) and a feature "
-    "with few huge values: remove the code, or take logarithms."
+OVERSHOOTS = (
+    "Beyond the range that was found for the features and the target, clipped predictions are "
+    "significantly better, so predictions do not leave it. Typical causes are a code for missing "
+    "values (-999) and an effect that levels off: remove the code, or take logarithms."
 )
 
 
@@ -86,10 +85,10 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
             else np.where(standard.used, noise, unknown)
         ),
         sampling=None if reasons or regime != "all features" else sampling_deviations(fit),
-        notes=(*notes, *fit.remarks),
+        notes=(*notes, *(OVERSHOOTS,) * (fit.overshoots and not reasons), *fit.remarks),
         rows=fit.rows,
         threshold=fit.loss.threshold if isinstance(fit.loss, HuberLoss) else None,
-        ranges=None if regime == "intercept only" else fit.summary.ranges(),
+        ranges=None if regime == "intercept only" else fit.summary.ranges(fit.reach),
         report=_report(fit, regime, reasons),
     )
 
@@ -109,8 +108,6 @@ def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
         return (NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts))
     if not fit.standard.used.any():
         return (NO_FEATURE,)
-    if fit.harmful:
-        return (HARMFUL,)
     if fit.decision.kept:
         return ()
     return (NO_GAIN if target.scale_known else NO_SCALE,)

@@ -18,7 +18,7 @@ from privtail.default.tuning import Tuning
 from privtail.domains import Domain
 from privtail.errors import InvalidInput
 from privtail.losses import LABELS, Loss, SquaredLoss
-from privtail.summaries.summary import Summary
+from privtail.summaries.summary import FARTHER, Summary
 from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, compose
@@ -107,6 +107,7 @@ class Fit:
         compares with it.
     constant_error : the root mean square error of its intercept, for a mean; else 0.
     margins : predicted margins of two labels, or logarithms of amounts, are clipped to this range.
+    reach : features, and predictions of numbers, are clipped so many tails from their location.
 
     The descent:
 
@@ -120,7 +121,7 @@ class Fit:
     What the user is told:
 
     decision : the result of the acceptance test.
-    harmful : whether the slopes miss some records by far.
+    overshoots : whether extrapolated predictions are significantly worse than clipped ones.
     unsure : whether the target may have been found in the wrong place.
     remarks, report : further messages, and released numbers for `Result.report`.
 
@@ -151,9 +152,10 @@ class Fit:
     w: Doubles = field(init=False)
     noise: Doubles = field(init=False)
     margins: tuple[float, float] = (-math.inf, math.inf)
+    reach: float = FARTHER
     decision: Decision = field(default_factory=Decision)
+    overshoots: bool = False
     unsure: bool = False
-    harmful: bool = False
     remarks: tuple[str, ...] = ()
     report: dict[str, Any] = field(default_factory=dict)
 
@@ -171,6 +173,12 @@ class Fit:
         """Public sizes."""
         return self.curator.problem
 
+    def prediction_ranges(self, reach: float | None = None) -> PredictionRanges:
+        """To what predictions clip standardized features and margins; with another ``reach``."""
+        ranges, d = self.summary.ranges(reach or self.reach), self.problem.d
+        margins = ranges[d] if len(ranges) > d else self.margins
+        return PredictionRanges.of(self.standard.ranges(ranges[:d], self.problem), margins)
+
     @property
     def labels(self) -> bool:
         """Whether the target holds labels."""
@@ -180,11 +188,6 @@ class Fit:
     def mostly_zero(self) -> bool:
         """Whether squares are fitted to a target whose median is zero: few rows carry its mean."""
         return isinstance(self.given, SquaredLoss) and self.standard.target.median_zero
-
-    @property
-    def predictions(self) -> PredictionRanges:
-        """To what predictions are clipped before gains and probabilities: their margins alone."""
-        return PredictionRanges.of(np.tile([-np.inf, np.inf], (self.problem.d, 1)), self.margins)
 
     def everyone(self) -> Batch:
         """All records, with standardized features."""

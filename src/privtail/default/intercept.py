@@ -207,7 +207,7 @@ class MatchFrequencies:
         problem = fit.problem
         each = [np.roll(fit.w, -label, axis=1) for label in range(problem.outputs)]
         chance = LabelProbability(outputs=problem.outputs)
-        scores = fit.everyone().scores(chance, each, BoundedMean(1.0), fit.predictions)
+        scores = fit.everyone().scores(chance, each, BoundedMean(1.0), fit.prediction_ranges())
         return scores.release(self.noise)
 
     def _event(self, problem: Problem) -> Event:

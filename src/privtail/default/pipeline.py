@@ -18,7 +18,7 @@ from typing import ClassVar, Literal, NamedTuple
 from numpy.typing import ArrayLike
 
 from privtail.algorithms.result import Result
-from privtail.default.acceptance import Accept, AcceptLabels, CheckOutliers, Improvement
+from privtail.default.acceptance import Accept, AcceptLabels, Improvement, LimitExtrapolation
 from privtail.default.allocation import Share
 from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import Standardize, SummarizeColumns
@@ -223,8 +223,8 @@ class ScaledDescent:
                 moves * weight,
                 lambda share: MatchQuantile(MeanDerivative(share.mean_noise(moves), moves)),
             )
+        yield Line(weight, lambda share: LimitExtrapolation(Improvement(share.mean_noise())))
         yield Line(2 * weight, lambda share: Accept(Improvement(share.mean_noise(2))))
-        yield Line(weight, lambda share: CheckOutliers(share.one_sided_noise()))
 
     def _amounts(self, problem: Problem, *, few: bool) -> Iterator[Line]:
         """The stages of counts and amounts, after the column summaries."""

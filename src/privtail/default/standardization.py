@@ -108,6 +108,16 @@ class Standardization:
         """The map of the features."""
         return FeatureMap.of(len(self.scales), 1 / self.scales, -self.centres / self.scales)
 
+    def ranges(self, raw: Doubles, problem: Problem) -> Doubles:
+        """(d, 2) the ranges ``raw`` of raw features as ranges of standardized ones.
+
+        Features that are not used, and indicators, have no ends.
+        """
+        ended = self.used.copy()
+        ended[list(problem.indicators)] = False
+        mapped = (raw - self.centres[:, None]) / self.scales[:, None]
+        return np.where(ended[:, None], mapped, [-np.inf, np.inf])
+
     def only(self, used: NDArray[np.bool_]) -> Self:
         """The same, with no other features than these (d,)."""
         centres = np.where(used, self.centres, 0.0)

@@ -46,13 +46,14 @@ class Tuning:
         sqrt(K / 2) times as much.
     likely, significant, sure : a released number is likely, significantly or surely above zero if
         it is so many standard deviations of its noise. By chance it is once in 6, 44 and 30,000
-        times. Rare indicators are left out by ``significant``. The outlier check spares ``sure``
-        scales or deviations of the target, and its tail.
+        times. Rare indicators are left out by ``significant``.
+    unclear_reach : where extrapolation neither likely gains nor likely loses, features and
+        predictions are clipped so many tails from their location.
     near_gain : clamp of small gains of labels, in nats.
     far_gain : clamp of other gains of labels, in nats; half of it, times the dispersion, is the
         first one of counts and amounts.
-    visible_loss : the outer clamps of numbers and amounts, and that of the outlier check, are as
-        far out as noise lets a mean loss be seen that is this part of a typical one.
+    visible_loss : the outer clamps of numbers and amounts are as far out as noise lets a mean loss
+        be seen that is this part of a typical one.
     lenient_lead : if the most frequent label leads the rarest by less log-odds than this, slopes
         are kept unless they are significantly worse.
     margin_end : the cut margins of two labels end so many log-odds from those of the intercept-only
@@ -84,6 +85,7 @@ class Tuning:
     likely: float = 1.0
     significant: float = 2.0
     sure: float = 4.0
+    unclear_reach: float = 4.0
     near_gain: float = 0.125
     far_gain: float = 4.0
     visible_loss: float = 0.1

@@ -28,7 +28,7 @@ from privtail.losses.numeric import (
     SquaredLoss,
 )
 from privtail.losses.protocol import AMOUNTS, LABELS, Loss, Targets
-from privtail.losses.scores import ExcessLoss, LabelProbability, WrongLabel
+from privtail.losses.scores import LabelProbability, WrongLabel
 from privtail.losses.wrapped import CutLoss, TruncatedLoss, WeightedLoss, cut_to, truncated_records
 
 __all__ = [
@@ -42,7 +42,6 @@ __all__ = [
     "BiweightLoss",
     "CustomLoss",
     "CutLoss",
-    "ExcessLoss",
     "GeneralLoss",
     "HuberLoss",
     "LabelProbability",

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from privtail.errors import InvalidInput
 from privtail.losses.categorical import MultinomialLoss, SigmoidLoss
-from privtail.losses.numeric import HuberLoss
 from privtail.losses.protocol import Targets
 
 if TYPE_CHECKING:
@@ -62,24 +60,3 @@ class LabelProbability(_Score):
             others = np.ones_like(y)
             chances = MultinomialLoss(classes=self.outputs).derivatives(margins, others)[:, 0]
         return np.where(np.isnan(y), np.nan, chances)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExcessLoss(_Score):
-    """``loss`` above that at one ``margin`` for all, and above what is ``spared``: a score."""
-
-    loss: HuberLoss
-    margin: float
-    spared: float
-
-    name: ClassVar[str] = "excess"
-    outputs: ClassVar[int] = 1
-    targets: ClassVar[Targets] = "real"
-
-    def __post_init__(self) -> None:
-        if type(self.loss) is not HuberLoss:
-            raise InvalidInput("The excess is that of a HuberLoss.")
-
-    def values(self, margins: Array, y: Array) -> Array:
-        usual = self.loss.values(np.full_like(margins, self.margin), y)
-        return self.loss.values(margins, y) - usual - self.spared

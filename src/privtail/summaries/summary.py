@@ -23,15 +23,8 @@ FARTHER = 100.0
 
 With a lower number right slopes are cut: where 5 % of a feature are a hundred times as large as the
 others, and of Pareto(1.5). A tenth of it, for predictions of the target, costs shifted lognormal
-targets 15 to 30 %. Even with this one a code such as 9999999 in a copy of an informative feature,
-in ten of 20,000 rows, which no check can see, costs more than all others gain.
-
-Nor do ranges help that follow from released counts. Those where noise hides h rows and the farthest
-lie h^(3/4) times farther cost heavy tails three times the error where they mend such a code. With
-the power by which the tail of each column falls for sure (20,000 rows, epsilon 1): codes in a copy
-of a Gaussian feature cost R^2 of -4 to -125 in place of -12 to -260, and features of which 1 % are
-a hundred times as large have errors 10 to 22 times as large. Where that power must surely be above
-2, no tail loses and hardly a code is mended: noise hides 200 right rows as it hides ten wrong ones.
+targets 15 to 30 %. `default.acceptance.LimitExtrapolation` takes a lower one where nothing shows
+that such values are predicted well.
 """
 
 
@@ -122,13 +115,15 @@ class Summary:
         """(columns,) whether only zeros were detected: the size of the rest is unknown."""
         return self.mostly_zeros & ~self.scale_known
 
-    def ranges(self) -> Doubles:
-        """(columns, 2) the range in which values may lie: `FARTHER` times the tail on each side.
+    def ranges(self, reach: float = FARTHER) -> Doubles:
+        """(columns, 2) the range in which values may lie: ``reach`` times the tail on each side.
 
-        The range of a column that is not known is infinite.
+        It is `FARTHER` times the tail of a column that was not detected, for that tail is the one
+        of others. The range of a column that is not known is infinite.
         """
         known = (self.scales < BEYOND) & (self.tails < BEYOND) & ~self.only_zeros
-        wide = np.where(known, FARTHER * self.tails, np.inf)
+        reach_of_each = np.where(self.detected, reach, FARTHER)
+        wide = np.where(known, reach_of_each * self.tails, np.inf)
         return np.column_stack([self.centres - wide, self.centres + wide])
 
     def window(self, fixed: bool = False) -> tuple[Doubles, Doubles]:

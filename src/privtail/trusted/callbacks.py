@@ -40,7 +40,6 @@ from privtail.losses import (
     AnyLoss,
     CustomLoss,
     CutLoss,
-    ExcessLoss,
     GeneralLoss,
     LabelProbability,
     LogTruncatedLoss,
@@ -67,7 +66,6 @@ _BUILT_IN: frozenset[Any] = frozenset(
     {
         *(type(loss) for loss in LOSSES),
         CutLoss,
-        ExcessLoss,
         LabelProbability,
         LogTruncatedLoss,
         RelativeHuberLoss,
