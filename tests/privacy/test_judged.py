@@ -7,10 +7,13 @@ import pickle
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.metrics import mean_tweedie_deviance
 
-from privtail.errors import NotReleased
+from privtail.errors import InvalidInput, NotReleased
 from privtail.trusted import judged
 from privtail.trusted.judged import LinearModel, OutsideModel
 
@@ -215,3 +218,54 @@ def test_numbers_of_a_model_are_plain_copies():
     Spy.seen.clear()
     judged.Predicted(np.zeros((N, D)), np.zeros(N), model)
     assert not Spy.seen
+
+
+def dictionary(cells):
+    return pa.array(cells).dictionary_encode()
+
+
+def kept_in_pandas(cells):
+    column = dictionary(cells)
+    return pd.DataFrame({"x": pd.Series(column, dtype=pd.ArrowDtype(column.type))})
+
+
+KEPT = {
+    "dictionary": (
+        lambda cells: pa.table({"x": dictionary(cells)}),
+        lambda row: [float(len(row["x"].chunk(0).dictionary))],
+    ),
+    "pandas": (
+        kept_in_pandas,
+        lambda row: [float(len(row["x"].array.__arrow_array__().chunk(0).dictionary))],
+    ),
+    "mapping": (
+        lambda cells: {"x": dictionary(cells)},
+        lambda row: [float(len(row["x"].dictionary))],
+    ),
+    "levels": (
+        lambda cells: pd.DataFrame({"x": 0.0}, pd.MultiIndex.from_arrays([cells] * 2)),
+        lambda row: [float(len(row.index.levels[0]))],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_row_that_still_holds_other_rows_is_refused(monkeypatch, name):
+    """One record moved what is said of all."""
+    make, predict = KEPT[name]
+    model = OutsideModel(predict)
+    with pytest.raises(InvalidInput, match="more than one row"):
+        model.said(make([*"aab"]), None)
+    tables = make([*"aab"]), make([*"aaa"])
+    monkeypatch.setattr(judged, "require_apart", lambda _: None)
+    one, other = (model.said(table, None) for table in tables)
+    assert (one != other).all(), "the twin is caught"
+
+
+def test_rows_that_are_apart_are_asked_about():
+    for table in (
+        pa.table({"x": [1.0, 2.0]}), pd.DataFrame({"x": [1.0, 2.0]}, ["b", "a"]),
+        {"x": np.ones(2)}, np.ones((2, 1)), pl.DataFrame({"x": [1.0, 2.0]}),
+        pd.DataFrame({"x": pd.Categorical(["a", "b"])}),
+    ):  # fmt: skip
+        assert (OutsideModel(lambda row: [7.0]).said(table, None) == 7).all()

@@ -10,8 +10,9 @@ and neighbouring records give neighbouring rows.
   several of them; which one speaks of a row is a function of the row's position.
 - Any other model is code that is not ours. It is called with one row at a time, on a copy, unless
   somebody promises ``trusted_rowwise``; the privacy statement prints that promise, and that the
-  model keeps no state between rows. A row of which it says nothing, for it raises, or answers in
-  another shape, or with what is no number, counts for nothing. Its warnings are not shown.
+  model keeps no state between rows. Containers whose rows still hold cells of others are refused.
+  A row of which it says nothing, for it raises, or answers in another shape, or with what is no
+  number, counts for nothing. Its warnings are not shown.
 
 No row of a `Judged` or a `Predicted` is handed out: `Judged.curator` is the only door.
 """
@@ -35,7 +36,7 @@ from privtail.trusted.cluster.spread import is_spread
 from privtail.trusted.curator import Curator
 from privtail.trusted.maps import MappedRows
 from privtail.trusted.records import InMemory, as_records
-from privtail.trusted.records.arrays import column_names, taken
+from privtail.trusted.records.arrays import column_names, require_apart, taken
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.targets import Labels, Numbers
 from privtail.trusted.search import rows_of
@@ -149,6 +150,8 @@ class OutsideModel:
                 "A model that is not privtail's is evaluated on rows in memory: pass an array or a "
                 "data frame in place of a file."
             )
+        if not self.trusted_rowwise:
+            require_apart(X)
         n = _length(X)
         width = () if labels is None else (labels,)
         found = np.full((n, *width), np.nan)

@@ -204,6 +204,32 @@ def taken(values: Any, ids: NDArray[np.int64]) -> Any:
     return _array(values)[ids]
 
 
+def require_apart(X: Any) -> None:
+    """Refuse a container of which a row that is taken still holds cells of other rows.
+
+    A dictionary of Arrow keeps all its values, and an index of several levels all labels.
+
+    Raises
+    ------
+    InvalidInput
+        By types alone.
+    """
+    for one in X.values() if isinstance(X, Mapping) else (X,):
+        types, levels = [getattr(one, "type", None), getattr(one, "dtype", None)], 1
+        if room(one) == "pyarrow" and hasattr(one, "schema"):
+            types = one.schema.types
+        elif room(one) == "pandas":
+            levels = getattr(getattr(one, "index", None), "nlevels", 1)
+            types = list(one.dtypes) if hasattr(one, "columns") else types
+        if levels > 1 or any("dictionary<" in str(kind) for kind in types):
+            raise InvalidInput(
+                "The model would see more than one row at a time: a dictionary of Arrow keeps the "
+                "values of all rows, and so does an index of several levels. Pass decoded columns, "
+                "column.cast(column.type.value_type), and frame.reset_index(); or say "
+                "trusted_rowwise=True, if a prediction depends on its own row alone."
+            )
+
+
 def _unwrapped(values: Any) -> Any:
     """What pandas keeps in Arrow, as Arrow: pandas may fail at cells that are no UTF-8."""
     if room(values) != "pandas":
