@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privtail.statement.recipes import followed
 from privtail.trusted import questions
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import Budget
@@ -148,5 +149,5 @@ def test_persons_move_as_much_for_every_row() -> None:
         (one.column_moments(2, 3), three.column_moments(2, 3)),
     ):
         assert b.diameter.l2 == pytest.approx(3 * a.diameter.l2)
-        assert one.follow(a.recipe) == a
-        assert three.follow(b.recipe) == b
+        assert followed(one, a.recipe) == a
+        assert followed(three, b.recipe) == b

@@ -504,10 +504,17 @@ def test_a_feature_that_changed_sees_one_row():
         as_records(frame, encoding=encoding)
 
 
-def test_a_ball_has_a_size():
-    for ball in (Ball(1.0, reach=0.0), Ball(0.0), Ball(math.nan)):
+def test_a_range_has_a_size():
+    for size in ((1.0, 0.0), (0.0,), (math.nan,)):
         with pytest.raises(InvalidInput, match="above zero"):
-            as_asked(AskedMean(ball, 1))
+            Ball(*size)
+    for radius in (0.0, -1.0, math.nan):
+        with pytest.raises(InvalidInput, match="above zero"):
+            Interval(radius)
+    shrunk = Ball(1.0)
+    object.__setattr__(shrunk, "radius", -1.0)
+    with pytest.raises(InvalidInput, match="above zero"):
+        as_asked(AskedMean(shrunk, 1))
 
 
 class Answers:

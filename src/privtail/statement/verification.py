@@ -15,6 +15,7 @@ from privtail.spelling import printable
 from privtail.statement.page import cost_shown, shown
 from privtail.statement.promise import FORMAT, Statement
 from privtail.statement.reading import brief, from_number, wrong_field
+from privtail.statement.recipes import followed
 from privtail.statement.sense import TOLERANCE, nonsense
 from privtail.trusted.accountants import Cost, cost
 from privtail.trusted.events import (
@@ -223,7 +224,7 @@ def _underived(problem: Problem, r: Round, event: Event, rows: int) -> Iterable[
         yield "it does not say how its sensitivity follows from the question, so nobody can check"
         return
     try:
-        answer = problem.sampled(r.sampling).follow(event.recipe)
+        answer = followed(problem.sampled(r.sampling), event.recipe)
     except PrivtailError as error:
         yield f"its sensitivity cannot be derived: {str(error).rstrip('.')}"
         return

@@ -15,11 +15,10 @@ range, so a new mean needs no proof: those of the papers are outside, in `privta
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass
 from typing import Protocol
 
-from privtail.errors import IncompatibleParts, InvalidInput
+from privtail.errors import IncompatibleParts, InvalidInput, require_whole
 from privtail.trusted.kernels import CATONI, CLAMP, FRACTION_DEGREE, TRUNCATE
 from privtail.trusted.sensitivity import Norms
 
@@ -39,6 +38,10 @@ class Ball:
 
     radius: float
     reach: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not (self.radius > 0 and self.reach > 0):
+            raise InvalidInput("A Ball needs a radius and a reach above zero.")
 
     def norms(self, size: int, bits: int) -> tuple[Norms, Norms]:
         """Radius and diameter of the range in grid units."""
@@ -69,12 +72,12 @@ class Interval:
     one_signed: bool = False
 
     def __post_init__(self) -> None:
-        known = self.kind in (CLAMP, TRUNCATE, CATONI) and 0 < self.limit <= 1
+        known = self.kind in (CLAMP, TRUNCATE, CATONI) and 0 < self.limit <= 1 and self.radius > 0
         unsaid = self.kind == CATONI and not any(self.coefficients)
         if not known or unsaid or len(self.coefficients) != 2 * FRACTION_DEGREE:
             raise InvalidInput(
-                "An Interval needs a known kind of influence, a limit in (0, 1], and the "
-                "coefficients of catoni_fraction() for the smoothed one."
+                "An Interval needs a known kind of influence, a radius above zero, a limit in "
+                "(0, 1], and the coefficients of catoni_fraction() for the smoothed one."
             )
 
     def steps(self, bits: int) -> int:
@@ -116,17 +119,15 @@ def as_asked(mean: RobustMean) -> AskedMean:
     In plain numbers: an object that is divided by could look at all that it divides.
     """
     box = mean.range
+    blocks = require_whole("blocks", mean.blocks, 1)
     if type(box) is Ball:
-        ball = Ball(float(box.radius), float(box.reach))
-        if not (ball.radius > 0 and ball.reach > 0):
-            raise InvalidInput("A Ball needs a radius and a reach above zero.")
-        return AskedMean(ball, operator.index(mean.blocks))
+        return AskedMean(Ball(float(box.radius), float(box.reach)), blocks)
     if type(box) is not Interval:
         raise IncompatibleParts(
             "The range of a mean must be a Ball or an Interval: their sensitivities are proved."
         )
     coefficients = tuple(float(c) for c in box.coefficients)
-    plain = Interval(
-        float(box.radius), int(box.kind), coefficients, float(box.limit), bool(box.one_signed)
+    limit, one_signed = float(box.limit), bool(box.one_signed)
+    return AskedMean(
+        Interval(float(box.radius), int(box.kind), coefficients, limit, one_signed), blocks
     )
-    return AskedMean(plain, operator.index(mean.blocks))

@@ -22,26 +22,15 @@ positions (``most`` of a part).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import index
 from typing import Any
 
-import numpy as np
-
-from privtail.errors import IncompatibleParts, InvalidInput, PrivtailError, require_whole
+from privtail.errors import InvalidInput
 from privtail.trusted.events import Recipe, read_once, read_whole
-from privtail.trusted.means import Ball, Interval, RobustMean
+from privtail.trusted.means import Ball, Interval, RobustMean, as_asked
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
 from privtail.trusted.sensitivity import Norms, Sensitivity
-
-
-@dataclass(frozen=True)
-class _Of:
-    """A range and a number of blocks, as a recipe has them."""
-
-    range: Any
-    blocks: Any
 
 
 def _named(contribution: Ball | Interval) -> tuple[Any, ...]:
@@ -50,34 +39,6 @@ def _named(contribution: Ball | Interval) -> tuple[Any, ...]:
         return "ball", float(contribution.radius)
     limit, one_signed = float(contribution.limit), bool(contribution.one_signed)
     return "interval", float(contribution.radius), limit, one_signed
-
-
-def _range(kind: str, radius: Any, limit: Any = 1.0, one_signed: Any = False) -> Ball | Interval:
-    if kind not in ("ball", "interval") or not float(radius) > 0:
-        raise InvalidInput(f"There is no range {kind!r} of radius {radius!r}.")
-    if kind == "ball":
-        return Ball(float(radius))
-    return Interval(float(radius), limit=float(limit), one_signed=bool(one_signed))
-
-
-def _changed(answer: Sensitivity, name: str, parameters: list[Any]) -> Sensitivity:
-    """The answer after one operation of `Sensitive`."""
-    if name == "dot":
-        return answer.dot(np.array(parameters, dtype=np.int64))
-    if name not in ("take", "mirror", "scale", "abs"):
-        raise InvalidInput(f"There is no operation {name!r}.")
-    changed: Sensitivity = getattr(answer, name)(*parameters)
-    return changed
-
-
-def _two_signed(mean: RobustMean) -> RobustMean:
-    if isinstance(mean.range, Interval) and mean.range.one_signed:
-        raise InvalidInput("A one-signed range is for scores(); use ClampedMean here.")
-    return mean
-
-
-def _triangle(p: int) -> int:
-    return p * (p + 1) // 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +113,7 @@ class Problem:
 
     def gradient(self, mean: RobustMean) -> Sensitivity:
         """Mean gradient, size (d + intercept) K, row-major like w."""
-        return self._mean(_two_signed(mean), self.rows * self.outputs, "gradient")
+        return self._mean(mean, self.rows * self.outputs, "gradient")
 
     def derivatives(self, mean: RobustMean) -> Sensitivity:
         """Mean derivative in the margins, size K.
@@ -161,17 +122,14 @@ class Problem:
         that record alone. As a gradient of one constant feature it is forced onto the range of
         ``mean`` by the same kernels, so the lemma of `means` holds with K entries for (d + 1) K.
         """
-        return self._mean(_two_signed(mean), self.outputs, "derivatives")
+        return self._mean(mean, self.outputs, "derivatives")
 
     def means(self, mean: RobustMean) -> Sensitivity:
         """Column means, size d."""
-        return self._mean(_two_signed(mean), self.d, "means")
+        return self._mean(mean, self.d, "means")
 
     def scores(self, count: int, mean: RobustMean) -> Sensitivity:
         """Mean losses of ``count`` candidates; needs a one-signed range."""
-        box = mean.range
-        if not (isinstance(box, Interval) and box.one_signed):
-            raise InvalidInput("scores need a one-signed range: use BoundedMean(bound).")
         return self._mean(mean, count, "scores")
 
     def improvement(self, mean: RobustMean) -> Sensitivity:
@@ -198,14 +156,12 @@ class Problem:
         For |u|, |v| <= 1 the distance of u u^T and v v^T is at most sqrt 2 in Frobenius norm,
         because their inner product (u.v)^2 is not negative.
         """
-        return self._moments(radius, self.rows + target)
-
-    def _moments(self, radius: float, columns: int) -> Sensitivity:
+        columns = self.rows + target
         if not (radius > 0 and math.isfinite(radius)):
             raise InvalidInput(f"radius must be positive and finite, got {radius!r}.")
         R = 2.0**self.bits
         return self._answer(
-            size=_triangle(columns),
+            size=columns * (columns + 1) // 2,
             unit=radius * radius / R / self.expected,
             radius=Norms(math.inf, R, R),
             diameter=Norms(math.inf, math.nextafter(math.sqrt(2) * R, math.inf), math.inf),
@@ -311,22 +267,18 @@ class Problem:
         )
 
     def _mean(self, mean: RobustMean, size: int, question: str) -> Sensitivity:
-        require_whole("blocks", mean.blocks, 1)
+        mean = as_asked(mean)
         if mean.blocks > self.n:
             raise InvalidInput(f"Cannot deal {self.n} rows into {mean.blocks} blocks.")
         contribution = mean.range
-        if type(contribution) not in (Ball, Interval):
-            raise IncompatibleParts(
-                "The range of a mean must be a Ball or an Interval: their sensitivities are proved."
+        one_signed = isinstance(contribution, Interval) and contribution.one_signed
+        if one_signed != (question == "scores"):
+            raise InvalidInput(
+                "A one-signed range is for scores(); use ClampedMean here."
+                if one_signed
+                else "scores need a one-signed range: use BoundedMean(bound)."
             )
         radius, diameter = contribution.norms(size, self.bits)
-        one_signed = question == "scores" and mean.blocks == 1
-        if (isinstance(contribution, Interval) and contribution.one_signed) != (
-            question == "scores"
-        ):
-            raise InvalidInput(
-                f"A range of one sign is for scores, and for them alone: {question}."
-            )
         middle = 2 - mean.blocks % 2  # block sums that the median averages, kept as their sum
         largest = 2**self.bits if isinstance(contribution, Ball) else contribution.steps(self.bits)
         return self._answer(
@@ -335,41 +287,7 @@ class Problem:
             radius=radius,
             diameter=diameter,
             magnitude=self.most * largest * middle,
-            one_signed=one_signed,
+            one_signed=one_signed and mean.blocks == 1,
             question=question,
             recipe=(("mean", question, int(size), int(mean.blocks), *_named(contribution)),),
         )
-
-    def follow(self, recipe: Recipe) -> Sensitivity:
-        """The sensitivity that a recipe leads to, from n, the rows of a person, and the recipe.
-
-        Raises
-        ------
-        InvalidInput
-            If the recipe is none.
-        """
-        try:
-            (name, *parameters), *operations = recipe
-            answer = self._first(name, parameters)
-            for name, *parameters in operations:
-                answer = _changed(answer, name, parameters)
-        except (TypeError, ValueError, OverflowError, ArithmeticError, PrivtailError):
-            raise InvalidInput("No question of privtail has these parameters.") from None
-        return answer
-
-    def _first(self, name: str, parameters: list[Any]) -> Sensitivity:
-        if name == "mean":
-            question, size, blocks, *range_ = parameters
-            return self._mean(_Of(_range(*range_), blocks), size, question)
-        answers: dict[str, Callable[..., Sensitivity]] = {
-            "moments": self._moments,
-            "histogram": self.histogram,
-            "cell counts": self.cell_counts,
-            "column moments": self.column_moments,
-            "derivative norms": self.derivative_norms,
-            "labels": self.labels,
-            "invalid rows": self.invalid_rows,
-        }
-        if name not in answers:
-            raise InvalidInput(f"There is no question {name!r}.")
-        return answers[name](*parameters)

@@ -83,7 +83,7 @@ class Sensitivity:
     one_signed : every record moves all coordinates in one direction.
     question : what was asked, for the statement.
     recipe : the question with its public parameters, then every operation on the answer that
-        changes the bounds or the unit. `Problem.follow` gives this very sensitivity from it.
+        changes the bounds or the unit. `verify` finds this very sensitivity from it.
     """
 
     size: int
