@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from privtail.errors import InvalidInput
@@ -34,3 +36,35 @@ def found() -> Any:
     if client.asynchronous:
         raise InvalidInput("A fit waits for its cluster: use a Client that is not asynchronous.")
     return client
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether this says that somebody is gone, and not that a task of a user failed."""
+    lost = {"CancelledError", "FutureCancelledError", "KilledWorker", "CommClosedError"}
+    return bool(lost & {kind.__name__ for kind in type(error).__mro__}) or isinstance(
+        error, OSError | asyncio.CancelledError
+    )
+
+
+def balanced(
+    held: Mapping[str, Sequence[int]], lengths: Sequence[int]
+) -> Iterator[tuple[int, str]]:
+    """Which partition to move to which worker, in turn: from most rows to fewest, where it helps.
+
+    A frame that was persisted on one worker would be swept by that one alone.
+    """
+    places = {worker: list(partitions) for worker, partitions in held.items()}
+
+    def rows(worker: str) -> int:
+        return sum(lengths[i] for i in places[worker])
+
+    while places:
+        most, fewest = max(places, key=rows), min(places, key=rows)
+        gap = rows(most) - rows(fewest)
+        fitting = [i for i in places[most] if 0 < 2 * lengths[i] <= gap]
+        if not fitting:
+            return
+        one = max(fitting, key=lengths.__getitem__)
+        places[most].remove(one)
+        places[fewest].append(one)
+        yield one, fewest

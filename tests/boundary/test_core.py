@@ -65,7 +65,7 @@ ROOMS = {
         "domains", "ledger_texts", "schema", "written",
     },
     "linear_model": {
-        "ledgers",
+        "dask_collections", "ledgers",
         "coefficients", "lost", "model", "mean", "published", "default", "summaries", "algorithms",
         "statement", "calibration", "trusted", "losses", "domains", "schema",
     },
@@ -98,8 +98,11 @@ ROOMS = {
     "algorithms": {"robust_means", "trusted", "losses", "domains"},
     "calibration": {"trusted"},
     "statement": {"trusted", "ledger_texts"},
-    "trusted": {"dask_client", "losses", "domains", "ledger_texts", "schema", "storage"},
+    "trusted": {
+        "dask_client", "dask_collections", "losses", "domains", "ledger_texts", "schema", "storage",
+    },
     "dask_client": set(),
+    "dask_collections": set(),
     "storage": set(),
     "table_files": {"trusted", "schema"},
     "robust_means": {"influence", "trusted"},

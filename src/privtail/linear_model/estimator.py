@@ -17,6 +17,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
 from privtail.compilation import steady
+from privtail.dask_collections import is_spread
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.ledgers import as_ledger
 from privtail.linear_model.documented import documented
@@ -28,7 +29,6 @@ from privtail.trusted.refusals import as_plain_numbers
 from privtail.trusted.tables import (
     TableFile,
     column_names,
-    is_spread,
     person_ids,
     require_categories,
     require_typed,

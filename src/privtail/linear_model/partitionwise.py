@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privtail.trusted.tables import is_spread
+from privtail.dask_collections import is_spread
 
 Predict = Callable[..., Any]
 

@@ -25,6 +25,7 @@ fit: callbacks run in another thread than the main one, which alone is handed Ct
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
@@ -188,14 +189,8 @@ def _each(function: Callable[..., Any], axes: int, margins: Doubles, y: Doubles)
     answers = np.zeros(margins.shape[:axes])
     with np.errstate(all="ignore"), QUIET:
         for i in range(len(y)):
-            try:
-                answer = np.asarray(function(margins[i : i + 1].copy(), y[i : i + 1].copy()))
-                if np.can_cast(answer.dtype, np.float64, "same_kind"):
-                    answers[i] = answer.reshape(answers.shape[1:])
-            except BaseException as error:
-                if isinstance(error, KeyboardInterrupt) and by_hand():
-                    raise
-                answers[i] = 0.0
+            called = partial(function, margins[i : i + 1].copy(), y[i : i + 1].copy())
+            answers[i] = answer(called, answers.shape[1:], 0.0)
     return answers
 
 
@@ -236,11 +231,16 @@ def on_part(function: PartFunction, x: Doubles, y: Doubles | None, size: int) ->
 
 def _point(function: PartFunction, copies: list[Doubles], size: int) -> Doubles:
     with np.errstate(all="ignore"), QUIET:
-        try:
-            answer = np.asarray(function(*copies))
-            if answer.size == size and np.can_cast(answer.dtype, np.float64, "same_kind"):
-                return np.array(answer, dtype=np.float64).reshape(-1)
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) and by_hand():
-                raise
-    return np.full(size, np.nan)
+        return answer(partial(function, *copies), (size,), math.nan)
+
+
+def answer(called: Callable[[], Any], shape: tuple[int, ...], missing: float) -> Doubles:
+    """What a callback says, of this shape; ``missing`` where it raises, or says anything else."""
+    try:
+        said = np.asarray(called())
+        if said.size == math.prod(shape) and np.can_cast(said.dtype, np.float64, "same_kind"):
+            return np.array(said, dtype=np.float64).reshape(shape)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and by_hand():
+            raise
+    return np.full(shape, missing)

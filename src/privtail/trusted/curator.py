@@ -46,6 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail import progress
+from privtail.dask_collections import is_spread
 from privtail.errors import (
     BudgetExceeded,
     IncompatibleParts,
@@ -60,7 +61,7 @@ from privtail.trusted.accountants import cost
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget, protected
-from privtail.trusted.cluster.spread import ASSUMED, Spread, is_spread
+from privtail.trusted.cluster.spread import ASSUMED, Spread
 from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Deal, Ids, Listed, Part, Seen
 from privtail.trusted.events import SMOOTH, Plan, Round, own_plan, plan_to_json

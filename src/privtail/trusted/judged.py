@@ -28,11 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, xlogy
 
-from privtail.compilation import QUIET, apart, by_hand
+from privtail.compilation import QUIET, apart
+from privtail.dask_collections import is_spread
 from privtail.errors import InvalidInput, NotReleased
 from privtail.schema.declared import Label
 from privtail.schema.encoding import PLAIN, Encoding
-from privtail.trusted.cluster.spread import is_spread
+from privtail.trusted.callbacks import answer
 from privtail.trusted.curator import Curator
 from privtail.trusted.maps import MappedRows
 from privtail.trusted.records import InMemory, as_records
@@ -40,7 +41,7 @@ from privtail.trusted.records.arrays import column_names, require_apart, taken
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.targets import Labels, Numbers
 from privtail.trusted.search import rows_of
-from privtail.trusted.tables import column_blocks, table_blocks
+from privtail.trusted.tables import column_blocks, row_blocks, table_blocks
 
 Doubles = NDArray[np.float64]
 _BLOCK_ROWS = 8192
@@ -100,18 +101,13 @@ class LinearModel:
 
     def _blocks(self, X: Any) -> Iterator[Doubles]:
         if self.names is not None and not (isinstance(X, np.ndarray) and not self.categories):
-            yield from table_blocks(X, self.names, self.categories, self.encoding, self.fill)
-            return
-        records: Any = as_records(X, encoding=self.encoding)
+            return table_blocks(X, self.names, self.categories, self.encoding, self.fill)
+        records = as_records(X, encoding=self.encoding)
         if not isinstance(records, InMemory) or records.d != self.coef.shape[1]:
             raise InvalidInput(
                 f"The model takes {self.coef.shape[1]} features, but X has {records.d}."
             )
-        one, zero = np.ones(records.d), np.zeros(records.d)
-        for start in range(0, records.n, _BLOCK_ROWS):
-            ids = slice(start, min(start + _BLOCK_ROWS, records.n))
-            block = records.rows(ids).transformed(one, zero)
-            yield np.where(np.isnan(block), self.fill, block)
+        return row_blocks(records, self.fill)
 
     def _of(self, z: Doubles) -> Doubles:
         rows = MappedRows.as_they_are(np.ascontiguousarray(z)).clipped(self.feature_range)
@@ -169,16 +165,7 @@ class OutsideModel:
 
     def _asked(self, X: Any, ids: NDArray[np.int64], shape: tuple[int, ...]) -> Doubles:
         with np.errstate(all="ignore"), QUIET:
-            try:
-                answer = np.asarray(self.predict(taken(X, ids)))
-                if answer.size == np.prod(shape) and np.can_cast(
-                    answer.dtype, np.float64, "same_kind"
-                ):
-                    return np.array(answer, dtype=np.float64).reshape(shape)
-            except BaseException as error:
-                if isinstance(error, KeyboardInterrupt) and by_hand():
-                    raise
-        return np.full(shape, np.nan)
+            return answer(lambda: self.predict(taken(X, ids)), shape, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +184,8 @@ class FoldedModel:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folds", np.array(self.folds, np.int64, subok=False).copy())
-        object.__setattr__(self, "models", tuple(map(_of_a_fold, self.models)))
+        own = tuple(_own(model, (LinearModel,)) for model in self.models)
+        object.__setattr__(self, "models", own)
 
     def said(self, X: Any, labels: int | None) -> Doubles:
         """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where X has gaps."""
@@ -214,16 +202,11 @@ class FoldedModel:
 AnyModel = LinearModel | OutsideModel | FoldedModel
 
 
-def _of_a_fold(model: LinearModel) -> LinearModel:
-    if type(model) is not LinearModel:
-        raise InvalidInput("The models of folds are linear models that were released.")
-    return replace(model)
-
-
-def _own(model: AnyModel) -> AnyModel:
+def _own(model: Any, kinds: tuple[type, ...] = (LinearModel, OutsideModel, FoldedModel)) -> Any:
     """A copy of a model that shows nobody more than one row, read now."""
-    if type(model) not in (LinearModel, OutsideModel, FoldedModel):
-        raise InvalidInput("A model is a LinearModel, a FoldedModel or an OutsideModel.")
+    if type(model) not in kinds:
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise InvalidInput(f"A model is a {names} here.")
     return replace(model)
 
 
@@ -258,13 +241,13 @@ class Predicted:
     """
 
     def __init__(self, X: Any, y: Any, model: AnyModel, exposure: Any = None) -> None:
-        self._y = _numbers(X, y)
+        self._y = _target(X, y)
         model = _own(model)
         self._said = _same_length(model.said(X, None), self._y)
         self._assumptions, self._exposed = model.assumptions, exposure is not None
         self._exposure = np.ones(len(self._y))
         if exposure is not None:
-            found = _same_length(_numbers(X, exposure), self._y)
+            found = _same_length(_target(X, exposure), self._y)
             usable = (found > 0) & (found < np.inf)
             self._exposure, self._y = (
                 np.where(usable, found, 1.0),
@@ -343,7 +326,7 @@ def deviances(y: Doubles, expected: Doubles, power: float) -> Doubles:
 
 def differences(X: Any, y: Any, first: AnyModel, second: AnyModel) -> Judged:
     """By how much the first model's absolute error is larger than the second's, (n, 1)."""
-    y, first, second = _numbers(X, y), _own(first), _own(second)
+    y, first, second = _target(X, y), _own(first), _own(second)
     said = [_same_length(model.said(X, None), y) for model in (first, second)]
     with np.errstate(all="ignore"):
         larger = np.abs(y - said[0]) - np.abs(y - said[1])
@@ -358,7 +341,7 @@ def likelihoods(X: Any, y: Any, model: AnyModel, classes: Sequence[Label]) -> Ju
     the log-odds of the second, `APART` higher where the label is the second; of more, K times the
     label plus the label that the model predicts.
     """
-    codes, model = _codes(X, y, classes), _own(model)
+    codes, model = _target(X, y, classes), _own(model)
     logs = _same_length(model.said(X, len(classes)), codes)
     valid = np.isfinite(codes) & ~np.isnan(logs).any(axis=1)
     label = np.where(valid, codes, 0).astype(np.int64)
@@ -383,7 +366,7 @@ def excess_losses(
 
     In units of `LARGEST_LOSS`; the entries lie in [-1/2, 1/2].
     """
-    codes, first, second = _codes(X, y, classes), _own(first), _own(second)
+    codes, first, second = _target(X, y, classes), _own(first), _own(second)
     logs = [_same_length(model.said(X, len(classes)), codes) for model in (first, second)]
     valid = np.isfinite(codes) & ~np.isnan(np.hstack(logs)).any(axis=1)
     label = np.where(valid, codes, 0).astype(np.int64)
@@ -425,36 +408,30 @@ def _length(X: Any) -> int:
     return len(X)
 
 
-def _numbers(X: Any, y: Any) -> Doubles:
-    """The target as doubles; what is none is NaN."""
+def _target(X: Any, y: Any, classes: Sequence[Label] | None = None) -> Doubles:
+    """The target as doubles, or as positions among ``classes``; NaN where it is none of them."""
     _require_here(X, y)
+    if isinstance(y, str) and not isinstance(X, TableFile):
+        return _target(X, _column(X, y), classes)
     if not isinstance(y, str):
-        return Numbers(y, len(y)).rows(slice(0, len(y)))
-    if not isinstance(X, TableFile):
-        return _numbers(X, _column(X, y))
+        return _read(y, classes)
     X.require([y], "to compare predictions with")
-    X.require_numeric(y)
-    return np.concatenate([np.empty(0), *(block[y] for block in column_blocks(X, [y], {}))])
+    if classes is None:
+        X.require_numeric(y)
+        blocks = column_blocks(X, [y], {})
+    else:
+        classes = X.typed(y, classes)
+        blocks = column_blocks(X, [], {y: classes})
+    return np.concatenate([np.empty(0), *(_read(block[y], classes, y) for block in blocks)])
 
 
-def _codes(X: Any, y: Any, classes: Sequence[Label]) -> Doubles:
-    """The target as positions among ``classes``; NaN where it is none of them."""
-    _require_here(X, y)
-    if not isinstance(y, str):
-        labels = Labels(y, len(y))
-        labels.declare(tuple(classes))
-        return labels.rows(slice(0, len(y)))
-    if not isinstance(X, TableFile):
-        return _codes(X, _column(X, y), classes)
-    X.require([y], "to compare predictions with")
-    classes = X.typed(y, classes)
-    blocks = (block[y] for block in column_blocks(X, [], {y: classes}))
-    parts = []
-    for block in blocks:
-        labels = Labels(block, len(block.positions), column=y)
-        labels.declare(tuple(classes))
-        parts.append(labels.rows(slice(0, len(block.positions))))
-    return np.concatenate([np.empty(0), *parts])
+def _read(y: Any, classes: Sequence[Label] | None, column: str | None = None) -> Doubles:
+    every = slice(0, len(y))
+    if classes is None:
+        return Numbers(y, len(y)).rows(every)
+    labels = Labels(y, len(y), column=column)
+    labels.declare(tuple(classes))
+    return labels.rows(every)
 
 
 def _require_here(X: Any, y: Any) -> None:

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.dask_collections import announced, is_spread
 from privtail.errors import InvalidInput
 from privtail.schema.declared import Label, require_categories
 from privtail.schema.encoding import PLAIN, Encoding
-from privtail.trusted.cluster.spread import announced, is_spread
+from privtail.trusted.records import InMemory
 from privtail.trusted.records.arrays import (
     as_numbers,
     column_names,
@@ -27,9 +28,7 @@ from privtail.trusted.records.arrays import (
     require_read,
     require_typed,
 )
-from privtail.trusted.records.files import (
-    TableFile,
-)
+from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.queries import is_query
 from privtail.trusted.records.tables import Table
 from privtail.trusted.records.targets import canonical_label
@@ -42,11 +41,11 @@ __all__ = [
     "feature_blocks",
     "holds_numbers",
     "is_column",
-    "is_spread",
     "person_ids",
     "require_categories",
     "require_read",
     "require_typed",
+    "row_blocks",
     "table_blocks",
 ]
 
@@ -84,10 +83,17 @@ def feature_blocks(
     InvalidInput
         If a column is neither numeric nor has declared categories.
     """
-    table = Table(columns, categories, encoding)
-    one, zero = np.ones(table.d), np.zeros(table.d)
-    for start in range(0, table.n, _BLOCK_ROWS):
-        block = table.rows(slice(start, start + _BLOCK_ROWS)).transformed(one, zero)
+    return row_blocks(Table(columns, categories, encoding), fill)
+
+
+def row_blocks(
+    records: InMemory, fill: NDArray[np.float64] | None
+) -> Iterator[NDArray[np.float64]]:
+    """Features of rows in memory, in blocks; missing numbers count as ``fill``, if it is given."""
+    one, zero = np.ones(records.d), np.zeros(records.d)
+    for start in range(0, records.n, _BLOCK_ROWS):
+        ids = slice(start, min(start + _BLOCK_ROWS, records.n))
+        block = records.rows(ids).transformed(one, zero)
         yield block if fill is None else np.where(np.isnan(block), fill, block)
 
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import math
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privtail
-from privtail.dask_client import found
+from privtail.dask_client import balanced, found, is_lost
+from privtail.dask_collections import announced, is_spread, partitions
 from privtail.errors import InvalidInput, NotReleased
 from privtail.losses import AnyLoss
 from privtail.schema.encoding import PLAIN, Encoding
@@ -42,7 +42,6 @@ from privtail.trusted.deals import Deal, Seen
 from privtail.trusted.events import SMOOTH, Plan
 from privtail.trusted.mechanisms.samplers import secret
 from privtail.trusted.questions import Question
-from privtail.trusted.records.kinds import room
 from privtail.trusted.records.persons import require_one_type
 from privtail.trusted.records.targets import Labels
 
@@ -56,12 +55,6 @@ LOST = (
 )
 MEMORY = 0.5
 """Part of the workers' memory that decoded rows may take; of more, every pass reads them again."""
-
-
-def is_spread(*collections: Any) -> bool:
-    """Whether one of these, or a column of a mapping, is a Dask collection."""
-    columns = (c for one in collections for c in (one.values() if _is_mapping(one) else (one,)))
-    return any(room(column) == "dask" for column in columns)
 
 
 class Spread:
@@ -124,7 +117,7 @@ class Spread:
         self.indicators, self.optional = empty.indicators, empty.optional
         if classes and isinstance(self.targets, Labels):
             self.targets.declare(tuple(classes))
-        self._parts = self._delayed(_partitions(X), y=y, groups=groups)
+        self._parts = self._delayed(partitions(X), y=y, groups=groups)
         self._seats: list[Any] | None = None
         self._kept: list[Any] | None = self._client.compute(self._parts)
         told = self._gathered([self._submitted(facts, future) for future in self._kept])
@@ -167,7 +160,7 @@ class Spread:
         if not found:
             raise InvalidInput("The Dask cluster has no worker: wait for one, or add one.")
         told = list(found.values())
-        if any(isinstance(one, Exception) and _is_loss(one) for one in told):
+        if any(isinstance(one, Exception) and is_lost(one) for one in told):
             raise InvalidInput(LOST)
         if any(isinstance(one, Exception) or one[0] != privtail.__version__ for one in told):
             raise InvalidInput(
@@ -269,30 +262,14 @@ class Spread:
         return self._placed
 
     def _balance(self) -> None:
-        """Move partitions from the worker with most rows to the one with fewest, where it helps.
-
-        A frame that was persisted on one worker would be swept by that one alone.
-        """
-        kept = self._kept or []
-        workers = self._reached(self._client.scheduler_info)["workers"]
-        held: dict[str, list[int]] = {worker: [] for worker in workers}
+        """Let no worker hold most of the rows, where moving partitions helps."""
+        kept, found = self._kept or [], self._reached(self._client.scheduler_info)
+        held: dict[str, list[int]] = {worker: [] for worker in found["workers"]}
         for where, places in self._groups():
             if where is not None:
                 held.setdefault(where, []).extend(places)
-
-        def rows(worker: str) -> int:
-            return sum(self.lengths[i] for i in held[worker])
-
-        while held:
-            most, fewest = max(held, key=rows), min(held, key=rows)
-            gap = rows(most) - rows(fewest)
-            fitting = [i for i in held[most] if 0 < 2 * self.lengths[i] <= gap]
-            if not fitting:
-                break
-            one = max(fitting, key=self.lengths.__getitem__)
-            held[most].remove(one)
-            held[fewest].append(one)
-            kept[one] = self._submitted(moved, kept[one], where=fewest)
+        for one, where in balanced(held, self.lengths):
+            kept[one] = self._submitted(moved, kept[one], where=where)
             self._placed = None
 
     def _submitted(self, work: Callable[..., Any], *args: Any, where: str | None = None) -> Any:
@@ -315,7 +292,7 @@ class Spread:
         try:
             return call()
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001
-            text = LOST if _is_loss(error) or self._client.status != "running" else FAILED
+            text = LOST if is_lost(error) or self._client.status != "running" else FAILED
         raise InvalidInput(text)
 
     def _delayed(self, parts: list[Any], **beside: Any) -> list[Any]:
@@ -324,7 +301,7 @@ class Spread:
 
         columns = []
         for name, values in beside.items():
-            found = [None] * len(parts) if values is None else _partitions(values)
+            found = [None] * len(parts) if values is None else partitions(values)
             if len(found) != len(parts):
                 raise InvalidInput(
                     f"X has {len(parts)} partitions and {name} has {len(found)}: take both from "
@@ -363,48 +340,3 @@ class Spread:
 
 def _key() -> str:
     return f"privtail-{uuid.uuid4().hex}"
-
-
-def _is_mapping(values: Any) -> bool:
-    return isinstance(values, Mapping)
-
-
-def _is_loss(error: BaseException) -> bool:
-    """Whether this says that somebody is gone, and not that a task of a user failed."""
-    lost = {"CancelledError", "FutureCancelledError", "KilledWorker", "CommClosedError"}
-    return bool(lost & {kind.__name__ for kind in type(error).__mro__}) or isinstance(
-        error, OSError | asyncio.CancelledError
-    )
-
-
-def announced(values: Any) -> Any:
-    """A container without rows that has the types which a collection announces."""
-    if isinstance(values, Mapping):
-        return {name: announced(column) for name, column in values.items()}
-    if not is_spread(values):
-        raise InvalidInput("The columns of X are all Dask collections, or none is.")
-    if hasattr(values, "_meta") and hasattr(values, "to_delayed") and not hasattr(values, "chunks"):
-        return values._meta
-    if hasattr(values, "chunks"):
-        if values.dtype == object or any(map(math.isnan, values.shape[1:])):
-            raise InvalidInput("A Dask array needs a numeric type and a known number of columns.")
-        return np.empty((0, *values.shape[1:]), values.dtype)
-    raise InvalidInput(
-        f"A Dask {type(values).__name__} is no table: pass a Dask data frame or array."
-    )
-
-
-def _partitions(values: Any) -> list[Any]:
-    """The partitions of a collection, each as one delayed value (a mapping: of columns)."""
-    if isinstance(values, Mapping):
-        columns = {name: _partitions(column) for name, column in values.items()}
-        if len(set(map(len, columns.values()))) > 1:
-            raise InvalidInput("The columns of X have different numbers of partitions.")
-        return [
-            dict(zip(columns, part, strict=True)) for part in zip(*columns.values(), strict=True)
-        ]
-    if hasattr(values, "chunks") and values.ndim > 1:
-        values = values.rechunk(dict.fromkeys(range(1, values.ndim), -1))
-    if hasattr(values, "simplify"):  # columns are chosen in the files, and no files are read as one
-        return list(values.simplify().to_delayed(optimize_graph=False))
-    return list(np.asarray(values.to_delayed(), dtype=object).ravel())

@@ -1,0 +1,66 @@
+"""Dask collections: the types that they announce, and their partitions. Nothing is computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privtail.errors import InvalidInput
+
+
+def is_spread(*collections: Any) -> bool:
+    """Whether one of these, or a column of a mapping, is a Dask collection."""
+    columns = (
+        column
+        for one in collections
+        for column in (one.values() if isinstance(one, Mapping) else (one,))
+    )
+    return any(type(column).__module__.partition(".")[0] == "dask" for column in columns)
+
+
+def announced(values: Any) -> Any:
+    """A container without rows that has the types which a collection announces.
+
+    Raises
+    ------
+    InvalidInput
+        If this is no table of Dask, or announces no types.
+    """
+    if isinstance(values, Mapping):
+        return {name: announced(column) for name, column in values.items()}
+    if not is_spread(values):
+        raise InvalidInput("The columns of X are all Dask collections, or none is.")
+    if hasattr(values, "_meta") and hasattr(values, "to_delayed") and not hasattr(values, "chunks"):
+        return values._meta  # noqa: SLF001  Dask's name for its types
+    if hasattr(values, "chunks"):
+        if values.dtype == object or any(map(math.isnan, values.shape[1:])):
+            raise InvalidInput("A Dask array needs a numeric type and a known number of columns.")
+        return np.empty((0, *values.shape[1:]), values.dtype)
+    raise InvalidInput(
+        f"A Dask {type(values).__name__} is no table: pass a Dask data frame or array."
+    )
+
+
+def partitions(values: Any) -> list[Any]:
+    """The partitions of a collection, each as one delayed value (a mapping: of columns).
+
+    Raises
+    ------
+    InvalidInput
+        If the columns of a mapping have different numbers of them.
+    """
+    if isinstance(values, Mapping):
+        columns = {name: partitions(column) for name, column in values.items()}
+        if len(set(map(len, columns.values()))) > 1:
+            raise InvalidInput("The columns of X have different numbers of partitions.")
+        return [
+            dict(zip(columns, part, strict=True)) for part in zip(*columns.values(), strict=True)
+        ]
+    if hasattr(values, "chunks") and values.ndim > 1:
+        values = values.rechunk(dict.fromkeys(range(1, values.ndim), -1))
+    if hasattr(values, "simplify"):  # columns are chosen in the files, and no files are read as one
+        return list(values.simplify().to_delayed(optimize_graph=False))
+    return list(np.asarray(values.to_delayed(), dtype=object).ravel())
