@@ -16,16 +16,17 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtail.compilation import steady
-from privtail.errors import InvalidInput, NotReleased, require_whole
+from privtail.errors import InvalidInput, require_whole
 from privtail.trusted.deals import Deal, Ids, Listed, Seen
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.partitions import Partitions, answered, counted, pieces, rows_at_once, swept
+from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.problem import Problem
 from privtail.trusted.questions import InvalidRows, Question
 from privtail.trusted.records import Rows, Stream, Targets, Window
@@ -51,7 +52,7 @@ def threads() -> int:
     return len(usable(0)) if usable else os.cpu_count() or 1
 
 
-class Dataset:
+class Dataset(PrivateRows):
     """Private records and targets in one partition, and public deals.
 
     Attributes
@@ -175,9 +176,6 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"Dataset({self.records!r})"
-
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private rows cannot be pickled or copied.")
 
 
 def added(

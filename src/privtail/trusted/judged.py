@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +30,13 @@ from scipy.special import log_softmax, xlogy
 
 from privtail.compilation import QUIET, apart
 from privtail.dask_collections import is_spread
-from privtail.errors import InvalidInput, NotReleased
+from privtail.errors import InvalidInput
 from privtail.schema.declared import Label
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.callbacks import answer
 from privtail.trusted.curator import Curator
 from privtail.trusted.maps import MappedRows
+from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records import InMemory, as_records
 from privtail.trusted.records.arrays import column_names, require_apart, taken
 from privtail.trusted.records.files import TableFile
@@ -210,7 +211,7 @@ def _own(model: Any, kinds: tuple[type, ...] = (LinearModel, OutsideModel, Folde
     return replace(model)
 
 
-class Judged:
+class Judged(PrivateRows):
     """Rows of numbers that say how well a model predicts each record; see the module.
 
     Parameters
@@ -229,11 +230,8 @@ class Judged:
         assumptions = self._assumptions
         return Curator(self._columns, self._places, assumptions=assumptions, **options)
 
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private rows cannot be pickled or copied.")
 
-
-class Predicted:
+class Predicted(PrivateRows):
     """Numbers, and what a model says of them. Whatever is refused is refused here, at once.
 
     With an ``exposure`` a prediction is multiplied by it, and so is the constant; a row where it is
@@ -290,9 +288,6 @@ class Predicted:
         columns = np.column_stack([np.ones(len(self._y)), self._y <= self._said]) - 0.5
         columns[~np.isfinite(self._y) | np.isnan(self._said)] = np.nan
         return Judged(columns, None, self._assumptions)
-
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private rows cannot be pickled or copied.")
 
 
 def deviance_unit(centre: float, scale: float, power: float) -> float:

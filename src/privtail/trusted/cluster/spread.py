@@ -23,7 +23,7 @@ import itertools
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 import privtail
 from privtail.dask_client import balanced, found, is_lost
 from privtail.dask_collections import announced, is_spread, partitions
-from privtail.errors import InvalidInput, NotReleased
+from privtail.errors import InvalidInput
 from privtail.losses import AnyLoss
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.cluster.held import CHANGED, FAILED, Held, Reading, Sent, facts, moved
@@ -41,6 +41,7 @@ from privtail.trusted.cluster.workers import Partial, answer, tried
 from privtail.trusted.deals import Deal, Seen
 from privtail.trusted.events import SMOOTH, Plan
 from privtail.trusted.mechanisms.samplers import secret
+from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.questions import Question
 from privtail.trusted.records.persons import require_one_type
 from privtail.trusted.records.targets import Labels
@@ -57,7 +58,7 @@ MEMORY = 0.5
 """Part of the workers' memory that decoded rows may take; of more, every pass reads them again."""
 
 
-class Spread:
+class Spread(PrivateRows):
     """Records and targets in the partitions of Dask collections.
 
     Attributes
@@ -333,9 +334,6 @@ class Spread:
 
     def __repr__(self) -> str:
         return f"Spread(rows={self.n}, features={self.d})"
-
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private rows cannot be pickled.")
 
 
 def _key() -> str:

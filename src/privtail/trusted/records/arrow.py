@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import InvalidInput, NotReleased
+from privtail.errors import InvalidInput
 from privtail.schema.dialect import PLAIN, Dialect
 from privtail.schema.types import is_bytes, is_label, is_number, is_plain, is_text
+from privtail.trusted.private_rows import PrivateRows
 
 _MISSING = (
     "", "-", "--", ".", "?", "#N/A", "#NA", "N/A", "NA", "NULL", "NaN", "None", "n/a", "na", "nan",
@@ -26,7 +27,7 @@ _MISSING = (
 """Marks of a missing number: they say nothing about how the others are written."""
 
 
-class Distinct:
+class Distinct(PrivateRows):
     """A column of labels as its distinct values and, for each row, the position of its value.
 
     Parameters
@@ -40,9 +41,6 @@ class Distinct:
 
     def __len__(self) -> int:
         return len(self.positions)
-
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private rows cannot be pickled.")
 
 
 def decoded(column: Any) -> Any:

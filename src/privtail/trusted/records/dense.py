@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import InvalidInput, NotReleased
+from privtail.errors import InvalidInput
 from privtail.schema.kinds import rows_refusal
 from privtail.trusted import kernels
+from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrays import as_numbers
 from privtail.trusted.records.kinds import public_type
 
 Doubles = NDArray[np.float64]
 
 
-class Dense:
+class Dense(PrivateRows):
     """A two-dimensional array that is read block by block and never copied as a whole.
 
     ``viewed`` says whether a block is a view of it, and not a converted copy. The array must not be
@@ -74,9 +75,6 @@ class Dense:
 
     def __repr__(self) -> str:
         return f"Dense(rows={self.n}, features={self.d}, dtype={self._X.dtype})"
-
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private rows cannot be pickled.")
 
 
 def _owned(array: NDArray[Any]) -> bool:

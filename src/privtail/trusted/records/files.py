@@ -19,12 +19,12 @@ import math
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import InvalidInput, NotReleased
+from privtail.errors import InvalidInput
 from privtail.schema.columns import Columns
 from privtail.schema.declared import (
     Declarations,
@@ -36,6 +36,7 @@ from privtail.schema.declared import (
 from privtail.schema.dialect import PLAIN, Dialect
 from privtail.schema.types import is_plain
 from privtail.trusted.events import Event, Plan
+from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrow import (
     Distinct,
     arrow_ids,
@@ -54,7 +55,7 @@ _ODD, _ODD_IF_NUMERIC = 0.1, 0.5
 """Text is refused as numbers if more of its cells in the first rows are none."""
 
 
-class TableFile:
+class TableFile(PrivateRows):
     """A table of one or many Parquet, CSV or Arrow files, read in blocks and never whole.
 
     A curator, an estimator or `private_mean` takes it in place of a data frame, with the name of
@@ -406,6 +407,3 @@ class TableFile:
 
     def __repr__(self) -> str:
         return f"TableFile({str(self.path)!r}, columns={len(self.names)})"
-
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private rows cannot be pickled.")

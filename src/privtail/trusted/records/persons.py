@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import InvalidInput, NotReleased
+from privtail.errors import InvalidInput
 from privtail.trusted.deals import Ids, Listed, Seen
+from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrays import as_ids, column_of
 from privtail.trusted.records.targets import canonical_label, distinct
 
 Integers = NDArray[np.int64]
 
 
-class Persons:
+class Persons(PrivateRows):
     """One id per row, a number or text; rows with a missing id belong to nobody and never count.
 
     Formal guarantee
@@ -50,9 +51,6 @@ class Persons:
         known = np.array([v is not None for v in ids], dtype=np.bool_)
         positions = np.flatnonzero(known[person])
         return seated(person[positions], positions, priority[positions], max_rows)
-
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private rows cannot be pickled.")
 
 
 def owners(ids: Any) -> tuple[list[Any], Integers]:
@@ -144,7 +142,7 @@ def spoken_for(positions: Integers, leaders: Ids, chosen: NDArray[np.bool_] | No
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Seats:
+class Seats(PrivateRows):
     """Some persons of a table, with those of their rows that count: one part of a deal.
 
     Attributes
@@ -174,9 +172,6 @@ class Seats:
 
     def __repr__(self) -> str:
         return f"Seats(n={self.n}, rows={self.rows}, max_rows={self.max_rows})"
-
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private rows cannot be pickled.")
 
 
 def _identity(cell: Any) -> Any:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from privtail.errors import InvalidInput, NotReleased
+from privtail.errors import InvalidInput
 from privtail.trusted import kernels
+from privtail.trusted.private_rows import PrivateRows
 
 Doubles = NDArray[np.float64]
 
 
-class Sparse:
+class Sparse(PrivateRows):
     """A CSR matrix. Each block is canonicalised in its own copy before any kernel sees it.
 
     A row may legally store fifty entries in one column; an influence function applied to the
@@ -51,9 +52,6 @@ class Sparse:
 
     def __repr__(self) -> str:
         return f"Sparse(rows={self.n}, features={self.d}, dtype={self._X.dtype})"
-
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private rows cannot be pickled.")
 
 
 def _well_formed(X: Any) -> bool:

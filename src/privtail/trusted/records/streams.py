@@ -19,13 +19,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import InvalidInput, NotReleased
+from privtail.errors import InvalidInput
 from privtail.schema.encoding import PLAIN, Encoding
+from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.tables import Table
 from privtail.trusted.records.targets import Labels, Numbers, canonical_label
@@ -46,7 +47,7 @@ class Window:
     open: Callable[[], tuple[Any, Targets | None]]
 
 
-class Stream:
+class Stream(PrivateRows):
     """The features of a table file, decoded again in every pass.
 
     Parameters
@@ -199,9 +200,6 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"Stream(rows={self.n}, features={self.d})"
-
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private rows cannot be pickled.")
 
 
 class _Scratch:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import InvalidInput, NotReleased
+from privtail.errors import InvalidInput
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.schema.kinds import column_refusal
 from privtail.spelling import meant
 from privtail.trusted import kernels
+from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrays import as_labels, as_numbers
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.dense import DenseRows
@@ -22,7 +23,7 @@ from privtail.trusted.records.kinds import kind_of, public_type
 from privtail.trusted.records.targets import Labels
 
 
-class Table:
+class Table(PrivateRows):
     """Named columns of equal length, encoded; a declared category becomes one 0/1 feature.
 
     Parameters
@@ -126,6 +127,3 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table(rows={self.n}, features={self.d})"
-
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private rows cannot be pickled.")

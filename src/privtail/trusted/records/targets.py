@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sized
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import InvalidInput, NotReleased
+from privtail.errors import InvalidInput
 from privtail.schema.kinds import Kind, require_kind, target_refusal
+from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrays import as_labels, as_numbers, column_of, read
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.kinds import element_type, kind_of, public_type
@@ -31,7 +32,7 @@ def _column(array: NDArray[Any], n: int) -> NDArray[Any]:
     return array
 
 
-class Numbers:
+class Numbers(PrivateRows):
     """A numeric target, read block by block; what is not a finite number drops its row.
 
     With ``exposure`` (n,), which says how much of something each target was counted on, so does an
@@ -72,9 +73,6 @@ class Numbers:
             return None
         found = self._exposure.rows(ids)
         return np.where(_positive(found), found, 1.0)
-
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private rows cannot be pickled.")
 
 
 def _positive(x: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -148,7 +146,7 @@ def distinct(
     return list(positions), inverse
 
 
-class Labels:
+class Labels(PrivateRows):
     """A categorical target. Labels outside the declared classes drop their row.
 
     Parameters
@@ -274,6 +272,3 @@ class Labels:
             self._codes = codes = np.array(listed, dtype=np.int32)
         coded: NDArray[np.int32] = codes[found.positions[ids]]
         return coded
-
-    def __reduce__(self) -> NoReturn:
-        raise NotReleased("Private rows cannot be pickled.")

@@ -1,0 +1,14 @@
+"""What holds private rows stays in its process."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from privtail.errors import NotReleased
+
+
+class PrivateRows:
+    """A container of private rows: it can be neither pickled nor copied."""
+
+    def __reduce__(self) -> NoReturn:
+        raise NotReleased("Private rows cannot be pickled or copied.")
