@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from privtail.schema.declared import Label
 from privtail.schema.dialect import Dialect
-from privtail.trusted.tables import TableFile
+from privtail.trusted.events import Event, Plan
+from privtail.trusted.tables import TableFile, sweeps
 
 
 def open_table(
@@ -126,3 +128,25 @@ def open_table(
     )
     table.require_alike()
     return table
+
+
+def passes(file: TableFile, plan: Plan) -> int:
+    """How many times a fit of this plan will decode a file, at most: once a release.
+
+    Peeling, which releases a support and its values from one question, needs fewer. Trimmed means
+    and functions on parts keep numbers of every row, and decode the file once for every 256 MB of
+    them. A CSV has been read once more, to count its rows. A scratch copy is decoded once in all.
+    """
+    if file.scratch is not None:
+        return 1
+    return sum(r.times * _sweeps(file, e) for r in plan for e in r.events)
+
+
+def _sweeps(file: TableFile, event: Event) -> int:
+    """How many times one release decodes the file."""
+    if event.law == "laplace_lognormal":
+        return min(event.coordinates, sweeps(file.n, event.coordinates))
+    if event.law == "smooth_gaussian":
+        width = sum(len(file.categories.get(name, "1")) for name in file.names)
+        return sweeps(file.n, width)
+    return 1 + math.isinf(event.unit)

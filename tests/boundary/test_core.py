@@ -62,7 +62,7 @@ ROOMS = {
         "ledgers",
         "describe", "evaluation", "export", "linear_model", "model", "mean", "lost", "default",
         "published", "algorithms", "reporting", "statement", "calibration", "trusted", "losses",
-        "domains", "ledger_texts", "schema", "written",
+        "domains", "ledger_texts", "schema", "table_files", "written",
     },
     "linear_model": {
         "dask_collections", "ledgers",

@@ -20,6 +20,7 @@ from privtail.calibration import calibrate
 from privtail.errors import IncompatibleParts, InvalidInput, UnsupportedAccounting
 from privtail.linear_model import DPLogisticRegression, DPSparseClassifier
 from privtail.linear_model.classification import LABELS_DELTA
+from privtail.linear_model.planning import enough
 from privtail.statement import verify
 from privtail.trusted.accountants import cost
 from privtail.trusted.allowance import Allowance
@@ -322,11 +323,12 @@ def test_labels_are_found_as_often_as_they_should(sampler: Any) -> None:
     def passed(count: int) -> int:
         return len(mechanism.release({f"label{i:04}": count for i in range(4000)}, of, sampler))
 
-    own, enough = passed(1), passed(mechanism.enough(of))
+    least = enough(mechanism, Problem(n=10_000, d=1))
+    own, found = passed(1), passed(least)
     assert stats.binomtest(own, 4000, 0.05, alternative="greater").pvalue > ALPHA
     assert stats.binomtest(own, 4000, 0.04, alternative="less").pvalue > ALPHA
-    assert stats.binomtest(enough, 4000, 0.95, alternative="less").pvalue > ALPHA
-    fewer = passed(mechanism.enough(of) - 2)
+    assert stats.binomtest(found, 4000, 0.95, alternative="less").pvalue > ALPHA
+    fewer = passed(least - 2)
     assert stats.binomtest(fewer, 4000, 0.95, alternative="less").pvalue < ALPHA
 
 
@@ -359,7 +361,7 @@ def test_other_noise_grows_by_twice_the_part_of_the_rows_that_a_label_needs(
         problem = Problem(n=n, d=3, max_rows=max_rows)
         of = problem.labels()
         mechanism = DPLogisticRegression(epsilon=epsilon)._labels(problem)
-        part = mechanism.enough(of) / n
+        part = enough(mechanism, problem) / n
         assert part < 0.06
         labels = mechanism.event(of)
 

@@ -143,9 +143,11 @@ class Task:
 
     def reading(self, plan: Any) -> str:
         """How often a fit of this plan decodes the file."""
-        passes = self.table.passes(plan)
-        mend = "" if passes == 1 else "; fit --scratch DIR decodes it once"
-        return f"decoding     {counted(passes, 'pass', 'passes')} over the file{mend}"
+        from privtail.table_files import passes
+
+        times = passes(self.table, plan)
+        mend = "" if times == 1 else "; fit --scratch DIR decodes it once"
+        return f"decoding     {counted(times, 'pass', 'passes')} over the file{mend}"
 
     def __str__(self) -> str:
         columns, features = counted(len(self.columns), "column"), counted(self.sizes[0], "feature")

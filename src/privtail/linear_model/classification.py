@@ -19,6 +19,7 @@ from privtail.errors import InvalidInput
 from privtail.linear_model.estimator import as_a_whole
 from privtail.linear_model.fitting import PrivateLinearModel, require_number
 from privtail.linear_model.partitionwise import partitionwise
+from privtail.linear_model.planning import enough
 from privtail.losses import LogisticLoss, Loss, MultinomialLoss, WeightedLoss
 from privtail.model.predicting import Link, label_array, likely_labels, probabilities
 from privtail.trusted.curator import Curator
@@ -231,7 +232,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             return (Round(events=(StabilityHistogram(multiplier, delta).event(counted),)),)
 
         whole = calibrate(alone, self._budget())
-        part = StabilityHistogram(whole, delta).enough(counted) / problem.n
+        part = enough(StabilityHistogram(whole, delta), problem) / problem.n
         share = min(MOST_FOR_LABELS, (4 * part) ** (2 / 3))
         return StabilityHistogram(whole / math.sqrt(share), delta)
 
@@ -239,7 +240,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         mechanism = self._labels(curator.problem)
         found = next(curator.rounds(Everyone(), 1)).labels(mechanism)
         if len(found) < 2:
-            needed = mechanism.enough(curator.problem.labels())
+            needed = enough(mechanism, curator.problem)
             raise InvalidInput(
                 f"The released label histogram holds {len(found)} classes; a classifier needs "
                 f"two. A label needs about {needed:,} of the n = {curator.problem.n:,} rows to be "

@@ -18,6 +18,9 @@ from privtail.trusted.events import SMOOTH, Event, Plan, Round
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.problem import Problem
 
+FOUND = 1.645
+"""Deviations of noise above the threshold at which a label is found 19 times in 20."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FitPlan:
@@ -68,8 +71,7 @@ class FitPlan:
     def passes(self) -> int:
         """How many times the rows are read, at most: once for each release.
 
-        Trimmed means and functions on parts may read a file more often: see
-        `TableFile.passes`.
+        Trimmed means and functions on parts may read a file more often.
         """
         return sum(r.times * (1 + math.isinf(e.unit)) for r in self.releases for e in r.events)
 
@@ -144,7 +146,7 @@ class FitPlan:
     def _enough(self, labels: Event) -> int:
         """How many rows must hold a label for it to be found."""
         mechanism = StabilityHistogram(labels.scale / labels.radius, labels.delta)
-        return mechanism.enough(self.problem.labels())
+        return enough(mechanism, self.problem)
 
     def _asked(self, *questions: str) -> list[tuple[Round, Event]]:
         """Releases of these questions, the last of each round.
@@ -239,3 +241,10 @@ class FitPlan:
 def _below_one_of(n: int) -> float:
     """A power of ten, a tenth of 1/n at most."""
     return 10.0 ** -(len(str(n - 1)) + 1)
+
+
+def enough(mechanism: StabilityHistogram, problem: Problem) -> int:
+    """How many rows must hold a label for it to be found 19 times in 20."""
+    counted = problem.labels()
+    noise = FOUND * mechanism.multiplier * counted.radius.l2
+    return math.ceil((mechanism.threshold(counted) + noise) * counted.unit)

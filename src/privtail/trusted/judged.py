@@ -185,7 +185,8 @@ class FoldedModel:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folds", np.array(self.folds, np.int64, subok=False).copy())
-        own = tuple(_own(model, (LinearModel,)) for model in self.models)
+        refusal = "The models of folds are linear models that were released."
+        own = tuple(_own(model, (LinearModel,), refusal) for model in self.models)
         object.__setattr__(self, "models", own)
 
     def said(self, X: Any, labels: int | None) -> Doubles:
@@ -203,11 +204,13 @@ class FoldedModel:
 AnyModel = LinearModel | OutsideModel | FoldedModel
 
 
-def _own(model: Any, kinds: tuple[type, ...] = (LinearModel, OutsideModel, FoldedModel)) -> Any:
+def _own(
+    model: Any, kinds: tuple[type, ...] = (LinearModel, OutsideModel, FoldedModel),
+    refusal: str = "A model is a LinearModel, a FoldedModel or an OutsideModel.",
+) -> Any:  # fmt: skip
     """A copy of a model that shows nobody more than one row, read now."""
     if type(model) not in kinds:
-        names = " or ".join(kind.__name__ for kind in kinds)
-        raise InvalidInput(f"A model is a {names} here.")
+        raise InvalidInput(refusal)
     return replace(model)
 
 

@@ -29,6 +29,7 @@ from privtail.trusted.records.arrays import (
     require_typed,
 )
 from privtail.trusted.records.files import TableFile
+from privtail.trusted.records.formats import sweeps
 from privtail.trusted.records.queries import is_query
 from privtail.trusted.records.tables import Table
 from privtail.trusted.records.targets import canonical_label
@@ -46,6 +47,7 @@ __all__ = [
     "require_read",
     "require_typed",
     "row_blocks",
+    "sweeps",
     "table_blocks",
 ]
 

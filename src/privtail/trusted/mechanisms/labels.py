@@ -16,9 +16,6 @@ from privtail.trusted.mechanisms.noise import GaussianNoise, require_multiplier
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.sensitivity import Sensitivity
 
-FOUND = 1.645
-"""Deviations of noise above the threshold at which a label is found 19 times in 20."""
-
 
 @dataclass(frozen=True)
 class StabilityHistogram:
@@ -74,11 +71,6 @@ class StabilityHistogram:
             return 1
         rows = counted.radius.l1 * counted.unit
         return math.ceil(counted.radius.linf) + rare(scale, math.log(self.delta) - math.log(rows))
-
-    def enough(self, counted: Sensitivity) -> int:
-        """How many rows must hold a label for it to be found 19 times in 20."""
-        noise = FOUND * self.multiplier * counted.radius.l2
-        return math.ceil((self.threshold(counted) + noise) * counted.unit)
 
     def release(
         self, counts: Mapping[Any, int], counted: Sensitivity, sampler: Sampler

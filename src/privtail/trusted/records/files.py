@@ -15,7 +15,6 @@ error quotes a cell.
 from __future__ import annotations
 
 import itertools
-import math
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -35,7 +34,6 @@ from privtail.schema.declared import (
 )
 from privtail.schema.dialect import PLAIN, Dialect
 from privtail.schema.types import is_plain
-from privtail.trusted.events import Event, Plan
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrow import (
     Distinct,
@@ -48,7 +46,6 @@ from privtail.trusted.records.arrow import (
     text_numbers,
 )
 from privtail.trusted.records.folders import Files, Listing, Runs
-from privtail.trusted.records.formats import sweeps
 from privtail.trusted.records.source import changed
 
 _ODD, _ODD_IF_NUMERIC = 0.1, 0.5
@@ -257,27 +254,6 @@ class TableFile(PrivateRows):
         if not left:
             raise InvalidInput(f"{self.path} has no column left to learn from.")
         return left
-
-    def passes(self, plan: Plan) -> int:
-        """How many times a fit of this plan will decode the file, at most: once a release.
-
-        Peeling, which releases a support and its values from one question, needs fewer.
-        Trimmed means and functions on parts keep numbers of every row, and decode the file once for
-        every `KEPT_BYTES` of them. A CSV has been read once more, to count its rows.
-        A scratch copy is decoded once in all.
-        """
-        if self.scratch is not None:
-            return 1
-        return sum(r.times * self._sweeps(e) for r in plan for e in r.events)
-
-    def _sweeps(self, event: Event) -> int:
-        """How many times one release decodes the file."""
-        if event.law == "laplace_lognormal":
-            return min(event.coordinates, sweeps(self.n, event.coordinates))
-        if event.law == "smooth_gaussian":
-            width = sum(len(self.categories.get(name, "1")) for name in self.names)
-            return sweeps(self.n, width)
-        return 1 + math.isinf(event.unit)
 
     # ---------------------------------------------------------------- cells, for the core
 
