@@ -185,9 +185,10 @@ class FoldedModel:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folds", np.array(self.folds, np.int64, subok=False).copy())
-        refusal = "The models of folds are linear models that were released."
-        own = tuple(_own(model, (LinearModel,), refusal) for model in self.models)
-        object.__setattr__(self, "models", own)
+        models = tuple(map(_own, self.models))
+        if any(type(model) is not LinearModel for model in models):
+            raise InvalidInput("The models of folds are linear models that were released.")
+        object.__setattr__(self, "models", models)
 
     def said(self, X: Any, labels: int | None) -> Doubles:
         """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where X has gaps."""
@@ -204,13 +205,10 @@ class FoldedModel:
 AnyModel = LinearModel | OutsideModel | FoldedModel
 
 
-def _own(
-    model: Any, kinds: tuple[type, ...] = (LinearModel, OutsideModel, FoldedModel),
-    refusal: str = "A model is a LinearModel, a FoldedModel or an OutsideModel.",
-) -> Any:  # fmt: skip
+def _own(model: AnyModel) -> AnyModel:
     """A copy of a model that shows nobody more than one row, read now."""
-    if type(model) not in kinds:
-        raise InvalidInput(refusal)
+    if type(model) not in (LinearModel, OutsideModel, FoldedModel):
+        raise InvalidInput("A model is a LinearModel, a FoldedModel or an OutsideModel.")
     return replace(model)
 
 
