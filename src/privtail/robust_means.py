@@ -21,21 +21,21 @@ from privtail.trusted.means import (
 )
 
 
-def _positive(**arguments: float) -> None:
-    for name, value in arguments.items():
-        if not value > 0:
-            raise InvalidInput(f"{name} must be positive, got {value!r}.")
+class _Positive:
+    """A mean whose numbers are all above zero."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not value > 0:
+                raise InvalidInput(f"{name} must be positive, got {value!r}.")
 
 
 @dataclass(frozen=True)
-class ClippedMean:
+class ClippedMean(_Positive):
     """Vectors scaled down to l2 norm at most ``threshold`` (Abadi et al. 2016)."""
 
     threshold: float
     blocks: int = 1
-
-    def __post_init__(self) -> None:
-        _positive(threshold=self.threshold, blocks=self.blocks)
 
     @property
     def range(self) -> Ball:
@@ -43,7 +43,7 @@ class ClippedMean:
 
 
 @dataclass(frozen=True)
-class MallowsMean:
+class MallowsMean(_Positive):
     """Rows shrunk to length ``reach``, times derivatives shrunk to ``threshold`` (Mallows 1975).
 
     A long row is weighted by itself alone, not by its residual, so the minimiser moves under
@@ -54,23 +54,17 @@ class MallowsMean:
     reach: float
     blocks: int = 1
 
-    def __post_init__(self) -> None:
-        _positive(threshold=self.threshold, reach=self.reach, blocks=self.blocks)
-
     @property
     def range(self) -> Ball:
         return Ball(self.threshold * self.reach, self.reach)
 
 
 @dataclass(frozen=True)
-class ClampedMean:
+class ClampedMean(_Positive):
     """Entries clamped to [-threshold, threshold] (Kamath et al. 2020; X23 Algorithm 3)."""
 
     threshold: float
     blocks: int = 1
-
-    def __post_init__(self) -> None:
-        _positive(threshold=self.threshold, blocks=self.blocks)
 
     @property
     def range(self) -> Interval:
@@ -78,14 +72,11 @@ class ClampedMean:
 
 
 @dataclass(frozen=True)
-class TruncatedMean:
+class TruncatedMean(_Positive):
     """Entries outside [-threshold, threshold] count as 0 (T22 Algorithms 1 and 3)."""
 
     threshold: float
     blocks: int = 1
-
-    def __post_init__(self) -> None:
-        _positive(threshold=self.threshold, blocks=self.blocks)
 
     @property
     def range(self) -> Interval:
@@ -93,7 +84,7 @@ class TruncatedMean:
 
 
 @dataclass(frozen=True)
-class SmoothedCatoniMean:
+class SmoothedCatoniMean(_Positive):
     """Catoni and Giulini's smoothed truncation (Holland 2019; W20 Algorithm 4, X23 Algorithm 4).
 
     An entry x becomes scale x E phi((x/scale)(1 + eta)), eta ~ N(0, 1/smoothing), where
@@ -112,7 +103,7 @@ class SmoothedCatoniMean:
     blocks: int = 1
 
     def __post_init__(self) -> None:
-        _positive(scale=self.scale, smoothing=self.smoothing, blocks=self.blocks)
+        super().__post_init__()
         if not 0.3 <= self.smoothing <= 100:
             raise InvalidInput(f"smoothing must lie in [0.3, 100], got {self.smoothing!r}.")
 
@@ -128,14 +119,11 @@ class SmoothedCatoniMean:
 
 
 @dataclass(frozen=True)
-class BoundedMean:
+class BoundedMean(_Positive):
     """Values clamped to [0, bound]: the range of one-signed scores such as losses."""
 
     bound: float
     blocks: int = 1
-
-    def __post_init__(self) -> None:
-        _positive(bound=self.bound, blocks=self.blocks)
 
     @property
     def range(self) -> Interval:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from privtail.cli.console import releasing, say, show_bought, working
-from privtail.cli.evaluate import draw, require_drawable, save
+from privtail.cli.console import releasing, working
+from privtail.cli.findings import Findings
 from privtail.cli.models import Choice
 from privtail.cli.options import Chance, Data, Output, Persons, Promise, Written
 from privtail.cli.schema import Declared
@@ -22,28 +22,10 @@ def cross_validate(
     choice: Choice,
     chance: Chance,
     output: Output,
+    findings: Findings,
     folds: Annotated[
         int, typer.Option(metavar="K", help="How many models are fitted, each without one fold.")
     ] = 5,
-    confidence: Annotated[
-        float, typer.Option(help="Confidence of the intervals, between 0 and 1.")
-    ] = 0.95,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Write the numbers, curves and the statement, as JSON.",
-        ),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Draw the curves of a model of two labels: a .png, .svg or .pdf.",
-        ),
-    ] = None,
     scratch: Annotated[
         Path | None,
         typer.Option(
@@ -70,23 +52,15 @@ def cross_validate(
     from privtail.cli.task import Task
 
     budget, account = promise.budget, promise.account
-    for file, others in ((out, (plot,)), (plot, (out,))):
-        output.require_free(file, data, promise.ledger, declared.schema, *others)
+    findings.require_free(output, data, promise.ledger, declared.schema)
     with working("opening the table"):
         task = Task.of(data, declared, written, choice, Persons(), scratch)
         estimator = task.estimator(choice)
-    if plot is not None:
-        require_drawable(plot, len(task.classes or ()))
+    findings.require_drawable(task.classes or ())
     told = f"{task}, {folds} folds"
     with releasing("cross-validating", told, budget, chance.noise, task.table.n, account):
         found = evaluation.cross_validate(
-            estimator, task.table, task.target, cv=folds, confidence=confidence, ledger=account,
-            exposure=choice.exposure, **promise.arguments, **chance.arguments,
+            estimator, task.table, task.target, cv=folds, confidence=findings.confidence,
+            ledger=account, exposure=choice.exposure, **promise.arguments, **chance.arguments,
         )  # fmt: skip
-    show_bought("\n\n".join([str(found), *map(str, found.statements)]), "evaluation")
-    if out is not None:
-        save(found.to_dict(), out, overwrite=output.force)
-        say(f"\nwrote {out}")
-    if plot is not None:
-        draw(found.plot(), plot, overwrite=output.force)
-        say(f"\nwrote {plot}")
+    findings.show(found, output)

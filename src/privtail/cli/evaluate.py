@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from privtail.cli.console import releasing, say, show_bought, working
+from privtail.cli.console import releasing, working
+from privtail.cli.findings import Findings
 from privtail.cli.options import (
     Chance,
     Data,
@@ -18,7 +18,6 @@ from privtail.cli.options import (
     Written,
     counted,
 )
-from privtail.errors import InvalidInput
 
 
 def evaluate(
@@ -31,6 +30,7 @@ def evaluate(
     persons: Persons,
     chance: Chance,
     output: Output,
+    findings: Findings,
     target: Annotated[
         str | None,
         typer.Option(
@@ -46,25 +46,6 @@ def evaluate(
             show_default="that of the model, if it has one",
             help="For models of counts and amounts: a column with how long, or how much, each row "
             "was observed.",
-        ),
-    ] = None,
-    confidence: Annotated[
-        float, typer.Option(help="Confidence of the intervals, between 0 and 1.")
-    ] = 0.95,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Write the numbers, curves and statements, as JSON.",
-        ),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Draw the curves of a model of two labels: a .png, .svg or .pdf.",
         ),
     ] = None,
 ) -> None:
@@ -85,11 +66,9 @@ def evaluate(
     from privtail.trusted.tables import TableFile
 
     budget, account = promise.budget, promise.account
-    for file, others in ((out, (plot,)), (plot, (out,))):
-        output.require_free(file, model, data, promise.ledger, *others)
+    findings.require_free(output, model, data, promise.ledger)
     fitted = load(model)
-    if plot is not None:
-        require_drawable(plot, 0 if fitted.classes is None else len(fitted.classes))
+    findings.require_drawable(fitted.classes or ())
     with working("opening the table"):
         column = fitted.target if target is None else target
         dialect = written.dialect()
@@ -103,43 +82,7 @@ def evaluate(
     told = f"{table.path}: {counted(rows, 'row')}; {model}"
     with releasing("evaluating", told, budget, chance.noise, rows, account):
         found = evaluation.evaluate(
-            fitted, table, column, confidence=confidence, ledger=account, exposure=exposure,
-            **promise.arguments, **chance.arguments, **persons.of(table),
+            fitted, table, column, confidence=findings.confidence, ledger=account,
+            exposure=exposure, **promise.arguments, **chance.arguments, **persons.of(table),
         )  # fmt: skip
-    texts = [str(found), *(str(statement) for statement in found.statements)]
-    show_bought("\n\n".join(texts), "evaluation")
-    if out is not None:
-        save(found.to_dict(), out, overwrite=output.force)
-        say(f"\nwrote {out}")
-    if plot is not None:
-        draw(found.plot(), plot, overwrite=output.force)
-        say(f"\nwrote {plot}")
-
-
-def require_drawable(plot: Path, labels: int) -> None:
-    """Refuse, before anything is spent, a picture that could not be drawn."""
-    import importlib.util
-
-    if labels != 2:
-        raise InvalidInput("Curves are drawn of a model of two labels. Leave --plot out.")
-    if plot.suffix not in (".png", ".svg", ".pdf"):
-        raise InvalidInput(f"{plot} needs a name that ends with .png, .svg or .pdf.")
-    if importlib.util.find_spec("matplotlib") is None:
-        raise InvalidInput("Pictures need Matplotlib: pip install 'privtail[plot]'.")
-
-
-def save(content: dict[str, Any], out: Path, *, overwrite: bool) -> None:
-    """Write what an evaluation found."""
-    from privtail.written import written_whole
-
-    content = {"format": "privtail-evaluation", "version": 1, **content}
-    with written_whole(out, overwrite=overwrite) as file:
-        file.write(json.dumps(content, indent=1, ensure_ascii=False, default=str).encode() + b"\n")
-
-
-def draw(figure: Any, out: Path, *, overwrite: bool) -> None:
-    """Write a figure, in the format that its name ends with."""
-    from privtail.written import written_whole
-
-    with written_whole(out, overwrite=overwrite) as file:
-        figure.savefig(file, format=out.suffix.lstrip("."), dpi=150)
+    findings.show(found, output)

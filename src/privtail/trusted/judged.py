@@ -185,10 +185,10 @@ class FoldedModel:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folds", np.array(self.folds, np.int64, subok=False).copy())
-        models = tuple(map(_own, self.models))
+        models = tuple(self.models)
         if any(type(model) is not LinearModel for model in models):
             raise InvalidInput("The models of folds are linear models that were released.")
-        object.__setattr__(self, "models", models)
+        object.__setattr__(self, "models", tuple(map(_own, models)))
 
     def said(self, X: Any, labels: int | None) -> Doubles:
         """Predictions (rows,), or log-probabilities (rows, ``labels``); NaN where X has gaps."""
