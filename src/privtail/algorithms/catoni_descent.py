@@ -8,13 +8,14 @@ from typing import ClassVar, Literal, Self
 
 from numpy.typing import ArrayLike
 
+from privtail.algorithms.gradient_rounds import gradient_rounds
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
 from privtail.robust_means import SmoothedCatoniMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
-from privtail.trusted.events import Plan, Round
+from privtail.trusted.events import Plan
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -158,9 +159,7 @@ class CatoniDescent:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """One Gaussian release of a gradient per step."""
-        answer = problem.sampled(self.sampling).gradient(self.mean)
-        event = GaussianNoise(multiplier).event(answer)
-        return (Round(sampling=self.sampling, events=(event,), times=self.steps),)
+        return gradient_rounds(self.sampling, self.steps, self.mean, multiplier, problem)
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,

@@ -8,13 +8,14 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from privtail.algorithms.gradient_rounds import gradient_rounds
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
 from privtail.robust_means import ClippedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
-from privtail.trusted.events import Plan, Round
+from privtail.trusted.events import Plan
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -80,8 +81,7 @@ class ProximalGradient:
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """One Gaussian release of a gradient between each pair of iterates."""
-        event = GaussianNoise(multiplier).event(problem.gradient(self.mean))
-        return (Round(sampling=Everyone(), events=(event,), times=self.steps - 1),)
+        return gradient_rounds(Everyone(), self.steps - 1, self.mean, multiplier, problem)
 
     def run(
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
