@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.algorithms.protocol import Algorithm, require_loss
 from privtail.algorithms.result import Result
 from privtail.calibration import calibrate
-from privtail.coefficients import NO_SAMPLING, CoefficientTable, why_not
 from privtail.compilation import steady
 from privtail.default import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, of_slopes, require
 from privtail.errors import InvalidInput, require_whole
-from privtail.gaps import Gaps
-from privtail.linear_model.estimator import PrivateEstimator, is_arrow, names_of
+from privtail.linear_model.fitted import FittedLinearModel
 from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
 from privtail.linear_model.remarks import slopeless, unmatched, unsized
 from privtail.losses import AnyLoss, Targets
 from privtail.lost import FILL, counted
-from privtail.mean import interval
-from privtail.model import Column, Model
-from privtail.model.predicting import Link, finite, scores_of
+from privtail.model.predicting import Link
 from privtail.progress import watching
 from privtail.published.accelerated_descent import AcceleratedDescent
 from privtail.published.names import named
-from privtail.schema.encoding import Design, Drop, Encoding, Missing
+from privtail.schema.encoding import Drop, Encoding, Missing
 from privtail.schema.features import Feature
 from privtail.statement import Statement, state
 from privtail.trusted.curator import Curator
@@ -44,16 +37,12 @@ from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.mechanisms.noise import LaplaceNoise
 from privtail.trusted.problem import Problem
 from privtail.trusted.tables import (
-    TableFile,
-    column_names,
     require_categories,
-    require_read,
-    table_blocks,
 )
 
 
 @dataclass(eq=False, repr=False)
-class PrivateLinearModel(PrivateEstimator):
+class PrivateLinearModel(FittedLinearModel):
     """Abstract: a linear model fitted by a private algorithm.
 
     Parameters
@@ -156,17 +145,6 @@ class PrivateLinearModel(PrivateEstimator):
             If ``missing``, ``drop`` or ``features`` cannot be understood.
         """
         return Encoding(self.missing, self.drop, () if self.features is None else self.features)
-
-    def _design(self) -> Design:
-        """From the columns of the fit to features."""
-        return self.encoding_.design(self._columns(), self.categories_)
-
-    def _columns(self) -> list[str]:
-        """The columns of the fit; ``x0``, ``x1`` ... where X had no names."""
-        known = getattr(self, "feature_names_in_", None)
-        return (
-            [f"x{i}" for i in range(self.n_features_in_)] if known is None else [*map(str, known)]
-        )
 
     def plan(self, n: int, d: int, indicators: int = 0) -> FitPlan:
         """What ``fit`` will release, and what it will cost; reads no data.
@@ -386,236 +364,11 @@ class PrivateLinearModel(PrivateEstimator):
         self.warnings_ = (*useless, *silent, *lost)
         return result
 
-    # ---------------------------------------------------------------- used
-
-    def conf_int(
-        self, confidence: float = 0.95, *, kind: Literal["population", "noise"] = "population"
-    ) -> NDArray[np.float64]:
-        """Intervals for the slopes, from released numbers alone; it costs nothing.
-
-        ``kind="population"``: for the slopes of the population that the rows come from. They allow
-        for the noise, and for the sampling error ``coef_sampling_std_``: the sandwich of an
-        M-estimator, from released second moments and released sizes of residuals. It assumes that
-        these sizes do not depend on the features; of counts and labels, that margins are about
-        Gaussian. They do not allow for clipping, which moves the slopes of skewed residuals and of
-        features with heavy tails.
-        ``benchmarks/slopes.py`` measures how often they hold and how wide they are.
-
-        ``kind="noise"``: for the slopes to which the same releases would have led without noise. A
-        step on a convex loss brings two paths no further apart, and nearer where the loss is
-        curved: a third of the curvature that the released gradients show is counted on, at a kink
-        none. What shrinking took from a slope is added. That is cautious:
-        ``benchmarks/intervals.py`` shows how much wider it is than the noise it saw.
-
-        Two columns that are alike, or all indicators of a category beside an intercept, leave the
-        split of their slopes to noise. Their intervals are wide, and those of 95 % hold in 88 % to
-        100 % of the fits. A feature of one value in 99 % of the rows or more may not be used, nor
-        may one of which noise hides the rest: then its slope is zero, and its interval has no ends.
-
-        Parameters
-        ----------
-        confidence : float, default=0.95
-            How often an interval should hold, in (0, 1).
-        kind : {"population", "noise"}, default="population"
-            What the interval is for.
-
-        Returns
-        -------
-        ndarray, shape of coef_ and a last axis of 2
-            Lower and upper ends, in the units of the slopes.
-
-        Raises
-        ------
-        InvalidInput
-            Where no theory gives the noise: with an algorithm of your own or by name, with selected
-            features, and where the model is a private constant. And where the sampling error is not
-            known: with a penalty, for least absolute deviations and quantiles, with three labels or
-            more, with so many features that no second moments were released, and without privacy.
-        """
-        check_is_fitted(self)
-        if kind not in ("population", "noise"):
-            raise InvalidInput(f'kind must be "population" or "noise", got {kind!r}.')
-        why = why_not(self.coef_noise_std_, noisy=self.plan_.multiplier > 0)
-        if why:
-            raise InvalidInput(why)
-        std = self.coef_noise_std_
-        if kind == "population":
-            if np.isnan(self.coef_sampling_std_).any():
-                raise InvalidInput(NO_SAMPLING)
-            std = np.hypot(std, self.coef_sampling_std_)
-        return interval(self.coef_, np.broadcast_to(std, self.coef_.shape), confidence)
-
-    def summary(self, confidence: float = 0.95) -> CoefficientTable:
-        """The same as `table`, by the name that statsmodels gives it.
-
-        Parameters
-        ----------
-        confidence : float, default=0.95
-            Confidence of the intervals, in (0, 1).
-
-        Returns
-        -------
-        CoefficientTable
-
-        Raises
-        ------
-        InvalidInput
-            If ``confidence`` is not in (0, 1).
-        """
-        return self.table(confidence)
-
-    def table(self, confidence: float = 0.95) -> CoefficientTable:
-        """Slopes with standard errors, z, p values and intervals for the population, by name.
-
-        A base level stands among them with the slope 0. With the log link there are relativities,
-        the exponentials of slopes: 1 at a base level. Standard errors allow for noise and sampling.
-        Where `conf_int` refuses they are NaN, and the table says why. It costs nothing.
-
-        Parameters
-        ----------
-        confidence : float, default=0.95
-            Confidence of the intervals, in (0, 1).
-
-        Returns
-        -------
-        CoefficientTable
-
-        Raises
-        ------
-        InvalidInput
-            If ``confidence`` is not in (0, 1).
-        """
-        check_is_fitted(self)
-        return self.to_model().table(confidence)
-
-    def save(
-        self, path: str | os.PathLike[str], *, target: str = "y", overwrite: bool = False
-    ) -> None:
-        """Write the released model as JSON, for `privtail.load` and the command line.
-
-        Parameters
-        ----------
-        path : path
-            File to write.
-        target : str, default="y"
-            Name of what the model predicts.
-        overwrite : bool, default=False
-            Replace an existing file.
-
-        Raises
-        ------
-        InvalidInput
-            If the file exists (without ``overwrite``) or cannot be written.
-        """
-        self.to_model(target).save(path, overwrite=overwrite)
-
-    def to_model(self, target: str = "y") -> Model:
-        """The released model alone, as `privtail.load` returns it.
-
-        Parameters
-        ----------
-        target : str, default="y"
-            Name of what the model predicts.
-
-        Returns
-        -------
-        Model
-            Its columns are called ``x0``, ``x1`` ... where X had no names.
-        """
-        check_is_fitted(self)
-        declared = {name: tuple(labels) for name, labels in self.categories_.items()}
-        columns = [Column(name, declared.get(name)) for name in self._columns()]
-        return Model.of(self, target=target, columns=columns)
-
-    def _designs(self, X: Any) -> Iterable[Any]:
-        """Blocks of features to predict with; columns are encoded as in the fit."""
-        require_read(X)
-        named = isinstance(X, Mapping | TableFile | str | os.PathLike) or is_arrow(X)
-        if named or column_names(X) is not None:
-            if not named:
-                validate_data(self, X, reset=False, skip_check_array=True)
-            known = getattr(self, "feature_names_in_", None)
-            names = [str(name) for name in (names_of(X) if known is None else known)]
-            if len(names) != self.n_features_in_:
-                raise InvalidInput(
-                    f"X has {len(names)} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input."
-                )
-            blocks = table_blocks(X, names, self.categories_, self.encoding_, self.fill_)
-            return self._counted(blocks) if _is_file(X) else blocks
-        if self.categories_:
-            raise InvalidInput("This model was fitted on named columns; pass a data frame.")
-        if getattr(X, "ndim", 2) != 2:
-            raise InvalidInput(
-                "predict needs two dimensions (rows, features). Reshape your data: "
-                "x.reshape(1, -1) for one row."
-            )
-        rows = validate_data(
-            self, X, reset=False, accept_sparse=self.encoding_.plain and "csr",
-            ensure_all_finite=False, ensure_min_samples=0,
-        )  # fmt: skip
-        if self.encoding_.plain:
-            return [rows]
-        columns = dict(zip(self._columns(), rows.T, strict=True))
-        return table_blocks(columns, list(columns), {}, self.encoding_, self.fill_)
-
-    def _counted(self, blocks: Iterable[Any]) -> Iterator[Any]:
-        """Blocks of a file to predict, and a warning of what is missing in them after the last."""
-        gaps = Gaps(self._design().watched())
-        yield from gaps.counting(blocks)
-        gaps.warn()
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the coefficients, in the order of ``coef_``.
-
-        Parameters
-        ----------
-        input_features : object, default=None
-            Ignored; the names are those of the fit.
-
-        Returns
-        -------
-        ndarray of str
-        """
-        check_is_fitted(self)
-        return np.array(self._design().names, dtype=object)
-
-    def _margins(self, X: Any) -> NDArray[np.float64]:
-        """Scores (rows, K) = X coef^T + intercept; NaN in rows where a number is not finite.
-
-        X is clipped to ``feature_range_``.
-        """
-        check_is_fitted(self)
-        designs = self._designs(X)
-        if self.invalid == "raise":
-            designs = map(_refused_if_not_finite, designs)
-        coef = np.atleast_2d(self.coef_)
-        return scores_of(designs, coef, self.intercept_, self.feature_range_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.invalid != "raise"
-        tags.target_tags.required = True
-        return tags
-
 
 def _shown(done: int, planned: int, stage: str) -> None:
     if done == planned or done % max(1, planned // 10) == 0:
         where = f" ({stage})" if stage else ""
         sys.stderr.write(f"privtail: {done} of {planned} rounds{where}\n")
-
-
-def _refused_if_not_finite(features: Any) -> Any:
-    if not finite(features).all():
-        raise InvalidInput(
-            "Input X contains NaN or infinity. With invalid='zero' such rows get no prediction."
-        )
-    return features
-
-
-def _is_file(X: Any) -> bool:
-    return isinstance(X, TableFile | str | os.PathLike)
 
 
 def require_number(name: str, value: Any, least: float, *, open_end: bool = False) -> None:
