@@ -261,6 +261,8 @@ def questions_of(b: Batch, loss: Any) -> None:
         b.moments(1.7, target=True)
         b.histogram([0, -1], [-1.0, 0.0, 2.0])
         b.histogram([0, 1], [-1.0, 0.0, 2.0], pooled=True)
+        b.cell_counts([0, 1], [-1.0, 0.0, 2.0])
+        b.column_moments([0, 1])
         b.invalid_rows()
         return
     ranges = PredictionRanges.of(np.tile([-1.0, 1.0], (3, 1)), [-2.0, 2.0])

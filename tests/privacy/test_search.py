@@ -763,7 +763,7 @@ def test_a_part_of_a_file_is_some_of_its_rows(tmp_path: Any) -> None:
     some = np.array([3, 4, 40])
     part = whole.part(some)
     assert (whole.n, part.n, part.declaring({}).n) == (50, 3, 3)
-    rows = [part.numbers("y", batch.columns[0]).tolist() for batch in part.batches(["y"], ())]
+    rows = [part.numbers(batch.columns[0]).tolist() for batch in part.batches(["y"], ())]
     assert rows == [[30.0, 40.0, 400.0]]
     path.write_text("a,y\n1,2\n")
     with pytest.raises(InvalidInput, match="written to"):

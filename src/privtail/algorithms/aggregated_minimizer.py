@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts, InvalidInput
@@ -102,7 +103,7 @@ class AggregatedMinimizer:
         InvalidInput
             If n rows are fewer than the parts that are needed.
         """
-        budget.require_approximate("AggregatedMinimizer.from_theory")
+        require_approximate(budget, "AggregatedMinimizer.from_theory")
         smoothness = suggested_smoothness(budget.epsilon, budget.delta, d)
         useful = math.ceil(2 * math.log(100) / smoothness * (1 if d == 1 else 2))
         blocks = max(blocks_needed(d, smoothness), useful)

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.result import Result, starting_point
 from privtail.algorithms.second_moments import symmetric
 from privtail.domains import Domain, require
@@ -83,7 +84,7 @@ class BoostedAdaSSP:
         cls, n: int, d: int, budget: Budget, *, radius: float = 1.0, threshold: float = 1.0
     ) -> Self:
         """The authors' settings, which no theorem sets: 100 rounds, and bounds of 1."""
-        budget.require_approximate("BoostedAdaSSP.from_theory")
+        require_approximate(budget, "BoostedAdaSSP.from_theory")
         return cls(steps=100, radius=radius, threshold=threshold)
 
     @property

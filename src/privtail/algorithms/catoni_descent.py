@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, Self
 
 from numpy.typing import ArrayLike
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
@@ -105,7 +106,7 @@ class CatoniDescent:
         experiments: Poisson batches of so many expected records. Their noise is in the limit of
         many steps that of as many full gradients, so the private balance is the same.
         """
-        budget.require_approximate("CatoniDescent.from_theory")
+        require_approximate(budget, "CatoniDescent.from_theory")
         log_failure = math.log(1 / failure_probability)
         log_delta = math.log(1 / budget.delta)
         rho = (math.sqrt(log_delta + budget.epsilon) - math.sqrt(log_delta)) ** 2

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
@@ -74,7 +75,7 @@ class FrankWolfe:
         cls, n: int, budget: Budget, *, lipschitz: float, norm: float, width: float
     ) -> Self:
         """Theorem 4, its O() at 1. ``width`` is sqrt(2 log(2 d)) radius for an l1 ball."""
-        budget.require_approximate("FrankWolfe.from_theory")
+        require_approximate(budget, "FrankWolfe.from_theory")
         spread = (norm**2 + width**2) * math.log(1 / budget.delta)
         size = n * budget.epsilon
         return cls(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.losses import AnyLoss
@@ -81,7 +82,7 @@ class FrankWolfeCorners:
         failure_probability: float = 0.05,
     ) -> Self:  # fmt: skip
         """Theorem 6 with |A| = 2 d, its O() at 1."""
-        budget.require_approximate("FrankWolfeCorners.from_theory")
+        require_approximate(budget, "FrankWolfeCorners.from_theory")
         logs = math.log(2 * d * n / failure_probability) * math.sqrt(math.log(1 / budget.delta))
         steps = max(2, math.ceil(n * budget.epsilon / logs))
         step_size = min(1.0, math.sqrt(2 / (steps * norm**2)))

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
@@ -101,7 +102,7 @@ class MedianOfMeansDescent:
         ``steps`` is capped at ``most_steps``, since theorem 6's T grows like n^(2v/(1+v)), and on
         disjoint parts so that a group expects a record. Theorem 6 does not use ``moment``.
         """
-        budget.require_approximate("MedianOfMeansDescent.from_theory")
+        require_approximate(budget, "MedianOfMeansDescent.from_theory")
         blocks = max(1, round(4 * math.log(2 * d / failure_probability)))
         if strong_convexity is None:
             threshold = (budget.epsilon * n / d**1.5) ** (1 / (1 + order))

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.bregman import Euclidean, Geometry
 from privtail.algorithms.gradient_rounds import gradient_rounds
 from privtail.algorithms.result import Result, starting_point
@@ -76,7 +77,7 @@ class MirrorDescent:
         width: float, geometry: Geometry,
     ) -> Self:  # fmt: skip
         """Theorem 5, its O() at 1. ``width`` is sqrt(2 log(2 d)) radius for an l1 ball."""
-        budget.require_approximate("MirrorDescent.from_theory")
+        require_approximate(budget, "MirrorDescent.from_theory")
         spread = (norm**2 + width**2) * math.log(1 / budget.delta)
         steps = n * budget.epsilon * norm / math.sqrt(spread)
         return cls(

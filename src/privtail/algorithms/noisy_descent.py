@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
@@ -71,13 +72,13 @@ class NoisyDescent:
         cls, n: int, d: int, budget: Budget, *, curvature: float, lipschitz: float
     ) -> Self:
         """T = n eps / sqrt(p log(1/delta)), its O() at 1, and step 1/L."""
-        budget.require_approximate("NoisyDescent.from_theory")
+        require_approximate(budget, "NoisyDescent.from_theory")
         steps = n * budget.epsilon / math.sqrt(d * math.log(1 / budget.delta))
         return cls(steps=max(1, math.ceil(steps)), step_size=1 / curvature, threshold=lipschitz)
 
     def printed_multiplier(self, budget: Budget, constant: float) -> float:
         """The paper's sigma / (G/n): sigma^2 = c G^2 T log(1/delta) / (n^2 eps^2)."""
-        budget.require_approximate("NoisyDescent.printed_multiplier")
+        require_approximate(budget, "NoisyDescent.printed_multiplier")
         return math.sqrt(constant * self.steps * math.log(1 / budget.delta)) / budget.epsilon
 
     def quoted_multiplier(self, budget: Budget, *, over_steps: bool) -> float:
@@ -86,7 +87,7 @@ class NoisyDescent:
         sigma / (G/n) of sigma^2 = 32 log(1/delta) log(T/delta) G^2 / (n^2 eps^2), times T with
         ``over_steps``. Without it the noise is too small from T = 122 on at (.5, 1e-3).
         """
-        budget.require_approximate("NoisyDescent.quoted_multiplier")
+        require_approximate(budget, "NoisyDescent.quoted_multiplier")
         logs = math.log(1 / budget.delta) * math.log(self.steps / budget.delta)
         return math.sqrt(32 * logs * (self.steps if over_steps else 1)) / budget.epsilon
 

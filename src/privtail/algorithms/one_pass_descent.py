@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
@@ -79,7 +80,7 @@ class OnePassDescent:
         eta = max(2 beta, S T^(3/2)/D) for the error S of a gradient, S^2 = (2 C T q)^2 + r^2 T/n.
         ``d`` counts the entries of w, an intercept included.
         """
-        budget.require_approximate("OnePassDescent.from_theory")
+        require_approximate(budget, "OnePassDescent.from_theory")
         logs = math.log(1 / budget.delta)
         zcdp = math.sqrt(2) * (math.sqrt(logs + budget.epsilon) - math.sqrt(logs))
         q, ratio, k = math.sqrt(d) / (n * zcdp), smoothness * diameter / moment, order

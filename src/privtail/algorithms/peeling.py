@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.trusted.budget import Budget
 from privtail.trusted.events import Event
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
@@ -65,7 +66,7 @@ class LaplacePeeling:
 
     def printed_multiplier(self, budget: Budget) -> float:
         """Line 3: b = 4 lambda sqrt(2 s log(1/delta)) / eps, lambda being twice the radius."""
-        budget.require_approximate("LaplacePeeling.printed_multiplier")
+        require_approximate(budget, "LaplacePeeling.printed_multiplier")
         root = math.sqrt(2 * self.sparsity * math.log(1 / budget.delta))
         return 2 * 4 * root / budget.epsilon
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
@@ -68,7 +69,7 @@ class ProximalGradient:
         cls, n: int, d: int, budget: Budget, *, curvature: float, lipschitz: float
     ) -> Self:
         """Theorem 2: T = n eps / sqrt(p log(1/delta)) (its O() at 1), step 1/(2 L), threshold G."""
-        budget.require_approximate("ProximalGradient.from_theory")
+        require_approximate(budget, "ProximalGradient.from_theory")
         steps = n * budget.epsilon / math.sqrt(d * math.log(1 / budget.delta))
         return cls(
             steps=max(2, math.ceil(steps)), step_size=1 / (2 * curvature), threshold=lipschitz

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
@@ -77,7 +78,7 @@ class RandomRoundDescent:
 
         min(1/L, sqrt(2 gap / (L T p sigma^2))); ``gap`` is F(x_1) - min F.
         """
-        budget.require_approximate("RandomRoundDescent.from_theory")
+        require_approximate(budget, "RandomRoundDescent.from_theory")
         steps = min(n * n, most_steps)
         sigma = _printed(n, budget) * lipschitz
         step_size = min(1 / curvature, math.sqrt(2 * gap / (curvature * steps * d)) / sigma)
@@ -117,7 +118,7 @@ class RandomRoundDescent:
 
 
 def _printed(n: int, budget: Budget) -> float:
-    budget.require_approximate("RandomRoundDescent")
+    require_approximate(budget, "RandomRoundDescent")
     return (
         2 * math.sqrt(math.log(3 * n / budget.delta) * math.log(2 / budget.delta)) / budget.epsilon
     )

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.peeling import LaplacePeeling, OneShotPeeling, Peeling
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
@@ -89,7 +90,7 @@ class SparsePeeling:
 
         ``printed`` takes `LaplacePeeling` instead of `OneShotPeeling`.
         """
-        budget.require_approximate("SparsePeeling.from_theory")
+        require_approximate(budget, "SparsePeeling.from_theory")
         condition = curvature / strong_convexity
         steps = min(n, max(1, math.ceil(condition * math.log(n))))
         s = min(d, math.ceil(condition**2 * sparsity))

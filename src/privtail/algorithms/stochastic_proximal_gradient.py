@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.gradient_rounds import gradient_rounds
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
@@ -132,7 +133,7 @@ class StochasticProximalGradient:
         failure_probability: float = 0.1,
     ) -> Self:  # fmt: skip
         """Corollary 2 with the batch of remark 4, m = (n d)^(2/3) / eps^(1/3), at most n."""
-        budget.require_approximate("StochasticProximalGradient.from_theory")
+        require_approximate(budget, "StochasticProximalGradient.from_theory")
         batch = min(n, math.ceil((n * d) ** (2 / 3) / budget.epsilon ** (1 / 3)))
         return cls.holland(
             n, budget, batch=batch, second_moment=second_moment, step_size=1 / curvature,

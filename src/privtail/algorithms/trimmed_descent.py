@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
 from privtail.errors import InvalidInput
@@ -124,7 +125,7 @@ class TrimmedDescent:
         strong_convexity: float,
     ) -> Self:
         """Theorem 5: (curvature / strong convexity) log n steps of 1/curvature, constants at 1."""
-        budget.require_approximate("TrimmedDescent.from_theory")
+        require_approximate(budget, "TrimmedDescent.from_theory")
         if not 0 < strong_convexity <= curvature:
             raise InvalidInput("Theorem 5 needs 0 < strong_convexity <= curvature.")
         steps = max(1, math.ceil(curvature / strong_convexity * math.log(n)))

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.frank_wolfe_corners import corner_event, noisy_corner
 from privtail.algorithms.result import Result, starting_point
 from privtail.domains import Domain, require
@@ -70,7 +71,7 @@ class TruncatedLasso:
     @classmethod
     def from_theory(cls, n: int, budget: Budget, *, radius: float = 1.0) -> Self:
         """T = (n eps)^(2/5), K = (n eps)^(1/4) / T^(1/8), for numbers of fourth moment 1."""
-        budget.require_approximate("TruncatedLasso.from_theory")
+        require_approximate(budget, "TruncatedLasso.from_theory")
         size = n * budget.epsilon
         steps = max(1, math.ceil(size**0.4))
         return cls(steps=steps, truncation=size**0.25 / steps**0.125, radius=radius)

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.peeling import OneShotPeeling
 from privtail.algorithms.result import Result
 from privtail.algorithms.sparse_peeling import SparsePeeling
@@ -76,7 +77,7 @@ class TruncatedSparseRegression:
         curvature: float = 1.0,
     ) -> Self:  # fmt: skip
         """T = log n, s = kappa^2 s*, at most d, K = (n eps/(s T))^(1/4), eta = 2/(3 curvature)."""
-        budget.require_approximate("TruncatedSparseRegression.from_theory")
+        require_approximate(budget, "TruncatedSparseRegression.from_theory")
         steps = min(n, max(1, math.ceil(math.log(n))))
         s = min(d, math.ceil(condition**2 * sparsity))
         truncation = (n * budget.epsilon / (s * steps)) ** 0.25

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from privtail.algorithms.aggregated_minimizer import AggregatedMinimizer
+from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.catoni_descent import CatoniDescent
 from privtail.algorithms.median_of_means_descent import MedianOfMeansDescent
 from privtail.algorithms.one_pass_descent import OnePassDescent
@@ -170,7 +171,7 @@ def named(
             "smoothing=3.0).",
             cli="To see them: privtail algorithms",
         )
-    budget.require_approximate(f"The algorithm {name!r}")
+    require_approximate(budget, f"The algorithm {name!r}")
     make = NAMES[name]
 
     def algorithm(problem: Problem, unit: float) -> MappedAlgorithm:

@@ -81,26 +81,6 @@ class Budget:
         plain = NEIGHBOURS[NEIGHBOURS.index(self.neighbours)]  # what is billed is what is said
         object.__setattr__(self, "neighbours", plain)
 
-    def require_approximate(self, needed_by: str) -> None:
-        """Refuse budgets for which a theorem's log(1/delta) and epsilon mean nothing.
-
-        Parameters
-        ----------
-        needed_by : str
-            The algorithm, for the error.
-
-        Raises
-        ------
-        UnsupportedAccounting
-            If epsilon is infinite or delta is 0.
-        """
-        if not (self.private and self.delta > 0):
-            raise InvalidInput(
-                f"{needed_by} needs a finite epsilon and delta > 0, for example",
-                "Budget(1.0, 1e-6). Give the parameters themselves for anything else.",
-                cli="--epsilon 1 --delta 1e-6.",
-            )
-
     @property
     def private(self) -> bool:
         """False exactly when epsilon is infinite."""

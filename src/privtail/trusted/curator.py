@@ -142,9 +142,13 @@ class Curator:
             raise InvalidInput("A budget is a privtail.Budget, and no class derived from it.")
         max_rows = _require_persons(groups, max_rows)
         declared = categories, encoding, exposure
-        away = _away(X, y, classes, declared, groups)
+        away: Spread | None = None
         records: Any
-        records, targets = (away, away.targets) if away else opened(X, y, classes, *declared)
+        if is_spread(X, y, groups):
+            records = away = Spread(X, y, classes, *declared, groups=groups)
+            targets = away.targets
+        else:
+            records, targets = opened(X, y, classes, *declared)
         self.from_text = isinstance(X, TableFile) and X.from_text
         n = records.n
         seats = groups if type(groups) is Seats else None
@@ -427,16 +431,6 @@ class Curator:
 
     def __reduce__(self) -> NoReturn:
         raise NotReleased("A curator holds private rows and cannot be pickled or copied.")
-
-
-def _away(
-    X: Any, y: Any, classes: Sequence[Any] | None,
-    declared: tuple[Mapping[str, Sequence[Any]] | None, Encoding, Any], groups: Any,
-) -> Spread | None:  # fmt: skip
-    """Records on a cluster; None for all others."""
-    if not is_spread(X, y, groups):
-        return None
-    return Spread(X, y, classes, *declared, groups=groups)
 
 
 def _require_margins(plan: Plan, loss: AnyLoss | None) -> None:

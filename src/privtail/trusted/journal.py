@@ -184,10 +184,10 @@ class File:
         return _Page(terms, entries, seals, len(data) - len(tail))
 
     def _opened(self, number: int, line: bytes) -> tuple[dict[str, Any], str]:
-        try:
-            return _opened(line)
-        except (ValueError, AttributeError, RecursionError):
-            raise texts.broken(self._path, number, "was altered or damaged") from None
+        found = _opened(line)
+        if found is None:
+            raise texts.broken(self._path, number, "was altered or damaged")
+        return found
 
     def _made(self, number: int, kind: type[_Made], content: dict[str, Any]) -> _Made:
         try:
@@ -198,7 +198,7 @@ class File:
     def _ended(self, fd: int, *, write: bool) -> bytes:
         """What the file holds; a whole last line gets the end that it may lack."""
         data = _read(fd)
-        if not _is_whole(data.rpartition(b"\n")[2]):
+        if _opened(data.rpartition(b"\n")[2]) is None:
             return data
         if write:
             self._write(fd, b"\n")
@@ -262,23 +262,19 @@ def _sealed(content: dict[str, Any]) -> tuple[bytes, str]:
     return f"{body[:-1]}{_SEAL % seal}\n".encode(), seal
 
 
-def _opened(line: bytes) -> tuple[dict[str, Any], str]:
-    """Inverse of `_sealed` without the line end; ValueError if the seal does not fit."""
-    body, seal = line[:-_SEAL_LENGTH] + b"}", line[-_SEAL_LENGTH:].decode()[-66:-2]
-    if hashlib.sha256(body).hexdigest() != seal or not line.endswith((_SEAL % seal).encode()):
-        raise ValueError
-    content = json.loads(body)
-    return {
-        k: math.inf if v == "inf" and k not in ("label", *NAMES) else v for k, v in content.items()
-    }, seal
-
-
-def _is_whole(line: bytes) -> bool:
+def _opened(line: bytes) -> tuple[dict[str, Any], str] | None:
+    """Inverse of `_sealed` without the line end; None if the seal does not fit."""
     try:
-        _opened(line)
+        body, seal = line[:-_SEAL_LENGTH] + b"}", line[-_SEAL_LENGTH:].decode()[-66:-2]
+        if hashlib.sha256(body).hexdigest() != seal or not line.endswith((_SEAL % seal).encode()):
+            return None
+        content = json.loads(body)
+        return {
+            k: math.inf if v == "inf" and k not in ("label", *NAMES) else v
+            for k, v in content.items()
+        }, seal
     except (ValueError, AttributeError, RecursionError):
-        return False
-    return True
+        return None
 
 
 def _encoded(content: dict[str, Any]) -> dict[str, Any]:

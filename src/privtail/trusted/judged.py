@@ -37,10 +37,9 @@ from privtail.trusted.callbacks import answer
 from privtail.trusted.curator import Curator
 from privtail.trusted.maps import MappedRows
 from privtail.trusted.private_rows import PrivateRows
-from privtail.trusted.records import InMemory, as_records
+from privtail.trusted.records import InMemory, as_records, targets_of
 from privtail.trusted.records.arrays import column_names, require_apart, taken
 from privtail.trusted.records.files import TableFile
-from privtail.trusted.records.targets import Labels, Numbers
 from privtail.trusted.search import rows_of
 from privtail.trusted.tables import column_blocks, row_blocks, table_blocks
 
@@ -418,16 +417,12 @@ def _target(X: Any, y: Any, classes: Sequence[Label] | None = None) -> Doubles:
     else:
         classes = X.typed(y, classes)
         blocks = column_blocks(X, [], {y: classes})
-    return np.concatenate([np.empty(0), *(_read(block[y], classes, y) for block in blocks)])
+    return np.concatenate([np.empty(0), *(_read(block[y], classes) for block in blocks)])
 
 
-def _read(y: Any, classes: Sequence[Label] | None, column: str | None = None) -> Doubles:
-    every = slice(0, len(y))
-    if classes is None:
-        return Numbers(y, len(y)).rows(every)
-    labels = Labels(y, len(y), column=column)
-    labels.declare(tuple(classes))
-    return labels.rows(every)
+def _read(y: Any, classes: Sequence[Label] | None) -> Doubles:
+    targets: Any = targets_of(y, len(y), classes)
+    return np.asarray(targets.rows(slice(0, len(y))))
 
 
 def _require_here(X: Any, y: Any) -> None:

@@ -155,6 +155,6 @@ def column_blocks(
     names = [*numbers, *categories]
     for batch in file.batches(names, set(categories)):
         cells = dict(zip(names, batch.columns, strict=True))
-        yield {name: file.numbers(name, cells[name]) for name in numbers} | {
+        yield {name: file.numbers(cells[name]) for name in numbers} | {
             name: file.labels(name, cells[name], listed) for name, listed in categories.items()
         }

@@ -24,7 +24,7 @@ Rows = DenseRows | SparseRows
 
 __all__ = [
     "Dense", "DenseRows", "InMemory", "Records", "Rows", "Sparse", "SparseRows", "Stream",
-    "Table", "Targets", "Window", "as_records", "opened",
+    "Table", "Targets", "Window", "as_records", "opened", "targets_of",
 ]  # fmt: skip
 
 
@@ -52,10 +52,13 @@ def opened(
             f'frame pass two parts: X=frame.drop(columns=["{y}"]), y=frame["{y}"].'
         )
     records = as_records(X, categories, encoding)
-    return records, _targets(y, records.n, classes, exposure)
+    return records, targets_of(y, records.n, classes, exposure)
 
 
-def _targets(y: Any, n: int, classes: Sequence[Any] | None, exposure: Any = None) -> Targets | None:
+def targets_of(
+    y: Any, n: int, classes: Sequence[Any] | None, exposure: Any = None
+) -> Targets | None:
+    """Numbers (``classes`` None), or labels, declared unless ``()``; None where y is."""
     if y is None:
         return None
     if classes is None:
@@ -74,7 +77,7 @@ def _from_file(
     file = file.declaring(categories or {})
     stream = Stream(file, column, encoding)
     own = stream.target(classes) if column is not None else None
-    targets = own or _targets(y, stream.n, classes, exposure)
+    targets = own or targets_of(y, stream.n, classes, exposure)
     if file.scratch is None:
         return stream, targets
     table, copied = file.copy(

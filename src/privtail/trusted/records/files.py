@@ -185,7 +185,7 @@ class TableFile(PrivateRows):
             If the column holds neither numbers, nor text, nor Booleans.
         """
         if not (self._format.untyped or is_plain(self.schema.type(name))):
-            raise self._unusable(name, self.schema.type(name))
+            raise self._unusable(name)
         self.require_rows()
         pieces = [batch[name] for batch in self._format.batches([name], ())]
         if not pieces:
@@ -250,7 +250,7 @@ class TableFile(PrivateRows):
             self.require_rows()
         for name in undeclared:
             if not self.schema.is_usable(name):
-                raise self._unusable(name, self.schema.type(name))
+                raise self._unusable(name)
         if not left:
             raise InvalidInput(f"{self.path} has no column left to learn from.")
         return left
@@ -275,7 +275,7 @@ class TableFile(PrivateRows):
         """One pass, one run after the other."""
         return itertools.chain.from_iterable(run for _, run in self.runs(names, labels))
 
-    def numbers(self, name: str, column: Any) -> NDArray[np.float64]:
+    def numbers(self, column: Any) -> NDArray[np.float64]:
         """Cells of a batch as doubles; NaN for what is not a number."""
         return numbers(column, self.dialect)
 
@@ -320,7 +320,7 @@ class TableFile(PrivateRows):
                 f"{cli} {marks} --numeric {shlex.quote(name)}.".strip(),
             )
         if not self.schema.is_usable(name):
-            raise self._unusable(name, self.schema.type(name), needed=True)
+            raise self._unusable(name, needed=True)
 
     def require_readable(self, names: Sequence[str]) -> None:
         """Refuse columns that are to be numbers, if their type, or most of their text, is not."""
@@ -335,7 +335,7 @@ class TableFile(PrivateRows):
         for name in names:
             known = self.schema.is_usable(name)
             if not known and str(self.schema.type(name)) != "null":
-                raise self._unusable(name, self.schema.type(name), needed=True)
+                raise self._unusable(name, needed=True)
 
     @property
     def untyped(self) -> bool:
@@ -376,7 +376,8 @@ class TableFile(PrivateRows):
                     self._shares[name] = odd_share(cells, self.dialect)
         return {name: self._shares.get(name, 0.0) for name in names}
 
-    def _unusable(self, name: str, kind: Any, *, needed: bool = False) -> InvalidInput:
+    def _unusable(self, name: str, *, needed: bool = False) -> InvalidInput:
+        kind = self.schema.type(name)
         if str(kind) == "null" and self._format.n == 0:
             return InvalidInput(f"{self.path} has no rows.")
         return self.schema.unusable(name, kind, needed=needed)

@@ -183,7 +183,7 @@ class Stream(PrivateRows):
             [
                 self._file.labels(name, column, self._categories[name])
                 if name in self._categories
-                else self._file.numbers(name, column)
+                else self._file.numbers(column)
                 for name, column in zip(self._features, batch.columns, strict=False)
             ]
         )
@@ -194,9 +194,7 @@ class Stream(PrivateRows):
         columns = batch.columns[len(self._features) :]
         if isinstance(targets, Labels):
             return table, targets.like(self._file.labels(self._target, columns[0], self._classes))
-        names = self._beside(targets)
-        cells = (self._file.numbers(*one) for one in zip(names, columns, strict=True))
-        return table, targets.like(*cells)
+        return table, targets.like(*map(self._file.numbers, columns))
 
     def __repr__(self) -> str:
         return f"Stream(rows={self.n}, features={self.d})"

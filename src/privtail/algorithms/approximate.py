@@ -1,0 +1,22 @@
+"""Presets by theorems for (epsilon, delta): what they ask of a budget."""
+
+from __future__ import annotations
+
+from privtail.errors import InvalidInput
+from privtail.trusted.budget import Budget
+
+
+def require_approximate(budget: Budget, needed_by: str) -> None:
+    """Refuse budgets for which a theorem's log(1/delta) and epsilon mean nothing.
+
+    Raises
+    ------
+    InvalidInput
+        If epsilon is infinite or delta is 0.
+    """
+    if not (budget.private and budget.delta > 0):
+        raise InvalidInput(
+            f"{needed_by} needs a finite epsilon and delta > 0, for example",
+            "Budget(1.0, 1e-6). Give the parameters themselves for anything else.",
+            cli="--epsilon 1 --delta 1e-6.",
+        )
