@@ -23,7 +23,6 @@ from privtail.trusted.maps import FeatureMap, PredictionRanges
 from privtail.trusted.means import AskedMean, Ball, Interval, RobustMean, as_asked
 from privtail.trusted.mechanisms.labels import StabilityHistogram
 from privtail.trusted.opening import Opening
-from privtail.trusted.partitions import Partitions
 from privtail.trusted.problem import Problem
 from privtail.trusted.questions import Question
 from privtail.trusted.records.targets import Labels
@@ -304,12 +303,13 @@ class Batch:
         self, term: questions.Term, shape: tuple[int, ...], *, targets: bool = True,
         dealt: int = 0, rows: int | None = None,
     ) -> Integers:  # fmt: skip
+        if targets and self._data.targets is None:
+            raise InvalidInput("This question needs a target y.")
         question = Question(
             term, shape, self._map, self.problem, self._seen, self._data.deal(dealt or shape[0]),
             targets, partitions.BLOCK_ROWS if rows is None else rows,
         )  # fmt: skip
-        held: Partitions = self._data
-        return held.sums(question)
+        return self._data.sums(question)
 
     def __repr__(self) -> str:
         return f"Batch({self.problem})"

@@ -90,8 +90,6 @@ class Dataset(PrivateRows):
         """Exact int64 sums over the records that the question sees, of its shape."""
         if self._away is not None:
             return self._away.sums(question)
-        if question.targets and self.targets is None:
-            raise InvalidInput("This question needs a target y.")
         at_once = rows_at_once(self.records, question)
         return self._added(
             lambda window, ids: answered(question, window, ids),
