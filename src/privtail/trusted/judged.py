@@ -421,7 +421,7 @@ def _target(X: Any, y: Any, classes: Sequence[Label] | None = None) -> Doubles:
 
 
 def _read(y: Any, classes: Sequence[Label] | None) -> Doubles:
-    targets: Any = targets_of(y, len(y), classes)
+    targets: Any = targets_of(y, len(y), None if classes is None else tuple(classes))
     return np.asarray(targets.rows(slice(0, len(y))))
 
 
