@@ -6,7 +6,8 @@ onto that range, whatever the influence function gives. `privtail.trusted.means`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from privtail.errors import InvalidInput
 from privtail.influence import catoni_bound, catoni_fraction
@@ -25,9 +26,11 @@ class _Positive:
     """A mean whose numbers are all above zero."""
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
+        numbers: Any = self
+        for field in fields(numbers):
+            value = getattr(self, field.name)
             if not value > 0:
-                raise InvalidInput(f"{name} must be positive, got {value!r}.")
+                raise InvalidInput(f"{field.name} must be positive, got {value!r}.")
 
 
 @dataclass(frozen=True)
