@@ -900,6 +900,19 @@ def test_dense_and_sparse_are_the_same_bits(d: int) -> None:
             assert np.array_equal(one, other, equal_nan=True)
 
 
+@pytest.mark.parametrize("storage", ["float64", "csr"])
+def test_a_column_of_scale_zero_is_a_column_of_zeros(storage: str) -> None:
+    """A scale of 2^-1000 left 1e7 of what is 1e308."""
+    X, y = np.random.default_rng(0).normal(size=(50, D)), np.ones(50)
+    X[:, 1] *= 1e307
+    empty, scales = X * (np.arange(D) != 1), np.ones(D)
+    expected = everything(batch(stored(empty, storage), y, intercept=True))
+    assert everything(batch(stored(X, storage), y, intercept=True)) != expected
+    scales[1] = 0.0
+    found = batch(stored(X, storage), y, map=FeatureMap.of(D, scales), intercept=True)
+    assert everything(found) == expected
+
+
 def summed_in_lanes(terms: np.ndarray) -> np.ndarray:
     """Row sums (rows,) in the order that the kernels promise."""
     rows, d = terms.shape

@@ -52,6 +52,17 @@ ONE_CELL = {
 }
 
 
+@pytest.mark.parametrize("share", [0.6, 1.0])
+def test_a_column_beyond_all_histograms_does_not_shrink_the_rows(share):
+    """A code of 1e308 in most rows: all slopes were zero, and labels got wrong ones."""
+    X, y = problem(lambda rng: np.where(rng.random(2 * N) < share, np.finfo(float).max, 0.0), 0)
+    model = fitted(DPLinearRegression, X[:N], y[:N], 0)
+    assert model.coef_[5] == 0
+    assert model.score(X[N:], y[N:]) > 0.9
+    labels = fitted(DPLogisticRegression, X[:N], y[:N] > 0, 0, classes=[False, True])
+    assert labels.score(X[N:], y[N:] > 0) > 0.85
+
+
 @pytest.mark.parametrize("column", ONE_CELL)
 @pytest.mark.parametrize("seed", range(2))
 def test_a_column_that_shows_no_spread_is_not_used(column, seed):

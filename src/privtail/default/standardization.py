@@ -105,8 +105,9 @@ class Standardization:
 
     @property
     def map(self) -> FeatureMap:
-        """The map of the features."""
-        return FeatureMap.of(len(self.scales), 1 / self.scales, -self.centres / self.scales)
+        """The map of the features; those that are not used become zero, whatever their size."""
+        factors = self.used / self.scales
+        return FeatureMap.of(len(factors), factors, -self.centres * factors)
 
     def ranges(self, raw: Doubles, problem: Problem) -> Doubles:
         """(d, 2) the ranges ``raw`` of raw features as ranges of standardized ones.

@@ -32,12 +32,15 @@ class FeatureMap:
         cls, d: int, scales: ArrayLike, offsets: ArrayLike | None = None,
         optional: tuple[int, ...] = (),
     ) -> Self:  # fmt: skip
-        """Copies that nobody else holds, checked: d scales and offsets."""
+        """Copies that nobody else holds, checked: d scales and offsets.
+
+        A column whose scale is 0 is left out: all its numbers become the offset.
+        """
         s, o = _copy(scales), _copy(np.zeros(d) if offsets is None else offsets)
         if s.shape != (d,) or o.shape != (d,):
             raise InvalidInput(f"scales and offsets need shape ({d},).")
-        if not (np.isfinite(s).all() and (s > 0).all() and np.isfinite(o).all()):
-            raise InvalidInput("scales must be positive and finite, offsets finite.")
+        if not (np.isfinite(s).all() and (s >= 0).all() and np.isfinite(o).all()):
+            raise InvalidInput("scales must be finite and not negative, offsets finite.")
         return cls(s, o, optional)
 
     def __reduce__(self) -> tuple[Any, ...]:
