@@ -105,7 +105,13 @@ def _without_names(data: Any, *, grouped: bool) -> Tabled:
         raise InvalidInput(
             "An array has no names, and categories belong to a named column: pass a data frame."
         )
-    width = data.shape[1]
+    shape = getattr(data, "shape", ())
+    if len(shape) < 2:
+        raise InvalidInput(
+            f"A table or a column of numbers is needed, not what a {type(data).__name__} holds: "
+            "pass a data frame, an array, or list(x)."
+        )
+    width = shape[1]
     return Tabled(data, {}, tuple(f"x{j}" for j in range(width)), tuple(range(width)))
 
 
