@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from privtail.default import ScaledDescent
-from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+from privtail.errors import AccuracyWarning
+from privtail.linear_model import DPLADRegressor, DPLinearRegression, DPLogisticRegression
 from privtail.losses import LogisticLoss
 from tests.default.conftest import linear, released
 
@@ -35,6 +36,16 @@ def test_a_target_of_a_size_that_no_cell_tells_is_to_be_rescaled(size, note):
     X, y, _ = linear()
     notes = released(X, size * y).notes
     assert f"{note} a target of such a size by a public number" in notes[0]
+
+
+@pytest.mark.parametrize("model", [DPLADRegressor, DPLinearRegression])
+def test_a_target_far_from_zero_warns_of_its_intercept(model):
+    """1e9 beside a scale of 4: errors were 20 times the constant's, and nothing said so."""
+    X, y, _ = linear(n=20_000)
+    for seed in range(3):
+        with pytest.warns(AccuracyWarning, match="intercept may be off by as much") as caught:
+            model(epsilon=3.0, delta=1e-6, random_state=seed, **SIMULATED).fit(X, 1e9 + y)
+        assert "subtract" in str(caught[0].message)
 
 
 def test_noise_of_a_feature_that_is_not_used_is_not_bounded():

@@ -71,6 +71,7 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
     # noise of a feature that is not used is infinite; of one that was not selected it is unknown
     unknown = math.nan if regime == "few features" else math.inf
     notes = reasons or (UNPROVEN,) * (not decision.significant)
+    narrowed = _narrowed(fit) if regime != "intercept only" else ()  # there it is a reason
     return Result(
         standard.raw(constant if reasons else fit.w, problem),
         fit.steps,
@@ -85,7 +86,12 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
             else np.where(standard.used, noise, unknown)
         ),
         sampling=None if reasons or regime != "all features" else sampling_deviations(fit),
-        notes=(*notes, *(OVERSHOOTS,) * (fit.overshoots and not reasons), *fit.remarks),
+        notes=(
+            *notes,
+            *narrowed,
+            *(OVERSHOOTS,) * (fit.overshoots and not reasons),
+            *fit.remarks,
+        ),  # fmt: skip
         rows=fit.rows,
         threshold=fit.loss.threshold if isinstance(fit.loss, HuberLoss) else None,
         ranges=None if regime == "intercept only" else fit.summary.ranges(fit.reach),
@@ -101,16 +107,21 @@ def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
     if target.only_zeros:
         return (NO_SCALE,)
     if regime == "intercept only":
-        doubts: tuple[str, ...] = (UNSURE,) * fit.unsure
-        if not target.scale_known:
-            width = 2 * float(fit.summary.window()[1][fit.problem.d])
-            doubts = (NARROWED.format(width=width), *doubts)
+        doubts = (*_narrowed(fit), *(UNSURE,) * fit.unsure)
         return (NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts))
     if not fit.standard.used.any():
         return (NO_FEATURE,)
     if fit.decision.kept:
         return ()
     return (NO_GAIN if target.scale_known else NO_SCALE,)
+
+
+def _narrowed(fit: Fit) -> tuple[str, ...]:
+    """That a numeric target was seen in one range and no closer."""
+    target = fit.standard.target
+    if target.scale_known or target.only_zeros or not (target.detected and fit.problem.intercept):
+        return ()
+    return (NARROWED.format(width=2 * float(fit.summary.window()[1][fit.problem.d])),)
 
 
 def _report(fit: Fit, regime: str, reasons: tuple[str, ...]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from privtail.errors import InvalidInput, require_whole
 from privtail.linear_model.fitted import FittedLinearModel
 from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
-from privtail.linear_model.remarks import slopeless, unmatched, unsized
+from privtail.linear_model.remarks import narrowed, slopeless, unmatched, unsized
 from privtail.losses import AnyLoss, Targets
 from privtail.lost import FILL, counted
 from privtail.model.predicting import Link
@@ -360,7 +360,8 @@ class PrivateLinearModel(FittedLinearModel):
         if self.categories_:
             silent += unmatched(result, self._design())
         self.privacy_: Statement = state(curator, (*notes, *result.notes, *silent, *missing))
-        useless = slopeless(result, curator.problem, multiplier) or unsized(result)
+        useless = slopeless(result, curator.problem, multiplier)
+        useless = useless or unsized(result) or narrowed(result)
         self.warnings_ = (*useless, *silent, *lost)
         return result
 

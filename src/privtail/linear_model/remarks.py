@@ -6,6 +6,7 @@ import numpy as np
 
 from privtail.algorithms.result import Result
 from privtail.default.amounts import NONE_DETECTED
+from privtail.default.finish import NARROWED, SUBTRACT
 from privtail.schema.encoding import Design
 from privtail.trusted.problem import Problem
 
@@ -26,6 +27,12 @@ def slopeless(result: Result, problem: Problem, multiplier: float) -> tuple[str,
 def unsized(result: Result) -> tuple[str, ...]:
     """A warning of amounts of which nothing but zeros showed: predictions may be of any size."""
     return (NONE_DETECTED,) * (NONE_DETECTED in result.notes)
+
+
+def narrowed(result: Result) -> tuple[str, ...]:
+    """A warning of a target that was seen in one range and no closer, which slopes do not mend."""
+    begin = NARROWED.partition("{")[0]
+    return tuple(f"{note} {SUBTRACT}" for note in result.notes if note.startswith(begin))
 
 
 def unmatched(result: Result, design: Design) -> tuple[str, ...]:
