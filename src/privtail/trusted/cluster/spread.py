@@ -47,8 +47,8 @@ from privtail.trusted.records.persons import require_one_type
 from privtail.trusted.records.targets import Labels
 
 ASSUMED = (
-    "Rows are on a Dask cluster: its scheduler, workers, connections (TLS protects them), logs and "
-    "spill folders are trusted.",
+    "Rows are on a Dask cluster: its scheduler, workers, logs and spill folders are trusted.",
+    "So are its connections: TLS protects them.",
     "Lengths of partitions are public, like n.",
 )
 LOST = (
