@@ -23,6 +23,7 @@ from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned
 from privtail.losses import GeneralLoss, LogisticLoss, PoissonLoss
 from privtail.losses.loops import logistic_derivatives
 from privtail.robust_means import ClampedMean, ClippedMean
+from privtail.schema.dialect import Dialect
 from privtail.schema.encoding import Encoding
 from privtail.schema.features import Bins, Cross, Log
 from privtail.trusted import batch as batch_module
@@ -51,6 +52,7 @@ from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import as_records, dense, opened
 from privtail.trusted.records import persons as persons_module
+from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.persons import Persons, Seats, _identity
 from privtail.trusted.records.targets import Labels, canonical_label
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches
@@ -747,3 +749,30 @@ def test_nobody_else_decides_how_the_core_runs(monkeypatch):
     monkeypatch.setattr(logistic_derivatives, "function", None)
     with interpreted():
         assert (summed(batch(X, y))._value == expected).all()
+
+
+def test_blocks_of_a_file_are_read_alike(tmp_path):
+    """Which rows are one block, other rows decide: in a CSV by how long their cells are."""
+    (tmp_path / "a.csv").write_text("x\n1.5\n")
+    with pytest.raises(InvalidInput, match="no class derived"):
+        TableFile(tmp_path / "a.csv", dialect=object.__new__(type("Mine", (Dialect,), {})))
+    dialect = Dialect(decimal=Shout(","), encoding=Shout("utf-8"))
+    assert {type(dialect.decimal), type(dialect.encoding)} == {str}
+    odd = Dialect()
+    object.__setattr__(odd, "decimal", Shout(","))
+    assert type(TableFile(tmp_path / "a.csv", dialect=odd).dialect.decimal) is str
+
+
+def test_blocks_of_a_file_are_predicted_alike():
+    model = line()
+    names, listed = [Shout("x")], ["a", "b"]
+    own = replace(model, names=names, categories={"x": listed})
+    names[0] = "y"
+    listed.append("c")
+    assert own.names == ("x",)
+    assert type(own.names[0]) is str
+    assert own.categories == {"x": ("a", "b")}
+    with pytest.raises(InvalidInput, match="known links"):
+        replace(model, link="probit")
+    with pytest.raises(InvalidInput, match="has an Encoding"):
+        replace(model, encoding=object.__new__(type("Mine", (Encoding,), {})))

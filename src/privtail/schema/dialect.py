@@ -38,6 +38,9 @@ class Dialect:
     partition_columns: Collection[str] = ()
 
     def __post_init__(self) -> None:
+        for name in ("decimal", "thousands", "separator", "encoding", "comment"):
+            value = getattr(self, name)  # plain text: every block of a file is read alike
+            object.__setattr__(self, name, str.__str__(value) if _text(value) else value)
         for name, value in (("decimal", self.decimal), ("thousands", self.thousands)):
             if value is not None and (not _single(value) or value.isalnum() or value in "+-\r\n"):
                 raise InvalidInput(f"{name} must be one mark such as ',', got {value!r}.")

@@ -48,6 +48,7 @@ _BLOCK_ROWS = 8192
 _FARTHEST = 1e150
 """Errors, in units of the scale, count as this much at most: their squares are numbers."""
 
+LINKS: tuple[Literal["identity", "log", "logit"], ...] = ("identity", "log", "logit")
 LARGEST_LOSS = float(-np.log(1e-3))
 """Log loss of one row at most: a probability below .001 counts as .001."""
 _LARGEST_LOG = 30.0
@@ -91,6 +92,15 @@ class LinearModel:
         for name in ("coef", "intercept", "feature_range", "margin_range", "target_range", "fill"):
             own = np.array(getattr(self, name), np.float64, subok=False).copy()
             object.__setattr__(self, name, own)
+        # Read once: which rows are encoded as one block, in a file other rows decide.
+        own_names = None if self.names is None else tuple(map(str.__str__, self.names))
+        declared = {str.__str__(name): tuple(listed) for name, listed in self.categories.items()}
+        if type(self.encoding) is not Encoding or self.link not in LINKS:
+            raise InvalidInput("A LinearModel has an Encoding, and one of the known links.")
+        object.__setattr__(self, "names", own_names)
+        object.__setattr__(self, "categories", declared)
+        object.__setattr__(self, "encoding", replace(self.encoding))
+        object.__setattr__(self, "link", LINKS[LINKS.index(self.link)])
 
     @np.errstate(all="ignore")
     def said(self, X: Any, labels: int | None) -> Doubles:

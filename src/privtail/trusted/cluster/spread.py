@@ -23,6 +23,7 @@ import itertools
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ class Spread(PrivateRows):
             None if groups is None else announced(groups),
             categories,
             classes is not None,
-            encoding,
+            replace(encoding),
         )
         empty, self.targets = self._reading.empty()
         if groups is not None:

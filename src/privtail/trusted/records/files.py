@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,9 @@ class TableFile(PrivateRows):
     ) -> None:
         self.scratch = None if scratch is None else Path(scratch)
         self._listing = Listing.of(path, self.scratch)
+        if type(dialect) is not Dialect:
+            raise InvalidInput("A dialect is a Dialect, and no class derived from it.")
+        dialect = replace(dialect)  # which rows are read as one block, other rows decide
         self.path, self.paths, self.dialect = self._listing.name, self._listing.paths, dialect
         self.assumptions = (*dialect.assumptions, *self._listing.assumptions)
         require_categories(categories)
