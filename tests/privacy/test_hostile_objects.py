@@ -20,6 +20,7 @@ import pytest
 from privtail import Ledger
 from privtail.compilation import interpreted
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned
+from privtail.linear_model import DPRidge
 from privtail.losses import GeneralLoss, LogisticLoss, PoissonLoss
 from privtail.losses.loops import logistic_derivatives
 from privtail.robust_means import ClampedMean, ClippedMean
@@ -52,6 +53,7 @@ from privtail.trusted.opening import Opening
 from privtail.trusted.problem import Problem
 from privtail.trusted.records import as_records, dense, opened
 from privtail.trusted.records import persons as persons_module
+from privtail.trusted.records.arrays import require_apart
 from privtail.trusted.records.files import TableFile
 from privtail.trusted.records.persons import Persons, Seats, _identity
 from privtail.trusted.records.targets import Labels, canonical_label
@@ -776,3 +778,13 @@ def test_blocks_of_a_file_are_predicted_alike():
         replace(model, link="probit")
     with pytest.raises(InvalidInput, match="has an Encoding"):
         replace(model, encoding=object.__new__(type("Mine", (Encoding,), {})))
+
+
+@pytest.mark.parametrize("cell", ["a", "c"])
+def test_a_column_or_a_row_of_a_frame_is_no_attribute(cell):
+    """Of a frame with such names an attribute is a cell, and a cell refused the fit."""
+    frame = pd.DataFrame({"dtype": [cell, *"a" * 49], "v": 1.0}, ["kind", *range(49)])
+    model = DPRidge(epsilon=1.0, categories={"dtype": ["a", "c"]}, **SIMULATED)
+    assert model.fit(frame, np.zeros(50)).n_features_in_ == 2
+    labelled = pd.Series([cell.replace("c", "dictionary<"), "b"], ["type", "schema"])
+    require_apart({"x": labelled})

@@ -179,7 +179,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         require_typed(X)
         require_categories(categories)
         self.categories_ = dict(categories or {})
-        if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        # The class is asked: of a data frame a column may be called dtype.
+        if hasattr(type(X), "dtype") and getattr(X.dtype, "kind", "") == "c":
             raise InvalidInput("Complex data not supported: X and y must hold real numbers.")
         frame = is_spread(X) and column_names(X) is not None
         if isinstance(X, Mapping | TableFile) or is_arrow(X) or frame:

@@ -215,12 +215,13 @@ def require_apart(X: Any) -> None:
         By types alone.
     """
     for one in X.values() if isinstance(X, Mapping) else (X,):
-        types, levels = [getattr(one, "type", None), getattr(one, "dtype", None)], 1
-        if room(one) == "pyarrow" and hasattr(one, "schema"):
-            types = one.schema.types
+        types: list[Any] = []
+        levels = 1
+        if room(one) == "pyarrow":
+            types = one.schema.types if hasattr(type(one), "schema") else [one.type]
         elif room(one) == "pandas":
-            levels = getattr(getattr(one, "index", None), "nlevels", 1)
-            types = list(one.dtypes) if hasattr(one, "columns") else types
+            levels = one.index.nlevels if hasattr(type(one), "index") else 1
+            types = list(one.dtypes) if hasattr(type(one), "columns") else [one.dtype]
         if levels > 1 or any("dictionary<" in str(kind) for kind in types):
             raise InvalidInput(
                 "The model would see more than one row at a time: a dictionary of Arrow keeps the "
