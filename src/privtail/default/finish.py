@@ -91,7 +91,7 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
             *narrowed,
             *(OVERSHOOTS,) * (fit.overshoots and not reasons),
             *fit.remarks,
-        ),  # fmt: skip
+        ),
         rows=fit.rows,
         threshold=fit.loss.threshold if isinstance(fit.loss, HuberLoss) else None,
         ranges=None if regime == "intercept only" else fit.summary.ranges(fit.reach),

@@ -105,7 +105,7 @@ def _without_names(data: Any, *, grouped: bool) -> Tabled:
         raise InvalidInput(
             "An array has no names, and categories belong to a named column: pass a data frame."
         )
-    shape = getattr(data, "shape", ())
+    shape: tuple[int, ...] = getattr(data, "shape", ())
     if len(shape) < 2:
         raise InvalidInput(
             f"A table or a column of numbers is needed, not what a {type(data).__name__} holds: "
