@@ -15,6 +15,7 @@ from privtail.default.acceptance import (
     Improvement,
     best_part,
     label_decision,
+    unclamped,
 )
 from privtail.default.fit import LabelCounts, planned
 from privtail.default.labels import CountLabels
@@ -325,14 +326,44 @@ def test_the_best_part_is_that_with_which_labels_were_drawn(middle, right):
         return np.mean(np.logaddexp(0, odds) - p * odds)
 
     gains = np.array([loss(0.0) - loss(part) for part in parts])
-    wide, little = np.full(4, 10.0), 1e-5
-    found, gain, height = best_part(parts, gains, wide, little, typical, middle)
+    wide, little, uncut = np.full(4, 10.0), 1e-5, np.tile([-np.inf, np.inf], (4, 1))
+    found, gain, height = best_part(parts, gains, wide, little, typical, middle, uncut)
     assert found == pytest.approx(right, abs=0.05)
     assert gain == pytest.approx(loss(0.0) - loss(right), rel=0.1)
     assert height > 30
-    _, gain, height = best_part(parts, -parts, wide, little, typical, middle)
+    _, gain, height = best_part(parts, -parts, wide, little, typical, middle, uncut)
     assert gain <= 1e-6
     assert height <= 0
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (0.5, 4.0), (1e-9, 1.0)])
+@pytest.mark.parametrize("middle", [-4.0, -0.5, 0.0, 2.0])
+def test_no_gain_is_clamped_between_the_ends_of_small_margins(middle, weights):
+    """At each end that of one label just is."""
+    clamp = Tuning().near_gain
+    margins = np.linspace(*unclamped(middle, clamp, weights), 101)[:, None]
+    loss = WeightedLoss(loss=LogisticLoss(), weights=weights)
+    labels = (np.full(101, label) for label in (0.0, 1.0))
+    gains = np.array(
+        [loss.values(0 * margins + middle, y) - loss.values(margins, y) for y in labels]
+    )
+    assert np.abs(gains[:, [0, -1]]).max(axis=0) == pytest.approx([clamp, clamp])
+    assert np.abs(gains).max() == pytest.approx(clamp)
+
+
+def test_far_records_on_the_side_of_the_frequent_label_are_no_gain():
+    """A fifth has log-odds below -8 of a label of 30 %, and clamped gains of .4 clamps."""
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(4_000) < 0.2, 100.0, 0.0)[:, None]
+    y = (rng.random(4_000) < 0.3).astype(float)
+    usual = math.log(3 / 7)
+    fit = staged(
+        [AcceptLabels(Improvement(GaussianNoise(5.0)))], x, y, LogisticLoss(), classes=(0, 1),
+        w=np.array([[-0.12], [usual]]), constant=np.array([[0.0], [usual]]),
+        preconditioner=apart(2), margins=(-8.0, 8.0), random_state=0,
+    )  # fmt: skip
+    assert not fit.decision.kept
+    assert fit.decision.gains[0] < 0
 
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), MultinomialLoss(classes=3)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -141,7 +141,7 @@ class AcceptLabels:
     frequent. The mean gains of three candidates over the base are released:
 
     - a part so small that a typical margin moves by `Tuning.near_gain`, where gains are clamped: it
-      shows a weak signal;
+      shows a weak signal. The margins of two labels are cut where a gain would be clamped;
     - the whole margins;
     - of two labels, the margins cut `Tuning.margin_end` log-odds from those of the intercept-only
       model: with these a code such as -999 in a feature makes no prediction certain. Of more
@@ -173,7 +173,7 @@ class AcceptLabels:
         if deviation == 0:
             return
         fit.decision, fit.margins = label_decision(
-            candidates, gains, deviation, typical, lead(base[d:]), fit.tuning,
+            candidates, gains, deviation, typical, self._middle(base[d:]), fit.tuning,
             coin=even and not isinstance(fit.loss, WeightedLoss),
         )  # fmt: skip
         fit.w = base + fit.decision.part * (fit.w - base)
@@ -183,12 +183,44 @@ class AcceptLabels:
         """The three candidates; ``typical`` is the root mean square of the fitted margins."""
         near, far, margins = fit.tuning.near_gain, fit.tuning.far_gain, fit.margins
         small = min(1.0, near / typical) if typical > 0 else 1.0
-        last = Candidate(0.25, far, margins)
+        first, last = Candidate(small, near, margins), Candidate(0.25, far, margins)
         if fit.problem.outputs == 1:
             middle, end = float(fit.constant[fit.problem.d :].sum()), fit.tuning.margin_end
             low, high = np.clip([middle - end, middle + end], *margins)
             last = Candidate(1.0, far, (float(low), float(high)))
-        return Candidate(small, near, margins), Candidate(1.0, far, margins), last
+            weights = fit.loss.weights if isinstance(fit.loss, WeightedLoss) else (1.0, 1.0)
+            base = 0.0 if fit.label_counts.even else middle
+            first = replace(first, ends=unclamped(base, near, weights))
+        return first, Candidate(1.0, far, margins), last
+
+    @staticmethod
+    def _middle(base: Doubles) -> float:
+        """The log-odds of the base: of the second of two labels, else of the most frequent one."""
+        return float(base.sum()) if base.size == 1 else lead(base)
+
+
+def unclamped(
+    middle: float, clamp: float, weights: Sequence[float] = (1.0, 1.0)
+) -> tuple[float, float]:
+    """The margins of two labels between which no gain over the margin ``middle`` is clamped.
+
+    Beyond them a label may lose more than a clamp, and the more frequent one gain it. So far
+    records gain on average if their margins are on the side of the more frequent label, whatever
+    their labels. Between the ends records gain only if log loss falls.
+    """
+
+    def end(middle: float, losing: float, gaining: float) -> float:
+        loss = float(np.logaddexp(0, middle)) + clamp / losing
+        left = float(np.logaddexp(0, -middle)) - clamp / gaining
+        most = _margin_of(loss)
+        return min(most, -_margin_of(left)) if left > 0 else most
+
+    return -end(-middle, weights[1], weights[0]), end(middle, weights[0], weights[1])
+
+
+def _margin_of(loss: float) -> float:
+    """The margin whose softplus is this loss, above 0."""
+    return loss + math.log(-math.expm1(-loss))
 
 
 def label_decision(
@@ -209,17 +241,18 @@ def label_decision(
 
     Parameters
     ----------
-    candidates : the first is the small part; those with other ends come last.
+    candidates : the small part, the whole margins, others; those with other ends come last.
     gains : of the candidates, in units of their clamps.
     deviation : of the noise of a gain, in the same units.
     typical : root mean square of the fitted margins.
     middle : log-odds of the base.
     """
-    whole = [each for each in candidates if each.ends == candidates[0].ends]
+    ends = candidates[1].ends
+    whole = [candidates[0], *(each for each in candidates[1:] if each.ends == ends)]
     seen, clamps = gains[: len(whole)], np.array([each.clamp for each in whole])
-    parts = np.array([each.part for each in whole])
-    part, best, height = best_part(parts, seen * clamps, clamps, deviation, typical, middle)
-    best, ends = max(best / clamps[-1], float(seen[1:].max())), candidates[0].ends
+    parts, cuts = np.array([each.part for each in whole]), np.array([each.ends for each in whole])
+    part, best, height = best_part(parts, seen * clamps, clamps, deviation, typical, middle, cuts)
+    best = max(best / clamps[-1], float(seen[1:].max()))
     for each, gain in zip(candidates[len(whole) :], gains[len(whole) :], strict=True):
         if gain > best + tuning.likely * deviation:
             part, best, height, ends = each.part, float(gain), float(gain) / deviation, each.ends
@@ -233,15 +266,15 @@ def label_decision(
 
 def best_part(
     parts: Doubles, gains: Doubles, clamps: Doubles, deviation: float, typical: float,
-    middle: float,
+    middle: float, cuts: Doubles,
 ) -> tuple[float, float, float]:  # fmt: skip
     """The part of the margins that gains most, its gain, and how significant the gains are.
 
     The law: log-odds are ``middle`` plus a true part of normal margins with the root mean square
-    ``typical``. It gives the expected gain of every part, clamped record by record. The true part,
-    and one factor near 1 that multiplies all gains, are fitted to the noisy ``gains`` at some
-    ``parts`` by least squares. Tried are eighths of an octave down to 2^-12, and zero: no part is
-    farther than 5 % from one.
+    ``typical``. It gives the expected gain of every part, with log-odds cut to its ``cuts`` and
+    gains clamped record by record. The true part, and one factor near 1 that multiplies
+    all gains, are fitted to the noisy ``gains`` at some ``parts`` by least squares. Tried are
+    eighths of an octave down to 2^-12, and zero: no part is farther than 5 % from one.
 
     The significance is that of the sum of the gains whose weights are what the law expects of each
     (a matched filter), in standard deviations of its noise. ``deviation`` is that of the noise of a
@@ -251,7 +284,7 @@ def best_part(
     z, weights = typical * places, weights / weights.sum()
     noise, most = deviation * clamps, clamps[:, None]
     truths = np.append(2.0 ** (-np.arange(97) / 8), 0.0)
-    moved = parts[:, None] * z
+    moved = np.clip(middle + parts[:, None] * z, cuts[:, :1], cuts[:, 1:]) - middle
     zero = np.logaddexp(0, middle) - np.logaddexp(0, middle + moved)
     one, zero = (np.clip(gain, -most, most) * weights for gain in (zero + moved, zero))
     p = expit(middle + truths[:, None] * z)
