@@ -226,12 +226,12 @@ def on_part(function: PartFunction, x: Doubles, y: Doubles | None, size: int) ->
     copies = [np.array(a) for a in (x, y) if a is not None]
     for copy in copies:
         copy.flags.writeable = False
-    return apart(partial(_point, function, copies, size))
 
+    def point() -> Doubles:
+        with np.errstate(all="ignore"), QUIET:
+            return answer(partial(function, *copies), (size,), math.nan)
 
-def _point(function: PartFunction, copies: list[Doubles], size: int) -> Doubles:
-    with np.errstate(all="ignore"), QUIET:
-        return answer(partial(function, *copies), (size,), math.nan)
+    return apart(point)
 
 
 def answer(called: Callable[[], Any], shape: tuple[int, ...], missing: float) -> Doubles:

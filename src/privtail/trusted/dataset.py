@@ -136,11 +136,10 @@ class Dataset(PrivateRows):
     def _shares(self, run: Iterator[Window], seen: Seen, at_once: int) -> Generator[_Share]:
         """What one thread sweeps at a time: a window of a file, or a block of what is in memory."""
         for window in run:
-            ids = seen.within(window.start, window.stop)
             if isinstance(self.records, Stream):
-                yield window, ids
+                yield window, seen.within(window.start, window.stop)
             else:
-                yield from ((window, part) for part in pieces(ids, at_once))
+                yield from shares(window, seen, at_once)
 
     def _added(
         self, work: Callable[[Window, Ids], Integers], seen: Seen, targets: bool, at_once: int,
@@ -174,6 +173,12 @@ class Dataset(PrivateRows):
 
     def __repr__(self) -> str:
         return f"Dataset({self.records!r})"
+
+
+def shares(window: Window, seen: Seen, at_once: int) -> Generator[_Share]:
+    """The ids of a window that are seen, block by block."""
+    for part in pieces(seen.within(window.start, window.stop), at_once):
+        yield window, part
 
 
 def added(

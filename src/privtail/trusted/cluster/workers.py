@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -26,9 +26,9 @@ from privtail.losses import AnyLoss
 from privtail.trusted.cluster.held import FAILED, Codes, Held, Sent
 from privtail.trusted.cluster.probe import probed, probed_loss
 from privtail.trusted.cluster.seats import Seated
-from privtail.trusted.dataset import added
+from privtail.trusted.dataset import added, shares
 from privtail.trusted.deals import Ids, Seen
-from privtail.trusted.partitions import answered, counted, pieces, rows_at_once
+from privtail.trusted.partitions import answered, counted, rows_at_once
 from privtail.trusted.questions import Question
 from privtail.trusted.records import Window
 from privtail.trusted.records.persons import heads, spoken_for
@@ -84,8 +84,8 @@ def answer(
             speaking = heads(chosen, n)
             seen = [spoken_for(one.positions, one.leaders, speaking) for one in seats]
         windows = [one.window(start, codes) for one, start in zip(held, starts, strict=True)]
-        shares = list(zip(windows, seen, strict=True))
-        value = _summed(task, shares) if isinstance(task, Question) else _counted(shares)
+        pairs = list(zip(windows, seen, strict=True))
+        value = _summed(task, pairs) if isinstance(task, Question) else _counted(pairs)
         return Partial(value, checksums, probed(), where)
     except InvalidInput as error:
         return Partial(None, checksums, b"", where, str(error))
@@ -124,10 +124,7 @@ def _summed(question: Question, windows: Sequence[tuple[Window, Seen]]) -> Integ
     def one(share: tuple[Window, Ids]) -> Integers:
         return answered(question, *share)
 
-    def shares(window: Window, seen: Seen) -> Generator[tuple[Window, Ids]]:
-        at_once = rows_at_once(window.open()[0], question)
-        ids = seen.within(window.start, window.stop)
-        yield from ((window, part) for part in pieces(ids, at_once))
-
-    runs = [shares(*window) for window in windows]
+    runs = [
+        shares(window, seen, rows_at_once(window.open()[0], question)) for window, seen in windows
+    ]
     return added(steady(one), runs, question.shape, get_worker().state.nthreads)

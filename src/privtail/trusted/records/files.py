@@ -191,7 +191,7 @@ class TableFile(PrivateRows):
         if not (self._format.untyped or is_plain(self.schema.type(name))):
             raise self._unusable(name)
         self.require_rows()
-        pieces = [batch[name] for batch in self._format.batches([name], ())]
+        pieces = [batch[name] for run in self._format.runs([name], ()) for batch in run]
         if not pieces:
             raise changed(self.path)
         with self._format.refusing():

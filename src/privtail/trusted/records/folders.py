@@ -186,10 +186,6 @@ class Files:
             for run in range(one.runs)
         ]
 
-    def batches(self, names: Sequence[str], labels: Collection[str]) -> Iterator[Any]:
-        """Record batches of the columns ``names``, file by file; none is empty."""
-        return itertools.chain.from_iterable(self.runs(names, labels))
-
     def counted_runs(
         self, names: Sequence[str], labels: Collection[str], kept: NDArray[np.bool_] | None
     ) -> Runs:
