@@ -11,6 +11,7 @@ from typing import Any
 import privtail
 
 sys.path.insert(0, str(Path(__file__).parent))
+from messages import page
 from outputs import without
 
 os.environ.setdefault("PRIVTAIL_THREADS", "1")
@@ -109,8 +110,18 @@ def _run_anew(_app: Any, _name: str, content: list[str]) -> None:
     content[0] = without(content[0])
 
 
+def _list_messages(app: Any, name: str, content: list[str]) -> None:
+    """The page of all messages is made of the source, and made anew when it changes."""
+    if name == "messages":
+        source = Path(privtail.__file__).parent
+        for module in source.rglob("*.py"):
+            app.env.note_dependency(str(module))
+        content[0] += page(source)
+
+
 def setup(app: Any) -> None:
     """Add the hooks above, after numpydoc has read a docstring."""
     app.connect("source-read", _run_anew)
+    app.connect("source-read", _list_messages)
     app.connect("autodoc-process-docstring", _escape, priority=600)
     app.connect("autodoc-skip-member", _skip)

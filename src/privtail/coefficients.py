@@ -27,13 +27,13 @@ NO_THEORY = (
     'for algorithm="auto".'
 )
 CONSTANT = (
-    "The model is a private constant, whose slopes are zero whatever the noise was; privacy_.notes "
-    "says why."
+    "The model is a private constant, whose slopes are zero whatever the noise was. See why in "
+    "privacy_.notes."
 )
 NO_SAMPLING = (
     "The sampling error of these slopes is not known. It is known without a penalty, by the "
     "default algorithm and with privacy: for least squares, Huber's loss, counts, amounts and two "
-    'labels. conf_int(kind="noise") has the noise alone, where it is known.'
+    'labels. Use conf_int(kind="noise") for the noise alone, where it is known.'
 )
 
 
@@ -86,6 +86,15 @@ class CoefficientTable:
     log : bool
         Whether the logarithm of a prediction is linear: then the exponential of a slope, its
         relativity, is what a prediction is multiplied by.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.linear_model import DPLinearRegression
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 2))
+    >>> table = DPLinearRegression(epsilon=1.0).fit(X, X[:, 0]).summary()
+    >>> table.names
+    ('x0', 'x1')
     """
 
     names: tuple[str, ...]

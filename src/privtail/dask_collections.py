@@ -55,7 +55,9 @@ def partitions(values: Any) -> list[Any]:
     if isinstance(values, Mapping):
         columns = {name: partitions(column) for name, column in values.items()}
         if len(set(map(len, columns.values()))) > 1:
-            raise InvalidInput("The columns of X have different numbers of partitions.")
+            raise InvalidInput(
+                "The columns of X need as many partitions as each other. Take them from one frame."
+            )
         return [
             dict(zip(columns, part, strict=True)) for part in zip(*columns.values(), strict=True)
         ]

@@ -63,7 +63,7 @@ def to_code(model: Model, language: Language) -> str:
         return _sql(model)
     if language == "python":
         return _python(model)
-    raise InvalidInput(f"A model is exported to {' or '.join(LANGUAGES)}, not to {language!r}.")
+    raise InvalidInput(f"The language must be {' or '.join(LANGUAGES)}, got {language!r}.")
 
 
 # --- SQL ------------------------------------------------------------------------------------------

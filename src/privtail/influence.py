@@ -96,4 +96,6 @@ def catoni_fraction(smoothing: float, degree: int) -> tuple[float, ...]:
                 return (*P.tolist(), *padding, *Q.tolist(), *padding)
             below = np.maximum(below, 1e-3)
             weights = weights * np.sqrt(0.2 + error / error.max())
-    raise InvalidInput(f"No fraction reaches 8e-7 for smoothing={smoothing!r}.")
+    raise InvalidInput(
+        f"No fraction reaches 8e-7 for smoothing={smoothing!r}. Take one nearer to 1."
+    )

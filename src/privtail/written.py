@@ -34,7 +34,7 @@ def require_writable(path: Path, *, overwrite: bool) -> None:
     target = path.resolve()
     if _is_device(target):
         if not os.access(target, os.W_OK):
-            raise InvalidInput(f"No permission to write to {path}.")
+            raise InvalidInput(f"No permission to write to {path}. Choose another name.")
         return
     folder = target.parent if path.is_symlink() else path.parent
     if not folder.is_dir():
@@ -91,7 +91,9 @@ def _refused(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from None
+        raise InvalidInput(
+            f"{path} cannot be written: {error.strerror}. Choose another place."
+        ) from None
 
 
 def _is_device(target: Path) -> bool:

@@ -70,7 +70,7 @@ ROOMS = {
         "statement", "calibration", "trusted", "losses", "domains", "schema",
     },
     "export": {"model", "schema"},
-    "reporting": {"ledger_texts", "model", "statement"},
+    "reporting": {"json_files", "ledger_texts", "model", "statement"},
     "describe": {
         "coefficients", "promised", "summaries", "statement", "calibration", "table_files",
         "trusted",
@@ -83,7 +83,10 @@ ROOMS = {
         "trusted", "losses",
     },
     "coefficients": set(),
-    "model": {"coefficients", "export", "statement", "trusted", "schema", "losses", "written"},
+    "model": {
+        "coefficients", "export", "json_files", "statement", "trusted", "schema", "losses",
+        "written",
+    },
     "mean": {
         "ledgers",
         "influence", "robust_means",
@@ -97,7 +100,7 @@ ROOMS = {
     "summaries": {"robust_means", "trusted", "losses"},
     "algorithms": {"robust_means", "trusted", "losses", "domains"},
     "calibration": {"trusted"},
-    "statement": {"trusted", "ledger_texts"},
+    "statement": {"json_files", "trusted", "ledger_texts"},
     "trusted": {
         "dask_client", "dask_collections", "losses", "domains", "ledger_texts", "schema", "storage",
     },
@@ -119,6 +122,7 @@ ROOMS = {
     "lost": {"summaries"},
     "progress": set(),
     "spelling": set(),
+    "json_files": set(),
     "written": set(),
     "privtail": set(),
 }  # fmt: skip

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import re
 import runpy
 from pathlib import Path
+from typing import Any
 
 import dp_accounting
 import numpy as np
@@ -198,6 +200,59 @@ def test_every_refusal_of_a_ledger_is_in_the_faq(root):
     assert missing == []
 
 
+AUTHORS = {"NotPlanned", "NotReleased"}
+"""Errors that only somebody who writes an algorithm can meet."""
+
+
+@functools.cache
+def listed_errors(root: Path, source: Path) -> list[Any]:
+    return runpy.run_path(str(root / "docs/messages.py"))["messages"](source)
+
+
+def mute(root: Path, source: Path) -> list[str]:
+    """Errors that do not say what to do."""
+    remedy = runpy.run_path(str(root / "docs/messages.py"))["remedy"]
+    found = listed_errors(root, source)
+    return [one.text for one in found if one.kind not in AUTHORS and not remedy(one)]
+
+
+def test_every_error_says_what_to_do(root):
+    assert len(listed_errors(root, root / "src/privtail")) > 500
+    assert mute(root, root / "src/privtail") == []
+
+
+def test_an_error_that_does_not_is_found(root, tmp_path):
+    (tmp_path / "a.py").write_text(
+        'WHY = "It is odd."\n'
+        "def f(x):\n    what = 'Nothing fits'\n    raise InvalidInput(f'{what}: {x}. {WHY}')\n"
+        "def g(x):\n    raise InvalidInput('It is odd.', 'Take another.', cli='--other')\n"
+        "def h(x):\n    raise InvalidInput(f'x must be even, got {x}. ' + ('A' if x else 'B'))\n"
+        "def i():\n    raise NotPlanned('It is odd.')\n"
+    )
+    said = [one.text for one in listed_errors(root, tmp_path)]
+    assert said == [
+        "Nothing fits: …. It is odd.", "It is odd. Take another.", "x must be even, got …. A",
+        "x must be even, got …. B", "It is odd.",
+    ]  # fmt: skip
+    assert mute(root, tmp_path) == [said[0]]
+
+
+def test_every_error_is_on_the_page_of_errors(root):
+    """Each call of the class of an error, but for one that passes on what a worker said."""
+    source = root / "src/privtail"
+    kinds = {cls.__name__ for cls in errors.PrivtailError.__subclasses__()}
+    calls = {
+        (path.relative_to(source).as_posix(), node.lineno)
+        for path in source.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in kinds
+    }
+    assert len(calls) > 500
+    missing = calls - {(one.module, one.line) for one in listed_errors(root, source)}
+    said = [(source / module).read_text("utf-8").splitlines()[line - 1] for module, line in missing]
+    assert [one for one in said if not one.rstrip().endswith("refused)")] == []
+
+
 X, Y = np.ones((50, 2)), np.ones(50)
 JOBS = pd.DataFrame({"job": ["clerk", "cook"] * 25})
 COMMON = {
@@ -234,6 +289,9 @@ def test_a_common_mistake_is_refused_as_the_faq_says(root, mistake):
         COMMON[mistake]()
     kinds = [kind for kind, text in errors_of_the_faq(root) if text.search(str(refusal.value))]
     assert type(refusal.value).__name__ in kinds, str(refusal.value)
+    texts = (re.escape(one.text) for one in listed_errors(root, root / "src/privtail"))
+    patterns = [one.replace("\\ …", "(?:\\ .*)?").replace("…", ".*") for one in texts]
+    assert any(re.fullmatch(one, str(refusal.value), re.DOTALL) for one in patterns)
 
 
 def words_of_statements(source: Path) -> set[str]:

@@ -98,7 +98,7 @@ def test_a_full_disk_loses_nothing_that_was_paid_for(shell, table):
     assert found.returncode == 2
     assert json.loads(found.stdout)["coef"]
     assert found.stderr.splitlines()[-1] == (
-        "Error. /dev/full cannot be written: No space left on device."
+        "Error. /dev/full cannot be written: No space left on device. Choose another place."
     )
 
 

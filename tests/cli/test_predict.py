@@ -162,7 +162,7 @@ def test_a_missing_model(shell, table):
 def test_an_edited_model(model, field, value):
     content = {**json.loads(model.to_text()), field: value}
     Path("edited.json").write_text(json.dumps(content))
-    with pytest.raises(InvalidInput, match=r"edited\.json is no model of privtail"):
+    with pytest.raises(InvalidInput, match=r"edited\.json is (no model of privtail|not JSON)"):
         privtail.load("edited.json")
 
 
@@ -191,8 +191,20 @@ def test_verify_reads_the_model_too(shell, model, value):
     assert "edited.json" in shell.refused("verify", "edited.json")
 
 
+@pytest.mark.parametrize("verb", ["verify", "report", "predict"])
+def test_a_ledger_in_place_of_a_model_is_named(shell, table, verb):
+    shell("budget", "budget.jsonl", "--epsilon", 1, "--delta", 1e-6)
+    rest = {"report": ("--out", "r.html"), "predict": ("claims.csv",)}.get(verb, ())
+    said = shell.refused(verb, "budget.jsonl", *rest)
+    assert "budget.jsonl is a ledger, not a model" in said
+    assert said.endswith("To see what was spent: privtail budget budget.jsonl")
+
+
 def test_verify_needs_a_statement(shell, table):
-    assert "claims.csv" in shell.refused("verify", "claims.csv")
+    said = shell.refused("verify", "claims.csv")
+    assert (
+        "claims.csv is not JSON. It must be a model, a mean, an evaluation or a statement" in said
+    )
 
 
 # Means and ledgers

@@ -271,7 +271,7 @@ ROWLESS = pa.table({"age": pa.array([], pa.int64()), "job": pa.array([], pa.stri
 @pytest.mark.parametrize("name", EMPTY)
 def test_a_table_without_rows(shell, table, name):
     EMPTY[name](shell.folder / name)
-    said = f"Error. {name} has no rows."
+    said = f"Error. {name} has no rows; it needs at least one."
     fit = ("--target", "cost", "--model", "linear", "--epsilon", 1, "--categories", "job=clerk")
     assert shell.refused("fit", name, *fit) == said
     assert shell.refused("plan", name, *fit) == said

@@ -377,5 +377,5 @@ def test_rows_outside_a_window_are_refused() -> None:
     (question, _), *_ = asked(SquaredLoss(), with_losses)
     window = divided([0, N])[0]
     short = Window(0, 10, window.open)
-    with pytest.raises(InvalidInput, match="does not hold"):
+    with pytest.raises(InvalidInput, match="must hold the rows"):
         answered(question, short, slice(5, 15))

@@ -195,7 +195,7 @@ def test_a_base_level_may_be_named_by_column() -> None:
     names = model.get_feature_names_out().tolist()
     assert names == ["region=north", "region=south", "fuel=gas", "fuel=oil"]
     for drop, match in (
-        ({"region": "east"}, "'east' of column 'region' is none"),
+        ({"region": "east"}, "'east' of column 'region' must be one"),
         ({"regoin": "west"}, "Is 'region' meant"),
         ("last", 'drop must be "first"'),
     ):

@@ -31,7 +31,7 @@ def test_a_shuffle_is_a_bijection(n: int, key: bytes) -> None:
 @pytest.mark.parametrize("ids", [(0, 61), (-1, 5), (70, 80), (9, 8)])
 def test_other_ids_are_refused(blocks: int, ids: tuple[int, int]) -> None:
     """A walk from one of these need never come to a place below n."""
-    with pytest.raises(InvalidInput, match="not among the 60"):
+    with pytest.raises(InvalidInput, match="among the 60 of this deal"):
         Deal(60, blocks, KEYS[0]).labels(*ids)
 
 

@@ -673,7 +673,7 @@ def test_what_cannot_be_searched_is_refused_for_free(line: Any) -> None:
     with pytest.raises(InvalidInput, match="n_samples = 1"):
         search.fit(X[:1], y[:1])
     trimmed = PrivateSearchCV(DPRidge(algorithm="trimmed-descent"), GRID, ledger=ledger, max_rows=2)
-    with pytest.raises(InvalidInput, match="leave groups out"):
+    with pytest.raises(InvalidInput, match="Choose another algorithm"):
         trimmed.fit(X, y, groups=np.arange(len(y)))
     assert ledger.entries() == ()
 

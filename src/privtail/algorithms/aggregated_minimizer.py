@@ -81,6 +81,22 @@ class AggregatedMinimizer:
         Additive term of the guarantee, in (0, 1).
     iterations : int, default=100
         Steps of proximal gradient descent on a subset.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import AggregatedMinimizer
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = AggregatedMinimizer(blocks=400, radius=1.0, smoothness=0.1, delta=1e-7)
+    >>> model = DPGeneralizedLinearEstimator(algorithm=algorithm, epsilon=8.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     blocks: int

@@ -70,6 +70,22 @@ class BoostedAdaSSP:
         Bound of a residual, above 0, in units of the target.
     failure_probability : float, default=0.05
         Probability with which noise may exceed the ridge, between 0 and 1.
+
+    Raises
+    ------
+    IncompatibleParts
+        If the loss is another than least squares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import BoostedAdaSSP
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = BoostedAdaSSP(steps=5, radius=3.0, threshold=2.0)
+    >>> model = DPGeneralizedLinearEstimator(algorithm=algorithm, epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     steps: int

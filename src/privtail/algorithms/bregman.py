@@ -62,7 +62,7 @@ class Entropy:
     def check(self, domain: Domain) -> None:
         """A simplex with corners of one length."""
         if not isinstance(domain, Simplex):
-            raise IncompatibleParts("Entropy is the geometry of a Simplex.")
+            raise IncompatibleParts("Entropy is the geometry of a Simplex: give domain=Simplex().")
 
     def step(self, domain: Domain, x: Doubles, g: Doubles, step: float) -> Doubles:
         """Multiplicative weights."""

@@ -72,6 +72,17 @@ class CatoniDescent:
         Precision of the multiplicative noise, above 0.
     sampling : Everyone, PoissonBatches or DisjointParts, default=Everyone()
         Which rows a step sees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import CatoniDescent
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = CatoniDescent(steps=20, step_size=0.3, scale=10.0, smoothing=3.0)
+    >>> model = DPGeneralizedLinearEstimator(algorithm=algorithm, epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     steps: int

@@ -62,6 +62,19 @@ class FrankWolfe:
         Weight of the new vertex, in (0, 1].
     threshold : float
         Clipping threshold of a gradient, above 0, in the units of gradients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import FrankWolfe
+    >>> from privtail.domains import L2Ball
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = FrankWolfe(steps=20, step_size=0.1, threshold=2.0)
+    >>> model = DPGeneralizedLinearEstimator(domain=L2Ball(radius=2.0), algorithm=algorithm,
+    ...                                      fit_intercept=False, epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     steps: int

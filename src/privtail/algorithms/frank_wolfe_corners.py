@@ -68,6 +68,19 @@ class FrankWolfeCorners:
         Weight of the new corner, in (0, 1].
     threshold : float
         Every coordinate of a record's gradient is clamped to it; above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import FrankWolfeCorners
+    >>> from privtail.domains import L1Ball
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = FrankWolfeCorners(steps=20, step_size=0.1, threshold=2.0)
+    >>> model = DPGeneralizedLinearEstimator(domain=L1Ball(radius=2.0), algorithm=algorithm,
+    ...                                      fit_intercept=False, epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     steps: int

@@ -62,6 +62,24 @@ class HeavyTailedFrankWolfe:
         Where the influence function bends, above 0, in the units of gradients.
     smoothing : float, default=1.0
         Precision of the multiplicative noise, above 0.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import HeavyTailedFrankWolfe
+    >>> from privtail.domains import L1Ball
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = HeavyTailedFrankWolfe(steps=20, scale=10.0)
+    >>> model = DPGeneralizedLinearEstimator(domain=L1Ball(radius=2.0), algorithm=algorithm,
+    ...                                      fit_intercept=False, epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     steps: int

@@ -71,6 +71,17 @@ class MedianOfMeansDescent:
         Number of groups whose median is taken.
     sampling : Everyone, PoissonBatches or DisjointParts, default=Everyone()
         Which rows a step sees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import MedianOfMeansDescent
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = MedianOfMeansDescent(steps=20, step_size=0.3, threshold=2.0, blocks=5)
+    >>> model = DPGeneralizedLinearEstimator(algorithm=algorithm, epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     steps: int

@@ -62,6 +62,19 @@ class MirrorDescent:
         Clipping threshold of a gradient, above 0, in the units of gradients.
     geometry : Euclidean, Entropy or PNorm, default=Euclidean()
         The mirror map: `Entropy` on a simplex, `PNorm` on an l1 ball.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import MirrorDescent
+    >>> from privtail.domains import L2Ball
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = MirrorDescent(steps=20, step_size=0.3, threshold=2.0)
+    >>> model = DPGeneralizedLinearEstimator(domain=L2Ball(radius=2.0), algorithm=algorithm,
+    ...                                      epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     steps: int

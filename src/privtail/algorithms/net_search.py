@@ -79,6 +79,25 @@ class NetSearch:
         Where residuals are truncated, in one over the units of the target; above 0.
     order : float, default=2.0
         How many moments features have, in (1, 2].
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import NetSearch
+    >>> from privtail.domains import L2Ball
+    >>> ball = L2Ball(radius=2.0)
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = NetSearch(points=50, scale=2.0)
+    >>> model = DPGeneralizedLinearEstimator(loss="absolute", domain=ball, algorithm=algorithm,
+    ...                                      fit_intercept=False, epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     points: int

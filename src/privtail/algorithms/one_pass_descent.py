@@ -60,6 +60,19 @@ class OnePassDescent:
         First step, above 0 and at most 1/(4 beta), in your units; step t is t times as long.
     threshold : float
         Clipping threshold of a gradient, above 0, in the units of gradients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import OnePassDescent
+    >>> from privtail.domains import L2Ball
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = OnePassDescent(steps=20, step_size=0.3, threshold=2.0)
+    >>> model = DPGeneralizedLinearEstimator(domain=L2Ball(radius=2.0), algorithm=algorithm,
+    ...                                      epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     steps: int

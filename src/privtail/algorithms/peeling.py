@@ -60,6 +60,12 @@ class LaplacePeeling:
     ----------
     sparsity : int
         How many entries are released, at least 1.
+
+    Examples
+    --------
+    >>> from privtail.algorithms import LaplacePeeling
+    >>> LaplacePeeling(sparsity=3).sparsity
+    3
     """
 
     sparsity: int
@@ -108,6 +114,12 @@ class OneShotPeeling:
     ----------
     sparsity : int
         How many entries are released, at least 1.
+
+    Examples
+    --------
+    >>> from privtail.algorithms import OneShotPeeling
+    >>> OneShotPeeling(sparsity=3).sparsity
+    3
     """
 
     sparsity: int

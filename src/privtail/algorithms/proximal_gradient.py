@@ -56,6 +56,17 @@ class ProximalGradient:
         Step size, above 0, in your units.
     threshold : float
         Clipping threshold of a gradient, above 0, in the units of gradients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import ProximalGradient
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = ProximalGradient(steps=20, step_size=0.3, threshold=2.0)
+    >>> model = DPGeneralizedLinearEstimator(algorithm=algorithm, epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     steps: int

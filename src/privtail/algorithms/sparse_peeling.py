@@ -71,6 +71,20 @@ class SparsePeeling:
         Step size, above 0, in your units.
     peeling : LaplacePeeling or OneShotPeeling
         How the support is selected and its values are released.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import SparsePeeling
+    >>> from privtail.algorithms import LaplacePeeling
+    >>> from privtail.robust_means import ClampedMean
+    >>> peeling = LaplacePeeling(sparsity=1)
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = SparsePeeling(mean=ClampedMean(2.0), steps=5, step_size=0.3, peeling=peeling)
+    >>> model = DPGeneralizedLinearEstimator(algorithm=algorithm, epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     mean: RobustMean

@@ -72,6 +72,18 @@ class StochasticProximalGradient:
         Exponent with which step sizes fall.
     sampling : Everyone, PoissonBatches or DisjointParts, default=Everyone()
         Which rows a step sees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import StochasticProximalGradient
+    >>> from privtail.robust_means import ClampedMean
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = StochasticProximalGradient(mean=ClampedMean(2.0), steps=20, step_size=0.3)
+    >>> model = DPGeneralizedLinearEstimator(algorithm=algorithm, epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     mean: RobustMean

@@ -89,6 +89,22 @@ class TrimmedDescent:
         t as a fraction of the epsilon of a call, in (0, 1).
     reach : float, default=UNBOUNDED
         Width of the interval of values over high - low; 1 clips values onto it.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import TrimmedDescent
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = TrimmedDescent(steps=5, step_size=0.3, low=-5.0, high=5.0)
+    >>> model = DPGeneralizedLinearEstimator(algorithm=algorithm, epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     steps: int

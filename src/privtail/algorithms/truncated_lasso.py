@@ -60,6 +60,19 @@ class TruncatedLasso:
         Features and target are truncated to this size, above 0, in your units.
     radius : float, default=1.0
         Radius of the l1 ball, above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import TruncatedLasso
+    >>> from privtail.domains import L1Ball
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = TruncatedLasso(steps=20, truncation=2.0)
+    >>> model = DPGeneralizedLinearEstimator(domain=L1Ball(radius=1.0), algorithm=algorithm,
+    ...                                      fit_intercept=False, epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     steps: int

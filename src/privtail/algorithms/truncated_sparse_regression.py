@@ -62,6 +62,17 @@ class TruncatedSparseRegression:
         Features and target are truncated to this size, above 0, in your units.
     sparsity : int
         Entries of w that are not 0, at least 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.algorithms import TruncatedSparseRegression
+    >>> from privtail.linear_model import DPGeneralizedLinearEstimator
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> algorithm = TruncatedSparseRegression(steps=5, step_size=0.3, truncation=2.0, sparsity=1)
+    >>> model = DPGeneralizedLinearEstimator(algorithm=algorithm, epsilon=1.0)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (3,)
     """
 
     steps: int

@@ -85,4 +85,4 @@ def _shares(given: list[str] | None) -> dict[str, float] | None:
         pairs = [one.rsplit("=", 1) for one in given]
         return {name: float(epsilon) for name, epsilon in pairs}
     except ValueError:
-        raise InvalidInput("An analyst has a share: --analyst ann=1.0") from None
+        raise InvalidInput("A share is a name and an epsilon: --analyst ann=1.0") from None

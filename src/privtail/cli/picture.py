@@ -187,7 +187,7 @@ def require_drawable(path: Path | None) -> None:
         return
     if _format(path) not in FORMATS:
         known = ", ".join(f".{one}" for one in FORMATS)
-        raise InvalidInput(f"The name of a picture ends in one of {known}; {path} does not.")
+        raise InvalidInput(f"The name of a picture must end in one of {known}; {path} does not.")
     if importlib.util.find_spec("matplotlib") is None:
         raise InvalidInput("Pictures need Matplotlib: pip install 'privtail[plot]'")
 

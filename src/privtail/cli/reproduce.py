@@ -63,7 +63,7 @@ def reproduce(
     try:
         papers.chosen(names)
     except ValueError as error:
-        raise InvalidInput(f"{error} privtail reproduce LIST shows what there is.") from None
+        raise InvalidInput(f"{error} To see what there is: privtail reproduce LIST") from None
     folder = runner.RESULTS if out is None else out
     paths = runner.run_all(
         names, full=full, processes=processes, results=folder, tell=say, fresh=fresh

@@ -159,7 +159,9 @@ class Schema:
         try:
             content = json.loads(path.read_bytes())
         except OSError as error:
-            raise InvalidInput(f"The schema {path} cannot be read: {error.strerror}.") from None
+            raise InvalidInput(
+                f"The schema {path} cannot be read: {error.strerror}. Give another file."
+            ) from None
         except ValueError:
             content = None
         if not isinstance(content, dict):

@@ -84,7 +84,7 @@ class Task:
         if choice.exposure is not None:
             if LINKS[model] != "log":
                 raise InvalidInput(
-                    f"--model {model} has no --exposure: poisson, gamma and tweedie have."
+                    f"--model {model} has no --exposure: only poisson, gamma and tweedie have."
                 )
             table = table.exposed(choice.exposure)
         features = table.features(facts.target)
@@ -122,7 +122,8 @@ class Task:
             unknown = [label for label in labels if self.classes and label not in self.classes]
             if unknown:
                 raise InvalidInput(
-                    f"--class-weight names the label {unknown[0]!r}, which --classes does not."
+                    f"--class-weight names the label {unknown[0]!r}, which --classes does not: "
+                    "name it in both."
                 )
         categories = dict(self.table.categories) or None
         encoding = self.encoding

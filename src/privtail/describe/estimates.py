@@ -35,6 +35,15 @@ class CountEstimate:
         The categories of each group; empty where nothing was grouped.
     privacy_ : Statement
         What was spent.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from privtail import private_count
+    >>> frame = pd.DataFrame({"region": ["north", "south"] * 500})
+    >>> estimate = private_count(frame, by="region", categories=["north", "south"], epsilon=1.0)
+    >>> estimate.groups
+    (('north',), ('south',))
     """
 
     value: Any
@@ -101,6 +110,15 @@ class QuantileEstimate:
         What was spent.
     warnings_ : tuple of str
         What was warned of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import private_quantile
+    >>> x = np.random.default_rng(0).normal(5.0, 1.0, size=2_000)
+    >>> estimate = private_quantile(x, [0.25, 0.75], epsilon=1.0)
+    >>> estimate.value.shape
+    (2,)
     """
 
     levels: tuple[float, ...]

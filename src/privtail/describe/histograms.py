@@ -51,6 +51,15 @@ class HistogramEstimate:
         Standard deviation of the noise in each count.
     privacy_ : Statement
         What was spent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import private_histogram
+    >>> x = np.random.default_rng(0).normal(5.0, 1.0, size=2_000)
+    >>> estimate = private_histogram(x, edges=[0, 5, 10], epsilon=1.0)
+    >>> estimate.counts.shape
+    (2,)
     """
 
     edges: Doubles

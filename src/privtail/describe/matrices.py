@@ -51,6 +51,15 @@ class MatrixEstimate:
         What was spent.
     warnings_ : tuple of str
         What was warned of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import private_covariance
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> estimate = private_covariance(X, epsilon=1.0)
+    >>> estimate.value.shape
+    (3, 3)
     """
 
     columns: tuple[str, ...]
@@ -281,7 +290,7 @@ def _bought(
     normal_quantile(confidence, "confidence")  # refuses what is none, before anything is charged
     table = tabled(data, leave_out=True)
     if not table.columns:
-        raise InvalidInput("No column holds numbers.")
+        raise InvalidInput("No column holds numbers. Pass at least one of numbers.")
     curator = table.curator(promised, label, intercept=True)
     asked = MeanProducts()
     multiplier = calibrated(curator, lambda m: asked.plan(m, curator.problem))

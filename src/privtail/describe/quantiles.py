@@ -117,7 +117,7 @@ def private_quantile(
     search = QuantileSearch(levels=tuple(asked.tolist()))
     columns = table.columns
     if not columns:
-        raise InvalidInput("No column holds numbers.")
+        raise InvalidInput("No column holds numbers. Pass at least one of numbers.")
     multiplier = calibrated(curator, lambda m: search.plan(m, curator.problem, len(columns)))
     found = search.run(curator, multiplier, columns, confidence)
     rows: Any = zip(*((f.values, *f.interval(), f.reliable()) for f in found), strict=True)

@@ -48,6 +48,16 @@ class Fact:
         The number.
     low, high : float
         Ends of the interval; infinite where noise may hide too much.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from privtail import summarize
+    >>> frame = pd.DataFrame({"age": [30.0, 40.0, 50.0] * 500})
+    >>> summary = summarize(frame, epsilon=1.0)
+    >>> fact = summary.columns["age"]["mean"]
+    >>> bool(fact.low <= fact.value <= fact.high)
+    True
     """
 
     value: float
@@ -76,6 +86,15 @@ class Summary:
         What was spent.
     warnings_ : tuple of str
         What was warned of.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from privtail import summarize
+    >>> frame = pd.DataFrame({"age": [30.0, 40.0, 50.0] * 500})
+    >>> summary = summarize(frame, epsilon=1.0)
+    >>> list(summary.columns)
+    ['age']
     """
 
     columns: Mapping[str, Mapping[str, Fact]]
@@ -130,7 +149,9 @@ class Summary:
             If there is no such column, or Matplotlib is missing.
         """
         if column not in self.columns:
-            raise InvalidInput(f"There is no column {column!r}: {', '.join(self.columns)}.")
+            raise InvalidInput(
+                f"There is no column {column!r}. There are: {', '.join(self.columns)}."
+            )
         try:
             from matplotlib.figure import Figure
         except ImportError:
@@ -271,7 +292,9 @@ def summarize(
     )  # fmt: skip
     table = tabled(data, categories=categories, leave_out=True)
     if not table.columns:
-        raise InvalidInput("No column holds numbers, so there is nothing to summarize.")
+        raise InvalidInput(
+            "No column holds numbers, so there is nothing to summarize. Pass one of numbers."
+        )
     curator = table.curator(promised, "summarize")
     asked, problem = _Asked(table.columns), curator.problem
     multiplier = calibrated(curator, lambda m: asked.plan(m, problem))

@@ -79,7 +79,10 @@ def tabled(
     left = _without_numbers(data, names, declared) if leave_out else ()
     kept = [n for n in names if n not in left and (not only_groups or n in asked)]
     if not kept:
-        raise InvalidInput("No column holds numbers or has declared categories.")
+        raise InvalidInput(
+            "No column holds numbers or has declared categories. Declare those of one, for example "
+            'categories={"region": ["north", "south"]}.'
+        )
     categories = {name: declared[name] for name in kept if name in declared}
     if isinstance(data, TableFile):
         data = data.declaring(categories)

@@ -50,7 +50,7 @@ class Weights:
         if factors.ndim != 1 or not np.all((factors > 0) & np.isfinite(factors)):
             raise InvalidInput("scales must be a vector of positive, finite numbers.")
         if self._vector.ndim and self._vector.shape != factors.shape:
-            raise InvalidInput(f"scales has {factors.size} entries, not {self._vector.size}.")
+            raise InvalidInput(f"scales must have {self._vector.size} entries, got {factors.size}.")
         return Weights(self._vector * factors)
 
     def like(self, w: Array) -> Array:
@@ -59,7 +59,8 @@ class Weights:
             return self._vector
         if w.shape[:1] != self._vector.shape:
             raise InvalidInput(
-                f"w has shape {w.shape}, this domain was scaled for {self._vector.size} features."
+                f"w must have {self._vector.size} features, as when this domain was scaled; "
+                f"its shape is {w.shape}."
             )
         return self._vector.reshape(-1, *[1] * (w.ndim - 1))
 

@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Unconstrained:
-    """All of ℝ^(d×K), and no regularizer."""
+    """All of ℝ^(d×K), and no regularizer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.domains import Unconstrained
+    >>> domain = Unconstrained()
+    >>> domain.prox(np.array([3.0, 0.5]), 1.0)
+    array([3. , 0.5])
+    """
 
     def value(self, w: Array) -> float:
         return 0.0
@@ -53,6 +62,19 @@ class L1:
     ----------
     alpha : float
         Strength of the penalty, at least 0.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.domains import L1
+    >>> domain = L1(alpha=1.0)
+    >>> domain.prox(np.array([3.0, 0.5]), 1.0)
+    array([2., 0.])
     """
 
     alpha: float
@@ -83,6 +105,19 @@ class L2:
     ----------
     alpha : float
         Strength of the penalty, at least 0.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.domains import L2
+    >>> domain = L2(alpha=1.0)
+    >>> domain.prox(np.array([3.0, 0.5]), 1.0)
+    array([1.5 , 0.25])
     """
 
     alpha: float
@@ -115,6 +150,19 @@ class ElasticNet:
         Strength of the penalty, at least 0.
     l1_ratio : float
         Fraction of the l1 norm, in [0, 1].
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.domains import ElasticNet
+    >>> domain = ElasticNet(alpha=1.0, l1_ratio=0.5)
+    >>> domain.prox(np.array([3.0, 0.5]), 1.0)
+    array([1.66666667, 0.        ])
     """
 
     alpha: float
@@ -154,6 +202,19 @@ class GroupLasso:
         Strength, at least 0.
     groups : sequence of sequence of int
         Disjoint collections of feature numbers. A feature in none of them is not penalised.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.domains import GroupLasso
+    >>> domain = GroupLasso(alpha=1.0, groups=[[0], [1]])
+    >>> domain.prox(np.array([3.0, 0.5]), 1.0)
+    array([2., 0.])
     """
 
     alpha: float
@@ -191,4 +252,6 @@ class GroupLasso:
     def _check(self, w: Array) -> None:
         last = max((j for group in self.groups for j in group), default=-1)
         if last >= len(w):
-            raise InvalidInput(f"groups name feature {last}, but w has {len(w)} features.")
+            raise InvalidInput(
+                f"groups must name features below {len(w)}, of which w has no more; got {last}."
+            )

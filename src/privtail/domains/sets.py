@@ -39,6 +39,19 @@ class L2Ball:
     ----------
     radius : float
         Above 0, in units of the slopes.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.domains import L2Ball
+    >>> domain = L2Ball(radius=1.0)
+    >>> domain.project(np.array([3.0, 0.5])).round(3)
+    array([0.986, 0.164])
     """
 
     radius: float
@@ -107,6 +120,19 @@ class L1Ball:
     ----------
     radius : float
         Above 0, in units of the slopes.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.domains import L1Ball
+    >>> domain = L1Ball(radius=1.0)
+    >>> domain.project(np.array([3.0, 0.5])).round(3)
+    array([1., 0.])
     """
 
     radius: float
@@ -181,6 +207,19 @@ class Box:
         The lower end, or one per feature.
     high : float or sequence of float
         The upper end, or one per feature.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.domains import Box
+    >>> domain = Box(low=0.0, high=1.0)
+    >>> domain.project(np.array([3.0, 0.5])).round(3)
+    array([1. , 0.5])
     """
 
     low: float | Sequence[float]
@@ -195,7 +234,9 @@ class Box:
             object.__setattr__(self, name, tuple(ends.tolist()) if ends.ndim else float(ends))
         low, high = np.asarray(self.low), np.asarray(self.high)
         if low.ndim and high.ndim and low.shape != high.shape:
-            raise InvalidInput(f"low has {low.size} entries, high has {high.size}.")
+            raise InvalidInput(
+                f"low and high must have as many entries, got {low.size} and {high.size}."
+            )
         if not np.all((low <= high) & (low < math.inf) & (high > -math.inf)):
             raise InvalidInput("Every low must be at most its high, and neither NaN.")
 
@@ -252,7 +293,9 @@ class Box:
         ends = [np.asarray(end, dtype=np.float64) for end in (self.low, self.high)]
         for end in ends:
             if end.ndim and end.size != len(w):
-                raise InvalidInput(f"The box has {end.size} features, w has {len(w)}.")
+                raise InvalidInput(
+                    f"The box must have {len(w)} features, as w has; got {end.size}."
+                )
         low, high = (end.reshape(column) if end.ndim else end for end in ends)
         return low / c, high / c
 
@@ -271,6 +314,19 @@ class Simplex:
     ----------
     radius : float, default=1.0
         Above 0, in units of the slopes.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.domains import Simplex
+    >>> domain = Simplex()
+    >>> domain.project(np.array([3.0, 0.5])).round(3)
+    array([1., 0.])
     """
 
     radius: float = 1.0

@@ -50,6 +50,18 @@ class Comparison:
         What was spent.
     notes : tuple of str
         What a reader should know.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.base import clone
+    >>> from privtail import compare
+    >>> from privtail.linear_model import DPLinearRegression
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 2))
+    >>> model = DPLinearRegression(epsilon=1.0)
+    >>> first, second = (clone(model).fit(X[:1_000], X[:1_000, i]) for i in (0, 1))
+    >>> compare(first, second, X[1_000:], X[1_000:, 0], epsilon=1.0).better
+    'first'
     """
 
     difference: Estimate

@@ -135,7 +135,8 @@ def cross_validate(
     if not isinstance(estimator, PrivateLinearModel):
         raise InvalidInput(
             "cross_validate fits estimators of privtail.linear_model, got "
-            f"{type(estimator).__name__}. Of anything else nobody knows what a fit costs."
+            f"{type(estimator).__name__}. Pass one of these: of anything else nobody knows "
+            "what a fit costs."
         )
     if estimator.max_rows is not None:
         raise InvalidInput(

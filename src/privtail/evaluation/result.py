@@ -32,6 +32,18 @@ class Estimate:
         Ends of its interval; infinite where nothing that was released bounds it.
     reliable : bool
         Whether both ends are finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import evaluate
+    >>> from privtail.linear_model import DPLinearRegression
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 2))
+    >>> model = DPLinearRegression(epsilon=1.0).fit(X[:1_000], X[:1_000, 0])
+    >>> found = evaluate(model, X[1_000:], X[1_000:, 0], epsilon=1.0)
+    >>> mae = found.numbers["mae"]
+    >>> bool(mae.low <= mae.value <= mae.high)
+    True
     """
 
     value: float
@@ -68,6 +80,18 @@ class Curves:
         The ROC curve, ascending.
     precision, recall : ndarray of shape (bins,)
         At each threshold, the lowest first; everything is positive at the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import evaluate
+    >>> from privtail.linear_model import DPLogisticRegression
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> model = DPLogisticRegression(classes=[0, 1], epsilon=1.0).fit(X[:1_000], y[:1_000])
+    >>> found = evaluate(model, X[1_000:], y[1_000:], epsilon=1.0)
+    >>> found.curves.recall.shape == found.curves.precision.shape
+    True
     """
 
     thresholds: Doubles
@@ -116,6 +140,17 @@ class Evaluation(Mapping[str, Estimate]):
         What a reader should know of the numbers.
     models : tuple of estimator
         Of `cross_validate` the fitted estimators, one for each fold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import evaluate
+    >>> from privtail.linear_model import DPLinearRegression
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 2))
+    >>> model = DPLinearRegression(epsilon=1.0).fit(X[:1_000], X[:1_000, 0])
+    >>> found = evaluate(model, X[1_000:], X[1_000:, 0], epsilon=1.0)
+    >>> "rmse" in found.numbers
+    True
     """
 
     numbers: dict[str, Estimate]

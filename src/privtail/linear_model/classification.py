@@ -191,7 +191,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         unknown = [label for label in weights if label not in declared]
         if unknown:
             raise InvalidInput(
-                f"class_weight names the label {unknown[0]!r}, which classes does not."
+                f"class_weight names the label {unknown[0]!r}, which classes does not: name it "
+                "in both."
             )
         self._declared_weights(declared)
         return declared

@@ -276,7 +276,7 @@ def exposed(X: Any, y: Any, exposure: Any) -> tuple[Any, Any]:
     if file and isinstance(exposure, str) != isinstance(y, str):
         raise InvalidInput("Of a file, y and exposure are both names of columns, or both arrays.")
     if exposure == y if isinstance(exposure, str) else False:
-        raise InvalidInput(f"Column {exposure!r} is the target; the exposure is another one.")
+        raise InvalidInput(f"Column {exposure!r} is the target; name another column as exposure.")
     return (X.exposed(exposure), None) if isinstance(exposure, str) else (X, exposure)
 
 

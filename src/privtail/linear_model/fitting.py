@@ -112,6 +112,15 @@ class PrivateLinearModel(FittedLinearModel):
     an encoder or a selector that was fitted on the same rows reads them without paying. So do
     ``score`` and the scores of a search: `privtail.check_pipeline` lists such steps. You need no
     scaler: features are scaled privately inside the fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.linear_model import DPRidge
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 2))
+    >>> model = DPRidge(epsilon=1.0).fit(X, X[:, 0])
+    >>> model.coef_.shape, model.warnings_
+    ((2,), ())
     """
 
     _: KW_ONLY

@@ -52,6 +52,16 @@ class Step:
         paying, outside every promise.
     why : str
         A sentence.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from privtail import check_pipeline
+    >>> from privtail.linear_model import DPRidge
+    >>> found = check_pipeline(make_pipeline(StandardScaler(), DPRidge()))
+    >>> found.steps[0].verdict
+    'reads rows'
     """
 
     name: str
@@ -68,6 +78,16 @@ class PipelineCheck:
     ----------
     steps : tuple of Step
         Every step, in order.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from privtail import check_pipeline
+    >>> from privtail.linear_model import DPRidge
+    >>> found = check_pipeline(make_pipeline(StandardScaler(), DPRidge()))
+    >>> len(found.steps)
+    2
     """
 
     steps: tuple[Step, ...]

@@ -43,6 +43,14 @@ class FitPlan:
     standardized : bool, default=False
         Whether features are standardized, so that a gradient is as long as a typical row of those
         that may have slopes. If not, gradients have length 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.linear_model import DPRidge
+    >>> plan = DPRidge(epsilon=1.0).plan(n=20_000, d=10)
+    >>> plan.warnings
+    ()
     """
 
     label: str

@@ -245,7 +245,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         if not isinstance(self.estimator, PrivateLinearModel):
             raise InvalidInput(
                 "PrivateSearchCV searches among estimators of privtail.linear_model, got "
-                f"{type(self.estimator).__name__}. Of anything else nobody knows what a fit costs."
+                f"{type(self.estimator).__name__}. Pass one of these: of anything else nobody "
+                "knows what a fit costs."
             )
         if not self.param_grid:
             raise InvalidInput('param_grid needs values to try: {"alpha": [0.1, 1.0, 10.0]}.')
@@ -253,7 +254,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         try:
             grid = ParameterGrid(self.param_grid)
         except (TypeError, ValueError) as error:
-            raise InvalidInput(f"param_grid maps parameters to lists of values. {error}") from None
+            raise InvalidInput(
+                f"param_grid must map parameters to lists of values. {error}"
+            ) from None
         for params in grid:
             for name in sorted(BUDGETED & set(params)):
                 raise InvalidInput(
@@ -262,7 +265,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             for name in sorted(params.keys() - known.keys()):
                 raise InvalidInput(
                     f"param_grid names {name!r}, which is no parameter of "
-                    f"{type(self.estimator).__name__}. A search tries values of: "
+                    f"{type(self.estimator).__name__} to be searched. There are: "
                     f"{', '.join(sorted(known.keys() - BUDGETED))}."
                 )
             model = clone(self.estimator).set_params(

@@ -76,7 +76,7 @@ class PrivateSparseModel(PrivateLinearModel):
         """
         raise InvalidInput(
             "Which slopes are not zero was decided by noisy scores, and no theory is known to us "
-            "for intervals after such a selection. coef_noise_std_ is the noise of the descent."
+            "for intervals after such a selection. Use coef_noise_std_, the noise of the descent."
         )
 
     def _run(self, curator: Curator, *fit: Any) -> Result:

@@ -41,6 +41,19 @@ class PoissonLoss:
         A typical count, by which all is divided; None divides by nothing.
     highest : float, default=POISSON_MARGIN
         The margin beyond which the loss is continued by its tangent, at most 30.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import PoissonLoss
+    >>> loss = PoissonLoss(mean=1.0)
+    >>> loss.values(np.array([[1.0]]), np.array([3.0])).round(3)
+    array([-0.282])
     """
 
     mean: float | None = None
@@ -100,6 +113,19 @@ class TweedieLoss:
         The margin below which the loss is continued by its tangent.
     highest : float, default=30.0
         The margin above which the loss is continued by its tangent.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import TweedieLoss
+    >>> loss = TweedieLoss(power=1.5, mean=1.0)
+    >>> loss.values(np.array([[1.0]]), np.array([3.0])).round(3)
+    array([6.937])
     """
 
     power: float

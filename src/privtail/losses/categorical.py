@@ -28,7 +28,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticLoss:
-    """log(1 + exp(−s m)) with s = 2y − 1 and y in {0, 1}."""
+    """log(1 + exp(−s m)) with s = 2y − 1 and y in {0, 1}.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import LogisticLoss
+    >>> loss = LogisticLoss()
+    >>> loss.values(np.array([[2.0]]), np.array([1.0])).round(3)
+    array([0.127])
+    """
 
     name: ClassVar[str] = "logistic"
     outputs: ClassVar[int] = 1
@@ -54,6 +63,19 @@ class MultinomialLoss:
     ----------
     classes : int
         K, at least 2.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import MultinomialLoss
+    >>> loss = MultinomialLoss(classes=3)
+    >>> loss.values(np.array([[0.0, 2.0, 1.0]]), np.array([1.0])).round(3)
+    array([0.408])
     """
 
     classes: int
@@ -90,6 +112,14 @@ class SigmoidLoss:
     """1 / (1 + exp(s m)) with s = 2y − 1 and y in {0, 1}: a smooth, non-convex 0/1 loss.
 
     Source: Wang and Xu (AAAI 2019), section 6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import SigmoidLoss
+    >>> loss = SigmoidLoss()
+    >>> loss.values(np.array([[2.0]]), np.array([1.0])).round(3)
+    array([0.119])
     """
 
     name: ClassVar[str] = "sigmoid"

@@ -46,6 +46,19 @@ class CustomLoss:
         The largest second derivative in the margin.
     lipschitz : float, default=inf
         The largest first derivative in the margin.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import CustomLoss
+    >>> loss = CustomLoss(value=lambda m, y: (m - y) ** 4, derivative=lambda m, y: 4 * (m - y) ** 3)
+    >>> loss.values(np.array([[2.0]]), np.array([0.0]))
+    array([16.])
     """
 
     value: Callable[[float, float], float]
@@ -95,6 +108,20 @@ class GeneralLoss:
         The largest second derivative in the parameters w.
     lipschitz : float, default=inf
         The largest first derivative in the parameters w.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import GeneralLoss
+    >>> loss = GeneralLoss(value=lambda w, x, y: (x @ w[:, 0] - y) ** 2,
+    ...                    gradient=lambda w, x, y: 2 * (x @ w[:, 0] - y) * x[:, None])
+    >>> loss.targets
+    'real'
     """
 
     value: Callable[[Array, Array, Any], Any]
@@ -132,7 +159,9 @@ def by_record(
     fails: one row's failure must not take its block along.
     """
     if y.shape != X.shape[:1]:
-        raise InvalidInput(f"X has {X.shape[0]} rows, y has shape {y.shape}.")
+        raise InvalidInput(
+            f"y must have one value for each of the {X.shape[0]} rows of X, got shape {y.shape}."
+        )
     out = np.full((y.size, *shape), np.nan)
     if rowwise:
         block = _answer(function, w, X, y, out.shape)

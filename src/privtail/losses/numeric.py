@@ -38,7 +38,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SquaredLoss:
-    """½ (m − y)²."""
+    """½ (m − y)².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import SquaredLoss
+    >>> loss = SquaredLoss()
+    >>> loss.values(np.array([[2.0]]), np.array([0.0])).round(3)
+    array([2.])
+    """
 
     name: ClassVar[str] = "squared"
     outputs: ClassVar[int] = 1
@@ -62,6 +71,19 @@ class HuberLoss:
     ----------
     threshold : float
         Where the loss becomes linear, above 0, in units of the target.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import HuberLoss
+    >>> loss = HuberLoss(threshold=1.0)
+    >>> loss.values(np.array([[2.0]]), np.array([0.0])).round(3)
+    array([1.5])
     """
 
     threshold: float
@@ -94,6 +116,19 @@ class RelativeHuberLoss(HuberLoss):
     ----------
     threshold : float
         Where the loss becomes linear, above 0, in scales of the target.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import RelativeHuberLoss
+    >>> loss = RelativeHuberLoss(threshold=1.0)
+    >>> loss.values(np.array([[2.0]]), np.array([0.0])).round(3)
+    array([1.5])
     """
 
     def at(self, unit: float) -> HuberLoss:
@@ -103,7 +138,16 @@ class RelativeHuberLoss(HuberLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class AbsoluteLoss:
-    """|m − y|; the derivative at the kink is 0."""
+    """|m − y|; the derivative at the kink is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import AbsoluteLoss
+    >>> loss = AbsoluteLoss()
+    >>> loss.values(np.array([[2.0]]), np.array([0.0])).round(3)
+    array([2.])
+    """
 
     name: ClassVar[str] = "absolute"
     outputs: ClassVar[int] = 1
@@ -131,6 +175,19 @@ class QuantileLoss:
     ----------
     quantile : float
         q, in (0, 1).
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import QuantileLoss
+    >>> loss = QuantileLoss(quantile=0.9)
+    >>> loss.values(np.array([[2.0]]), np.array([0.0])).round(3)
+    array([0.2])
     """
 
     quantile: float
@@ -175,6 +232,19 @@ class SmoothedQuantileLoss:
         q, in (0, 1).
     width : float
         How wide the kink is rounded, above 0, in units of the target.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import SmoothedQuantileLoss
+    >>> loss = SmoothedQuantileLoss(quantile=0.9, width=0.5)
+    >>> loss.values(np.array([[2.0]]), np.array([0.0])).round(3)
+    array([0.197])
     """
 
     quantile: float
@@ -213,6 +283,19 @@ class BiweightLoss:
     ----------
     threshold : float
         Where the loss becomes constant, above 0, in units of the target.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import BiweightLoss
+    >>> loss = BiweightLoss(threshold=1.0)
+    >>> loss.values(np.array([[2.0]]), np.array([0.0])).round(3)
+    array([0.167])
     """
 
     threshold: float
@@ -252,6 +335,19 @@ class LogTruncatedLoss:
         ι, above 0: errors beyond 1/scale count the same. In one over the units of the target.
     order : float, default=2.0
         θ, in (1, 2]: how many moments the errors have.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import LogTruncatedLoss
+    >>> loss = LogTruncatedLoss(scale=1.0)
+    >>> loss.values(np.array([[2.0]]), np.array([0.0])).round(3)
+    array([0.693])
     """
 
     scale: float

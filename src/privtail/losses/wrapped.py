@@ -50,6 +50,19 @@ class WeightedLoss(_Wrapper):
         The loss that is weighted.
     weights : tuple of float
         One positive number a class. A target that is no class gives NaN.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import LogisticLoss, WeightedLoss
+    >>> loss = WeightedLoss(loss=LogisticLoss(), weights=(1.0, 5.0))
+    >>> loss.values(np.array([[2.0]]), np.array([1.0])).round(3)
+    array([0.635])
     """
 
     loss: LogisticLoss | MultinomialLoss
@@ -108,7 +121,7 @@ class CutLoss(_Wrapper):
         if type(self.loss) not in (
             LogisticLoss, MultinomialLoss, PoissonLoss, TweedieLoss, WeightedLoss
         ):  # fmt: skip
-            raise InvalidInput("Margins are cut for a loss of labels, counts or amounts.")
+            raise InvalidInput("Margins are cut for a loss of labels, counts or amounts alone.")
 
     def values(self, margins: Array, y: Array) -> Array:
         return self.loss.values(np.clip(margins, self.lowest, self.highest), y)
@@ -139,6 +152,19 @@ class TruncatedLoss(_Wrapper):
         A function of margins.
     bound : float
         Above 0, in units of the features and of the target.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail.losses import SquaredLoss, TruncatedLoss
+    >>> loss = TruncatedLoss(loss=SquaredLoss(), bound=1.0)
+    >>> loss.values(np.ones((1, 1)), np.array([[5.0]]), np.array([0.0]))
+    array([0.5])
     """
 
     loss: Loss
@@ -151,7 +177,9 @@ class TruncatedLoss(_Wrapper):
         require_threshold(self.bound)
         inner: Any = self.loss
         if isinstance(inner, GeneralLoss | TruncatedLoss):
-            raise InvalidInput(f"The loss {inner.name!r} has no margins of its own to truncate.")
+            raise InvalidInput(
+                f"The loss {inner.name!r} has no margins of its own to truncate. Use another."
+            )
 
     @property
     def name(self) -> str:

@@ -49,6 +49,16 @@ class MeanEstimate:
         What `private_mean` warned of (`privtail.errors.AccuracyWarning`).
     groups : tuple of tuple
         With ``by`` the categories of each group; the numbers are then (groups, columns).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import private_mean
+    >>> x = np.random.default_rng(0).normal(5.0, 1.0, size=2_000)
+    >>> estimate = private_mean(x, epsilon=1.0)
+    >>> low, high = estimate.conf_int()
+    >>> bool(low < estimate < high)
+    True
     """
 
     value: Any

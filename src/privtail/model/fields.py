@@ -17,6 +17,8 @@ from privtail.schema.encoding import Design
 
 Doubles = NDArray[np.float64]
 
+MEND = "Take the file as privtail wrote it."
+
 
 @dataclass(frozen=True)
 class Column:
@@ -57,7 +59,7 @@ def typed(content: Mapping[str, Any], name: str, kind: type) -> Any:
         If it is missing or of another type; the functions below raise it alike.
     """
     if not isinstance(content.get(name), kind):
-        raise InvalidInput(f"The field {name!r} is missing or has a wrong type.")
+        raise InvalidInput(f"The field {name!r} is missing or has a wrong type. {MEND}")
     return content[name]
 
 
@@ -65,7 +67,7 @@ def quantile(content: Mapping[str, Any]) -> float | None:
     """Which quantile is predicted, or None."""
     found = content.get("quantile")
     if found is not None and not (isinstance(found, float) and 0 < found < 1):
-        raise InvalidInput("The field 'quantile' is no number between 0 and 1.")
+        raise InvalidInput("The field 'quantile' must be a number between 0 and 1.")
     return found
 
 
@@ -73,7 +75,7 @@ def power(content: Mapping[str, Any]) -> float | None:
     """The power of the mean in the variance, or None."""
     found = content.get("power")
     if found is not None and (isinstance(found, bool) or not isinstance(found, int | float)):
-        raise InvalidInput("The field 'power' is no number.")
+        raise InvalidInput("The field 'power' must be a number.")
     if found is not None:
         require_power(found)
     return found
@@ -82,7 +84,7 @@ def power(content: Mapping[str, Any]) -> float | None:
 def column(content: Any) -> Column:
     """A column, and its categories if it has any."""
     if not isinstance(content, Mapping):
-        raise InvalidInput("The field 'columns' is missing or has a wrong type.")
+        raise InvalidInput(f"The field 'columns' is missing or has a wrong type. {MEND}")
     categories = content.get("categories")
     name = typed(content, "name", str)
     return Column(name, None if categories is None else labels(name, categories))

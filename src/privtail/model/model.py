@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privtail.coefficients import CoefficientTable
 from privtail.errors import InvalidInput
 from privtail.gaps import Gaps
+from privtail.json_files import json_of
 from privtail.model import fields
 from privtail.model.fields import Column
 from privtail.model.predicting import (
@@ -64,14 +65,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     >>> model.predict(frame), model.statement  # doctest: +SKIP
     """
     path = Path(path)
-    try:
-        content = json.loads(path.read_bytes()) if path.is_file() else None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError):
-        raise InvalidInput(f"{path} is not JSON, so it is no model of privtail.") from None
-    if content is None:
-        raise InvalidInput(f"There is no file {path}.")
+    content, _ = json_of(path, "a model that privtail wrote")
     try:
         return Model.from_json(content)
     except InvalidInput as error:
@@ -247,7 +241,9 @@ class Model:
         if exposure is None:
             return answers
         if self.link != "log":
-            raise InvalidInput(f"A {self.kind} model has no exposure: its link is no logarithm.")
+            raise InvalidInput(
+                f"A {self.kind} model has no exposure: its link is no logarithm. Leave it out."
+            )
         if isinstance(exposure, str):
             exposure = np.concatenate([np.empty((0, 1)), *table_blocks(data, [exposure], {})])
         return np.asarray(answers * usable_exposure(exposure))
@@ -288,7 +284,9 @@ class Model:
             If the model predicts numbers, or a column is missing.
         """
         if self.classes is None:
-            raise InvalidInput(f"A {self.kind} model predicts numbers; it has no probabilities.")
+            raise InvalidInput(
+                f"A {self.kind} model predicts numbers; it has no probabilities. Use predict."
+            )
         return probabilities(self.decision_function(data))
 
     def decision_function(self, data: Any) -> NDArray[np.float64]:
@@ -492,9 +490,11 @@ class Model:
             If a field is missing, has a wrong type, or the sizes do not fit.
         """
         if not isinstance(content, Mapping) or content.get("format") != _FORMAT:
-            raise InvalidInput(f"Its format is not {_FORMAT!r}.")
+            raise InvalidInput(f"Its format must be {_FORMAT!r}.")
         if content.get("version") != _VERSION:
-            raise InvalidInput(f"This privtail reads version {_VERSION} of the format alone.")
+            raise InvalidInput(
+                f"This privtail reads version {_VERSION} of the format alone. Update it."
+            )
         columns = tuple(fields.column(c) for c in fields.typed(content, "columns", list))
         classes = content.get("classes")
         if classes is not None:
@@ -504,9 +504,13 @@ class Model:
         if kind not in (*LINKS, GENERALIZED) or (LINKS.get(kind) == "logit") != (
             classes is not None
         ):
-            raise InvalidInput("The fields 'kind' and 'classes' do not fit together.")
+            raise InvalidInput(
+                f"The fields 'kind' and 'classes' do not fit together. {fields.MEND}"
+            )
         if link != LINKS.get(kind, link) or link not in ("identity", "log", "logit"):
-            raise InvalidInput("The field 'link' does not fit the kind of the model.")
+            raise InvalidInput(
+                f"The field 'link' does not fit the kind of the model. {fields.MEND}"
+            )
         outputs = 1 if classes is None or len(classes) == 2 else len(classes)
         if len({column.name for column in columns}) != len(columns) or not columns:
             raise InvalidInput("The field 'columns' must name distinct columns.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 from collections.abc import Mapping
@@ -12,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from privtail.errors import InvalidInput
+from privtail.json_files import json_of
 from privtail.model import Model
 from privtail.statement import Statement
+
+NEEDED = "a model, an evaluation, means, a summary or a statement that privtail wrote"
 
 
 @dataclass(frozen=True)
@@ -63,15 +65,7 @@ def read_content(path: str | os.PathLike[str]) -> Content:
         If the file cannot be read, or is none of these.
     """
     path = Path(path)
-    try:
-        data = path.read_bytes() if path.is_file() else None
-        written = None if data is None else json.loads(data)
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError):
-        raise InvalidInput(f"{path} is not JSON, so privtail did not write it.") from None
-    if data is None:
-        raise InvalidInput(f"There is no file {path}.")
+    written, data = json_of(path, NEEDED)
     return replace(content_of(written, path), digest=hashlib.sha256(data).hexdigest())
 
 
@@ -79,14 +73,13 @@ def content_of(written: Any, path: Path) -> Content:
     """The same of what such a file holds."""
     kind = written.get("format") if isinstance(written, Mapping) else None
     if kind not in _READERS:
-        raise InvalidInput(
-            f"{path} is no file that a report can be made of: a model, an evaluation, means, a "
-            "summary or a statement of privtail."
-        )
+        raise InvalidInput(f"{path} is no file that a report can be made of. Give {NEEDED}.")
     try:
         return _READERS[kind](written, path.name)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput(f"{path} is damaged: {type(error).__name__}.") from None
+        raise InvalidInput(
+            f"{path} is damaged ({type(error).__name__}). Take the file as privtail wrote it."
+        ) from None
 
 
 def _model(written: Mapping[str, Any], file: str) -> Content:

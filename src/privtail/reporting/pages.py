@@ -325,5 +325,7 @@ dt{font-weight:600}dd{margin:0 0 .4rem 1rem}
 code{overflow-wrap:anywhere}
 .c0{fill:#0072b2}.c1{fill:#e69f00}.c2{fill:#009e73}.c3{fill:#cc79a7}.c4{fill:#56b4e9}
 .c5{fill:#d55e00}.c6{fill:#b8a800}.c7{fill:#7f7f7f}
-@media print{main{max-width:none}details>*{display:block}}
+@media print{main{max-width:none;padding:0}.wide{overflow:visible}.wide table{font-size:7pt}
+th,td{padding:.15rem .3rem}details::details-content{content-visibility:visible;display:block;
+block-size:auto}}
 """

@@ -66,17 +66,15 @@ class Types(dict[str, Any]):
     ) -> None:
         super().__init__()
         self.casts: list[dict[str, Any]] = [{} for _ in paths]
-        self._refusals: dict[str, str] = {}
+        self._refusals: dict[str, InvalidInput] = {}
         for name in names:
             self._compare(name, paths, [one.get(name) for one in types])
 
     def __missing__(self, name: str) -> NoReturn:
-        raise InvalidInput(
-            self._refusals[name], f'drop=["{name}"].', cli=f"--drop {shlex.quote(name)}"
-        )
+        raise self._refusals[name]
 
     def _compare(self, name: str, paths: Sequence[Any], types: Sequence[Any]) -> None:
-        """Find the type of a column in all files, or the sentence that refuses it."""
+        """Find the type of a column in all files, or the error that refuses it."""
         import pyarrow as pa
 
         kinds = [_alike(found) for found in types]
@@ -101,7 +99,11 @@ class Types(dict[str, Any]):
                 f"Column {name!r} of {path} holds values of type {kinds[odd]}, and that of {other} "
                 f"holds values of type {usual}. A column needs one type in all files."
             )
-        self._refusals[name] = f"{what} Write that file again, or leave the column out:"
+        self._refusals[name] = InvalidInput(
+            f"{what} Write that file again, or leave the column out:",
+            f'drop=["{name}"].',
+            cli=f"--drop {shlex.quote(name)}",
+        )
 
 
 def _value_type(found: Any) -> Any:

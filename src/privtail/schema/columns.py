@@ -23,6 +23,9 @@ from privtail.schema.headers import COMMENTS
 from privtail.schema.types import is_label, is_number, is_text
 from privtail.spelling import meant
 
+MARKS = 'Numbers such as 1.234,5: decimal=",", thousands="."; such as 1,234.5: thousands=",".'
+MARKS_CLI = "Numbers such as 1.234,5: --decimal , --thousands . ; such as 1,234.5: --thousands ,"
+
 
 def refuse_repeated(path: object, names: Sequence[str]) -> None:
     """Refuse two columns of one name in one file."""
@@ -136,7 +139,8 @@ class Columns:
             odd = [value for value in found if value not in (True, False)]
             if odd:
                 raise InvalidInput(
-                    f"Column {name!r} holds true and false, and {odd[0]!r} is declared for it."
+                    f"Column {name!r} holds true and false, and {odd[0]!r} is declared for it. "
+                    "Declare true and false."
                 )
             return found
         if self.is_text(name) and not self.untyped and given_as_numbers(declared):
@@ -179,24 +183,14 @@ class Columns:
         start = f"Columns {', '.join(map(repr, names))}" if several else f"Column {one!r}"
         drops = "a row with a cell that is no number does not count"
         typed = shlex.quote(one)
-        return self.text(
+        return InvalidInput(
             f"{start} of {self.path} {'hold' if several else 'holds'} text.",
             f'Declare categories={{"{one}": ["a", "b"]}}, or numeric=["{one}"] ({drops}), or '
-            f'drop=["{one}"].',
-            f"{'Of each, declare the' if several else 'Declare its'} categories (--categories "
+            f'drop=["{one}"]. {MARKS}',
+            cli=f"{'Of each, declare the' if several else 'Declare its'} categories (--categories "
             f"{typed}=a,b,c), or that it is numeric (--numeric {typed}: {drops}), or leave it out "
-            f"(--drop {typed}).",
+            f"(--drop {typed}). {MARKS_CLI}",
         )
-
-    def text(self, what: str, mend: str, cli: str) -> InvalidInput:
-        """A refusal of text, with advice on numbers that are written in another way."""
-        mend += (
-            ' Numbers such as 1.234,5: decimal=",", thousands="."; such as 1,234.5: thousands=",".'
-        )
-        cli += (
-            " Numbers such as 1.234,5: --decimal , --thousands . ; such as 1,234.5: --thousands ,"
-        )
-        return InvalidInput(what, mend.strip(), cli=cli.strip())
 
     def unusable(self, name: str, kind: Any, *, needed: bool = False) -> InvalidInput:
         """The refusal of a column of a type that cannot be used."""

@@ -29,7 +29,8 @@ def typed_labels(
         if not are_numbers(declared):
             wrong = next(value for value in declared if not is_numeral(str(value)))
             raise InvalidInput(
-                f"Column {name!r} holds numbers, and {wrong!r} is declared for it, which is none."
+                f"Column {name!r} holds numbers, and {wrong!r} is declared for it, which is none. "
+                "Declare numbers."
             )
         labels: tuple[Label, ...] = tuple(whole(float(value)) for value in declared)
     elif are_truths(declared):
@@ -37,7 +38,7 @@ def typed_labels(
     else:
         labels = tuple(str(value) for value in declared)
     if len(set(labels)) != len(labels):
-        raise InvalidInput(f"A label of column {name!r} is declared twice.")
+        raise InvalidInput(f"A label of column {name!r} is declared twice. Declare each once.")
     return labels
 
 

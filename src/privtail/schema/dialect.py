@@ -45,7 +45,7 @@ class Dialect:
             if value is not None and (not _single(value) or value.isalnum() or value in "+-\r\n"):
                 raise InvalidInput(f"{name} must be one mark such as ',', got {value!r}.")
         if self.decimal == self.thousands:
-            raise InvalidInput(f"decimal and thousands are both {self.decimal!r}.")
+            raise InvalidInput(f"decimal and thousands must differ, and both are {self.decimal!r}.")
         value = self.separator
         if value is not None and (
             not _single(value) or not value.isascii() or value.isalnum() or value in '"\r\n\0'

@@ -253,7 +253,7 @@ def _own(feature: Any) -> Feature:
         return feature
     if type(feature) not in (Bins, Spline, Log, Cross):
         raise InvalidInput(
-            "features holds names of columns and what privtail.features makes, got "
+            "features takes names of columns and what privtail.features makes, got "
             f"{feature!r}. A function of your own would run on private rows."
         )
     copy: Feature = replace(feature)
@@ -299,7 +299,9 @@ class _Builder:
                 "column."
             )
         if not design.names:
-            raise InvalidInput("No feature is left beside the base levels.")
+            raise InvalidInput(
+                "No feature is left beside the base levels. Add one, or leave drop out."
+            )
         return design
 
     def _part(self, feature: Feature) -> Part:
@@ -315,7 +317,7 @@ class _Builder:
         if feature.column in self.categories:
             raise InvalidInput(
                 f"{feature} is a function of a number, and {feature.column!r} has declared "
-                "categories."
+                "categories. Leave out one of the two."
             )
         if isinstance(feature, Log):
             return Part(feature, feature.levels, optional=self._indicator)
@@ -342,7 +344,8 @@ class _Builder:
         same = [k for k, value in enumerate(values) if value == level or str(value) == str(level)]
         if not same:
             raise InvalidInput(
-                f"The base level {level!r} of column {name!r} is none of its declared categories."
+                f"The base level {level!r} of column {name!r} must be one of its declared "
+                "categories."
             )
         return same[0]
 
@@ -350,7 +353,10 @@ class _Builder:
         if name not in self.columns:
             near = meant(name, self.columns)
             hint = "" if near is None else f" Is {near!r} meant?"
-            raise InvalidInput(f"Features are declared of a missing column: {name!r}.{hint}")
+            raise InvalidInput(
+                f"Features are declared of a missing column: {name!r}.{hint} Use a name that "
+                "the data have."
+            )
 
     def _require_bases(self) -> None:
         drop = self.encoding.drop
@@ -359,5 +365,5 @@ class _Builder:
             if name not in self.categories:
                 raise InvalidInput(
                     f"A base level is declared for column {name!r}, which has no declared "
-                    "categories."
+                    "categories. Declare them."
                 )

@@ -45,7 +45,7 @@ def named(
         If there are none, or one is empty.
     """
     if not names:
-        raise InvalidInput(f"{path} is empty.")
+        raise InvalidInput(f"{path} is empty. Write the names of the columns in the first line.")
     if "" in names:
         raise InvalidInput(
             f"Column {names.index('') + 1} of {path} has no name. Name it in the first line "

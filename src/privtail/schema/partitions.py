@@ -27,7 +27,7 @@ def partition_values(paths: Sequence[object], name: str) -> list[Any]:
         if not named:
             raise InvalidInput(
                 f"{path} is in no folder '{name}=...', and {name!r} is declared as a partition "
-                "column, which the names of folders hold."
+                "column, which the names of folders hold. Leave it out of partition_columns."
             )
         found.append(None if named[-1] == _NULL else named[-1])
     for kind in (_whole, float):

@@ -131,6 +131,15 @@ class Statement:
     ------
     InvalidInput
         If a field has the wrong type or lies outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import private_mean
+    >>> x = np.random.default_rng(0).normal(5.0, 1.0, size=2_000)
+    >>> statement = private_mean(x, epsilon=1.0).privacy_
+    >>> statement.private, statement.unit
+    (True, 'one row, not several of one person')
     """
 
     epsilon: float
@@ -290,7 +299,7 @@ class Statement:
         """
         require_type(Mapping, "the whole", content)
         if content.get("format") != FORMAT:
-            raise InvalidInput(f"This is not a privacy statement: its format is not {FORMAT!r}.")
+            raise InvalidInput(f"This is not a privacy statement: its format must be {FORMAT!r}.")
         if content.get("version") != VERSION:
             raise InvalidInput(
                 f"This statement has version {brief(content.get('version'))}, and this privtail "
@@ -298,7 +307,9 @@ class Statement:
             )
         missing = [name for name in (*_SCALARS, *_LISTS) if name not in content]
         if missing:
-            raise InvalidInput(f"The statement has no field {missing[0]!r}.")
+            raise InvalidInput(
+                f"The statement has no field {missing[0]!r}. Take the file as privtail wrote it."
+            )
         values: dict[str, Any] = {name: content[name] for name in _SCALARS}
         values["epsilon"] = from_number(values["epsilon"])
         require_line("unit", content.get("unit"))

@@ -33,7 +33,9 @@ def followed(problem: Problem, recipe: Recipe) -> Sensitivity:
         for name, *parameters in operations:
             answer = _changed(answer, name, parameters)
     except (TypeError, ValueError, OverflowError, ArithmeticError, PrivtailError):
-        raise InvalidInput("No question of privtail has these parameters.") from None
+        raise InvalidInput(
+            "No question of privtail has these parameters. Take the file as privtail wrote it."
+        ) from None
     return answer
 
 
@@ -53,7 +55,7 @@ def _asked(problem: Problem, name: str, parameters: list[Any]) -> Sensitivity:
         "invalid rows": problem.invalid_rows,
     }
     if name not in answers:
-        raise InvalidInput(f"There is no question {name!r}.")
+        raise InvalidInput(f"There is no question {name!r}. Update privtail.")
     return answers[name](*parameters)
 
 
@@ -71,13 +73,13 @@ def _mean(problem: Problem, question: str, size: int, mean: AskedMean) -> Sensit
         "separations": sized.separations,
     }
     if question not in answers:
-        raise InvalidInput(f"There is no mean of {question!r}.")
+        raise InvalidInput(f"There is no mean of {question!r}. Update privtail.")
     return answers[question](mean)
 
 
 def _range(kind: str, radius: Any, limit: Any = 1.0, one_signed: Any = False) -> Ball | Interval:
     if kind not in ("ball", "interval"):
-        raise InvalidInput(f"There is no range {kind!r}.")
+        raise InvalidInput(f"There is no range {kind!r}. Update privtail.")
     if kind == "ball":
         return Ball(float(radius))
     return Interval(float(radius), limit=float(limit), one_signed=bool(one_signed))
@@ -88,6 +90,6 @@ def _changed(answer: Sensitivity, name: str, parameters: list[Any]) -> Sensitivi
     if name == "dot":
         return answer.dot(np.array(parameters, dtype=np.int64))
     if name not in ("take", "mirror", "scale", "abs"):
-        raise InvalidInput(f"There is no operation {name!r}.")
+        raise InvalidInput(f"There is no operation {name!r}. Update privtail.")
     changed: Sensitivity = getattr(answer, name)(*parameters)
     return changed

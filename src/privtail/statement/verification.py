@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from privtail.errors import InvalidInput, PrivtailError
+from privtail.json_files import json_of
 from privtail.spelling import printable
 from privtail.statement.page import cost_shown, shown
 from privtail.statement.promise import FORMAT, Statement
@@ -25,6 +25,8 @@ from privtail.trusted.events import (
 )
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import PoissonBatches
+
+NEEDED = "a model, a mean, an evaluation or a statement that privtail wrote"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -41,6 +43,15 @@ class Verification:
         Sentences; empty if the promise holds.
     headline : str
         What may be said of the model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import private_mean, verify
+    >>> x = np.random.default_rng(0).normal(5.0, 1.0, size=2_000)
+    >>> found = verify(private_mean(x, epsilon=1.0).privacy_)
+    >>> found.ok, found.problems
+    (True, ())
     """
 
     claimed: tuple[float, float]
@@ -246,26 +257,12 @@ def _finite(bill: Cost, delta: float) -> float:
     """Epsilon of a recomputed cost; an accountant that answers NaN has not answered."""
     epsilon = bill.epsilon(delta)
     if not epsilon >= 0:
-        raise InvalidInput("the accountant gave no number.")
+        raise InvalidInput("The accountant must give a number, and gave none.")
     return epsilon
 
 
 def _load(path: Path) -> Mapping[str, Any]:
-    try:
-        # Only regular files: a pipe or a device may never end.
-        data = path.read_bytes() if path.is_file() else None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
-    if data is None:
-        raise InvalidInput(f"There is no file {path}.")
-    try:
-        content = json.loads(data, parse_constant=_not_json)
-    except (ValueError, RecursionError):
-        raise InvalidInput(f"{path} is not JSON, so it holds no privacy statement.") from None
+    content, _ = json_of(path, NEEDED)
     if not isinstance(content, Mapping):
-        raise InvalidInput(f"{path} holds no privacy statement.")
+        raise InvalidInput(f"{path} holds no privacy statement. Give {NEEDED}.")
     return content
-
-
-def _not_json(name: str) -> float:
-    raise ValueError(name)

@@ -34,7 +34,8 @@ def _found_here(path: Path) -> Collection[Path]:
         within = _within(path)
         if not within:
             raise InvalidInput(
-                f"The folder {path} holds no file. Names that begin with '.' or '_' do not count."
+                f"The folder {path} holds no file. Name another, or rename its files: names that "
+                "begin with '.' or '_' do not count."
             )
         return within
     if path.exists() or not glob.has_magic(str(path)):
@@ -48,7 +49,7 @@ def _found_here(path: Path) -> Collection[Path]:
             found.update(_within(match) if match.is_dir() else [match])
     if not found:
         raise InvalidInput(
-            f"No file matches {path}. Names that begin with '.' or '_' do not count."
+            f"No file matches {path}. Check it: names that begin with '.' or '_' do not count."
         )
     return found
 
@@ -68,4 +69,6 @@ def _within(folder: Path) -> list[Path]:
 
 
 def _unread(error: OSError) -> NoReturn:
-    raise InvalidInput(f"The folder {error.filename} cannot be read: {error.strerror}.") from None
+    raise InvalidInput(
+        f"The folder {error.filename} cannot be read: {error.strerror}. Name one that you may read."
+    ) from None

@@ -132,7 +132,7 @@ def found_at(url: str) -> list[RemoteFile]:
         )
     if not names:
         raise InvalidInput(
-            f"No file matches {shown}. Names that begin with '.' or '_' do not count."
+            f"No file matches {shown}. Check it: names that begin with '.' or '_' do not count."
         )
     scheme = re.split("://|::", shown)[0]
     return [
@@ -163,7 +163,9 @@ def _system(url: str, shown: str) -> tuple[Any, str]:
     except ImportError as error:
         lacking = str(error)
     except ValueError:
-        lacking = "No package that is installed knows such an address."
+        lacking = (
+            "No package that is installed knows such an address: pip install s3fs, or another."
+        )
     except Exception as error:  # noqa: BLE001  its text may hold a key
         raise unread(shown, error) from None
     else:
@@ -189,8 +191,8 @@ def speechless(shown: str) -> Iterator[None]:
 def unread(path: object, error: Exception) -> InvalidInput:
     """The refusal of a file that its file system does not give."""
     if isinstance(error, FileNotFoundError):
-        return InvalidInput(f"There is no file {path}.")
+        return InvalidInput(f"There is no file {path}. Check the address.")
     return InvalidInput(
-        f"{path} cannot be read ({type(error).__name__}). Is the address right, and may you "
-        "read it? Keys are taken from where its package looks for them, such as the environment."
+        f"{path} cannot be read ({type(error).__name__}). Check the address, and that you may "
+        "read it. Keys are taken from where its package looks for them, such as the environment."
     )

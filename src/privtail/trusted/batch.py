@@ -180,7 +180,7 @@ class Batch:
         columns, pooled = tuple(map(operator.index, columns)), bool(pooled)  # read once
         cuts = ascending(edges, len(columns))
         if -2 in columns and not self.problem.exposure:
-            raise InvalidInput("This table has no exposure.")
+            raise InvalidInput("This table has no exposure. Pass one: exposure=.")
         cells = len(columns), cuts.shape[1] + 1
         answer = self.problem.histogram(len(columns), cells[1] - 1, pooled)
         term, dealt = questions.Histogram(columns, cuts, pooled), len(columns) if pooled else 1
@@ -264,7 +264,7 @@ class Batch:
         called = callbacks.asked(loss)
         if called.gradients and self._problem.exposure:
             raise IncompatibleParts(
-                "A loss of all numbers of a row has no margin to add an exposure to."
+                "A loss of all numbers of a row has no margin to add an exposure to. Leave it out."
             )
         self._assume(called.assumptions)
         return called

@@ -139,7 +139,7 @@ class Curator:
         if noise not in ("exact", "simulated"):
             raise InvalidInput(f'noise must be "exact" or "simulated", got {noise!r}.')
         if type(budget) is not Budget:
-            raise InvalidInput("A budget is a privtail.Budget, and no class derived from it.")
+            raise InvalidInput("A budget must be a privtail.Budget, and no class derived from it.")
         max_rows = _require_persons(groups, max_rows)
         declared = categories, encoding, exposure
         away: Spread | None = None
@@ -157,7 +157,7 @@ class Curator:
         if isinstance(ledger, Allowance):
             ledger.require(seats)
         if seats is not None and (seats.rows, seats.max_rows) != (n, max_rows):
-            raise InvalidInput("Seats go with the rows and the max_rows that they are of.")
+            raise InvalidInput("Seats go with the rows and the max_rows that they are of alone.")
         self._unseated = max_rows is not None and seats is None
         self._persons = Persons(groups, n) if self._unseated and away is None else None
         self._problem = Problem(
@@ -379,7 +379,9 @@ class Curator:
         if given is None:
             return FeatureMap.of(d, np.ones(d), optional=optional)
         if not isinstance(given, FeatureMap):
-            raise InvalidInput("A map of features is made by FeatureMap.of(d, scales, offsets).")
+            raise InvalidInput(
+                "A map of features must be made by FeatureMap.of(d, scales, offsets)."
+            )
         own = FeatureMap.of(d, given.scales, given.offsets, optional)
         if self.sparse and own.offsets.any():
             raise InvalidInput("A sparse matrix cannot be centred; use offsets=None.")

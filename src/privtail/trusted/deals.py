@@ -118,7 +118,7 @@ class Deal:
         """
         if not 0 <= start <= stop <= self.n:
             raise InvalidInput(
-                f"The ids {start} .. {stop} are not among the {self.n} of this deal."
+                f"Ids must be among the {self.n} of this deal, got {start} .. {stop}."
             )
         if self.blocks == 1:
             return np.broadcast_to(np.int64(0), (stop - start,))

@@ -212,7 +212,9 @@ def plan_from_json(rounds: list[dict[str, Any]]) -> Plan:
             plan.append(Round(sampling=sampling, events=events, times=entry["times"], stage=stage))
         return tuple(plan)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput("This is not a list of planned rounds written by privtail.") from error
+        raise InvalidInput(
+            "This must be a list of planned rounds as privtail writes it."
+        ) from error
 
 
 def _event_to_json(event: Event) -> dict[str, Any]:

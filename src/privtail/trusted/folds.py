@@ -69,7 +69,10 @@ class Folds:
                 "privtail.open_table(folder) gives."
             )
         if curator.unit != ROW:
-            raise InvalidInput("Cross-validation protects rows: it deals no persons into folds.")
+            raise InvalidInput(
+                "Cross-validation protects rows, and deals no persons into folds. Fit on the rows "
+                "of some persons, and evaluate on those of the others."
+            )
         self._curator, self.count = curator, count
         self._X, self._y, self._exposure = X, y, exposure
         self._labels = curator._fresh(count).labels(0, n)

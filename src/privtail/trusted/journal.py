@@ -157,7 +157,7 @@ class File:
     def _lock(self, fd: int, *, write: bool) -> bool:
         """Wait for the lock; False if the name was given to another file meanwhile."""
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise InvalidInput(f"{self._path} is not a file, so it cannot be a ledger.")
+            raise InvalidInput(f"{self._path} is not a file, and a ledger must be one.")
         fcntl.flock(fd, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
         return self._path.exists() and os.path.samestat(os.fstat(fd), self._path.stat())
 

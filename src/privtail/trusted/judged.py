@@ -196,7 +196,7 @@ class FoldedModel:
         object.__setattr__(self, "folds", np.array(self.folds, np.int64, subok=False).copy())
         models = tuple(self.models)
         if any(type(model) is not LinearModel for model in models):
-            raise InvalidInput("The models of folds are linear models that were released.")
+            raise InvalidInput("The models of folds must be linear models that were released.")
         object.__setattr__(self, "models", tuple(map(_own, models)))
 
     def said(self, X: Any, labels: int | None) -> Doubles:
@@ -217,7 +217,7 @@ AnyModel = LinearModel | OutsideModel | FoldedModel
 def _own(model: AnyModel) -> AnyModel:
     """A copy of a model that shows nobody more than one row, read now."""
     if type(model) not in (LinearModel, OutsideModel, FoldedModel):
-        raise InvalidInput("A model is a LinearModel, a FoldedModel or an OutsideModel.")
+        raise InvalidInput("A model must be a LinearModel, a FoldedModel or an OutsideModel.")
     return replace(model)
 
 

@@ -84,7 +84,7 @@ class PredictionRanges:
         ranges = cls(_copy(features), _copy(margins))
         for pairs in (ranges.features, ranges.margins[None]):
             if not (pairs.ndim == 2 and pairs.shape[1] == 2 and (pairs[:, 0] <= pairs[:, 1]).all()):
-                raise InvalidInput("Ranges are pairs of a low and a high end.")
+                raise InvalidInput("Ranges must be pairs of a low and a high end.")
         return ranges
 
 

@@ -62,7 +62,7 @@ def answered(question: Question, window: Window, ids: Ids | None = None) -> Inte
     for part, rows, y, exposures in swept(records, targets, window.start, ids, at_once):
         sums, labels = np.zeros(question.shape), np.array(dealt[moved(part, window.start)])
         if len(labels) != len(rows):
-            raise InvalidInput("A window was asked for rows that it does not hold.")
+            raise InvalidInput("A window must hold the rows that it is asked for.")
         block = Block(question.problem, question.map.applied(rows), y, labels, exposures)
         question.term.add(block, sums)
         total += sums.astype(np.int64)
@@ -86,7 +86,9 @@ def swept(
         count = part.stop - part.start if isinstance(part, slice) else len(part)
         y = targets.rows(here) if targets else np.zeros(len(found))
         if not len(found) == len(y) == count:
-            raise InvalidInput("The container returned another number of rows than asked for.")
+            raise InvalidInput(
+                "The container must return as many rows as asked for. Pass an array of NumPy."
+            )
         yield part, found, y, targets.exposures(here) if targets else None
 
 

@@ -91,7 +91,9 @@ class Problem:
             return replace(self, expected=self.n * sampling.rate)
         if isinstance(sampling, DisjointParts):
             if sampling.parts > self.n:
-                raise InvalidInput(f"Cannot deal {self.n} rows into {sampling.parts} parts.")
+                raise InvalidInput(
+                    f"Cannot deal {self.n} rows into {sampling.parts} parts: take at most {self.n}."
+                )
             return replace(self, expected=self.n / sampling.parts)
         return replace(self, expected=float(self.n))
 
@@ -269,7 +271,9 @@ class Problem:
     def _mean(self, mean: RobustMean, size: int, question: str) -> Sensitivity:
         mean = as_asked(mean)
         if mean.blocks > self.n:
-            raise InvalidInput(f"Cannot deal {self.n} rows into {mean.blocks} blocks.")
+            raise InvalidInput(
+                f"Cannot deal {self.n} rows into {mean.blocks} blocks: take at most {self.n}."
+            )
         contribution = mean.range
         one_signed = isinstance(contribution, Interval) and contribution.one_signed
         if one_signed != (question == "scores"):

@@ -203,7 +203,9 @@ class TrialSearch:
             )
         held_out = require_whole("held_out", held_out, 1)
         if held_out >= n:
-            raise InvalidInput(f"Of {n} rows, {held_out} cannot be held out.")
+            raise InvalidInput(
+                f"Of {n} rows, {held_out} cannot be held out: at least one must be left to fit."
+            )
         last = curator._fresh(n).labels(0, n) < held_out
         self._curator, self._options, self._count = curator, options, held_out
         self._X, self._y = X, y

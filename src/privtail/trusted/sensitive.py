@@ -52,7 +52,7 @@ class Sensitive:
         self, value: NDArray[np.int64], sensitivity: Sensitivity, opening: Opening
     ) -> None:
         if value.dtype != np.int64 or value.shape != (sensitivity.size,):
-            raise InvalidInput(f"A Sensitive holds {sensitivity.size} int64 numbers.")
+            raise InvalidInput(f"This Sensitive must hold {sensitivity.size} int64 numbers.")
         self._value = value
         self._opening = opening
         self._sensitivity = sensitivity

@@ -254,7 +254,9 @@ def _check(event: Event) -> None:
     ):
         raise InvalidInput(
             "A planned event has a scale, sensitivity, delta or count that is negative or not "
-            f"finite: {event!r}. An unbounded range has no sensitivity; bound the contributions."
+            f"finite: {event!r}. An unbounded range has no sensitivity: give a finite threshold."
         )
     if event.law not in LAWS:
-        raise UnsupportedAccounting(f"No privacy theorem is known to us for the law {event.law!r}.")
+        raise UnsupportedAccounting(
+            f"No privacy theorem is known to us for the law {event.law!r}. Use one of {LAWS}."
+        )

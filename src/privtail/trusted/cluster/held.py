@@ -115,13 +115,15 @@ class Held:
         if isinstance(reading.X, np.ndarray):
             array = _numbers(X)
             if array.ndim != 2 or array.shape[1] != reading.X.shape[1]:
-                raise InvalidInput("A chunk of X has another number of columns than X announces.")
+                raise InvalidInput(
+                    "A chunk of X must have as many columns as X announces, and has not."
+                )
             self._columns = [([], array)]
         else:
             names, held = column_names(reading.X) or (), column_names(X) or ()
             for name in names:
                 if name not in held:
-                    raise InvalidInput(f"A partition has no column {name!r}, which X announces.")
+                    raise InvalidInput(f"Every partition needs column {name!r}, which X announces.")
             labelled = set(reading.categories or ())
             self._columns = [_cells(X[name], str(name) in labelled) for name in names]
         rows = len(self._columns[0][1])
@@ -130,7 +132,10 @@ class Held:
             self._targets = [_cells(column_of(one), reading.labelled) for one in columns]
         lengths = {len(array) for _, array in self._targets}
         if len(lengths) > 1:
-            raise InvalidInput("A partition of the exposure has another number of rows than of y.")
+            raise InvalidInput(
+                "A partition of the exposure needs as many rows as that of y. Take both from one "
+                "frame."
+            )
         if reading.groups is not None:
             require_typed_alike(groups, reading.groups)
             self.owners = owners(groups)

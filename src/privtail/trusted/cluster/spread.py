@@ -54,7 +54,7 @@ ASSUMED = (
 )
 LOST = (
     "The Dask cluster did not answer: its scheduler or too many workers were lost. What was "
-    "charged stays charged; nothing more is released."
+    "charged stays charged; nothing more is released. Start it again, with fewer rows a worker."
 )
 MEMORY = 0.5
 """Part of the workers' memory that decoded rows may take; of more, every pass reads them again."""
@@ -90,7 +90,7 @@ class Spread(PrivateRows):
     ) -> None:  # fmt: skip
         if exposure is not None:
             if not is_spread(exposure):
-                raise InvalidInput("The exposure of a Dask collection is one, as X and y are.")
+                raise InvalidInput("The exposure of a Dask collection must be one, too.")
             y = {"y": y, "exposure": exposure}
         if y is not None and is_spread(X) != is_spread(y):
             raise InvalidInput(
@@ -129,7 +129,9 @@ class Spread(PrivateRows):
         self._refuse(told)
         self.n = sum(self.lengths)
         if self.n == 0:
-            raise InvalidInput("Found 0 rows: all partitions of X are empty.")
+            raise InvalidInput(
+                "Found 0 rows: all partitions of X are empty. Pass at least one row."
+            )
         self._placed: list[tuple[str | None, list[int]]] | None = None
         if self._fits():
             self._balance()

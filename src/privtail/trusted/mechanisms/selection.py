@@ -37,7 +37,9 @@ class NoisyTopK:
     def event(self, sensitivity: Sensitivity) -> Event:
         """The bill of one release."""
         if self.picks > sensitivity.size:
-            raise InvalidInput(f"Cannot pick {self.picks} of {sensitivity.size} scores.")
+            raise InvalidInput(
+                f"picks must be at most {sensitivity.size}, the number of scores; got {self.picks}."
+            )
         return billed(
             "noisy_max", self.multiplier, sensitivity, "linf",
             picks=self.picks, one_signed=sensitivity.one_signed,

@@ -78,7 +78,9 @@ def column_of(values: Any) -> Any:
     if names is None or isinstance(values, Mapping):
         return values
     if len(names) != 1:
-        raise InvalidInput(f"One column is needed here, and this table has {len(names)}.")
+        raise InvalidInput(
+            f'One column is needed here, and this table has {len(names)}. Pass frame["cost"].'
+        )
     return values.iloc[:, 0] if hasattr(values, "iloc") else values[names[0]]
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.schema.columns import Columns
+from privtail.schema.columns import MARKS, MARKS_CLI, Columns
 from privtail.schema.declared import (
     Declarations,
     Label,
@@ -217,7 +217,7 @@ class TableFile(PrivateRows):
     def require_rows(self) -> None:
         """Refuse a file that is damaged or has no rows."""
         if self._format.n == 0:
-            raise InvalidInput(f"{self.path} has no rows.")
+            raise InvalidInput(f"{self.path} has no rows; it needs at least one.")
 
     def kept(self) -> tuple[str, ...]:
         """The columns that were not dropped; an index of pandas is kept if it is declared."""
@@ -256,7 +256,7 @@ class TableFile(PrivateRows):
             if not self.schema.is_usable(name):
                 raise self._unusable(name)
         if not left:
-            raise InvalidInput(f"{self.path} has no column left to learn from.")
+            raise InvalidInput(f"{self.path} has no column left to learn from. Drop fewer.")
         return left
 
     # ---------------------------------------------------------------- cells, for the core
@@ -318,10 +318,10 @@ class TableFile(PrivateRows):
         """Refuse a column that is not one of numbers; ``mend`` and ``cli`` say what else to do."""
         if self.texts([name], self.numeric):
             marks = "If marks stand for missing numbers:"
-            raise self.schema.text(
+            raise InvalidInput(
                 f"Column {name!r} of {self.path} holds text, and numbers are needed.",
-                f'{mend} {marks} numeric=["{name}"].'.strip(),
-                f"{cli} {marks} --numeric {shlex.quote(name)}.".strip(),
+                f'{mend} {marks} numeric=["{name}"]. {MARKS}'.strip(),
+                cli=f"{cli} {marks} --numeric {shlex.quote(name)}. {MARKS_CLI}".strip(),
             )
         if not self.schema.is_usable(name):
             raise self._unusable(name, needed=True)
@@ -332,10 +332,12 @@ class TableFile(PrivateRows):
         shares = self._odd_shares(text)
         odd = [name for name in text if shares[name] > _ODD_IF_NUMERIC]
         if odd:
-            raise self.schema.text(
+            raise InvalidInput(
                 f"Column {odd[0]!r} of {self.path} is to be numbers, and most of its first cells "
-                "are none.", "", "",
-            )  # fmt: skip
+                "are none.",
+                MARKS,
+                cli=MARKS_CLI,
+            )
         for name in names:
             known = self.schema.is_usable(name)
             if not known and str(self.schema.type(name)) != "null":
@@ -383,7 +385,7 @@ class TableFile(PrivateRows):
     def _unusable(self, name: str, *, needed: bool = False) -> InvalidInput:
         kind = self.schema.type(name)
         if str(kind) == "null" and self._format.n == 0:
-            return InvalidInput(f"{self.path} has no rows.")
+            return InvalidInput(f"{self.path} has no rows; it needs at least one.")
         return self.schema.unusable(name, kind, needed=needed)
 
     def __repr__(self) -> str:

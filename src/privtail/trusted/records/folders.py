@@ -119,7 +119,9 @@ def _itself(path: Place) -> Hashable:
     try:
         state = path.stat()
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+        raise InvalidInput(
+            f"{path} cannot be read: {error.strerror}. Name a file that you may read."
+        ) from None
     return state.st_dev, state.st_ino
 
 

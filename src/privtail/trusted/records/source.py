@@ -69,10 +69,11 @@ class Source:
             with self.open() as file:
                 return bytes(file.read(size))
         except FileNotFoundError:
-            raise InvalidInput(f"There is no file {self.path}.") from None
+            raise InvalidInput(f"There is no file {self.path}. Check the path.") from None
         except OSError as error:
             raise InvalidInput(
-                f"{self.path} cannot be read: {error.strerror or 'it is damaged'}."
+                f"{self.path} cannot be read: {error.strerror or 'it is damaged'}. Name a file "
+                "that you may read."
             ) from None
 
     @property
@@ -122,4 +123,4 @@ class Source:
         if self.untyped:
             return headers.irregular(self.path)
         kind = "Arrow" if self.start(4) != b"PAR1" else "Parquet"
-        return InvalidInput(f"{self.path} is a damaged {kind} file.")
+        return InvalidInput(f"{self.path} is a damaged {kind} file. Write it again.")

@@ -218,7 +218,8 @@ class _Scratch:
             self._file.truncate(self._bytes)
         except OSError as error:
             raise InvalidInput(
-                f"The scratch folder {self._folder} cannot be used: {error.strerror}."
+                f"The scratch folder {self._folder} cannot be used: {error.strerror}. Name "
+                "another, or leave scratch out."
             ) from None
         return self
 

@@ -48,7 +48,7 @@ class Table(PrivateRows):
         encoding: Encoding = PLAIN,
     ) -> None:  # fmt: skip
         if type(encoding) is not Encoding:
-            raise InvalidInput("An encoding is an Encoding, and no class derived from it.")
+            raise InvalidInput("An encoding must be an Encoding, and no class derived from it.")
         # Read once: what is encoded has the places that were made for it, whatever a cell holds.
         declarable, columns = categories is not None, dict(columns.items())
         declared = {name: tuple(listed) for name, listed in (categories or {}).items()}
@@ -58,7 +58,7 @@ class Table(PrivateRows):
             hint = "" if near is None else f" Is {near!r} meant?"
             raise InvalidInput(
                 "Categories are declared for missing columns: "
-                f"{', '.join(map(repr, unknown))}.{hint}"
+                f"{', '.join(map(repr, unknown))}.{hint} Use names that the data have."
             )
         self._parts: list[tuple[Any, int]] = []
         lengths = set()
@@ -67,7 +67,7 @@ class Table(PrivateRows):
             if not isinstance(values, Distinct):
                 array = as_labels(values) if name in declared else as_numbers(values)
                 if array.ndim != 1:
-                    raise InvalidInput(f"Column {name!r} is not one-dimensional.")
+                    raise InvalidInput(f"Column {name!r} must be one-dimensional.")
             lengths.add(len(array))
             if name in declared:
                 labels = Labels(array, len(array), column=name, kind=kind_of(values))

@@ -210,7 +210,10 @@ class Labels(PrivateRows):
         A leak, for those who ask for it.
         """
         if None in labels:
-            raise InvalidInput("Input y contains NaN or missing labels.")
+            raise InvalidInput(
+                "Input y contains NaN or missing labels. With invalid='zero' such rows count as "
+                "zero."
+            )
         if len(labels) == 1:
             raise InvalidInput("Input y holds 1 class; a classifier needs two.")
         unknown = labels - set(self._declared or ())

@@ -120,7 +120,7 @@ class TrimmedMean:
         if problem.most > problem.n:
             raise InvalidInput(
                 "A trimmed mean needs the exact number of rows, and of a part of the persons of "
-                "a table nobody knows it. Choose another algorithm, or leave groups out."
+                "a table nobody knows it. Choose another algorithm."
             )
         if 2 * self.trim >= problem.n:
             raise InvalidInput(
