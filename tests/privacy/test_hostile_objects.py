@@ -776,7 +776,7 @@ def test_blocks_of_a_file_are_predicted_alike():
     assert own.categories == {"x": ("a", "b")}
     with pytest.raises(InvalidInput, match="known links"):
         replace(model, link="probit")
-    with pytest.raises(InvalidInput, match="has an Encoding"):
+    with pytest.raises(InvalidInput, match="must have an Encoding"):
         replace(model, encoding=object.__new__(type("Mine", (Encoding,), {})))
 
 

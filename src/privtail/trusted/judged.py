@@ -96,7 +96,7 @@ class LinearModel:
         own_names = None if self.names is None else tuple(map(str.__str__, self.names))
         declared = {str.__str__(name): tuple(listed) for name, listed in self.categories.items()}
         if type(self.encoding) is not Encoding or self.link not in LINKS:
-            raise InvalidInput("A LinearModel has an Encoding, and one of the known links.")
+            raise InvalidInput("A LinearModel must have an Encoding, and one of the known links.")
         object.__setattr__(self, "names", own_names)
         object.__setattr__(self, "categories", declared)
         object.__setattr__(self, "encoding", replace(self.encoding))

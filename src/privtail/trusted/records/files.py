@@ -104,7 +104,7 @@ class TableFile(PrivateRows):
         self.scratch = None if scratch is None else Path(scratch)
         self._listing = Listing.of(path, self.scratch)
         if type(dialect) is not Dialect:
-            raise InvalidInput("A dialect is a Dialect, and no class derived from it.")
+            raise InvalidInput("A dialect must be a Dialect, and no class derived from it.")
         dialect = replace(dialect)  # which rows are read as one block, other rows decide
         self.path, self.paths, self.dialect = self._listing.name, self._listing.paths, dialect
         self.assumptions = (*dialect.assumptions, *self._listing.assumptions)
