@@ -10,6 +10,7 @@ import pytest
 from privtail.default import ScaledDescent
 from privtail.default.amounts import NONE_DETECTED, StartAtMeanAmount
 from privtail.default.intercept import MeanDerivative
+from privtail.errors import AccuracyWarning
 from privtail.linear_model import DPLinearRegression, DPPoissonRegressor
 from privtail.losses import PoissonLoss
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -34,6 +35,17 @@ def test_a_descent_begins_at_the_mean_count_in_units_of_it(mean):
     assert 0 < math.exp(low) < 0.02 * max(y.mean(), 1.0)  # half the noise of the mean
     assert math.exp(high) >= 1.9 * y.mean()
     assert fit.remarks == ()
+
+
+@pytest.mark.parametrize("count", [1e13, 2.0**62, 1e200])
+def test_margins_of_enormous_counts_have_an_order(count):
+    """The lowest lay above the highest, and the fit was refused after the charge."""
+    low, high = started(np.full(500, count)).margins
+    assert low <= high
+    with pytest.warns(AccuracyWarning):
+        DPPoissonRegressor(epsilon=3.0, random_state=0, **SIMULATED).fit(
+            np.random.default_rng(0).normal(size=(500, 2)), np.full(500, count)
+        )
 
 
 def test_a_few_enormous_counts_move_the_mean_no_farther_than_it_is_clipped():

@@ -546,6 +546,17 @@ def test_class_weights_move_the_border():
             DPLogisticRegression(classes=[False, True], class_weight=wrong).fit(X, y)
 
 
+@pytest.mark.parametrize("classes", [None, ["no", "yes"]])
+@pytest.mark.parametrize(("weight", "match"), [(0, "above 0"), (-1, "above 0"), (1e-300, "apart")])
+def test_class_weights_are_checked_before_the_charge(classes, weight, match):
+    """Without classes 0 was refused after it; the tiny one always, for a threshold of 0."""
+    ledger = Ledger(epsilon=1.0, delta=1e-3)
+    model = DPLogisticRegression(class_weight={"yes": weight}, classes=classes, ledger=ledger)
+    with pytest.raises(InvalidInput, match=match):
+        model.fit(np.ones((100, 1)), ["no", "yes"] * 50)
+    assert not ledger.entries()
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_the_table_of_models(name):
     assert MODELS[name].kind == name

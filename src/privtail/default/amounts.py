@@ -170,7 +170,9 @@ class StartAtMeanAmount:
         fit.w = fit.constant = w
         size = mean if self.mean else max(mean, 1.0)
         ends = _margin_ends(mean, top) if fit.curator.budget.private else _ENDLESS
-        lowest = math.log(least) if whole and least else -math.inf if whole else ends[0]
+        lowest = ends[0]
+        if whole:
+            lowest = min(math.log(least), ends[1]) if least else -math.inf
         usual = math.log(exposures.median) if exposures else 0.0
         fit.margins = lowest - usual, ends[1] - usual
         given = cast(AmountLoss, fit.given)

@@ -178,6 +178,15 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         balanced = isinstance(given, str) and given == "balanced"
         if not (given is None or balanced or isinstance(given, Mapping)):
             raise InvalidInput('class_weight must be None, "balanced" or a mapping of labels.')
+        weights = given if isinstance(given, Mapping) else {}
+        for weight in weights.values():
+            require_number("A class weight", weight, 0, open_end=True)
+        sizes = [1.0, *map(float, weights.values())]
+        if not min(sizes) > np.finfo(np.float64).eps * max(sizes):
+            raise InvalidInput(
+                "Class weights are so far apart, or from 1, that rounding hides the lighter class: "
+                "leave its rows out instead."
+            )
         if self.classes is None:
             return None
         if isinstance(self.classes, str):
@@ -187,14 +196,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         declared = sorted_labels(self.classes)
         if len(declared) < 2:
             raise InvalidInput("A classifier needs at least two classes.")
-        weights = self.class_weight if isinstance(self.class_weight, Mapping) else {}
         unknown = [label for label in weights if label not in declared]
         if unknown:
             raise InvalidInput(
                 f"class_weight names the label {unknown[0]!r}, which classes does not: name it "
                 "in both."
             )
-        self._declared_weights(declared)
         return declared
 
     # ---------------------------------------------------------------- what is bought
@@ -276,10 +283,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     def _declared_weights(self, declared: Sequence[Any]) -> tuple[float, ...] | None:
         if not isinstance(self.class_weight, Mapping):
             return None
-        weights = [self.class_weight.get(label, 1.0) for label in declared]
-        for weight in weights:
-            require_number("A class weight", weight, 0, open_end=True)
-        return tuple(map(float, weights))
+        return tuple(float(self.class_weight.get(label, 1.0)) for label in declared)
 
     # ---------------------------------------------------------------- used
 
