@@ -33,7 +33,8 @@ CONSTANT = (
 NO_SAMPLING = (
     "The sampling error of these slopes is not known. It is known without a penalty, by the "
     "default algorithm and with privacy: for least squares, Huber's loss, counts, amounts and two "
-    'labels. Use conf_int(kind="noise") for the noise alone, where it is known.'
+    "labels, if noise leaves something of second moments; more rows or a larger epsilon help. "
+    'Use conf_int(kind="noise") for the noise alone, where it is known.'
 )
 
 

@@ -327,11 +327,13 @@ def test_the_best_part_is_that_with_which_labels_were_drawn(middle, right):
 
     gains = np.array([loss(0.0) - loss(part) for part in parts])
     wide, little, uncut = np.full(4, 10.0), 1e-5, np.tile([-np.inf, np.inf], (4, 1))
-    found, gain, height = best_part(parts, gains, wide, little, typical, middle, uncut)
+    found, gain, height, off = best_part(parts, gains, wide, little, typical, middle, uncut)
+    assert abs(found - right) < 2 * off < 0.1
+    assert best_part(parts, gains, wide, 30 * little, typical, middle, uncut)[3] >= off
     assert found == pytest.approx(right, abs=0.05)
     assert gain == pytest.approx(loss(0.0) - loss(right), rel=0.1)
     assert height > 30
-    _, gain, height = best_part(parts, -parts, wide, little, typical, middle, uncut)
+    _, gain, height, _ = best_part(parts, -parts, wide, little, typical, middle, uncut)
     assert gain <= 1e-6
     assert height <= 0
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privtail.default import Tuning
-from privtail.default.descent import NoiseOfSteps, Schedule, _kept, lasting
+from privtail.default.descent import Schedule, _kept, added_noise, lasting
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.steps import Descend
 from privtail.losses import AbsoluteLoss, LogisticLoss, SquaredLoss
@@ -87,18 +87,8 @@ def test_what_an_average_keeps_of_its_steps_is_that_of_the_steps_written_out(shr
 
 def test_noise_of_two_runs_adds_up():
     made, whole = schedule(), metric(std=0.1)
-    once = NoiseOfSteps.none(whole).after(0.0, made, whole, SquaredLoss(), 1.0, Tuning())
-    twice = once.after(0.0, made, whole, SquaredLoss(), 1.0, Tuning())
-    assert once.stated == pytest.approx(once.likely)
-    assert twice.stated == pytest.approx(math.sqrt(2) * once.stated)
-    less = once.after(1.0, made, whole, SquaredLoss(), 1.0, Tuning())
-    assert (less.likely < less.stated).all()
-    assert (less.stated < twice.stated).all()
-
-
-def test_at_a_kink_stated_noise_counts_on_no_curvature():
-    made, whole, loss = schedule(AbsoluteLoss()), metric(), AbsoluteLoss()
-    noise = [
-        NoiseOfSteps.none(whole).after(c, made, whole, loss, 1.0, Tuning()) for c in (0.0, 1.0)
-    ]
-    assert noise[0].stated == pytest.approx(noise[1].stated)
+    none, still = np.zeros(4), np.zeros(4)
+    once = added_noise(made, whole, none, still)
+    twice = added_noise(made, whole, once, still)
+    assert twice == pytest.approx(math.sqrt(2) * once)
+    assert (added_noise(made, whole, once, np.full(4, 0.2)) < twice).all()

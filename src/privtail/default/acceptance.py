@@ -251,24 +251,28 @@ def label_decision(
     whole = [candidates[0], *(each for each in candidates[1:] if each.ends == ends)]
     seen, clamps = gains[: len(whole)], np.array([each.clamp for each in whole])
     parts, cuts = np.array([each.part for each in whole]), np.array([each.ends for each in whole])
-    part, best, height = best_part(parts, seen * clamps, clamps, deviation, typical, middle, cuts)
+    part, best, height, off = best_part(
+        parts, seen * clamps, clamps, deviation, typical, middle, cuts
+    )
     best = max(best / clamps[-1], float(seen[1:].max()))
     for each, gain in zip(candidates[len(whole) :], gains[len(whole) :], strict=True):
         if gain > best + tuning.likely * deviation:
-            part, best, height, ends = each.part, float(gain), float(gain) / deviation, each.ends
+            off, part, ends = math.hypot(off, each.part - part), each.part, each.ends
+            best, height = float(gain), float(gain) / deviation
     near, far = float(gains[0]) / deviation, best / deviation
     significant = height > _bonferroni(tuning.significant)
     kept = significant or min(near, far) > tuning.likely
     kept = kept or (coin and near > -tuning.significant)
-    part = part if significant else candidates[0].part
-    return Decision(kept, significant, (near, far), part), ends
+    if not significant:
+        part, off = candidates[0].part, 0.0
+    return Decision(kept, significant, (near, far), part, off), ends
 
 
 def best_part(
     parts: Doubles, gains: Doubles, clamps: Doubles, deviation: float, typical: float,
     middle: float, cuts: Doubles,
-) -> tuple[float, float, float]:  # fmt: skip
-    """The part of the margins that gains most, its gain, and how significant the gains are.
+) -> tuple[float, float, float, float]:  # fmt: skip
+    """The part of the margins that gains most, its gain, how significant, and how well known.
 
     The law: log-odds are ``middle`` plus a true part of normal margins with the root mean square
     ``typical``. It gives the expected gain of every part, with log-odds cut to its ``cuts`` and
@@ -279,6 +283,9 @@ def best_part(
     The significance is that of the sum of the gains whose weights are what the law expects of each
     (a matched filter), in standard deviations of its noise. ``deviation`` is that of the noise of a
     gain, in units of its clamp.
+
+    The last number is the standard deviation of the true part around the best one, given the noisy
+    gains, if all parts up to 1 are equally likely before.
     """
     places, weights = np.polynomial.hermite_e.hermegauss(32)
     z, weights = typical * places, weights / weights.sum()
@@ -298,7 +305,13 @@ def best_part(
     gain = float((own + part * z * expit(middle + part * z)) @ weights)
     filters = np.maximum(curves, 0.0)
     lengths = np.maximum(np.linalg.norm(filters, axis=0), np.finfo(np.float64).tiny)
-    return part, float(factors[best]) * gain, float((seen @ filters / lengths).max())
+    height = float((seen @ filters / lengths).max())
+    likelihoods = truths * np.exp((misses[best] - misses) / 2)  # truths: as far apart as they lie
+    between = part * math.log(2) / 8 / math.sqrt(12)
+    off = math.sqrt(
+        float(likelihoods @ (truths - part) ** 2) / max(float(likelihoods.sum()), 1e-300)
+    )
+    return part, float(factors[best]) * gain, height, math.hypot(off, between)
 
 
 @dataclass(frozen=True)

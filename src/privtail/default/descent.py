@@ -101,56 +101,31 @@ def _curvature(points: list[Doubles], gradients: list[Doubles]) -> float:
     return float(np.sum(x * g)) / square if square > 0 else 0.0
 
 
-@dataclass(frozen=True)
-class NoiseOfSteps:
-    """The noise of a model along the principal directions of the preconditioner.
+def expected_noise(schedule: Schedule, metric: Preconditioner, loss: Loss, scale: float) -> Doubles:
+    """(r,) the standard deviations to expect of the average of these steps."""
+    rates = schedule.length * curvature_of(loss, scale) * metric.likely_rates
+    return added_noise(schedule, metric, np.zeros(len(metric.curvatures)), rates)
 
-    Attributes
-    ----------
-    stated : (r,) standard deviations for intervals. They count on the curvature that second moments
-        surely show, so they are rather too large.
-    likely : (r,) standard deviations that count on the curvature that the gradients show.
+
+def shown_contraction(
+    curvature: float, schedule: Schedule, loss: Loss, scale: float, tuning: Tuning
+) -> float:
+    """By how much these steps contract a direction, as their gradients show.
+
+    Gradients show the ``curvature`` only of directions in which the path went.
     """
-
-    stated: Doubles
-    likely: Doubles
-
-    @classmethod
-    def none(cls, metric: Preconditioner) -> NoiseOfSteps:
-        """The noise of a model before the first step: none."""
-        return cls(np.zeros(len(metric.curvatures)), np.zeros(len(metric.curvatures)))
-
-    @classmethod
-    def expected(
-        cls, schedule: Schedule, metric: Preconditioner, loss: Loss, scale: float
-    ) -> Doubles:
-        """(r,) the standard deviations to expect of the average of these steps."""
-        rates = schedule.length * curvature_of(loss, scale) * metric.likely_rates
-        return _added(schedule, metric, np.zeros(len(metric.curvatures)), rates)
-
-    def after(
-        self, curvature: float, schedule: Schedule, metric: Preconditioner, loss: Loss,
-        scale: float, tuning: Tuning,
-    ) -> NoiseOfSteps:  # fmt: skip
-        """The noise after these steps, whose gradients show a ``curvature`` of the loss.
-
-        Steps contract the noise of the model where they began, and add their own. Gradients show
-        the curvature only of directions in which the path went; others may be flatter. So stated
-        noise counts on it only as far as second moments surely show a direction.
-        """
-        spurious = tuning.spurious_contraction * (1 - schedule.momentum) / schedule.steps
-        shown = max(0.0, schedule.length * min(curvature, curvature_of(loss, scale)) - spurious)
-        counted = 0.0 if schedule.shrinking else shown
-        return NoiseOfSteps(
-            _added(schedule, metric, self.stated, counted * metric.sure_rates),
-            _added(schedule, metric, self.likely, np.full_like(self.likely, shown)),
-        )
+    spurious = tuning.spurious_contraction * (1 - schedule.momentum) / schedule.steps
+    return max(0.0, schedule.length * min(curvature, curvature_of(loss, scale)) - spurious)
 
 
-def _added(
+def added_noise(
     schedule: Schedule, metric: Preconditioner, start: Doubles, contraction: Doubles
 ) -> Doubles:
-    """(r,) standard deviations of the average of the iterates, given those of the start."""
+    """(r,) standard deviations of the average of the iterates along the principal directions.
+
+    Steps contract the noise ``start`` of the model where they began, by ``contraction`` (r,) each,
+    and add their own.
+    """
     rates, each = np.unique(np.minimum(1.0, contraction), return_inverse=True)
     of_start, left = (x[each] for x in _kept(rates, schedule))
     added = schedule.std * left / np.sqrt(metric.curvatures)

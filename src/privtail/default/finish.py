@@ -9,6 +9,7 @@ import numpy as np
 
 from privtail.algorithms.result import Result
 from privtail.default.fit import Fit
+from privtail.default.noise import noise_deviations
 from privtail.default.sampling import sampling_deviations
 from privtail.default.standardization import without_slopes
 from privtail.losses import HuberLoss
@@ -65,9 +66,7 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
     constant = fit.constant
     if standard.target.detected and not standard.target.has_scale:
         constant = without_slopes(fit.w if not standard.target.only_zeros else constant, problem)
-    before = np.abs(fit.w[: problem.d]).max(axis=1) / max(decision.part, 1e-12)
-    # what shorter margins took off may have been real
-    noise = (fit.noise + (1 - decision.part) * before) / standard.target.scale
+    noise = noise_deviations(fit) / standard.target.scale if fit.runs else np.zeros(problem.d)
     # noise of a feature that is not used is infinite; of one that was not selected it is unknown
     unknown = math.nan if regime == "few features" else math.inf
     notes = reasons or (UNPROVEN,) * (not decision.significant)

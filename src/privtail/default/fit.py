@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.default.descent import NoiseOfSteps
+from privtail.default.descent import Schedule
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.residuals import ResidualHistogram
 from privtail.default.standardization import Standardization
@@ -40,12 +40,14 @@ class Decision:
     gains : two mean gains over the intercept-only model, in standard deviations of their noise. For
         labels they are the first gain and the largest of the others.
     part : the part of the margins of labels that is kept.
+    part_deviation : the standard deviation of what that part should have been.
     """
 
     kept: bool = True
     significant: bool = True
     gains: tuple[float, float] = (math.inf, math.inf)
     part: float = 1.0
+    part_deviation: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,15 @@ class Amounts:
     dispersion: float = 1.0
     exposure: float = 1.0
     least_threshold: float = 0.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of the descent: its steps, the loss, and the contraction that its gradients show."""
+
+    schedule: Schedule
+    loss: Loss
+    shown: float
 
 
 @dataclass
@@ -115,8 +126,10 @@ class Fit:
     residuals : the histogram of the residuals; it is empty until they are measured.
     threshold : where residuals are clipped.
     steps : the number of gradients so far.
-    noise_of_steps : the noise of the model along the principal directions of the preconditioner.
-    noise : (d,) the standard deviation of the noise of each slope.
+    runs : the runs of the descent that were made.
+    shown_noise : (r,) standard deviations of the noise of the model along the principal directions
+        of the preconditioner, for the curvature that gradients show.
+    shrunk : (d,) what shrinking took from each slope.
 
     What the user is told:
 
@@ -145,12 +158,13 @@ class Fit:
     amounts: Amounts = Amounts()
     rows: tuple[float, float] = (1.0, 0.0)
     preconditioner: Preconditioner = field(init=False)
-    noise_of_steps: NoiseOfSteps = field(init=False)
+    runs: tuple[Run, ...] = ()
+    shown_noise: Doubles = field(init=False)
     residuals: ResidualHistogram = field(default_factory=ResidualHistogram.unknown)
     threshold: float = math.inf
     steps: int = 0
     w: Doubles = field(init=False)
-    noise: Doubles = field(init=False)
+    shrunk: Doubles = field(init=False)
     margins: tuple[float, float] = (-math.inf, math.inf)
     reach: float = FARTHER
     decision: Decision = field(default_factory=Decision)
@@ -164,7 +178,7 @@ class Fit:
             raise InvalidInput("This algorithm begins at the intercept-only model: give no start.")
         self.loss = self.given
         self.w = np.zeros((self.problem.rows, self.problem.outputs))
-        self.constant, self.noise = self.w, np.zeros(self.problem.d)
+        self.constant, self.shrunk = self.w, np.zeros(self.problem.d)
         self.summary = replace(Summary.declared(self.problem.d), scales=np.ones(self.problem.d))
         self.standard = Standardization.of(self.summary, self.problem, sparse=self.curator.sparse)
 

@@ -104,16 +104,9 @@ class Preconditioner:
         return (self.inverse if self.inverse.ndim == 1 else np.diag(self.inverse)) > 0
 
     @property
-    def sure_rates(self) -> Doubles:
-        """(r,) lower bounds of the part by which a step of length 1 contracts each direction.
-
-        The k-th smallest released curvature is at most the k-th smallest true one plus the largest
-        eigenvalue of noise in k directions, which is sqrt(2 k) deviations of an entry.
-        """
-        if self.seen.size == 0:
-            return np.zeros_like(self.curvatures)
-        noise = self.std * np.sqrt(2 * np.arange(len(self.seen), 0, -1))
-        return np.asarray(np.maximum(0.0, self.seen - noise) / self.curvatures)
+    def typical(self) -> float:
+        """The length of a typical row, of which no direction counts for more than 1."""
+        return math.sqrt(min(float(self.active.sum()), float(self.curvatures.sum())))
 
     @property
     def likely_rates(self) -> Doubles:

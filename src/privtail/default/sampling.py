@@ -42,10 +42,13 @@ def sampling_deviations(fit: Fit) -> Doubles | None:
       E(g) C + (E(g'') - E(g')^2 / E(g)) C w w' C of it for the slopes w. S = H times the
       dispersion: 1 for labels, E(residual^2) / E(g) for others, and for counts at least 1.
 
-    Rows of one person count as one row. Exposures are taken not to depend on the features.
+    Where the noise of a second moment is as large as one of a standardized feature, no release
+    tells how far the steps came. Rows of one person count as one row. Exposures are taken not to
+    depend on the features.
     """
     metric, problem, d = fit.preconditioner, fit.problem, fit.problem.d
-    if metric.likely.size == 0 or problem.outputs > 1 or kinked(fit.loss):
+    hidden = metric.likely.size == 0 or metric.std >= 1
+    if hidden or problem.outputs > 1 or kinked(fit.loss):
         return None
     used, (mean, covariance) = fit.standard.used, _of_features(fit)
     parts, sizes = fit.residuals.parts, fit.residuals.middles

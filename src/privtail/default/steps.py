@@ -11,14 +11,16 @@ from scipy.special import ndtri
 
 from privtail.algorithms.second_moments import symmetric
 from privtail.default.descent import (
-    NoiseOfSteps,
     Schedule,
+    added_noise,
     curvature_of,
     descended,
+    expected_noise,
     kinked,
     lasting,
+    shown_contraction,
 )
-from privtail.default.fit import Fit
+from privtail.default.fit import Fit, Run
 from privtail.default.labels import largest_derivative, lead
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.residuals import ResidualHistogram
@@ -61,7 +63,7 @@ class Precondition:
             fit.preconditioner = Preconditioner.without_moments(active)
         else:
             fit.preconditioner = self._of_moments(fit, self.noise, active)
-        fit.noise_of_steps = NoiseOfSteps.none(fit.preconditioner)
+        fit.shown_noise = np.zeros(len(fit.preconditioner.curvatures))
         fit.report["row_length"] = self.row_part * fit.preconditioner.row_length
 
     def _of_moments(
@@ -136,8 +138,10 @@ class Descend:
             fit.rounds(self.steps), fit.loss, domain, fit.w, metric, self.noise, schedule
         )
         fit.steps += self.steps
-        fit.noise_of_steps = fit.noise_of_steps.after(
-            curvature, schedule, metric, fit.loss, scale, fit.tuning
+        shown = shown_contraction(curvature, schedule, fit.loss, scale, fit.tuning)
+        fit.runs += (Run(schedule, fit.loss, shown),)
+        fit.shown_noise = added_noise(
+            schedule, metric, fit.shown_noise, np.full_like(fit.shown_noise, shown)
         )
 
     def relative_noise(self, problem: Problem) -> float:
@@ -192,7 +196,7 @@ class Descend:
     def _balanced(self, fit: Fit, residuals: ResidualHistogram) -> float:
         """The threshold at which clipping misses as much as the noise of these steps adds."""
         schedule, scale = self.schedule(fit, 1.0), fit.standard.target.scale
-        noise = NoiseOfSteps.expected(schedule, fit.preconditioner, fit.loss, scale)
+        noise = expected_noise(schedule, fit.preconditioner, fit.loss, scale)
         return residuals.balanced(math.sqrt(float(np.mean(noise**2))))
 
     def schedule(self, fit: Fit, threshold: float) -> Schedule:
@@ -207,8 +211,7 @@ class Descend:
         mean = MallowsMean(threshold, self.row_part * metric.row_length)
         std = self.noise.event(fit.problem.gradient(mean)).std
         momentum = 0.0 if kinked(loss) else fit.tuning.momentum
-        typical = math.sqrt(min(float(metric.active.sum()), float(metric.curvatures.sum())))
-        length = 1 / min(1.0, mean.reach / typical) / curvature_of(loss, scale)
+        length = 1 / min(1.0, mean.reach / metric.typical) / curvature_of(loss, scale)
         walk = std * float(np.linalg.norm(lasting(momentum, self.steps))) * metric.spread
         if walk > 0:
             leads = max(1.0, lead(fit.constant[fit.problem.d :])) if fit.labels else 1.0
@@ -228,10 +231,9 @@ class ShrinkSlopes:
         return ()
 
     def run(self, fit: Fit) -> None:
-        d, metric, noise = fit.problem.d, fit.preconditioner, fit.noise_of_steps
-        fit.noise = metric.deviations(noise.stated, d)
+        d, metric = fit.problem.d, fit.preconditioner
         if may_be_zero(fit.domain):
-            slopes, likely = fit.w[:d], metric.deviations(noise.likely, d)
-            less = slopes * (probabilities(slopes, likely, fit.tuning.prior_slopes) - 1)
+            slopes, noise = fit.w[:d], metric.deviations(fit.shown_noise, d)
+            less = slopes * (probabilities(slopes, noise, fit.tuning.prior_slopes) - 1)
             fit.w = fit.w + metric.joint(less, len(fit.w))
-            fit.noise = fit.noise + np.abs(less).max(axis=1)
+            fit.shrunk = np.abs(less).max(axis=1)
