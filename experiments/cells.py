@@ -16,6 +16,7 @@ import numpy as np
 
 import privtail
 from experiments.study import Cell, DataSet, Grid, Outcome, Study, Task
+from privtail.progress import watching
 
 SECONDS = "seconds"
 """A metric that every study may ask for: the time of the fit."""
@@ -33,7 +34,8 @@ def run_cell(study: Study, cell: Cell, *, full: bool, grid: Grid | None = None) 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            outcome = method.run(task, cell, setting, cell.noise_seed)
+            with watching(lambda *_: None):  # rounds of its fits are no cells
+                outcome = method.run(task, cell, setting, cell.noise_seed)
         except privtail.errors.PrivtailError as refused:
             failed = np.full((task.d + task.intercept, 1), np.nan)
             outcome = Outcome(w=failed, epsilon_true=math.nan, statement=f"refused: {refused}")

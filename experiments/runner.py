@@ -32,6 +32,8 @@ from experiments import verified
 from experiments.cells import Row, records_of, run_cell
 from experiments.papers import chosen, studies
 from experiments.study import Cell, Grid, Study
+from privtail.cli.console import counting
+from privtail.progress import report
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "reports" / "results"
@@ -100,7 +102,6 @@ def run_study(
     files = {cell: folder / f"{cell.key}.json" for cell in cells}
     _drop_old(study, files, full=full)
     missing = [cell for cell in cells if not files[cell].exists()]
-    began, told = time.monotonic(), 0.0
     if here:
         tell(f"{study.name}: {', '.join(sorted(here))} as before")
     if len(missing) < len(cells):
@@ -112,11 +113,7 @@ def run_study(
     with nullcontext(pool) if pool or not batches else workers(processes) as there:
         for count in there.imap_unordered(_batch, batches) if there else map(_batch, batches):
             done += count
-            spent = time.monotonic() - began
-            if spent - told > 5 or done == len(missing):
-                told = spent
-                left = spent / done * (len(missing) - done)
-                tell(f"{study.name}: {done} of {len(missing)} cells, {left:.0f} s left")
+            report(done, len(missing), study.name)
     rows: list[Row] = []
     seconds = _spent(path, old)
     for cell in cells:
@@ -338,10 +335,11 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.stale:
         sys.exit(tell_stale(asked.names, asked.out))
-    run_all(
-        asked.names, full=asked.full, processes=asked.processes, results=asked.out,
-        fresh=asked.fresh, tell=lambda text: print(text, file=sys.stderr, flush=True),
-    )  # fmt: skip
+    with counting("running studies", "cell"):
+        run_all(
+            asked.names, full=asked.full, processes=asked.processes, results=asked.out,
+            fresh=asked.fresh, tell=lambda text: print(text, file=sys.stderr, flush=True),
+        )  # fmt: skip
 
 
 if __name__ == "__main__":

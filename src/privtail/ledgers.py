@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from privtail import ledger_texts as texts
 from privtail.errors import InvalidInput
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.ledger import Ledger
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 def as_ledger(
@@ -41,3 +47,46 @@ def existing(path: str | os.PathLike[str]) -> Ledger:
     if not os.path.exists(path):  # noqa: PTH110  a str or a path
         raise texts.no_ledger(os.fspath(path))
     return Ledger(path)
+
+
+def interruptible(verb: Verb) -> Verb:
+    """Decorate a function with a ``ledger``: Ctrl-C says what this was charged.
+
+    The sentence is a note of the KeyboardInterrupt, below its traceback.
+    """
+
+    @functools.wraps(verb)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        with telling_charge(kwargs.get("ledger")):
+            return verb(*args, **kwargs)
+
+    return told  # type: ignore[return-value]
+
+
+@contextmanager
+def telling_charge(ledger: Any) -> Iterator[None]:
+    """Note on a KeyboardInterrupt what happened inside was charged to this ledger."""
+    account = None
+    if isinstance(ledger, Ledger):
+        account = ledger
+    elif isinstance(ledger, str | os.PathLike) and os.path.exists(ledger):  # noqa: PTH110
+        account = Ledger(ledger)
+    before = 0 if account is None else len(account.entries())
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if account is not None:
+            interrupt.add_note(charged(account, before))
+        raise
+
+
+def charged(account: Ledger | None, before: int) -> str:
+    """What this process has charged to the ledger since it had so many entries."""
+    if account is None:
+        return "Nothing was released, and there is no ledger that holds what it would have cost."
+    own = [entry for entry in account.entries()[before:] if entry.pid == os.getpid()]
+    name = account.path or "The ledger"
+    if not own:
+        return f"{name} was not charged."
+    spent = " and ".join(f"ε = {entry.epsilon:.6g}, δ = {entry.delta:.6g}" for entry in own)
+    return f"{name} was charged {spent}: that is spent, though nothing was shown."

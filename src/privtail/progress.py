@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 Callback = Callable[[int, int, str], object]
 
@@ -61,3 +64,75 @@ def report(done: int, planned: int, stage: str) -> None:
     display = _WATCHED.get()
     if display is not None:
         display.show(done, planned, stage)
+
+
+@contextmanager
+def progress_bar(text: str = "privtail") -> Iterator[None]:
+    """Show the rounds of all that happens inside as a bar with the time left.
+
+    With tqdm installed it is the bar of ``tqdm.auto``: in a notebook a widget where ipywidgets is
+    there. Without tqdm, ten lines a fit on standard error. The numbers are public: they come from
+    the plan.
+
+    Parameters
+    ----------
+    text : str, default="privtail"
+        What stands before the bar.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privtail import private_mean, progress_bar
+    >>> with progress_bar():
+    ...     mean = private_mean(np.arange(1000.0), epsilon=1.0)
+    """
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        with watching(_Lines(text)):
+            yield
+        return
+    shown = _Bars(lambda planned: tqdm(total=planned, desc=text, unit="round"))
+    try:
+        with watching(shown):
+            yield
+    finally:
+        shown.close()
+
+
+class _Bars:
+    """One bar for each fit."""
+
+    def __init__(self, make: Callable[[int], Any]) -> None:
+        self.make = make
+        self.bar: Any = None
+
+    def __call__(self, done: int, planned: int, stage: str) -> None:
+        if self.bar is None or planned != self.bar.total or done < self.bar.n:
+            self.close()
+            self.bar = self.make(planned)
+        self.bar.set_postfix_str(stage, refresh=False)
+        self.bar.update(done - self.bar.n)
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        if self.bar is not None:
+            self.bar.close()
+
+
+class _Lines:
+    """Ten lines for each fit."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.began, self.last = text, time.monotonic(), 0
+
+    def __call__(self, done: int, planned: int, stage: str) -> None:
+        now = time.monotonic()
+        if done <= self.last:
+            self.began = now
+        self.last = done
+        if done == planned or done % max(1, planned // 10) == 0:
+            where = f" ({stage})" if stage else ""
+            left = (now - self.began) / max(done, 1) * (planned - done)
+            until = f", {left:.0f} seconds left" if 0 < done < planned else ""
+            sys.stderr.write(f"{self.text}: {done} of {planned} rounds{where}{until}\n")

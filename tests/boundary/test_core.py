@@ -72,13 +72,13 @@ ROOMS = {
     "export": {"model", "schema"},
     "reporting": {"json_files", "ledger_texts", "model", "statement"},
     "describe": {
-        "coefficients", "promised", "summaries", "statement", "calibration", "table_files",
-        "trusted",
+        "coefficients", "ledgers", "promised", "summaries", "statement", "calibration",
+        "table_files", "trusted",
     },
     "promised": {"ledgers", "trusted"},
     "ledgers": {"ledger_texts", "trusted"},
     "evaluation": {
-        "robust_means",
+        "ledgers", "robust_means",
         "coefficients", "promised", "linear_model", "mean", "model", "statement", "calibration",
         "trusted", "losses",
     },

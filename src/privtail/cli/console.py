@@ -17,6 +17,7 @@ import typer
 
 from privtail.cli.options import advice, promised
 from privtail.errors import AccuracyWarning, BudgetExceeded, PrivtailError
+from privtail.ledgers import charged
 from privtail.spelling import printable
 
 if TYPE_CHECKING:
@@ -97,19 +98,8 @@ def charging(account: Ledger | None, doing: str, budget: Budget) -> Iterator[Non
         with counting(f"{doing}, ε = {budget.epsilon:g}"):
             yield
     except KeyboardInterrupt:
-        say(_charged(account, before))
+        say(charged(account, before))
         raise
-
-
-def _charged(account: Ledger | None, before: int) -> str:
-    """What this process has charged to the ledger since it had so many entries."""
-    if account is None:
-        return "Nothing was released, and there is no ledger that holds what it would have cost."
-    own = [entry for entry in account.entries()[before:] if entry.pid == os.getpid()]
-    if not own:
-        return f"{account.path} was not charged."
-    spent = " and ".join(f"ε = {entry.epsilon:.6g}, δ = {entry.delta:.6g}" for entry in own)
-    return f"{account.path} was charged {spent}: that is spent, though nothing was shown."
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import privtail
-from privtail.cli.console import say, show
+from privtail.cli.console import counting, say, show
 from privtail.errors import InvalidInput
 
 NEEDED = ("pandas", "pyarrow", "matplotlib")
@@ -65,9 +65,14 @@ def reproduce(
     except ValueError as error:
         raise InvalidInput(f"{error} To see what there is: privtail reproduce LIST") from None
     folder = runner.RESULTS if out is None else out
-    paths = runner.run_all(
-        names, full=full, processes=processes, results=folder, tell=say, fresh=fresh
-    )
+    try:
+        with counting("running studies", "cell"):
+            paths = runner.run_all(
+                names, full=full, processes=processes, results=folder, tell=say, fresh=fresh
+            )
+    except KeyboardInterrupt:
+        say("Finished cells are kept: the same command goes on there. No private data were read.")
+        raise
     report: Any = importlib.import_module("experiments.report")
     written = {path.stem for path in paths}
     known = [study for study in papers.chosen(names) if study.name in written]

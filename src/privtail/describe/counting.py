@@ -12,6 +12,7 @@ from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.estimates import CountEstimate
 from privtail.describe.tabled import tabled
+from privtail.ledgers import interruptible
 from privtail.promised import Promised
 from privtail.statement import state
 from privtail.trusted.budget import Neighbours
@@ -23,6 +24,7 @@ BELOW_ALL = [-float(np.finfo(np.float64).max)]
 """One edge that no number lies below."""
 
 
+@interruptible
 @steady
 def private_count(
     data: Any,

@@ -16,6 +16,7 @@ from privtail.describe.estimates import count_interval
 from privtail.describe.search import Found, QuantileSearch
 from privtail.describe.tabled import tabled
 from privtail.errors import InvalidInput, require_whole
+from privtail.ledgers import interruptible
 from privtail.promised import Promised
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
@@ -90,6 +91,7 @@ class HistogramEstimate:
         return count_interval(self.counts, self.noise_std, confidence, self.privacy_.n)
 
 
+@interruptible
 @steady
 def private_histogram(
     x: Any,

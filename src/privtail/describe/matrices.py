@@ -17,6 +17,7 @@ from privtail.compilation import steady
 from privtail.describe.products import MeanProducts, Products
 from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.ledgers import interruptible
 from privtail.promised import Promised
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
@@ -107,6 +108,7 @@ class MatrixEstimate:
         return "\n".join([*lines, self.privacy_.headline])
 
 
+@interruptible
 @steady
 def private_covariance(
     data: Any,
@@ -197,6 +199,7 @@ def private_covariance(
     return _told(names, value, low, high, np.isfinite(high - low), confidence, statement)
 
 
+@interruptible
 @steady
 def private_correlation(
     data: Any,

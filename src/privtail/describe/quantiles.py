@@ -16,6 +16,7 @@ from privtail.describe.estimates import QuantileEstimate
 from privtail.describe.search import QuantileSearch
 from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.ledgers import interruptible
 from privtail.promised import Promised
 from privtail.statement import state
 from privtail.trusted.budget import Neighbours
@@ -27,6 +28,7 @@ HIDDEN = (
 )
 
 
+@interruptible
 @steady
 def private_quantile(
     x: Any,

@@ -19,6 +19,7 @@ from privtail.describe.moments import ColumnMoments, Seen
 from privtail.describe.search import Found, QuantileSearch
 from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput
+from privtail.ledgers import interruptible
 from privtail.promised import Promised
 from privtail.statement import Statement, state
 from privtail.trusted.budget import Neighbours
@@ -206,6 +207,7 @@ class Summary:
         return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>{said}"
 
 
+@interruptible
 @steady
 def summarize(
     data: Any,

@@ -17,6 +17,7 @@ from privtail.errors import InvalidInput
 from privtail.evaluation.models import as_model
 from privtail.evaluation.numbers import PERSONS, ends_of
 from privtail.evaluation.result import Estimate
+from privtail.ledgers import interruptible
 from privtail.mean import mean_of
 from privtail.promised import Promised
 from privtail.robust_means import ClampedMean
@@ -77,6 +78,7 @@ class Comparison:
         )
 
 
+@interruptible
 @steady
 def compare(
     first: Any,

@@ -20,6 +20,7 @@ from privtail.evaluation.labels import of_labels
 from privtail.evaluation.models import modelled_quantile, of_estimator, variance_power
 from privtail.evaluation.numbers import of_numbers, parts_of
 from privtail.evaluation.result import Evaluation
+from privtail.ledgers import interruptible
 from privtail.linear_model.classification import outputs_of
 from privtail.linear_model.fitting import PrivateLinearModel
 from privtail.linear_model.search import declared_labels, fitted_loss, within
@@ -40,6 +41,7 @@ AVERAGE = (
 WARNED = "{some} of {count} models warned: see .models[i].warnings_."
 
 
+@interruptible
 @steady
 def cross_validate(
     estimator: Any,

@@ -13,6 +13,7 @@ from privtail.evaluation.labels import of_labels
 from privtail.evaluation.models import as_model, modelled_quantile, rated, variance_power
 from privtail.evaluation.numbers import of_numbers
 from privtail.evaluation.result import Evaluation
+from privtail.ledgers import interruptible
 from privtail.losses import require_power
 from privtail.model import Model
 from privtail.promised import Promised
@@ -31,6 +32,7 @@ def require_quantile(quantile: float | None) -> None:
         raise InvalidInput(f"quantile must lie in (0, 1), got {quantile!r}.")
 
 
+@interruptible
 @steady
 def evaluate(
     model: Any,

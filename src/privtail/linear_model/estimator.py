@@ -19,7 +19,7 @@ from sklearn.utils.validation import validate_data
 from privtail.compilation import steady
 from privtail.dask_collections import is_spread
 from privtail.errors import AccuracyWarning, InvalidInput
-from privtail.ledgers import as_ledger
+from privtail.ledgers import as_ledger, telling_charge
 from privtail.linear_model.documented import documented
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
@@ -52,7 +52,8 @@ def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
         fresh = copy.copy(self)
         for name in fitted(fresh):
             delattr(fresh, name)
-        steady(fit)(fresh, *args, **kwargs)
+        with telling_charge(getattr(self, "ledger", None)):
+            steady(fit)(fresh, *args, **kwargs)
         for name in fitted(self).keys() - fitted(fresh).keys():
             delattr(self, name)
         for name, value in fitted(fresh).items():

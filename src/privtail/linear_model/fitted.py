@@ -51,13 +51,14 @@ class FittedLinearModel(PrivateEstimator):
         ``benchmarks/slopes.py`` measures how often they hold and how wide they are.
 
         ``kind="noise"``: for the slopes to which the same releases would have led without noise. A
-        step on a convex loss brings two paths no further apart, and nearer where the loss is
-        curved: a third of the curvature that the released gradients show is counted on, at a kink
-        none. What shrinking took from a slope is added. That is cautious:
-        ``benchmarks/intervals.py`` shows how much wider it is than the noise it saw.
+        step adds noise, and brings two paths nearer where the loss is curved. The curvature is that
+        of released second moments, less a standard deviation of their noise, times the part of the
+        residuals that is not clipped; at a kink none is counted on. What shrinking and shorter
+        margins took from a slope is added. ``benchmarks/intervals.py`` shows how much wider that
+        is than the noise it saw.
 
         Two columns that are alike, or all indicators of a category beside an intercept, leave the
-        split of their slopes to noise. Their intervals are wide, and those of 95 % hold in 88 % to
+        split of their slopes to noise. Their intervals are wide, and those of 95 % hold in 86 % to
         100 % of the fits. A feature of one value in 99 % of the rows or more may not be used, nor
         may one of which noise hides the rest: then its slope is zero, and its interval has no ends.
 
@@ -79,7 +80,8 @@ class FittedLinearModel(PrivateEstimator):
             Where no theory gives the noise: with an algorithm of your own or by name, with selected
             features, and where the model is a private constant. And where the sampling error is not
             known: with a penalty, for least absolute deviations and quantiles, with three labels or
-            more, with so many features that no second moments were released, and without privacy.
+            more, with so many features that no second moments were released, where noise hides
+            these, and without privacy.
         """
         check_is_fitted(self)
         if kind not in ("population", "noise"):

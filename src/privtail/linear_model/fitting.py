@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -26,7 +25,7 @@ from privtail.linear_model.remarks import narrowed, slopeless, unmatched, unsize
 from privtail.losses import AnyLoss, Targets
 from privtail.lost import FILL, counted
 from privtail.model.predicting import Link
-from privtail.progress import watching
+from privtail.progress import progress_bar
 from privtail.published.accelerated_descent import AcceleratedDescent
 from privtail.published.names import named
 from privtail.schema.encoding import Drop, Encoding, Missing
@@ -55,7 +54,7 @@ class PrivateLinearModel(FittedLinearModel):
     fit_intercept : bool, default=True
         Add an intercept, which is never penalised.
     verbose : int, default=0
-        1 shows progress on stderr.
+        1 shows a bar with the time left, as `privtail.progress_bar` does.
     categories : mapping of str to sequence, or None, default=None
         Column to its declared categories, for data frames and files. They are one-hot encoded
         inside the fit. A cell that was not declared is all zeros.
@@ -342,8 +341,8 @@ class PrivateLinearModel(FittedLinearModel):
             self.n_invalid_ = int(np.clip(np.round(released[0]), 0, curator.problem.n))
 
     def _watched(self) -> AbstractContextManager[None]:
-        """Progress on stderr for what happens inside, if it was asked for."""
-        return watching(_shown) if self.verbose else nullcontext()
+        """Progress of what happens inside, if it was asked for."""
+        return progress_bar(type(self).__name__) if self.verbose else nullcontext()
 
     def _run(
         self, curator: Curator, algorithm: Algorithm, loss: AnyLoss, domain: Domain,
@@ -373,12 +372,6 @@ class PrivateLinearModel(FittedLinearModel):
         useless = useless or unsized(result) or narrowed(result)
         self.warnings_ = (*useless, *silent, *lost)
         return result
-
-
-def _shown(done: int, planned: int, stage: str) -> None:
-    if done == planned or done % max(1, planned // 10) == 0:
-        where = f" ({stage})" if stage else ""
-        sys.stderr.write(f"privtail: {done} of {planned} rounds{where}\n")
 
 
 def require_number(name: str, value: Any, least: float, *, open_end: bool = False) -> None:

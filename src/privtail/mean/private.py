@@ -20,7 +20,7 @@ from privtail.describe.moments import ColumnMoments
 from privtail.describe.tabled import Tabled, tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.influence import catoni_bound
-from privtail.ledgers import as_ledger
+from privtail.ledgers import as_ledger, interruptible
 from privtail.lost import OF_THESE, counted
 from privtail.mean.estimate import MeanEstimate
 from privtail.promised import Promised
@@ -74,6 +74,7 @@ UNSURE = (
 RANGES = ColumnRanges()
 
 
+@interruptible
 @steady
 def private_mean(
     x: Any,
