@@ -100,6 +100,20 @@ def test_three_labels_have_a_table_and_no_curves(labels):
         found.plot()
 
 
+def test_labels_that_no_row_holds_are_known_to_be_unknown():
+    """The constant's log loss was 0 [0, 0], and nothing warned; noise passes once in 40 times."""
+    X = np.random.default_rng(0).normal(size=(2_000, 2))
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    model = DPLogisticRegression(classes=["no", "yes"], noise="simulated", random_state=0).fit(X, y)
+    for seed in range(2):
+        with pytest.warns(AccuracyWarning, match="bounds constant_accuracy, constant_log_loss"):
+            found = evaluate(
+                model, X, np.char.upper(y), epsilon=1.0, noise="simulated", random_state=seed
+            )
+        assert found["constant_log_loss"].high == math.inf
+        assert (found["accuracy"].low, found["accuracy"].high) == (0.0, 1.0)
+
+
 def test_without_privacy_the_numbers_are_exact(labels):
     X, y = labels
     model = LogisticRegression().fit(X, y)

@@ -63,7 +63,12 @@ class Noisy:
     def estimate(
         self, of: Callable[[Doubles], float], table: Doubles, most: float = 1.0
     ) -> Estimate:
-        """A number in [0, ``most``] of a table of counts, with its interval."""
+        """A number in [0, ``most``] of a table of counts, with its interval.
+
+        It is not known where noise may be all that the table holds.
+        """
+        if table.sum() <= self.z * self.std * math.sqrt(table.size):
+            return Estimate(math.nan, 0.0, most)
         value, step, variance = of(table), max(self.std, 1.0), 0.0
         for place in np.ndindex(table.shape):
             up, down = table.copy(), table.copy()

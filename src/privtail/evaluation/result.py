@@ -31,7 +31,7 @@ class Estimate:
     low, high : float
         Ends of its interval; infinite where nothing that was released bounds it.
     reliable : bool
-        Whether both ends are finite.
+        Whether it is a number, and both ends are finite.
 
     Examples
     --------
@@ -52,8 +52,8 @@ class Estimate:
 
     @property
     def reliable(self) -> bool:
-        """Whether both ends are finite."""
-        return math.isfinite(self.low) and math.isfinite(self.high)
+        """Whether it is a number, and both ends are finite."""
+        return all(map(math.isfinite, (self.value, self.low, self.high)))
 
     def __float__(self) -> float:
         return self.value
