@@ -680,7 +680,7 @@ def test_errors_quote_no_cell() -> None:
         lambda: release(curate((one(),), x, None).everyone()),
         lambda: curate(x=np.full((N, D), math.nan)).refuse_non_finite(),
         lambda: curate((one(),), sp.csr_matrix(x)).everyone(FeatureMap.of(D, np.ones(D), x[0])),
-        lambda: curate((one(),), x).everyone(FeatureMap(np.zeros(D), np.zeros(D))),
+        lambda: curate((one(),), x).everyone(FeatureMap(-np.ones(D), np.zeros(D))),
         lambda: curate(x=x).declare(["a"]),
     ]
     for attempt in attempts:
