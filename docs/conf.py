@@ -43,6 +43,7 @@ html_sidebars = {
     "index": [],
     "get-started": [],
     "papers": [],
+    "which-method": [],
     "glossary": [],
     "changelog": [],
     "contributing": [],
