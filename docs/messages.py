@@ -209,7 +209,8 @@ addEventListener("DOMContentLoaded", () => {
     rows.forEach((row, i) => {
       const [own, message] = held[i];
       const same = message.filter((word) => all.has(word)).length;
-      row.hidden = !typed.every((word) => own.has(word)) && same < 0.8 * message.length;
+      const alike = same >= Math.max(2, 0.8 * message.length);
+      row.hidden = !alike && !typed.every((word) => own.has(word));
     });
   });
 });
