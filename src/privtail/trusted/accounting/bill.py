@@ -193,52 +193,56 @@ def _add_whole(bill: Bill, events: Iterable[Event], times: int) -> None:
         bill.bounded.append((exact, up(rho), slack, times_seen))
 
 
+NOT_IN_BATCHES = {
+    **dict.fromkeys(SMOOTH, "Noise in proportion to a smooth sensitivity has"),
+    "gaussian_labels": "Labels that are found have",
+    "best_trial": "A search among trials has",
+}
+"""What has no theorem in a Poisson batch, by law."""
+
+
 def _batch(
-    events: Iterable[Event], rate: float, times: int, neighbours: Neighbours
+    events: list[Event], rate: float, times: int, neighbours: Neighbours
 ) -> SampledGaussian | BoundedLoss:
     """One batch opens once: its events are one event."""
-    if any(e.law in SMOOTH for e in events):
-        raise UnsupportedAccounting(
-            "Noise in proportion to a smooth sensitivity has no theorem in a Poisson batch. Give "
-            "it a Round of its own with Everyone()."
-        )
-    if any(e.law == "gaussian_labels" for e in events):
-        raise UnsupportedAccounting(
-            "Labels that are found have no theorem in a Poisson batch. Give them a Round of their "
-            "own with Everyone()."
-        )
-    if any(e.law == "best_trial" for e in events):
-        raise UnsupportedAccounting(
-            "A search among trials has no theorem in a Poisson batch. Give it a Round of its own "
-            "with Everyone()."
-        )
+    for law, what in NOT_IN_BATCHES.items():
+        if any(e.law == law for e in events):
+            raise UnsupportedAccounting(
+                f"{what} no theorem in a Poisson batch. Use a Round of its own, with Everyone()."
+            )
     gaussians = [e for e in events if e.law == "gaussian"]
-    others = [e for e in events if e.law != "gaussian"]
-    if gaussians and others:
+    if not gaussians:
+        return _bounded_batch(events, rate, times, neighbours)
+    if len(gaussians) < len(events):
         raise UnsupportedAccounting(
             "One Poisson batch releases Gaussian noise and another law, and no theorem is known to "
             "us for that. Give the selection or Laplace releases a Round of their own: a second "
             "batch, or Everyone()."
         )
-    if gaussians:
-        reach = [
-            max(e.radius, e.diameter / 2) if neighbours == "replace_one" else e.radius
-            for e in gaussians
-        ]
-        inverse = math.hypot(*(w / e.scale for w, e in zip(reach, gaussians, strict=True)))
-        return SampledGaussian(rate, (1 - 8 * ULP) / max(inverse, _FAINTEST), times)
+    reach = [
+        max(e.radius, e.diameter / 2) if neighbours == "replace_one" else e.radius
+        for e in gaussians
+    ]
+    inverse = math.hypot(*(w / e.scale for w, e in zip(reach, gaussians, strict=True)))
+    return SampledGaussian(rate, (1 - 8 * ULP) / max(inverse, _FAINTEST), times)
+
+
+def _bounded_batch(
+    events: list[Event], rate: float, times: int, neighbours: Neighbours
+) -> BoundedLoss:
+    """A batch whose events all have a bounded loss, amplified by its rate."""
     relations = NEIGHBOURS if neighbours == "replace_one" else (neighbours,)
-    picks = [e.picks if e.law == "noisy_max" else 1 for e in others]
+    picks = [e.picks if e.law == "noisy_max" else 1 for e in events]
     loss = rounded_up(
         max(
-            sum((_loss(e, near) * k for e, k in zip(others, picks, strict=True)), Fraction(0))
+            sum((_loss(e, near) * k for e, k in zip(events, picks, strict=True)), Fraction(0))
             for near in relations
         )
     )
     # log(1 + q (e^x - 1)) = x + log(q + (1 - q) e^-x) does not overflow.
     small = math.log1p(rate * math.expm1(loss)) if loss < 1 else math.inf
     large = loss + math.log(rate + (1 - rate) * math.exp(-loss))
-    slack = math.fsum(e.delta for e in others)
+    slack = math.fsum(e.delta for e in events)
     return BoundedLoss(up(min(small, large)) + 8 * ULP * loss, up(rate * slack), times)
 
 
