@@ -122,7 +122,7 @@ def test_every_error_and_warning_is_in_the_faq(root):
 
 WARNING = (
     "linear_model.remarks", "mean.private", "describe.quantiles", "describe.matrices",
-    "describe.summary", "evaluation.evaluating", "default.constant", "default.finish",
+    "describe.summary", "evaluation.evaluating", "default.finish",
 )  # fmt: skip
 """Modules whose texts in capital names are those of warnings and notes."""
 

@@ -15,10 +15,9 @@ from privtail.default.acceptance import (
     Improvement,
     best_part,
     label_decision,
-    unclamped,
 )
 from privtail.default.fit import LabelCounts, planned
-from privtail.default.labels import CountLabels
+from privtail.default.labels import CountLabels, unclamped
 from privtail.default.preconditioner import Preconditioner
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.linear_model import DPLogisticRegression
@@ -245,8 +244,8 @@ def test_a_gain_that_is_none_is_seldom_significant(classes):
 
 
 def test_a_coin_keeps_nearly_nothing_and_what_noise_hides_little():
-    """No more than log-odds of `Tuning.near_gain`: of 16 long ones, and of 2 long ones."""
-    rng, least = np.random.default_rng(1), Tuning().near_gain
+    """No more than log-odds of `Tuning.small_gain`: of 16 long ones, and of 2 long ones."""
+    rng, least = np.random.default_rng(1), Tuning().small_gain
     X, y = rng.normal(size=(4_000, 3)), rng.integers(0, 2, 4_000).astype(float)
     fit = staged(
         [AcceptLabels(Improvement(GaussianNoise(10.0)))], X, y, LogisticLoss(), intercept=False,
@@ -342,7 +341,7 @@ def test_the_best_part_is_that_with_which_labels_were_drawn(middle, right):
 @pytest.mark.parametrize("middle", [-4.0, -0.5, 0.0, 2.0])
 def test_no_gain_is_clamped_between_the_ends_of_small_margins(middle, weights):
     """At each end that of one label just is."""
-    clamp = Tuning().near_gain
+    clamp = Tuning().small_gain
     margins = np.linspace(*unclamped(middle, clamp, weights), 101)[:, None]
     loss = WeightedLoss(loss=LogisticLoss(), weights=weights)
     labels = (np.full(101, label) for label in (0.0, 1.0))

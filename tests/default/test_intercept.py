@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from privtail.default.intercept import (
-    FitIntercept,
     MatchFrequencies,
     MatchQuantile,
     MeanDerivative,
 )
-from privtail.default.residuals import SIZE_CELLS, ResidualHistogram
 from privtail.errors import AccuracyWarning
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression, DPQuantileRegressor
 from privtail.losses import (
@@ -28,7 +25,6 @@ from privtail.model.predicting import probabilities
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 from tests.default.conftest import identity, released, staged
-from tests.default.test_acceptance import apart
 from tests.default.test_pipeline import SQUARES
 
 SIMULATED = {"noise": "simulated"}
@@ -93,27 +89,6 @@ def test_a_probability_is_that_of_the_model_whatever_the_label_is(outputs):
         assert found == pytest.approx(chances[:, 1 if outputs == 1 else 0])
     none = LabelProbability(outputs=outputs).values(margins, np.full(50, np.nan))
     assert np.isnan(none).all()
-
-
-@pytest.mark.parametrize("error", [(1.0, 0.0), (0.0, 1 / 5)])
-def test_two_means_of_equal_error_count_equally(error):
-    """Of a constant that is off by one, and of what the second moments say of slopes (3, 4).
-
-    An entry beside the diagonal of second moments has the noise of one on it over sqrt 2. The mean
-    of the residuals clips at 1, where they end, and its error is sqrt 2 times its noise.
-    """
-    mean = MeanDerivative(GaussianNoise(20.0))
-    deviation = mean.deviation(Problem(n=10_000, d=2, intercept=True))
-    n, target = 10_000, np.ones(10_000)
-    counts = np.where(np.append(SIZE_CELLS.edges, math.inf) == 1.0, float(n), 0.0)
-    constant_error, std = (x * deviation for x in (math.sqrt(2) * error[0], 2 * error[1]))
-    metric = replace(apart(3), std=std)
-    fit = staged(
-        [FitIntercept(mean)], np.zeros((n, 2)), target,
-        w=np.array([[3.0], [4.0], [0.0]]), constant=np.zeros((3, 1)), preconditioner=metric,
-        constant_error=constant_error, residuals=ResidualHistogram(counts),
-    )  # fmt: skip
-    assert fit.w[2, 0] == pytest.approx(0.5, abs=0.06)
 
 
 @pytest.mark.parametrize("unit", [0.4, 1.0, 2.5])

@@ -75,9 +75,8 @@ def test_the_plan_of_numbers():
         ("extrapolation", ["improvement"], 1),
         ("acceptance test", ["improvement"] * 2, 1),
     ]
-    rounds = {name: times for name, _, times in stages_of(ScaledDescent(), 42.0, problem)}
-    assert rounds["intercept-only model"] == 3, "an intercept that is no mean takes three moves"
     quantile = stages_of(ScaledDescent(quantile=True), 42.0, problem)
+    assert ("intercept-only model", ["derivatives"], 3) in quantile
     assert ("intercept", ["derivatives"], 3) in quantile
 
 
@@ -277,10 +276,10 @@ def test_fits_spend_what_was_planned_also_where_labels_are_to_be_found(n, d, eps
     assert model.coef_.shape == (1, d)
 
 
-@pytest.mark.parametrize(("steps", "first"), [(1, 1), (2, 0), (1, 5)])
-def test_any_number_of_steps_is_enough_for_an_answer(steps, first):
+@pytest.mark.parametrize("steps", [1, 2])
+def test_any_number_of_steps_is_enough_for_an_answer(steps):
     X, y, _ = linear(n=500)
-    tuning = Tuning(steps=steps, first_steps=first)
+    tuning = Tuning(steps=steps)
     assert np.isfinite(released(X, y, algorithm=ScaledDescent(tuning=tuning)).w).all()
 
 

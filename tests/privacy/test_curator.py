@@ -154,7 +154,7 @@ def test_an_answer_kept_from_a_closed_batch_stays_closed() -> None:
             answer.release(NOISE)
 
 
-SHORT = Tuning(steps=4, first_steps=1)
+SHORT = Tuning(steps=4)
 WRONG: dict[str, Any] = {
     "less noise": lambda b: release(b, GaussianNoise(49.0)),
     "more noise": lambda b: release(b, GaussianNoise(51.0)),

@@ -105,7 +105,7 @@ def test_what_is_told_does_not_depend_on_the_records() -> None:
     for x, y in ((X, Y), (np.full_like(X, np.nan), np.full_like(Y, 1e308))):
         seen: list[tuple[int, int]] = []
         curator = Curator(x, y, budget=Budget(5.0, 1e-6), random_state=0)
-        algorithm = ScaledDescent(tuning=Tuning(steps=4, first_steps=1))
+        algorithm = ScaledDescent(tuning=Tuning(steps=4))
         m = calibrated(curator, lambda m: algorithm.plan(m, curator.problem))  # noqa: B023
         with progress.watching(lambda *told: seen.append(told[:2])):  # noqa: B023
             algorithm.run(curator, SquaredLoss(), Unconstrained(), m)

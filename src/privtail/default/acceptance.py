@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
 from privtail.default.fit import Decision, Fit
-from privtail.default.labels import lead
+from privtail.default.labels import lead, unclamped
 from privtail.default.tuning import Tuning
 from privtail.losses import (
     AmountLoss,
@@ -72,17 +72,13 @@ class Accept:
     Two mean gains over the intercept-only model are released. The near one is clamped at the loss
     of a margin that is off by one scale of the target (for counts and amounts at half of
     `Tuning.far_gain`, times the dispersion), so that a few far records do not decide. The far one
-    is clamped as far out as noise lets a loss of `Tuning.visible_loss` be seen. It shows a model
+    is clamped as far out as noise lets a loss of `Tuning.small_gain` be seen. It shows a model
     that is far off for a few records.
 
-    The slopes are significantly better in each of three cases. The first two are two chances to be
-    wrong, so each test is as strict as two need (Bonferroni 1936).
-
-    - The near gain is significant, and the far one is no significant loss.
-    - The far gain is significant, and the near one is above zero.
-    - The far gain is sure.
-
-    The slopes are kept then, and also if the near gain is likely and the far one above zero.
+    The slopes are significantly better if one gain is significant, and the other is no significant
+    loss. That is two chances to be wrong, so each test is as strict as two need (Bonferroni 1936).
+    They also are if the far gain is sure. The slopes are kept then, and also if the near gain is
+    likely and the far one above zero.
     """
 
     improvement: Improvement
@@ -101,15 +97,15 @@ class Accept:
             return
         near, far = near / deviation, far / deviation
         no_loss = min(near, far) > -tuning.significant
-        two = _bonferroni(tuning.significant)
-        significant = (near > two and no_loss) or (far > two and near > 0) or far > tuning.sure
+        significant = no_loss and max(near, far) > _bonferroni(tuning.significant)
+        significant = significant or far > tuning.sure
         kept = significant or (near > tuning.likely and far > 0)
         fit.decision = Decision(kept, significant, (near, far))
 
     @staticmethod
     def _clamps(fit: Fit, noticed: float) -> tuple[float, float]:
         """Where the gains are clamped; a gain of ``noticed`` clamps is significant."""
-        loss, seen = fit.loss, fit.tuning.visible_loss / noticed if noticed > 0 else 0.0
+        loss, seen = fit.loss, fit.tuning.small_gain / noticed if noticed > 0 else 0.0
         if isinstance(loss, AmountLoss) and loss.mean:
             typical = fit.amounts.dispersion / 2  # half a typical deviance
             near = fit.tuning.far_gain * typical
@@ -140,12 +136,12 @@ class AcceptLabels:
     The base is the intercept-only model, or margins of zero where labels are about equally
     frequent. The mean gains of three candidates over the base are released:
 
-    - a part so small that a typical margin moves by `Tuning.near_gain`, where gains are clamped: it
-      shows a weak signal. The margins of two labels are cut where a gain would be clamped;
+    - a part so small that a typical margin moves by `Tuning.small_gain`, where gains are clamped:
+      it shows a weak signal. The margins of two labels are cut where a gain would be clamped;
     - the whole margins;
-    - of two labels, the margins cut `Tuning.margin_end` log-odds from those of the intercept-only
-      model: with these a code such as -999 in a feature makes no prediction certain. Of more
-      labels, a quarter of the margins.
+    - of two labels, the margins cut half of `Tuning.far_gain` log-odds from those of the
+      intercept-only model: with these a code such as -999 in a feature makes no prediction certain.
+      Of more labels, a quarter of the margins.
 
     `label_decision` says what follows from the three numbers.
     """
@@ -181,12 +177,12 @@ class AcceptLabels:
     @staticmethod
     def _candidates(fit: Fit, typical: float) -> tuple[Candidate, ...]:
         """The three candidates; ``typical`` is the root mean square of the fitted margins."""
-        near, far, margins = fit.tuning.near_gain, fit.tuning.far_gain, fit.margins
+        near, far, margins = fit.tuning.small_gain, fit.tuning.far_gain, fit.margins
         small = min(1.0, near / typical) if typical > 0 else 1.0
         first, last = Candidate(small, near, margins), Candidate(0.25, far, margins)
         if fit.problem.outputs == 1:
-            middle, end = float(fit.constant[fit.problem.d :].sum()), fit.tuning.margin_end
-            low, high = np.clip([middle - end, middle + end], *margins)
+            middle = float(fit.constant[fit.problem.d :].sum())
+            low, high = np.clip([middle - far / 2, middle + far / 2], *margins)
             last = Candidate(1.0, far, (float(low), float(high)))
             weights = fit.loss.weights if isinstance(fit.loss, WeightedLoss) else (1.0, 1.0)
             base = 0.0 if fit.label_counts.even else middle
@@ -197,30 +193,6 @@ class AcceptLabels:
     def _middle(base: Doubles) -> float:
         """The log-odds of the base: of the second of two labels, else of the most frequent one."""
         return float(base.sum()) if base.size == 1 else lead(base)
-
-
-def unclamped(
-    middle: float, clamp: float, weights: Sequence[float] = (1.0, 1.0)
-) -> tuple[float, float]:
-    """The margins of two labels between which no gain over the margin ``middle`` is clamped.
-
-    Beyond them a label may lose more than a clamp, and the more frequent one gain it. So far
-    records gain on average if their margins are on the side of the more frequent label, whatever
-    their labels. Between the ends records gain only if log loss falls.
-    """
-
-    def end(middle: float, losing: float, gaining: float) -> float:
-        loss = float(np.logaddexp(0, middle)) + clamp / losing
-        left = float(np.logaddexp(0, -middle)) - clamp / gaining
-        most = _margin_of(loss)
-        return min(most, -_margin_of(left)) if left > 0 else most
-
-    return -end(-middle, weights[1], weights[0]), end(middle, weights[0], weights[1])
-
-
-def _margin_of(loss: float) -> float:
-    """The margin whose softplus is this loss, above 0."""
-    return loss + math.log(-math.expm1(-loss))
 
 
 def label_decision(

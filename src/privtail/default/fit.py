@@ -116,7 +116,6 @@ class Fit:
     w : (rows, K) the model.
     constant : (rows, K) the intercept-only model. The descent begins there, and the acceptance test
         compares with it.
-    constant_error : the root mean square error of its intercept, for a mean; else 0.
     margins : predicted margins of two labels, or logarithms of amounts, are clipped to this range.
     reach : features, and predictions of numbers, are clipped so many tails from their location.
 
@@ -153,7 +152,6 @@ class Fit:
     summary: Summary = field(init=False)
     standard: Standardization = field(init=False)
     constant: Doubles = field(init=False)
-    constant_error: float = 0.0
     label_counts: LabelCounts = LabelCounts()
     amounts: Amounts = Amounts()
     rows: tuple[float, float] = (1.0, 0.0)

@@ -1,4 +1,4 @@
-"""Stages that move the intercept after a descent, by released means of derivatives."""
+"""The intercept: where a descent begins, and where it moves after one, by means of derivatives."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from privtail.default.descent import curvature_of, kinked
 from privtail.default.fit import Fit
-from privtail.losses import LabelProbability, Loss, QuantileLoss
+from privtail.default.standardization import Target
+from privtail.losses import AbsoluteLoss, LabelProbability, Loss, QuantileLoss
 from privtail.robust_means import BoundedMean, ClippedMean
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -50,16 +52,68 @@ class MeanDerivative:
 
 
 @dataclass(frozen=True)
+class StartAtConstant:
+    """Fits the intercept-only model of a numeric target, where the descent begins.
+
+    It begins at the released median. One clipped mean derivative moves it to the minimum of a loss
+    with a curvature; for squares that is the mean. A quantile begins at that of a Gaussian, and
+    `at_quantile` moves it.
+
+    The move to a minimum is multiplied by 1 / (1 + (noise / deviation)^2), because a mean is within
+    one deviation of the median. Under the absolute loss a median of zero does not move.
+    """
+
+    mean: MeanDerivative
+
+    def plan(self, problem: Problem) -> Plan:
+        return self.mean.plan(problem)
+
+    def run(self, fit: Fit) -> None:
+        target, loss = fit.standard.target, fit.loss
+        start = np.zeros_like(fit.w)
+        start[-1] = target.location
+        moved = self._quantile(fit, start) if kinked(loss) else self._minimum(fit, start)
+        zero = isinstance(loss, AbsoluteLoss) and target.median_zero
+        stays = not target.detected or target.only_zeros or zero
+        fit.w = fit.constant = start if stays else moved
+
+    def _quantile(self, fit: Fit, w: Doubles) -> Doubles:
+        target, w = fit.standard.target, w.copy()
+        unit = target.scale if target.scale_known else target.deviation / math.sqrt(3)
+        if isinstance(fit.loss, QuantileLoss) and target.scale_known:
+            w[-1] += unit * float(ndtri(fit.loss.quantile))
+        return at_quantile(fit, self.mean, fit.loss, w, unit)
+
+    def _minimum(self, fit: Fit, w: Doubles) -> Doubles:
+        target, loss, w = fit.standard.target, fit.loss, w.copy()
+        steep, noise = curvature_of(loss, target.scale), self.mean.deviation(fit.problem)
+        most = min(loss.lipschitz, steep * balanced(target, noise))
+        kept = 1 / (1 + (most / steep * noise / target.deviation) ** 2)
+        w[-1] -= kept / steep * self.mean.release(fit, loss, w, most)
+        return w
+
+
+def balanced(target: Target, noise: float) -> float:
+    """The threshold t of a clipped mean of residuals at which clipping misses what noise adds.
+
+    ``noise`` is the standard deviation of the noise for a threshold of 1. Clipping at t misses
+    (|x| - t)+ <= x^2 / (4 t), which is on average at most deviation^2 / (4 t). The noise is
+    ``noise`` times t. Without noise the threshold is where the tail ends.
+    """
+    return target.deviation / (2 * math.sqrt(noise)) if noise > 0 else target.tail
+
+
+@dataclass(frozen=True)
 class FitIntercept:
-    """Fits the intercept of least squares: two estimates, weighted by their inverse variances.
+    """Fits the intercept of least squares.
 
-    The descent clips residuals, so its intercept is rather that of a median. The first estimate is
-    the intercept-only model less the slopes times the means of the features, which second moments
-    hold. The second adds the mean of the residuals there. It is clipped where that misses as much
-    as noise adds, so its error is sqrt 2 times its noise.
+    The descent clips residuals, so its intercept is rather that of a median. Here it is the
+    intercept-only model, less the slopes times the means of the features, which second moments
+    hold, plus the mean of the residuals there. That mean is clipped where this misses as much as
+    noise adds.
 
-    The intercept-only model moves by the same amount, because both estimates are of the mean of the
-    target. So the acceptance test measures the gain of the slopes alone.
+    The intercept-only model moves by the same amount, because both are of the mean of the target.
+    So the acceptance test measures the gain of the slopes alone.
     """
 
     mean: MeanDerivative
@@ -77,9 +131,7 @@ class FitIntercept:
         if fit.residuals.known:
             threshold = fit.residuals.balanced(deviation / part)
         missed = -self.mean.release(fit, fit.loss, w, threshold)[0]
-        of_moments = fit.preconditioner.std / math.sqrt(2) * float(np.linalg.norm(fit.w[:d]))
-        first, second = fit.constant_error**2 + of_moments**2, 2 * (threshold * deviation) ** 2
-        move = missed / part * (1 / (1 + second / first) if first > 0 else 1.0)
+        move = missed / part
         w[d] += move
         constant[d] += 0.0 if target.only_zeros else move  # nothing tells how sure a move is
         fit.w, fit.constant = w, constant

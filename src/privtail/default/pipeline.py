@@ -22,7 +22,6 @@ from privtail.default.acceptance import Accept, AcceptLabels, Improvement, Limit
 from privtail.default.allocation import Share
 from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import Standardize, SummarizeColumns
-from privtail.default.constant import StartAtConstant
 from privtail.default.finish import finished
 from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import (
@@ -31,6 +30,7 @@ from privtail.default.intercept import (
     MatchMean,
     MatchQuantile,
     MeanDerivative,
+    StartAtConstant,
 )
 from privtail.default.labels import CountLabels
 from privtail.default.screening import SelectFeatures, findable
@@ -263,15 +263,15 @@ class ScaledDescent:
         yield Line(1.0, self._constant)
 
     def _constant(self, share: Share) -> StartAtConstant:
-        """One move leads to a mean, and a few to another constant."""
-        moves = 1 if self.squares else self.tuning.moves
+        """A few moves lead to a quantile, and one to another constant."""
+        moves = self.tuning.moves if self.quantile else 1
         return StartAtConstant(MeanDerivative(share.mean_noise(moves), moves, CONSTANT))
 
 
 def _descent(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterator[Line]:
     """From the intercept-only model to slopes; all gradients together have the weight 1."""
     row_part = tuning.label_row_length if labels else 1.0
-    first = min(tuning.first_steps, tuning.steps - 1)
+    first = math.ceil((tuning.steps - 1) / 5)
 
     def descend(steps: int) -> Line:
         return Line(

@@ -11,16 +11,16 @@ class Tuning:
 
     The numbers of column summaries stand in ``privtail/summaries``. Constants of modules follow
     from what their docstrings say. Most numbers here were chosen on the problems of
-    ``benchmarks/comparison``. ``docs/ablation.md`` says which were measured since, also on tables
-    that they were not chosen on; ``benchmarks/ablation`` halves and doubles any of them.
+    ``benchmarks/comparison``. ``docs/ablation.md`` says what errors do without a number, also
+    on tables that it was not chosen on, and which numbers have not been measured so.
+    ``benchmarks/ablation`` halves and doubles any of them.
 
     Parameters
     ----------
     column_summaries, label_counts, moments, screening, others : budget weights of stages, relative
         to all gradients together. A stage gets its weight over the sum of the weights of all stages
         of the fit (``default/pipeline.py`` has a line for each stage).
-    steps : number of gradients of the descent.
-    first_steps : number of gradients before the residual histogram.
+    steps : number of gradients of the descent, a fifth of them before the residual histogram.
     momentum : fraction of the last move that is added to a step.
     clipped : part of the residuals that is clipped at least, in (0, 1). For counts and amounts,
         also the part of the mean that clipping may take off.
@@ -33,7 +33,7 @@ class Tuning:
         this over the number of steps. It would be 3 for noise alone: T / 2 over T^2 / 6, for a
         random walk of T steps. A descent that begins far from its end shows less.
     most_moments : with more coordinates second moments are not released.
-    moves : number of moves of an intercept that is no mean, of the median of a target before a
+    moves : number of moves of an intercept that is a quantile, of the median of a target before a
         selection, and of a rate beside exposures.
     heavier_tails : a tail is heavy if it is so many times as long as is usual.
     known_labels : label counts are known if their noise is less than n over this. If not, the whole
@@ -49,15 +49,14 @@ class Tuning:
         times. Rare indicators are left out by ``significant``.
     unclear_reach : where extrapolation neither likely gains nor likely loses, features and
         predictions are clipped so many tails from their location.
-    near_gain : clamp of small gains of labels, in nats.
-    far_gain : clamp of other gains of labels, in nats; half of it, times the dispersion, is the
-        first one of counts and amounts.
-    visible_loss : the outer clamps of numbers and amounts are as far out as noise lets a mean loss
-        be seen that is this part of a typical one.
+    small_gain : a gain that is worth seeing. The first gain of labels is clamped there, in nats.
+        Outer clamps of numbers and amounts are as far out as noise lets a mean loss be seen that is
+        this part of a typical one.
+    far_gain : clamp of other gains of labels, in nats. Half of it is where the cut margins of two
+        labels end, in log-odds from those of the intercept-only model; and, times the dispersion,
+        the first clamp of counts and amounts.
     lenient_lead : if the most frequent label leads the rarest by less log-odds than this, slopes
         are kept unless they are significantly worse.
-    margin_end : the cut margins of two labels end so many log-odds from those of the intercept-only
-        model.
     """
 
     column_summaries: float = 0.6
@@ -66,7 +65,6 @@ class Tuning:
     screening: float = 2.5
     others: float = 0.05
     steps: int = 25
-    first_steps: int = 5
     momentum: float = 0.5
     clipped: float = 0.2
     half_clipped: float = 0.15
@@ -86,8 +84,6 @@ class Tuning:
     significant: float = 2.0
     sure: float = 4.0
     unclear_reach: float = 4.0
-    near_gain: float = 0.125
+    small_gain: float = 0.125
     far_gain: float = 4.0
-    visible_loss: float = 0.1
     lenient_lead: float = 0.3
-    margin_end: float = 2.0
