@@ -34,6 +34,7 @@ class Promised:
         BudgetExceeded
             If less than epsilon and delta is left.
         """
+        Budget(self.epsilon, self.delta, self.neighbours)
         ledger = as_ledger(self.ledger)
         if not isinstance(ledger, Ledger):
             return
@@ -47,8 +48,9 @@ class Promised:
 
     def options(self, label: str, part: float = 1.0) -> dict[str, Any]:
         """Of the `Curator` of a plan, for this part of epsilon and delta."""
+        whole = Budget(self.epsilon, self.delta, self.neighbours)
         return {
-            "budget": Budget(part * self.epsilon, part * self.delta, self.neighbours),
+            "budget": Budget(part * whole.epsilon, part * whole.delta, whole.neighbours),
             "ledger": as_ledger(self.ledger),
             "noise": self.noise,
             "random_state": self.random_state,

@@ -49,3 +49,15 @@ def test_refusals() -> None:
         privtail.private_histogram(np.ones(9), epsilon=1, edges=[1, 0])
     with pytest.raises(InvalidInput, match="one column"):
         privtail.private_histogram(np.ones((9, 2)), epsilon=1)
+
+
+@pytest.mark.parametrize("mistake", [{"bins": 10**9}, {"bins": 51}])
+def test_more_bins_than_rows_are_refused_before_they_take_memory(mistake):
+    with pytest.raises(InvalidInput, match="no more than the rows"):
+        privtail.private_histogram(np.arange(50.0), epsilon=1.0, **mistake)
+
+
+@pytest.mark.parametrize("epsilon", ["1", None, [1.0], True])
+def test_an_epsilon_that_is_no_number_is_refused_in_words(epsilon):
+    with pytest.raises(InvalidInput, match="epsilon must be a number"):
+        privtail.private_histogram(np.arange(50.0), epsilon=epsilon)

@@ -53,3 +53,10 @@ def test_rows_of_no_group_and_small_groups() -> None:
 def test_other_methods_have_no_groups() -> None:
     with pytest.raises(InvalidInput, match="by= goes with the default method"):
         private_mean(frame(), epsilon=1, by="region", categories=["north"], threshold=1.0)
+
+
+def test_groups_are_named_and_not_given_as_values():
+    frame = pd.DataFrame({"x": np.arange(9.0), "region": ["a", "b", "c"] * 3})
+    for values in (frame["region"], np.arange(9)):
+        with pytest.raises(InvalidInput, match="by their names"):
+            private_mean(frame, by=values, categories=["a", "b", "c"], epsilon=1.0)

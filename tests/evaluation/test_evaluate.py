@@ -13,6 +13,8 @@ import pytest
 from sklearn import metrics
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import GammaRegressor, LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import privtail
 from privtail import Ledger, compare, evaluate, verify
@@ -386,3 +388,21 @@ def test_the_better_of_two_models(numbers, labels):
     found = compare(bad, good, X, y, epsilon=1, trusted_rowwise=True, **QUIET)
     assert (found.better, found.p_value < 1e-3) == ("second", True)
     assert compare(good, good, X, y, epsilon=1, trusted_rowwise=True, **QUIET).p_value > 0.01
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (DPLogisticRegression(), "is not fitted"),
+        (DPLogisticRegression, "is not fitted"),
+        (LogisticRegression(), "is not fitted"),
+        (make_pipeline(StandardScaler(), LogisticRegression()), "is not fitted"),
+        ("model.json", "privtail.load"),
+    ],
+)
+def test_what_is_not_fitted_is_refused_before_the_charge(model, said):
+    """Its predictions would all fail, and count as zeros that the budget pays for."""
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    with pytest.raises(InvalidInput, match=said):
+        evaluate(model, np.ones((50, 2)), np.arange(50.0), epsilon=0.5, ledger=ledger)
+    assert not ledger.entries()

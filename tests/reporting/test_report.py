@@ -156,3 +156,8 @@ def test_many_numbers_are_a_short_picture(tmp_path):
     text = privtail.report(tmp_path / "wide.json")
     assert "Show all 40 numbers" in text
     assert len(re.findall("<circle", text)) == 25
+
+
+def test_a_model_that_was_not_written_is_refused_in_words():
+    with pytest.raises(InvalidInput, match=r"model\.save"):
+        privtail.report(object())

@@ -178,6 +178,8 @@ def private_histogram(
         QuantileSearch(levels=tuple(sorted({level for pair in ENDS for level in pair}))),
         bins + 1 if given is None else len(given),
     )
+    if given is None and bins > curator.problem.n:
+        raise InvalidInput(f"bins must be no more than the rows: {bins} for {curator.problem.n}.")
     part = 0.0 if given is not None else EDGES
 
     def law(multiplier: float) -> GaussianNoise:

@@ -60,7 +60,9 @@ def tabled(
     ``only_groups``: nothing but these columns. ``leave_out``: columns that hold no numbers are left
     out, also those with declared categories; else the core refuses those without.
     """
-    asked = (by,) if isinstance(by, str) else tuple(by or ())
+    asked = (by,) if isinstance(by, str) else () if by is None else tuple(by)
+    if not all(isinstance(name, str) for name in asked):
+        raise InvalidInput('Group by one or two columns, by their names: by="region".')
     declared = _declared(asked, categories)
     if isinstance(data, str | os.PathLike):
         data = open_table(data)
@@ -146,7 +148,7 @@ def _without_numbers(
 def _declared(by: tuple[str, ...], categories: Any) -> dict[str, tuple[Any, ...]]:
     """Column -> its categories; a plain list is of the one column to group by."""
     if len(by) > 2:
-        raise InvalidInput("Group by one or two columns.")
+        raise InvalidInput('Group by one or two columns, by their names: by="region".')
     if categories is not None and not isinstance(categories, Mapping):
         if len(by) != 1 or isinstance(categories, str):
             raise InvalidInput(

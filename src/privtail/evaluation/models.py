@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 
 from privtail.errors import InvalidInput
+from privtail.linear_model.estimator import unfitted
 from privtail.linear_model.fitting import PrivateLinearModel
 from privtail.linear_model.regressor import PrivateRegressor
 from privtail.linear_model.search import PrivateSearchCV
@@ -33,6 +35,13 @@ def as_model(model: Any, y: Any, trusted_rowwise: bool) -> tuple[AnyModel, tuple
             "A model that is not privtail's would be given the target, too: pass X without that "
             f"column, and y=X[{y!r}]."
         )
+    if isinstance(model, str | os.PathLike):
+        raise InvalidInput(
+            f"A model is needed, got a path. Pass privtail.load({os.fspath(model)!r})."
+        )
+    if isinstance(model, type) or unfitted(model):
+        kind = model if isinstance(model, type) else type(model)
+        raise InvalidInput(f"{kind.__name__} is not fitted. Fit it before it is evaluated.")
     classes = _classes(model)
     name = "predict" if classes is None else "predict_proba"
     predict = getattr(model, name, None)

@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import validate_data
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privtail.compilation import steady
 from privtail.dask_collections import is_spread
@@ -63,6 +63,17 @@ def as_a_whole(fit: Callable[..., Fitted]) -> Callable[..., Fitted]:
         return self
 
     return whole
+
+
+def unfitted(model: Any) -> bool:
+    """Whether an estimator of scikit-learn has nothing that a fit leaves, by its own rule."""
+    if not isinstance(model, BaseEstimator):
+        return False
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return True
+    return False
 
 
 @dataclass(eq=False, repr=False)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from privtail.errors import InvalidInput
 from privtail.ledger_texts import digits_above
 from privtail.reporting.contents import Content, Row, read_content
 from privtail.reporting.pictures import budget, curves, intervals
@@ -63,6 +64,12 @@ def report(*paths: str | os.PathLike[str], title: str = "Private release") -> st
     >>> import privtail
     >>> page = privtail.report("model.json")  # doctest: +SKIP
     """
+    for path in paths:
+        if not isinstance(path, str | os.PathLike):
+            raise InvalidInput(
+                f"report reads written files, got a {type(path).__name__}. "
+                'Write it first: model.save("model.json"), then report("model.json").'
+            )
     return page([read_content(path) for path in paths], title)
 
 

@@ -287,7 +287,10 @@ def _number(of: str, what: str, value: Any) -> float:
 def _ascending(of: str, what: str, values: Any, least: int) -> tuple[float, ...]:
     listed = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
     if not listed or len(values) < least:
-        raise InvalidInput(f"{of} needs a list of {least} or more {what}, got {values!r}.")
+        raise InvalidInput(
+            f"{of} needs a list of {least} or more public {what}, got {values!r}. "
+            "privtail.features.private_knots(column, epsilon=...) buys such a list."
+        )
     numbers = tuple(_number(of, what, value) for value in values)
     if any(high <= low for low, high in itertools.pairwise(numbers)):
         raise InvalidInput(f"{what} of {of} must ascend, got {list(numbers)}.")
