@@ -635,7 +635,7 @@ def test_what_cannot_be_searched_is_refused_for_free(line: Any) -> None:
     odd: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
         (Ridge(), GRID, {}, InvalidInput, "privtail.linear_model"),
         (DPRidge(), {"epsilon": [1.0, 9.0]}, {}, InvalidInput, "epsilon is not searched"),
-        (DPRidge(), {"alpah": [1.0]}, {}, InvalidInput, "values of: algorithm, alpha, fit_inter"),
+        (DPRidge(), {"alpah": [1.0]}, {}, InvalidInput, "There are: algorithm, alpha, fit_inter"),
         (DPRidge(), {"algorithm__steps": [1]}, {}, InvalidInput, "no parameter of DPRidge"),
         (DPRidge(), {"alpha": [-1.0]}, {}, InvalidInput, "alpha"),
         (DPHuberRegressor(), {"threshold": [1.0, -1.0]}, {}, InvalidInput, "threshold"),
