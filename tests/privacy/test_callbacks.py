@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import signal
 import threading
@@ -20,8 +21,14 @@ from privtail.algorithms import ProximalGradient
 from privtail.errors import BudgetExceeded, NotReleased
 from privtail.linear_model import DPGeneralizedLinearEstimator
 from privtail.losses import CustomLoss, GeneralLoss, TruncatedLoss
+from privtail.robust_means import ClippedMean
 from privtail.trusted import callbacks
 from privtail.trusted.allowance import Allowance
+from privtail.trusted.budget import Budget
+from privtail.trusted.curator import Curator
+from privtail.trusted.events import Round
+from privtail.trusted.mechanisms.noise import GaussianNoise
+from privtail.trusted.questions import Question
 from privtail.trusted.records.arrays import as_labels, as_numbers
 
 X = np.random.default_rng(0).normal(size=(50, 2))
@@ -205,6 +212,47 @@ def test_a_signalling_nan_is_read_without_a_warning(read: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(read(pd.Series(cells))) == 3
+
+
+class Lengthening(Own):
+    """A loss that writes into the table that it is fitted on while it is called."""
+
+    def __init__(self, table: Any, column: Any) -> None:
+        self.table, self.column = table, column
+
+    def derivatives(self, margins: Any, y: Any) -> Any:
+        self.table *= 1e9
+        self.column *= 1e9
+        return super().derivatives(margins, y)
+
+
+def lengthened(custom: bool) -> float:
+    """The length of a mean of gradients, each clipped to 1."""
+    table, column = np.ones((4, 2)), np.full(4, 3.0)
+    own = Lengthening(table, column)
+
+    def derivative(margin: float, y: float) -> float:
+        return float(str(own.derivatives(np.full((1, 1), margin), np.full(1, y))[0, 0]))
+
+    loss = CustomLoss(value=value, derivative=derivative) if custom else own
+    curator = Curator(table, column, budget=Budget(math.inf), intercept=False)
+    noise = GaussianNoise(1e-6)
+    curator.open((Round(events=(noise.event(curator.problem.gradient(ClippedMean(1.0))),)),))
+    answer = curator.everyone().gradient(loss, np.zeros((2, 1)), ClippedMean(1.0))
+    return float(np.linalg.norm(answer.release(noise)))
+
+
+@pytest.mark.parametrize("custom", [True, False])
+def test_a_loss_that_writes_into_the_rows_lengthens_none(custom: bool) -> None:
+    assert 0.9 < lengthened(custom) < 1.001
+
+
+@pytest.mark.parametrize("custom", [True, False])
+def test_views_of_rows_that_are_written_to_are_caught(
+    custom: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Question, "foreign", False)
+    assert lengthened(custom) > 1e6
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])

@@ -204,3 +204,37 @@ def test_a_cell_of_an_empty_column_refuses_nothing(tmp_path: Path, cells: list[s
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "".join(f"1,{cell}\n" for cell in [*cells, *[""] * 28]))
     assert len(Curator(open_table(path), budget=Budget(1.0, 1e-6)).problem.measured) == 2
+
+
+OPEN_QUOTES = [
+    'x\n1\n"2\n3\n4\n', 'x\n1\n"2\n3\n4', 'x\n1\n"2\n3\n4""\n',
+    'x\r\n1\r\n"2\r\n3\r\n4\r\n', 'x,z\n1,1\n2,"2\n3,3\n4,4\n',
+    'x,z\n1,1\n2,"2""\n3,3\n\n4,4""\n', 'x\n"1\n\n\n',
+]  # fmt: skip
+CLOSED_QUOTES = [
+    'x\n1\n"2\n3\n4"\n', 'x\n1\n"2\n3\n4"', 'x\n1\n"2\n3\n4"""\n',
+    'x\r\n1\r\n"2\r\n3\r\n4\r\n"\r\n', 'x,z\n1,1\n2,"2\n3,3\n4,4"\n',
+    'x,z\n1,1\n2,"2""\n3,3\n\n4,4"""', 'x\n1\n"\n\n\n"\n', 'x\n1\n"\n\n"',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("drop", [[], ["z"]])
+@pytest.mark.parametrize("text", OPEN_QUOTES)
+def test_a_file_that_ends_within_a_quote_is_refused(
+    tmp_path: Path, text: str, drop: list[str], encoding: str
+) -> None:
+    """One cell would hold all lines after it, and n, which is public, would tell of it."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode(encoding))
+    drop = drop if "z" in text else []
+    with pytest.raises(InvalidInput, match="a quote is not closed"):
+        _ = open_table(path, drop=drop, encoding=encoding).n
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("text", CLOSED_QUOTES)
+def test_a_last_cell_of_several_lines_is_one(tmp_path: Path, text: str, encoding: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode(encoding))
+    assert open_table(path, encoding=encoding).n == 2

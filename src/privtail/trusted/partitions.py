@@ -7,6 +7,10 @@ a block, which never round, and int64 beyond it. It is a pure function of the qu
 rows of the ids that the question sees. So the sum over all partitions is the same for any blocks,
 threads, windows or workers, and for a task that is run again, as long as a record's contribution is
 a function of that record and its id alone. Lengths of partitions are public, like n.
+
+Code of a user that is called in between may hold the container of the records. So it may write into
+that, but not into the block that is summed, which is then a copy: a row is as long as when its
+length was taken.
 """
 
 from __future__ import annotations
@@ -54,6 +58,8 @@ def answered(question: Question, window: Window, ids: Ids | None = None) -> Inte
     """The sums of a question over the rows of a window, or over those of ``ids``."""
     if ids is None:
         ids = question.seen.within(window.start, window.stop)
+    if question.foreign and isinstance(ids, slice):
+        ids = np.arange(ids.start, ids.stop)  # rows by their numbers are copies, never views
     total = np.zeros(question.shape, dtype=np.int64)
     records, targets = window.open()
     at_once = rows_at_once(records, question)

@@ -124,6 +124,11 @@ class Question:
     targets: bool = True
     rows: int = 0
 
+    @property
+    def foreign(self) -> bool:
+        """Whether code that is not ours is called with rows: it may hold their container."""
+        return bool(getattr(getattr(self.term, "loss", None), "assumptions", ()))
+
 
 @dataclass(frozen=True, eq=False)
 class Gradient:

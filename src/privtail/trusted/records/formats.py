@@ -5,7 +5,8 @@ Formal guarantee
 Nothing here computes on a cell but PyArrow's decoding. Which rows share a batch follows from the
 layout of the file, and no sum depends on it. Every cell of a CSV is read as text, so that no cell
 decides what another one is worth, and every line after the header is a row, a blank one too: n and
-the ids of other rows do not depend on what a cell holds.
+the ids of other rows do not depend on what a cell holds. A quote that is not closed would hide
+lines: a file that ends within one is refused.
 """
 
 from __future__ import annotations
@@ -157,8 +158,26 @@ class Csv:
 
     @cached_property
     def lengths(self) -> tuple[int]:
-        """Number of rows. The same pass meets every cell that later passes will read."""
-        return (sum(batch.num_rows for batch in self.batches(self._kept, (), 0)),)
+        """Number of rows. The same pass meets every cell that later passes will read.
+
+        A file that ends within a quote is refused: its last cell would hold all lines after it.
+        """
+        rows, cell, last = 0, "", self.names[-1]
+        for batch in self.batches(list(dict.fromkeys([*self._kept, last])), (), 0):
+            rows += batch.num_rows
+            cell = batch[last][-1].as_py() or ""
+        if len(cell.splitlines()) > 1 and self._ends_with(cell.replace('"', '""')):
+            raise self._source.malformed("")
+        return (rows,)
+
+    def _ends_with(self, text: str) -> bool:
+        """Whether these are the last lines of the file, but for how lines end."""
+        end, size = b"", 8 * len(text)
+        with self._source.open() as file:
+            while block := file.read(_READ_BYTES):
+                end = (end + block)[-size:]
+        found = end.decode(self._header.dialect.encoding, "ignore")
+        return "\n".join(found.splitlines()).endswith("\n".join(text.splitlines()))
 
     def batches(self, names: Sequence[str], labels: Collection[str], run: int) -> Iterator[Any]:
         """Record batches of the columns ``names``, in order, as text."""
