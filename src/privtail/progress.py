@@ -79,6 +79,11 @@ def progress_bar(text: str = "privtail") -> Iterator[None]:
     text : str, default="privtail"
         What stands before the bar.
 
+    Returns
+    -------
+    context manager
+        For ``with``.
+
     Examples
     --------
     >>> import numpy as np
