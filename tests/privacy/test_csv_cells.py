@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -209,7 +210,8 @@ def test_a_cell_of_an_empty_column_refuses_nothing(tmp_path: Path, cells: list[s
 OPEN_QUOTES = [
     'x\n1\n"2\n3\n4\n', 'x\n1\n"2\n3\n4', 'x\n1\n"2\n3\n4""\n',
     'x\r\n1\r\n"2\r\n3\r\n4\r\n', 'x,z\n1,1\n2,"2\n3,3\n4,4\n',
-    'x,z\n1,1\n2,"2""\n3,3\n\n4,4""\n', 'x\n"1\n\n\n',
+    'x,z\n1,1\n2,"2""\n3,3\n\n4,4""\n', 'x\n"1\n\n\n', 'x\n1\n"2\n3\n"4\n5\n',
+    'x,z\n1,"1\n2,"2"\n3,3\n', 'z,x\n"1,1\n"2,2\n3,3\n', 'x,z\r1,"1\r2,"2\r',
 ]  # fmt: skip
 CLOSED_QUOTES = [
     'x\n1\n"2\n3\n4"\n', 'x\n1\n"2\n3\n4"', 'x\n1\n"2\n3\n4"""\n',
@@ -221,10 +223,10 @@ CLOSED_QUOTES = [
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 @pytest.mark.parametrize("drop", [[], ["z"]])
 @pytest.mark.parametrize("text", OPEN_QUOTES)
-def test_a_file_that_ends_within_a_quote_is_refused(
+def test_a_stray_quote_that_hides_lines_is_refused(
     tmp_path: Path, text: str, drop: list[str], encoding: str
 ) -> None:
-    """One cell would hold all lines after it, and n, which is public, would tell of it."""
+    """One cell would hold the lines after it, and n, which is public, would tell of it."""
     path = tmp_path / "t.csv"
     path.write_bytes(text.encode(encoding))
     drop = drop if "z" in text else []
@@ -238,3 +240,22 @@ def test_a_last_cell_of_several_lines_is_one(tmp_path: Path, text: str, encoding
     path = tmp_path / "t.csv"
     path.write_bytes(text.encode(encoding))
     assert open_table(path, encoding=encoding).n == 2
+
+
+def test_stray_quotes_that_nobody_looks_for_are_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats.Csv, "_require_closed", lambda _: None)
+    path, found = tmp_path / "t.csv", []
+    for odd in ("2", '"2'):
+        path.write_text(f'x,z\n1,{odd}\n2,"3"\n3,4\n')
+        with contextlib.suppress(InvalidInput):
+            found.append(open_table(path).n)
+    assert len(set(found)) == 2
+
+
+def test_a_dropped_column_may_be_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "_READ_BYTES", 1 << 20)
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'x,z\n1,"' + b"a\n" * 10**5 + b'"\n' + b"1,2\n" * 3 * 10**5 + b"1,\xff\n")
+    assert open_table(path, drop=["z"]).n == 3 * 10**5 + 2

@@ -5,13 +5,16 @@ Formal guarantee
 Nothing here computes on a cell but PyArrow's decoding. Which rows share a batch follows from the
 layout of the file, and no sum depends on it. Every cell of a CSV is read as text, so that no cell
 decides what another one is worth, and every line after the header is a row, a blank one too: n and
-the ids of other rows do not depend on what a cell holds. A quote that is not closed would hide
-lines: a file that ends within one is refused.
+the ids of other rows do not depend on what a cell holds. A stray quote would hide the ends of
+lines: a file with one that is closed nowhere, or within a cell, is refused.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import mmap
+import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -160,24 +163,32 @@ class Csv:
     def lengths(self) -> tuple[int]:
         """Number of rows. The same pass meets every cell that later passes will read.
 
-        A file that ends within a quote is refused: its last cell would hold all lines after it.
+        Where a cell holds the end of a line, a stray quote may have made one row of several: then
+        all quotes are checked.
         """
-        rows, cell, last = 0, "", self.names[-1]
-        for batch in self.batches(list(dict.fromkeys([*self._kept, last])), (), 0):
+        rows, wrapped = 0, False
+        for batch in self.batches(self.names, (), 0):
             rows += batch.num_rows
-            cell = batch[last][-1].as_py() or ""
-        if len(cell.splitlines()) > 1 and self._ends_with(cell.replace('"', '""')):
-            raise self._source.malformed("")
+            texts = (bytes(column.buffers()[2] or b"") for column in batch.columns)
+            wrapped = wrapped or any(b"\n" in text or b"\r" in text for text in texts)
+        if wrapped:
+            self._require_closed()
         return (rows,)
 
-    def _ends_with(self, text: str) -> bool:
-        """Whether these are the last lines of the file, but for how lines end."""
-        end, size = b"", 8 * len(text)
-        with self._source.open() as file:
-            while block := file.read(_READ_BYTES):
-                end = (end + block)[-size:]
-        found = end.decode(self._header.dialect.encoding, "ignore")
-        return "\n".join(found.splitlines()).endswith("\n".join(text.splitlines()))
+    def _require_closed(self) -> None:
+        """Refuse a quote that is never closed, or is closed within a cell."""
+        dialect, largest = self._header.dialect, csv.field_size_limit(sys.maxsize)
+        try:
+            with (
+                self._source.open() as file,
+                io.TextIOWrapper(file, dialect.encoding, "replace", newline="") as text,
+            ):
+                for _ in csv.reader(text, delimiter=dialect.separator or ",", strict=True):
+                    pass
+        except csv.Error:
+            raise self._source.malformed("") from None
+        finally:
+            csv.field_size_limit(largest)
 
     def batches(self, names: Sequence[str], labels: Collection[str], run: int) -> Iterator[Any]:
         """Record batches of the columns ``names``, in order, as text."""
@@ -234,7 +245,11 @@ class Csv:
                 invalid_row_handler=seen,
             ),
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=written, column_types=dict.fromkeys(written, pa.string())
+                include_columns=written,
+                column_types={
+                    self._written[name]: pa.string() if name in self._kept else pa.binary()
+                    for name in names
+                },
             ),
         ) as reader:
             for batch in reader:
