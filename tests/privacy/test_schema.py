@@ -77,9 +77,9 @@ def test_the_schema_is_told_nothing_of_a_cell(
 def test_a_cell_that_is_told_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = TableFile.numbers
 
-    def telling(self: TableFile, name: str, column: Any) -> Any:
+    def telling(self: TableFile, column: Any) -> Any:
         declared.is_numeral(str(column[0].as_py()))
-        return honest(self, name, column)
+        return honest(self, column)
 
     monkeypatch.setattr(TableFile, "numbers", telling)
     with pytest.raises(AssertionError):
