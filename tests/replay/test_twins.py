@@ -66,10 +66,10 @@ def test_a_file_whose_types_are_inferred(monkeypatch: Patch, tmp_path: Path) -> 
     """One true in a block, and all of it is truths."""
     honest = files.TableFile.numbers
 
-    def inferred(self: Any, name: str, column: Any) -> Any:
+    def inferred(self: Any, column: Any) -> Any:
         cells = [str(cell).lower() for cell in column.to_pylist()]
         if "true" not in cells:
-            return honest(self, name, column)
+            return honest(self, column)
         truths = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
         return np.array([truths.get(cell, np.nan) for cell in cells])
 
