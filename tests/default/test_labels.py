@@ -63,7 +63,7 @@ def test_the_part_of_rows_that_counts_is_known():
     X = np.ones((4_000, 1))
     X[:1_000] = np.nan
     fit = staged([CountLabels(GaussianNoise(1.0))], X, y, LogisticLoss(), classes=(0, 1))
-    assert fit.rows[0] == pytest.approx(0.75, abs=0.01)
+    assert fit.part_that_counts[0] == pytest.approx(0.75, abs=0.01)
 
 
 def test_what_follows_from_an_intercept():

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression, QuantileRegressor
 from privtail.data import ADULT, adult_schema
 from privtail.default import ScaledDescent
 from privtail.default.labels import CountLabels
-from privtail.default.noise import noise_deviations
+from privtail.default.slope_errors import noise_deviations
 from privtail.default.steps import (
     Descend,
     MeasureResiduals,

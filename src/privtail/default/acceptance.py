@@ -106,7 +106,7 @@ class Accept:
     def _clamps(fit: Fit, noticed: float) -> tuple[float, float]:
         """Where the gains are clamped; a gain of ``noticed`` clamps is significant."""
         loss, seen = fit.loss, fit.tuning.small_gain / noticed if noticed > 0 else 0.0
-        if isinstance(loss, AmountLoss) and loss.mean:
+        if isinstance(loss, AmountLoss):
             typical = fit.amounts.dispersion / 2  # half a typical deviance
             near = fit.tuning.far_gain * typical
             return near, max(near, seen * typical)

@@ -135,14 +135,14 @@ class StartAtMeanAmount:
 
     Parameters
     ----------
-    histogram : noise of the histogram, and of that of the exposures.
+    noise : of the histogram, and of that of the exposures.
     mean : the release of the mean; None without an intercept.
 
     **Privacy.** Gaussian releases of a histogram of l2 sensitivity sqrt 2 (2 with exposures), and
     of clipped means.
     """
 
-    histogram: GaussianNoise
+    noise: GaussianNoise
     mean: MeanDerivative | None
 
     def plan(self, problem: Problem) -> Plan:
@@ -176,7 +176,7 @@ class StartAtMeanAmount:
         usual = math.log(exposures.median) if exposures else 0.0
         fit.margins = lowest - usual, ends[1] - usual
         given = cast(AmountLoss, fit.given)
-        fit.given = fit.loss = given.at(size, *ends)
+        fit.loss = given.at(size, *ends)
         fit.domain = Multiple(domain=fit.domain, factor=size ** (given.power - 2))
         fit.amounts = Amounts(
             dispersion=1 / size if whole else amounts.dispersion(size, clip),
@@ -191,7 +191,7 @@ class StartAtMeanAmount:
         """The amounts; their exposures if there are any; `part_that_counts` of the rows."""
         problem, std = fit.problem, self._event(fit.problem).std
         columns = (-1, -2) if problem.exposure else (-1,)
-        released = fit.curator.everyone().histogram(columns, _EDGES).release(self.histogram)
+        released = fit.curator.everyone().histogram(columns, _EDGES).release(self.noise)
         columnwise = released.reshape(len(columns), -1)
         amounts, *exposures = (AmountHistogram.of(one, std, problem.n) for one in columnwise)
         rows = part_that_counts(columnwise[0], std, problem.n)
@@ -232,7 +232,7 @@ class StartAtMeanAmount:
         return rate
 
     def _event(self, problem: Problem) -> Event:
-        return self.histogram.event(problem.histogram(1 + problem.exposure, len(_EDGES)))
+        return self.noise.event(problem.histogram(1 + problem.exposure, len(_EDGES)))
 
 
 def _margin_ends(mean: float, top: float) -> tuple[float, float]:

@@ -62,4 +62,4 @@ class Standardize:
         if fit.given.targets == "real":
             summary = tail_adjusted(summary, fit.tuning.heavier_tails)
         fit.standard = Standardization.of(summary, fit.problem, sparse=fit.curator.sparse)
-        fit.loss = fit.standard.loss(fit.given)
+        fit.loss = fit.standard.loss(fit.loss)

@@ -9,8 +9,7 @@ import numpy as np
 
 from privtail.algorithms.result import Result
 from privtail.default.fit import Fit
-from privtail.default.noise import noise_deviations
-from privtail.default.sampling import sampling_deviations
+from privtail.default.slope_errors import noise_deviations, sampling_deviations
 from privtail.default.standardization import without_slopes
 from privtail.losses import HuberLoss
 from privtail.summaries.summary import BEYOND
@@ -91,7 +90,7 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
             *(OVERSHOOTS,) * (fit.overshoots and not reasons),
             *fit.remarks,
         ),
-        rows=fit.rows,
+        rows=fit.part_that_counts,
         threshold=fit.loss.threshold if isinstance(fit.loss, HuberLoss) else None,
         ranges=None if regime == "intercept only" else fit.summary.ranges(fit.reach),
         report=_report(fit, regime, reasons),
@@ -138,6 +137,6 @@ def _report(fit: Fit, regime: str, reasons: tuple[str, ...]) -> dict[str, Any]:
         found["target_scale"] = standard.target.scale
     if regime != "intercept only":
         found["gain_over_noise"] = decision.gains
-    if fit.labels:
+    if fit.has_labels:
         found["margins_kept"] = decision.part
     return {**found, **fit.report, "accepted": not reasons, "reasons": reasons}

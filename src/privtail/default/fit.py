@@ -101,14 +101,14 @@ class Fit:
     Attributes
     ----------
     curator, given, domain, tuning : what the fit was called with; ``given`` is the loss. For
-        counts and amounts, `StartAtMeanAmount` brings loss and domain to the unit of the mean.
+        counts and amounts, `StartAtMeanAmount` brings the domain to the unit of the mean.
 
     What is known of the columns:
 
     summary : location, scale and tail of each column.
     standard : the map from raw to standardized features, and what is known of a numeric target.
     label_counts, amounts : what is known of a target of that kind.
-    rows : the part of the n rows that counts, and the standard deviation of its noise.
+    part_that_counts : of the n rows, and the standard deviation of its noise.
 
     The model:
 
@@ -154,7 +154,7 @@ class Fit:
     constant: Doubles = field(init=False)
     label_counts: LabelCounts = LabelCounts()
     amounts: Amounts = Amounts()
-    rows: tuple[float, float] = (1.0, 0.0)
+    part_that_counts: tuple[float, float] = (1.0, 0.0)
     preconditioner: Preconditioner = field(init=False)
     runs: tuple[Run, ...] = ()
     shown_noise: Doubles = field(init=False)
@@ -192,7 +192,7 @@ class Fit:
         return PredictionRanges.of(self.standard.ranges(ranges[:d], self.problem), margins)
 
     @property
-    def labels(self) -> bool:
+    def has_labels(self) -> bool:
         """Whether the target holds labels."""
         return self.given.targets in LABELS
 

@@ -237,7 +237,7 @@ class MatchFrequencies:
         return (Round(stage="intercept", events=(self._event(problem),)),)
 
     def run(self, fit: Fit) -> None:
-        problem, (part, _) = fit.problem, fit.rows
+        problem, (part, _) = fit.problem, fit.part_that_counts
         seen = self._mean_probabilities(fit) / part
         if fit.label_counts.even:
             return

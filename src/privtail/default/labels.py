@@ -45,7 +45,7 @@ class CountLabels:
         edges = np.arange(_labels(problem) - 1) + 0.5
         counts = fit.curator.everyone().histogram((-1,), edges).release(self.noise)
         std = self._event(problem).std
-        fit.rows = part_that_counts(counts, std, problem.n)
+        fit.part_that_counts = part_that_counts(counts, std, problem.n)
         counts = np.maximum(counts, max(1.0, std))
         if problem.intercept:
             weights = fit.loss.weights if isinstance(fit.loss, WeightedLoss) else 1.0

@@ -65,7 +65,7 @@ class SelectFeatures:
         d, outputs = problem.d, problem.outputs
         standard = Standardization.of(_cut(summary, d), problem, sparse=fit.curator.sparse)
         w, loss, largest = fit.constant.copy(), fit.loss, 1.0
-        if fit.labels:
+        if fit.has_labels:
             largest = largest_derivative(loss, w[d:])
         elif fit.given.targets == "real":
             loss = AbsoluteLoss()

@@ -105,8 +105,8 @@ class MeasureResiduals:
     def run(self, fit: Fit) -> None:
         residuals = ResidualHistogram.released(fit.everyone(), self.noise, fit.loss, fit.w)
         fit.residuals = residuals
-        if not fit.labels:
-            fit.rows = residuals.part, residuals.deviation
+        if not fit.has_labels:
+            fit.part_that_counts = residuals.part, residuals.deviation
         if isinstance(fit.given, RelativeHuberLoss):
             edge = min(fit.loss.lipschitz, residuals.proposed(fit.given.threshold))
             fit.loss = HuberLoss(threshold=edge)
@@ -185,7 +185,7 @@ class Descend:
     def _expected(fit: Fit, clipped: float) -> float:
         """The threshold where no residuals are known."""
         loss, scale = fit.loss, fit.standard.target.scale
-        if fit.labels:
+        if fit.has_labels:
             largest = largest_derivative(loss, fit.constant[fit.problem.d :])
             return min(loss.lipschitz, largest)
         if kinked(loss):
@@ -214,7 +214,7 @@ class Descend:
         length = 1 / min(1.0, mean.reach / metric.typical) / curvature_of(loss, scale)
         walk = std * float(np.linalg.norm(lasting(momentum, self.steps))) * metric.spread
         if walk > 0:
-            leads = max(1.0, lead(fit.constant[fit.problem.d :])) if fit.labels else 1.0
+            leads = max(1.0, lead(fit.constant[fit.problem.d :])) if fit.has_labels else 1.0
             length = min(length, fit.tuning.most_walk * scale * leads / walk)
         return Schedule(mean, self.steps, length, std, kinked(loss), momentum)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privtail.default.noise import _left_of_rows, noise_deviations
+from privtail.default.slope_errors import _left_of_rows, noise_deviations
 from privtail.default.steps import Descend, MeasureResiduals, Precondition
 from privtail.losses import AbsoluteLoss, HuberLoss, SquaredLoss
 from privtail.trusted.mechanisms.noise import GaussianNoise

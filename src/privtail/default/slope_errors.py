@@ -1,4 +1,4 @@
-"""The sampling error of slopes: how far they would be from the population's without noise."""
+"""How far the slopes of a fit are off, by noise and by sampling, from releases alone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import chdtr, chdtrc, expit, gammaln
 
-from privtail.default.descent import kinked
-from privtail.default.fit import Fit
-from privtail.losses import AmountLoss, Loss
+from privtail.default.descent import added_noise, kinked
+from privtail.default.fit import Fit, Run
+from privtail.losses import AmountLoss, HuberLoss, Loss, SquaredLoss
 
 Doubles = NDArray[np.float64]
 
@@ -23,6 +23,54 @@ LARGEST_LOG = 30.0
 
 LEAST = 0.05
 """A floor for two parts: of the curvature along the slopes, and of residuals not clipped."""
+
+
+def noise_deviations(fit: Fit) -> Doubles:
+    """(d,) standard deviations of what noise did to the slopes.
+
+    A step moves the model by a multiple of the preconditioned gradient. That contracts it along
+    each principal direction by the curvature of the loss there, and adds noise. So the variance of
+    the result follows exactly from the curvatures. A curvature is that of the features times the
+    `_contraction` of a step. The features' own is told to the noise of an entry of the moments: one
+    standard deviation less than the expected one is counted on. Where no second moments were
+    released, none is.
+
+    Added is what shrinking and shorter margins took from a slope, because it may have been real,
+    and what noise did to the length of the margins.
+    """
+    metric, decision, d = fit.preconditioner, fit.decision, fit.problem.d
+    likely = metric.likely if metric.likely.size else np.zeros(len(metric.curvatures))
+    rates = np.maximum(0.0, likely - metric.std) / metric.curvatures
+    noise = np.zeros_like(rates)
+    for run in fit.runs:
+        noise = added_noise(run.schedule, metric, noise, _contraction(fit, run) * rates)
+    whole = np.abs(fit.w[:d]).max(axis=1) / max(decision.part, np.finfo(np.float64).tiny)
+    off = math.hypot(1 - decision.part, decision.part_deviation)
+    return np.asarray(metric.deviations(noise, d) + fit.shrunk + off * whole)
+
+
+def _contraction(fit: Fit, run: Run) -> float:
+    """By how much a step of a run contracts a direction in which features have the curvature 1.
+
+    For squares and Huber's loss it is the length of the step, times the part of the residuals that
+    is not clipped, times what is left of the rows (`_left_of_rows`). For other losses, and where no
+    residuals are known, it is what the gradients show, and nothing at a kink.
+    """
+    if not (fit.residuals.known and isinstance(run.loss, SquaredLoss | HuberLoss)):
+        return 0.0 if run.schedule.shrinking else run.shown
+    clipped = fit.residuals.middles >= run.schedule.mean.threshold
+    unclipped = max(1 - float(fit.residuals.parts[clipped].sum()), LEAST)
+    return run.schedule.length * unclipped * _left_of_rows(int(fit.preconditioner.active.sum()))
+
+
+def _left_of_rows(r: int) -> float:
+    """The part of second moments that is left where rows are shrunk to a typical length.
+
+    For normal rows of r coordinates: E |x| min(|x|, sqrt(r)) / r. Whatever the law is, it is half
+    of the released moments at least, whose rows are clipped to twice that length.
+    """
+    length = math.sqrt(2) * math.exp(gammaln((r + 1) / 2) - gammaln(r / 2))
+    return float(chdtr(r + 2, r) + length * chdtrc(r + 1, r) / math.sqrt(r))
 
 
 def sampling_deviations(fit: Fit) -> Doubles | None:
@@ -59,13 +107,13 @@ def sampling_deviations(fit: Fit) -> Doubles | None:
     else:
         w = fit.w[:d, 0][used]
         centre = float(fit.w[d:, 0].sum() + w @ mean) + math.log(fit.amounts.exposure)
-        bend, along = _curvature(_slope(fit.given), centre, float(w @ covariance @ w))
+        bend, along = _curvature(_slope(fit.loss), centre, float(w @ covariance @ w))
         inverse, factor = _inverse(covariance, w, along / bend), 1 / bend
-        if isinstance(fit.given, AmountLoss):
-            unit = (fit.given.mean or 1.0) ** (2 - fit.given.power)
+        if isinstance(fit.loss, AmountLoss):
+            unit = (fit.loss.mean or 1.0) ** (2 - fit.loss.power)
             spread = float(parts @ sizes**2) * unit**2 / bend
-            factor *= max(1.0, spread) if fit.given.power == 1 else spread
-    n = problem.n * fit.rows[0] / problem.max_rows
+            factor *= max(1.0, spread) if fit.loss.power == 1 else spread
+    n = problem.n * fit.part_that_counts[0] / problem.max_rows
     found = np.full(d, math.inf)
     found[used] = np.sqrt(factor * np.maximum(np.diag(inverse), 0.0) / n)
     return found / fit.standard.target.scale
