@@ -1,4 +1,4 @@
-"""Whether the slopes are kept, because they lower the loss; and how far they extrapolate."""
+"""How far slopes extrapolate, and whether they are kept, because they lower the loss."""
 
 from __future__ import annotations
 
@@ -63,6 +63,42 @@ class Improvement:
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.improvement(ClampedMean(1.0)))
+
+
+@dataclass(frozen=True)
+class LimitExtrapolation:
+    """How far a model of numbers extrapolates: where features and predictions are clipped.
+
+    The column summaries say where the tail of a column ends, the farthest cell that rose above the
+    noise. Farther out noise hides records. There may be none, or a heavy tail that the slopes
+    predict, or values that the slopes of all other records send anywhere: a code for missing values
+    (-999), a few rows in another unit, an effect that levels off. So the model is compared with
+    itself, clipped to the tails. The mean gain of clipping is released. The gain of a record is
+    clamped at the loss of a margin that is off by one scale of the target: the comparison counts
+    records, however far they lie.
+
+    If clipping likely loses, values may lie `FARTHER` tails from their location. If it likely
+    gains, they may lie one tail from it. If neither is likely, it is `Tuning.unclear_reach` tails.
+    """
+
+    improvement: Improvement
+
+    stage: ClassVar[str] = "extrapolation"
+
+    def plan(self, problem: Problem) -> Plan:
+        return self.improvement.plan(problem, 1, self.stage)
+
+    def run(self, fit: Fit) -> None:
+        one, ranges = _loss_of_one(fit.loss, fit.standard.target.scale), fit.prediction_ranges(1.0)
+        gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, one, ranges)
+        tuning, deviation = fit.tuning, self.improvement.deviation(fit.problem)
+        likely = tuning.likely * deviation
+        if gain < -likely:
+            fit.reach = FARTHER
+        else:
+            fit.reach = 1.0 if gain > likely else tuning.unclear_reach
+        fit.overshoots = gain > tuning.significant * deviation
+        fit.report["reach"] = fit.reach
 
 
 @dataclass(frozen=True)
@@ -284,42 +320,6 @@ def best_part(
         float(likelihoods @ (truths - part) ** 2) / max(float(likelihoods.sum()), 1e-300)
     )
     return part, float(factors[best]) * gain, height, math.hypot(off, between)
-
-
-@dataclass(frozen=True)
-class LimitExtrapolation:
-    """How far a model of numbers extrapolates: where features and predictions are clipped.
-
-    The column summaries say where the tail of a column ends, the farthest cell that rose above the
-    noise. Farther out noise hides records. There may be none, or a heavy tail that the slopes
-    predict, or values that the slopes of all other records send anywhere: a code for missing values
-    (-999), a few rows in another unit, an effect that levels off. So the model is compared with
-    itself, clipped to the tails. The mean gain of clipping is released. The gain of a record is
-    clamped at the loss of a margin that is off by one scale of the target: the comparison counts
-    records, however far they lie.
-
-    If clipping likely loses, values may lie `FARTHER` tails from their location. If it likely
-    gains, they may lie one tail from it. If neither is likely, it is `Tuning.unclear_reach` tails.
-    """
-
-    improvement: Improvement
-
-    stage: ClassVar[str] = "extrapolation"
-
-    def plan(self, problem: Problem) -> Plan:
-        return self.improvement.plan(problem, 1, self.stage)
-
-    def run(self, fit: Fit) -> None:
-        one, ranges = _loss_of_one(fit.loss, fit.standard.target.scale), fit.prediction_ranges(1.0)
-        gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, one, ranges)
-        tuning, deviation = fit.tuning, self.improvement.deviation(fit.problem)
-        likely = tuning.likely * deviation
-        if gain < -likely:
-            fit.reach = FARTHER
-        else:
-            fit.reach = 1.0 if gain > likely else tuning.unclear_reach
-        fit.overshoots = gain > tuning.significant * deviation
-        fit.report["reach"] = fit.reach
 
 
 def _bonferroni(deviations: float) -> float:
