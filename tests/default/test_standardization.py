@@ -71,10 +71,11 @@ def test_scales_grow_with_the_length_of_tails_that_are_heavier_than_usual():
 
 def test_a_target_that_was_not_found_has_the_scale_one():
     lost = replace(summary(), scales=np.full(3, BEYOND), deviations=np.full(3, BEYOND),
-                   detected=np.zeros(3, dtype=np.bool_))  # fmt: skip
+                   detected=np.zeros(3, dtype=np.bool_),
+                   scale_known=np.zeros(3, dtype=np.bool_))  # fmt: skip
     target = Target.of(lost, 2, intercept=True)
     assert (target.scale, target.deviation) == (1.0, 1.0)
-    assert not target.has_scale
+    assert not target.without_scale
 
 
 # ---------------------------------------------------------------- whole fits

@@ -62,16 +62,14 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
     """The model, or the intercept-only model where there are reasons against slopes."""
     standard, problem, decision = fit.standard, fit.problem, fit.decision
     reasons = _reasons(fit, regime)
-    constant = fit.constant
-    if standard.target.detected and not standard.target.has_scale:
-        constant = without_slopes(fit.w if not standard.target.only_zeros else constant, problem)
+    without = without_slopes(fit.w, problem) if standard.target.without_scale else fit.constant
     noise = noise_deviations(fit) / standard.target.scale if fit.runs else np.zeros(problem.d)
     # noise of a feature that is not used is infinite; of one that was not selected it is unknown
     unknown = math.nan if regime == "few features" else math.inf
     notes = reasons or (UNPROVEN,) * (not decision.significant)
     narrowed = _narrowed(fit) if regime != "intercept only" else ()  # there it is a reason
     return Result(
-        standard.raw(constant if reasons else fit.w, problem),
+        standard.raw(without if reasons else fit.w, problem),
         fit.steps,
         multiplier,
         unit=standard.target.scale,
@@ -98,7 +96,10 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
 
 
 def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
-    """Why the slopes are set to zero; where only zeros were detected, slopes have no unit."""
+    """Why the slopes are set to zero; where only zeros were detected, slopes have no unit.
+
+    A target that is not a number counts as detected with a known scale.
+    """
     target = fit.standard.target
     if not target.detected:
         return (NO_LOCATION, SUBTRACT)
@@ -111,13 +112,13 @@ def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
         return (NO_FEATURE,)
     if fit.decision.kept:
         return ()
-    return (NO_GAIN if target.scale_known else NO_SCALE,)
+    return (NO_SCALE if target.without_scale else NO_GAIN,)
 
 
 def _narrowed(fit: Fit) -> tuple[str, ...]:
     """That a numeric target was seen in one range and no closer."""
     target = fit.standard.target
-    if target.scale_known or target.only_zeros or not (target.detected and fit.problem.intercept):
+    if not (target.without_scale and fit.problem.intercept):
         return ()
     return (NARROWED.format(width=2 * float(fit.summary.window()[1][fit.problem.d])),)
 

@@ -62,9 +62,9 @@ class Target:
         )
 
     @property
-    def has_scale(self) -> bool:
-        """Whether the target was detected, with values other than zero and a known scale."""
-        return self.detected and self.scale_known and not self.only_zeros
+    def without_scale(self) -> bool:
+        """Whether values other than zero were detected, but no scale of them."""
+        return self.detected and not (self.scale_known or self.only_zeros)
 
 
 @dataclass(frozen=True)
