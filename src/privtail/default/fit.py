@@ -117,7 +117,9 @@ class Fit:
     constant : (rows, K) the intercept-only model. The descent begins there, and the acceptance test
         compares with it.
     margins : predicted margins of two labels, or logarithms of amounts, are clipped to this range.
+        `CountLabels` sets it, and `AcceptLabels` narrows it; of amounts it is `StartAtMeanAmount`.
     reach : features, and predictions of numbers, are clipped so many tails from their location.
+        `LimitExtrapolation` chooses it for numbers; else it stays `FARTHER`.
 
     The descent:
 

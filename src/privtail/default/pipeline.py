@@ -168,8 +168,8 @@ class ScaledDescent:
     def _selects_features(self, stages: tuple[Stage, ...], problem: Problem) -> bool:
         """Whether few features are selected.
 
-        They are if ``sparsity`` asks for it, or if features are many, and the noise of a gradient
-        over all of them would hide every slope.
+        They are if ``sparsity`` asks for it; except for counts and amounts also if features are
+        many, and the noise of a gradient over all of them would hide every slope.
         """
         if self.sparsity is not None:
             return self.sparsity < problem.d

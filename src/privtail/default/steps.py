@@ -156,8 +156,8 @@ class Descend:
 
         Until residuals are known it is the threshold of Gaussian residuals of the
         target's scale, or of labels their largest derivative at the intercept-only model. Then it
-        is a quantile of the residuals, if that is lower. A loss with a kink has no threshold but
-        the bound of its derivatives.
+        is a quantile of the residuals, if that is lower: a higher one for rare labels. A loss with
+        a kink has no threshold but the bound of its derivatives.
 
         A quantile is too low where few rows carry the mean: for counts, for amounts, and for
         squares of a target that is mostly zero. There the threshold is at least the one at which
@@ -172,7 +172,7 @@ class Descend:
             heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
             found = min(found, heaviest * residuals.quantile(1 - clipped * fit.label_counts.rarity))
         if fit.mostly_zero or fit.given.targets in AMOUNTS:
-            least = residuals.missing(fit.tuning.clipped) if fit.amounts.least_threshold else 0.0
+            least = residuals.missing(fit.tuning.clipped) if fit.given.targets in AMOUNTS else 0.0
             found = min(loss.lipschitz, max(found, least, self._balanced(fit, residuals)))
         return found
 

@@ -17,21 +17,23 @@ class Tuning:
 
     Parameters
     ----------
-    column_summaries, label_counts, moments, screening, others : budget weights of stages, relative
-        to all gradients together. A stage gets its weight over the sum of the weights of all stages
-        of the fit (``default/pipeline.py`` has a line for each stage).
+    column_summaries, label_counts, moments, screening : budget weights of stages, relative to all
+        gradients together. A stage gets its weight over the sum of the weights of all stages of the
+        fit (``default/pipeline.py`` has a line for each stage). Histograms of counts and amounts
+        weigh as much as column summaries do.
+    others : the weight of each release of most other kinds.
     steps : number of gradients of the descent, a fifth of them before the residual histogram.
-    momentum : fraction of the last move that is added to a step.
-    clipped : part of the residuals that is clipped at least, in (0, 1). For counts and amounts,
-        also the part of the mean that clipping may take off.
+    momentum : fraction of the last move that is added to a step; at a kink none is.
+    clipped : part of the residuals that is clipped, in (0, 1); with rare labels less of them. For
+        counts and amounts, also the part of the mean that clipping may take off.
     half_clipped : relative noise of a gradient at which half of the residuals are clipped. At
         relative noise r it is r / (r + half_clipped) of them, if that is more than ``clipped``.
     label_row_length : rows of labels are shrunk to this part of `Preconditioner.row_length`.
     most_walk : how far noise alone may move the prediction of a typical row in one run of steps, in
         scales of the target, or in log-odds.
     spurious_contraction : noise makes gradients show a contraction per step that is too large by
-        this over the number of steps. It would be 3 for noise alone: T / 2 over T^2 / 6, for a
-        random walk of T steps. A descent that begins far from its end shows less.
+        this times 1 - momentum over the number of steps. It would be 3 for noise alone: T / 2 over
+        T^2 / 6, for a random walk of T steps. A descent that begins far from its end shows less.
     most_moments : with more coordinates second moments are not released.
     moves : number of moves of an intercept that is a quantile, of the median of a target before a
         selection, and of a rate beside exposures.
