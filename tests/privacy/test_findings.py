@@ -901,7 +901,7 @@ def test_the_map_of_a_batch_is_checked_when_the_batch_is_made() -> None:
     for scales, offsets in (
         (np.ones(1), np.zeros(1)),
         (np.ones(2), np.zeros(1)),
-        (np.array([1.0, 0.0]), np.zeros(2)),
+        (np.array([1.0, -1.0]), np.zeros(2)),
         (np.array([1.0, math.inf]), np.zeros(2)),
         (np.ones(2), np.array([0.0, math.nan])),
     ):
