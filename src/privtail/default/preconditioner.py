@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -32,9 +32,9 @@ class Preconditioner:
     row_length : the length of a typical row. Steps shrink longer rows to it, or to a part of it.
     spread : how far noise of 1 in every coordinate of a gradient moves the prediction of a typical
         row, in a step of length 1.
-    std : the standard deviation of the noise in an entry of the second moments.
-    seen : (r,) the released curvatures along the directions; empty if nothing was released.
-    likely : (r,) the expected curvatures, given the released ones; empty likewise.
+    std : the standard deviation of the noise in an entry of the second moments; infinite if they
+        were not released.
+    likely : (r,) the expected curvatures, given the released ones; 0 if nothing was released.
     """
 
     matrix: Doubles
@@ -44,16 +44,16 @@ class Preconditioner:
     hidden: float
     row_length: float
     spread: float
-    std: float = 0.0
-    seen: Doubles = field(default_factory=lambda: np.zeros(0))
-    likely: Doubles = field(default_factory=lambda: np.zeros(0))
+    std: float
+    likely: Doubles
 
     @classmethod
     def without_moments(cls, active: NDArray[np.bool_]) -> Self:
         """All directions have one curvature: the square root of their number, a typical length."""
         length = math.sqrt(active.sum())
         curvatures, each = np.full(len(active), length), active.astype(np.float64)
-        return cls(curvatures, each / length, curvatures, each, math.inf, length, 1.0)
+        inverse, likely = each / length, np.zeros(len(active))
+        return cls(curvatures, inverse, curvatures, each, math.inf, length, 1.0, math.inf, likely)
 
     @classmethod
     def of_moments(
@@ -89,9 +89,7 @@ class Preconditioner:
         spread = math.sqrt(max(float(len(values)), trace) * float(np.sum(parts / values**2)))
         directions = np.zeros((rows, len(values)))
         directions[active] = vectors
-        return cls(
-            matrix, inverse, values, directions, hidden, row_length, spread, std, seen, likely
-        )
+        return cls(matrix, inverse, values, directions, hidden, row_length, spread, std, likely)
 
     @property
     def largest(self) -> float:
@@ -111,8 +109,6 @@ class Preconditioner:
     @property
     def likely_rates(self) -> Doubles:
         """(r,) the expected part by which a step of length 1 contracts each direction."""
-        if self.likely.size == 0:
-            return np.zeros_like(self.curvatures)
         return np.asarray(np.minimum(1.0, self.likely / self.curvatures))
 
     def coordinates(self, slopes: Doubles, rows: int) -> Doubles:

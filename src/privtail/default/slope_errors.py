@@ -39,8 +39,7 @@ def noise_deviations(fit: Fit) -> Doubles:
     and what noise did to the length of the margins.
     """
     metric, decision, d = fit.preconditioner, fit.decision, fit.problem.d
-    likely = metric.likely if metric.likely.size else np.zeros(len(metric.curvatures))
-    rates = np.maximum(0.0, likely - metric.std) / metric.curvatures
+    rates = np.maximum(0.0, metric.likely - metric.std) / metric.curvatures
     noise = np.zeros_like(rates)
     for run in fit.runs:
         noise = added_noise(run.schedule, metric, noise, _contraction(fit, run) * rates)
@@ -95,8 +94,7 @@ def sampling_deviations(fit: Fit) -> Doubles | None:
     depend on the features.
     """
     metric, problem, d = fit.preconditioner, fit.problem, fit.problem.d
-    hidden = metric.likely.size == 0 or metric.std >= 1
-    if hidden or problem.outputs > 1 or kinked(fit.loss):
+    if metric.std >= 1 or problem.outputs > 1 or kinked(fit.loss):
         return None
     used, (mean, covariance) = fit.standard.used, _of_features(fit)
     parts, sizes = fit.residuals.parts, fit.residuals.middles
