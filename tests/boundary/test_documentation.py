@@ -393,6 +393,41 @@ def test_a_page_shows_statements_as_they_are_printed_now(root):
     assert all(found <= now for found in shown.values()), shown
 
 
+def stages_shown(text: str) -> set[str]:
+    """Of every plan and statement that a page shows: the names of its stages."""
+    blocks = re.findall(r"^```text\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    shown = "".join(block for block in blocks if "multiplier" in block or "std/rad." in block)
+    return set(re.findall(r"^[\d ]{2,6}([a-z][a-z -]*):$", shown, re.MULTILINE))
+
+
+def test_a_page_shows_stages_that_the_glossary_knows(root):
+    glossary = (root / "docs/glossary.md").read_text(encoding="utf-8")
+    part = glossary.split("\n### Stages\n")[1].split("\n#")[0]
+    known = {
+        stage for row in re.findall(r"^\| ([a-z].*?) \|", part, re.MULTILINE)
+        for stage in row.split(", ")
+    }  # fmt: skip
+    shown = {page: stages_shown(page.read_text(encoding="utf-8")) for page in pages(root)}
+    assert sum(len(found) >= 6 for found in shown.values()) >= 5
+    assert all(found <= known for found in shown.values()), shown
+
+
+def test_noise_of_slopes_is_what_plans_say(root):
+    page = (root / "docs/guide/choose-epsilon.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d,]+) \| ([\d.]+) to ([\d.]+) \|$", page, re.MULTILINE)
+    assert len(rows) == 4
+    for product, low, high in rows:
+        places = len(low.split(".")[1])
+        plans = (
+            linear_model.DPLinearRegression(epsilon=epsilon).plan(
+                n=round(int(product.replace(",", "")) / epsilon), d=10
+            )
+            for epsilon in (0.05, 0.1, 0.5, 1.0, 2.0)
+        )
+        found = {round(float(plan.noise_error), places) for plan in plans}
+        assert (min(found), max(found)) == (float(low), float(high))
+
+
 def test_what_a_cell_printed_is_written_below_it_and_taken_out_again(root):
     tool = runpy.run_path(str(root / "docs/outputs.py"))
     page = "# T\n\n```{code-cell} ipython3\n:tags: [hide-input]\n\nprint(1)\n```\n\nEnd.\n"
