@@ -35,7 +35,7 @@ def cross_validate(
         ),
     ] = None,
 ) -> None:
-    r"""Measure how well a kind of model predicts, by folds.
+    r"""Measure a kind of model by cross-validation.
 
     The rows are divided at random into K folds, by position alone. A model is fitted without each
     fold, and all rows are evaluated together, each with the model that was fitted without it. The

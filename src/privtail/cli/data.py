@@ -16,7 +16,7 @@ def data(
         bool, typer.Option("--check", help="Compare the files with their checksums.")
     ] = False,
 ) -> None:
-    """Show which public tables are here; say where to get others.
+    """Show which public tables are here, and where others are.
 
     Adult comes with privtail. The others are read from the folder that PRIVTAIL_DATA names, or
     from ../shared/data; no command downloads anything.

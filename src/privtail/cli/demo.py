@@ -20,11 +20,10 @@ def demo(
         "demo"
     ),
 ) -> None:
-    """Fit, predict and verify on census data.
+    """Fit, predict, verify, evaluate and report on census data.
 
-    Fits, predicts and verifies; every command is shown before it runs, so that you can repeat it.
-    Then the private model is compared with a fit without privacy, and a picture shows test accuracy
-    against ε.
+    Every command is shown before it runs, so that you can repeat it. Then the private model is
+    compared with a fit without privacy, and a picture shows test accuracy against ε.
 
     For example:
       privtail demo --out demo/

@@ -25,8 +25,8 @@ def export(
     """Write a model as code that needs no privtail.
 
     The code clips features and predictions as the model does. SQL is a list of expressions for a
-    SELECT; Python is a file with a function predict(row). A model is public: exporting it costs
-    nothing.
+    SELECT; Python is a file with a function predict(row). Exporting costs nothing, and the code
+    is as public, or as secret, as the model.
 
     For example:
       privtail export model.json --to sql

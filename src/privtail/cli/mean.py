@@ -43,7 +43,7 @@ def mean(
     method: Annotated[
         Literal["clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"],
         typer.Option(
-            help="How a row is kept from counting too much. clipped: its numbers are shortened "
+            help="How the influence of one row is limited. clipped: its numbers are shortened "
             "to a common length. clamped: each is moved to the nearer end of a range. truncated: "
             "a number beyond the range counts as 0. catoni: a smooth function flattens large "
             "numbers. ksu: median of noisy means of 15 parts of the rows. coinpress: clipped "

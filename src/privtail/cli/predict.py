@@ -45,7 +45,7 @@ def predict(
         ),
     ] = None,
 ) -> None:
-    """Predict one row for every row of a table, as CSV.
+    """Write one prediction for every row of a table, as CSV.
 
     Columns are found by name, in any order; others are ignored. A category that the model does not
     know counts as none. Where a number is missing, the prediction is empty. A prediction tells

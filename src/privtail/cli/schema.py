@@ -83,8 +83,8 @@ class Declared:
             "--base-level",
             metavar="first|COLUMN=A",
             show_default=False,
-            help="To which categories compare: the first of each column, or the one of a column. "
-            "Repeat it.",
+            help="The category that the slopes of the others compare to: the first of every "
+            "column, or A of one column. Repeat it.",
         ),
     ] = None
     schema: Annotated[

@@ -32,7 +32,7 @@ class DPMean(PrivateEstimator):
     Parameters
     ----------
     method : {"clipped", "clamped", "truncated", "catoni", "ksu", "coinpress"}, default="clipped"
-        How a row is kept from counting too much. ``"clipped"`` shortens the numbers of a row to a
+        How the influence of one row is limited. ``"clipped"`` shortens the numbers of a row to a
         common length. The others are published alternatives, which `private_mean` describes. All
         release centre and scale of every column first.
 

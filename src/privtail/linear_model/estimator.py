@@ -151,8 +151,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if unknown.get("sample_weight") is not None:
             raise InvalidInput(
                 "sample_weight is refused: a weight decides how far one row may move the model, so "
-                "weights that depend on rows would break the promise. Use class_weight, or "
-                "leave rows out."
+                "weights that depend on rows would break the promise. Use class_weight. For "
+                "a row that must not count, make its target missing."
             )
         for name in unknown.keys() - {"sample_weight"}:
             raise TypeError(f"fit() got an unexpected argument {name!r}.")
