@@ -242,6 +242,14 @@ KEPT = {
         lambda cells: {"x": dictionary(cells)},
         lambda row: [float(len(row["x"].dictionary))],
     ),
+    "categories": (
+        lambda cells: pd.DataFrame({"x": pd.Categorical(cells)}),
+        lambda row: [float(len(row["x"].cat.categories))],
+    ),
+    "index of categories": (
+        lambda cells: pd.DataFrame({"x": 0.0}, pd.CategoricalIndex(cells)),
+        lambda row: [float(len(row.index.categories))],
+    ),
     "levels": (
         lambda cells: pd.DataFrame({"x": 0.0}, pd.MultiIndex.from_arrays([cells] * 2)),
         lambda row: [float(len(row.index.levels[0]))],
@@ -266,6 +274,14 @@ def test_rows_that_are_apart_are_asked_about():
     for table in (
         pa.table({"x": [1.0, 2.0]}), pd.DataFrame({"x": [1.0, 2.0]}, ["b", "a"]),
         {"x": np.ones(2)}, np.ones((2, 1)), pl.DataFrame({"x": [1.0, 2.0]}),
-        pd.DataFrame({"x": pd.Categorical(["a", "b"])}),
+        pl.DataFrame({"x": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"]))}),
     ):  # fmt: skip
         assert (OutsideModel(lambda row: [7.0]).said(table, None) == 7).all()
+
+
+def test_a_categorical_column_of_polars_is_refused():
+    """The number of a category is the place of its first row among all."""
+    table = pl.DataFrame({"x": pl.Series(["z", "b"], dtype=pl.Categorical)})
+    for one in (table, {"x": table["x"]}):
+        with pytest.raises(InvalidInput, match="more than one row"):
+            OutsideModel(lambda row: [0.0]).said(one, None)

@@ -209,7 +209,8 @@ def taken(values: Any, ids: NDArray[np.int64]) -> Any:
 def require_apart(X: Any) -> None:
     """Refuse a container of which a row that is taken still holds cells of other rows.
 
-    A dictionary of Arrow keeps all its values, and an index of several levels all labels.
+    A dictionary of Arrow keeps all its values, a categorical column all categories, which may have
+    been made of the cells, and an index of several levels all labels.
 
     Raises
     ------
@@ -222,15 +223,24 @@ def require_apart(X: Any) -> None:
         if room(one) == "pyarrow":
             types = one.schema.types if hasattr(type(one), "schema") else [one.type]
         elif room(one) == "pandas":
-            levels = one.index.nlevels if hasattr(type(one), "index") else 1
             types = list(one.dtypes) if hasattr(type(one), "columns") else [one.dtype]
-        if levels > 1 or any("dictionary<" in str(kind) for kind in types):
+            if hasattr(type(one), "index"):
+                levels, types = one.index.nlevels, [*types, getattr(one.index, "dtype", None)]
+        elif room(one) == "polars":
+            types = list(one.dtypes) if hasattr(type(one), "columns") else [one.dtype]
+        if levels > 1 or any(_lists_values(str(kind)) for kind in types):
             raise InvalidInput(
-                "The model would see more than one row at a time: a dictionary of Arrow keeps the "
-                "values of all rows, and so does an index of several levels. Pass decoded columns, "
+                "The model would see more than one row at a time: a categorical column and a "
+                "dictionary of Arrow list the values of all rows, and so does an index of several "
+                'levels. Pass text, frame.astype({"column": "str"}), decoded columns of Arrow, '
                 "column.cast(column.type.value_type), and frame.reset_index(); or say "
                 "trusted_rowwise=True, if a prediction depends on its own row alone."
             )
+
+
+def _lists_values(kind: str) -> bool:
+    """Whether a column of this type lists values that other rows may hold."""
+    return "dictionary<" in kind or "Categorical" in kind or kind == "category"
 
 
 def _unwrapped(values: Any) -> Any:
