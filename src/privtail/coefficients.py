@@ -27,14 +27,14 @@ NO_THEORY = (
     'for algorithm="auto".'
 )
 CONSTANT = (
-    "The model is a private constant, whose slopes are zero whatever the noise was. See why in "
-    "privacy_.notes."
+    "The model is a private constant: its slopes were set to zero, so they have no intervals. See "
+    "why in privacy_.notes."
 )
 NO_SAMPLING = (
     "The sampling error of these slopes is not known. It is known without a penalty, by the "
     "default algorithm and with privacy: for least squares, Huber's loss, counts, amounts and two "
-    "labels, if noise leaves something of second moments; more rows or a larger epsilon help. "
-    'Use conf_int(kind="noise") for the noise alone, where it is known.'
+    "labels, if noise does not hide how features vary together; more rows or a larger epsilon "
+    'help. Use conf_int(kind="noise") for the noise alone, where it is known.'
 )
 
 

@@ -87,7 +87,7 @@ def page(
         lines.insert(1, f"of      {terms.data_set}")
     for name, share in (terms.analysts or {}).items():
         own = digits_above(math.fsum(e.epsilon for e in entries if e.analyst == name))
-        lines.append(f"share   {name}: ε = {share:g}, plans of ε = {own:g} in all")
+        lines.append(f"share   {name}: ε = {share:g}; the ε of its entries add up to {own:g}")
     return "\n".join([*lines, "", *table] if entries else lines)
 
 

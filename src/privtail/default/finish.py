@@ -39,17 +39,17 @@ SUBTRACT = (
     "A target far from zero takes more budget: if a typical value is public, subtract it first."
 )
 NO_FEATURE = (
-    "No feature is used, so the model predicts a constant: of each of them only one value was "
-    "detected, or too few rows of a declared category."
+    "No feature is used, so the model predicts a constant: each seems to hold one value only, or "
+    "too few rows hold a declared category."
 )
 NO_GAIN = (
     "The improvement over an intercept-only model is not significant, so the slopes are set to "
     "zero. More rows or a larger epsilon would help."
 )
 UNPROVEN = (
-    "The improvement over an intercept-only model is not significant. The slopes are kept because "
-    "it is likely, or because labels are about equally frequent, where an intercept-only model is "
-    "no better than a coin."
+    "The improvement over an intercept-only model is not significant. The slopes are kept, because "
+    "they likely help, or because labels are about equally frequent, so that an intercept-only "
+    "model would be no better than a coin."
 )
 OVERSHOOTS = (
     "Beyond the range that was found for the features and the target, clipped predictions are "

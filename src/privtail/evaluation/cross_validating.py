@@ -38,7 +38,7 @@ AVERAGE = (
     "The numbers are of {count} models, each on the rows that it was not fitted to. That the "
     "models share rows is not in the intervals."
 )
-WARNED = "{some} of {count} models warned: see .models[i].warnings_."
+WARNED = "{some} of {count} models warned; in Python, .models[i].warnings_ says of what."
 
 
 @interruptible

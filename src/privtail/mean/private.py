@@ -54,9 +54,9 @@ UNSEEN = (
     "by more than the noise that is stated. Divide a column of such a size by a public number."
 )
 ZEROS = (
-    "Of {count} of {d} columns nothing but zeros showed. Others are clipped at 1, and nothing "
-    "is known of their size: the means may be off by more than the noise that is stated. Divide "
-    "such a column by a public size of these values, or give a threshold in Python."
+    "Of {count} of {d} columns nothing but zeros showed. Other values are clipped at 1, and "
+    "nothing is known of their size: the means may be off by more than the noise that is stated. "
+    "Divide such a column by a public size of these values, or give a threshold in Python."
 )
 UNBOUNDED = (
     "Nothing that was released bounds what clipping costs {count} of {d} columns: their means may "
