@@ -97,7 +97,7 @@ class LimitExtrapolation:
             fit.reach = FARTHER
         else:
             fit.reach = 1.0 if gain > likely else tuning.unclear_reach
-        fit.overshoots = gain > tuning.significant * deviation
+        fit.overshoots = gain > tuning.sure * deviation
         fit.report["reach"] = fit.reach
 
 

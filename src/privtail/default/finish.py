@@ -53,7 +53,7 @@ UNPROVEN = (
 )
 OVERSHOOTS = (
     "Beyond the range that was found for the features and the target, clipped predictions are "
-    "significantly better, so predictions do not leave it. Typical causes are a code for missing "
+    "surely better, so predictions do not leave it. Typical causes are a code for missing "
     "values (-999) and an effect that levels off: remove the code, or take logarithms."
 )
 

@@ -135,7 +135,7 @@ class Fit:
     What the user is told:
 
     decision : the result of the acceptance test.
-    overshoots : whether extrapolated predictions are significantly worse than clipped ones.
+    overshoots : whether extrapolated predictions are surely worse than clipped ones.
     unsure : whether the target may have been found in the wrong place.
     remarks, report : further messages, and released numbers for `Result.report`.
 
