@@ -77,7 +77,7 @@ def test_what_cannot_be_done_is_refused_before_it_is_charged(shell, folder):
     said = shell.refused("evaluate", cost, rows, *charged, "--target", "late")
     assert "late" in said
     said = shell.refused("evaluate", rows, rows, *charged)
-    assert "no model" in said
+    assert "rows.csv is not JSON. It must be a model" in said
     assert shell("budget", ledger).stdout == before
 
 

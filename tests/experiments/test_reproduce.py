@@ -69,7 +69,7 @@ def test_a_run_ends_with_its_verdicts_and_skips_what_has_no_data(monkeypatch, tm
     assert (tmp_path / f"{kept.name}.parquet").is_file()
     assert "The error falls as n grows." in result.stdout
     assert "skipped, news is missing (privtail data)" in result.stderr
-    assert "0 s left" in result.stderr
+    assert "study 1 of 2" in result.stderr
 
 
 def test_data_says_what_is_here_and_where_the_rest_is(monkeypatch, tmp_path):

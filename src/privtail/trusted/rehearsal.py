@@ -46,12 +46,15 @@ _BITS = 20
 _STAGES: tuple[Loss, ...] = (SquaredLoss(), HuberLoss(threshold=1.0), AbsoluteLoss())
 """Losses that stages of an algorithm ask for beside its own."""
 
+_CLIPPED = frozenset({"search", "scores", "improvement"})
+"""Questions that may be about rows in the ranges of a model."""
+
 
 def rehearse(plan: Plan, problem: Problem, records: Records, loss: AnyLoss | None) -> None:
     """Compile what the rounds of ``plan`` run on these records."""
     asked = {event.question for r in plan for event in r.events}
     sums = "gradient" in asked or "means" in asked
-    for rows in _empty(records, problem.d, clipped="search" in asked):
+    for rows in _empty(records, problem.d, clipped=bool(asked & _CLIPPED)):
         _sweep(rows, problem, sums=sums)
     if problem.exposure:
         kernels.logarithms(np.empty(0), np.empty(0))
