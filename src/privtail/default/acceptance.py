@@ -119,8 +119,10 @@ class Accept:
 
     improvement: Improvement
 
+    releases: ClassVar[int] = 2
+
     def plan(self, problem: Problem) -> Plan:
-        return self.improvement.plan(problem, 2)
+        return self.improvement.plan(problem, self.releases)
 
     def run(self, fit: Fit) -> None:
         deviation, tuning = self.improvement.deviation(fit.problem), fit.tuning

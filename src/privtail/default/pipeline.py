@@ -224,7 +224,7 @@ class ScaledDescent:
                 lambda share: MatchQuantile(MeanDerivative(share.mean_noise(moves), moves)),
             )
         yield Line(weight, lambda share: LimitExtrapolation(Improvement(share.mean_noise())))
-        yield Line(2 * weight, lambda share: Accept(Improvement(share.mean_noise(2))))
+        yield _acceptance(self.tuning, Accept)
 
     def _amounts(self, problem: Problem, *, few: bool) -> Iterator[Line]:
         """The stages of counts and amounts, after the column summaries."""
@@ -236,17 +236,17 @@ class ScaledDescent:
         yield from _descent(self.tuning, problem, labels=False)
         if problem.intercept:
             yield Line(weight, lambda share: MatchMean(MeanDerivative(share.mean_noise())))
-        yield Line(2 * weight, lambda share: Accept(Improvement(share.mean_noise(2))))
+        yield _acceptance(self.tuning, Accept)
 
     def _labels(self, problem: Problem, *, few: bool) -> Iterator[Line]:
         """The stages of labels, after the column summaries."""
-        weight, gains = self.tuning.others, AcceptLabels.releases
+        weight = self.tuning.others
         yield Line(self.tuning.label_counts, lambda share: CountLabels(share.count_noise()))
         if few:
             yield _selection(self.tuning, problem, self.sparsity, numbers=False)
         yield Line(0.0, lambda _: Standardize())
         yield from _descent(self.tuning, problem, labels=True)
-        yield Line(gains * weight, lambda share: AcceptLabels(Improvement(share.mean_noise(gains))))
+        yield _acceptance(self.tuning, AcceptLabels)
         if problem.intercept and not self.weighted:
             yield Line(weight, lambda share: MatchFrequencies(share.one_sided_noise()))
 
@@ -288,6 +288,12 @@ def _descent(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterator[Line
     yield Line(tuning.others, lambda share: MeasureResiduals(share.count_noise()))
     yield descend(tuning.steps - first)
     yield Line(0.0, lambda _: ShrinkSlopes())
+
+
+def _acceptance(tuning: Tuning, kind: type[Accept | AcceptLabels]) -> Line:
+    """The acceptance test, which pays for each of its gains alike."""
+    gains = kind.releases
+    return Line(gains * tuning.others, lambda share: kind(Improvement(share.mean_noise(gains))))
 
 
 def _mean_amount(tuning: Tuning, problem: Problem) -> Line:
