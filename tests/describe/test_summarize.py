@@ -62,6 +62,8 @@ def test_every_fact_lies_in_its_interval(found: Any) -> None:
 
 def test_it_shows_itself(found: Any) -> None:
     assert repr(found).count(" %") == 2 * len(found.columns)
+    cost = next(line for line in found.table() if line[0] == "cost")
+    assert cost[-1] == f"< {100 * found['cost']['missing'].high:.1f} %"
     assert "Left out, for they hold no numbers: text." in repr(found)
     assert "NOT PRIVATE" in repr(found)
     assert '<th scope="row">cost</th>' in found._repr_html_()
@@ -164,3 +166,16 @@ def test_the_command_writes_a_page_and_json(tmp_path: Path) -> None:
         application, ["summarize", data, "--epsilon", "1", "--out", str(tmp_path / "s.txt")]
     )
     assert refused.exit_code == 2
+
+
+def test_quartiles_that_noise_mixes_have_no_value() -> None:
+    """A table of 100 normal columns leaves each too little to place its quartiles."""
+    x = np.random.default_rng(0).normal(40, 4, (3_000, 100))
+    with pytest.warns(AccuracyWarning, match="not reliable"):
+        many = privtail.summarize(x, epsilon=1, **SIMULATED)
+    quartiles = [facts[name] for facts in many.columns.values() for name in ("25%", "50%", "75%")]
+    told = [x for x in quartiles if math.isfinite(x.value)]
+    assert all(0 < x.value < 80 for x in told)
+    assert len(told) < len(quartiles) / 2
+    coin = privtail.summarize({"a": x[:, 0] > 40}, epsilon=1, **SIMULATED)["a"]
+    assert [coin[name].value for name in ("25%", "75%")] == [0, 1]

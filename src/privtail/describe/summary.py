@@ -11,12 +11,13 @@ from html import escape
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privtail.calibration import calibrated
 from privtail.coefficients import normal_quantile
 from privtail.compilation import steady
 from privtail.describe.moments import ColumnMoments, Seen
-from privtail.describe.search import Found, QuantileSearch
+from privtail.describe.search import Doubles, Found, QuantileSearch
 from privtail.describe.tabled import tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.ledgers import interruptible
@@ -170,7 +171,10 @@ class Summary:
         return figure
 
     def table(self) -> list[list[str]]:
-        """A head, then a line for each column; numbers that are not reliable have a star."""
+        """A head, then a line for each column; numbers that are not reliable have a star.
+
+        A share that noise does not tell from zero is shown by the upper end of its interval.
+        """
         rows = [["", *FACTS]]
         for name, facts in self.columns.items():
             rows.append([str(name), *(_said(fact, x) for fact, x in facts.items())])
@@ -234,7 +238,8 @@ def summarize(
     cost is in their intervals: of the mean, for tails whose part beyond a distance falls with a
     power of 4/3 of it, or faster; of the deviation, with a power of 3 of it. Sampling error of a
     deviation is that of a Gaussian column. Where noise may hide too much, a number is not reliable:
-    an end of its interval is infinite, and an `AccuracyWarning` names the column.
+    an end of its interval is infinite, and an `AccuracyWarning` names the column. A quartile whose
+    interval holds another quartile is not reliable, either: its value is NaN.
 
     Parameters
     ----------
@@ -348,7 +353,7 @@ def _facts(
     std = 1 / math.sqrt(weights.sum()) if weights is not None else 0.0
     numbers = min(max(count, 1.0), float(rows))
     low, high = found.interval()
-    sure = found.reliable()
+    sure = found.reliable() & _told_apart(found.values, low, high)
     quartiles = {
         name: Fact(float(found.values[k]) if sure[k] else math.nan, float(low[k]), float(high[k]))
         for k, name in enumerate(("25%", "50%", "75%"))
@@ -378,6 +383,13 @@ def _facts(
     }  # fmt: skip
 
 
+def _told_apart(values: Doubles, low: Doubles, high: Doubles) -> NDArray[np.bool_]:
+    """Whether no interval holds the value of another quartile, unless it is the same value."""
+    held = (low[:, None] < values) & (values < high[:, None]) & (values != values[:, None])
+    told: NDArray[np.bool_] = ~held.any(axis=1)
+    return told
+
+
 def _within(value: float, reach: float, low: float, high: float) -> Fact:
     ends = np.clip([value, value - reach, value + reach], low, high)
     return Fact(*map(float, ends))
@@ -400,7 +412,8 @@ def _said(fact: str, x: Fact) -> str:
         return "*"
     star = "" if x.reliable else "*"
     if fact in SHARES:
-        return f"{100 * x.value:.1f} %{star}"
+        sure = not math.isfinite(x.high) or x.low > 0
+        return f"{100 * x.value:.1f} %{star}" if sure else f"< {100 * x.high:.1f} %"
     if fact == "count":
         return f"{x.value:,.0f}{star}"
     wide = x.high - x.low
