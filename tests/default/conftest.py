@@ -7,9 +7,9 @@ import numpy as np
 from privtail.calibration import calibrated
 from privtail.default import ScaledDescent, Tuning
 from privtail.default.fit import Fit, planned, run_stages
-from privtail.default.standardization import Standardization, Target
 from privtail.domains import Slopes, Unconstrained
 from privtail.losses import SquaredLoss
+from privtail.summaries.standardization import Standardization, Target
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from tests.algorithms.conftest import watched

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.special import xlogy
 
-from privtail.default.amounts import COUNT_CELLS, AmountHistogram
 from privtail.errors import InvalidInput
 from privtail.linear_model import (
     DPHuberRegressor,
@@ -20,6 +19,7 @@ from privtail.linear_model import (
 )
 from privtail.losses import QuantileLoss
 from privtail.published import NAMES
+from privtail.summaries.amounts import COUNT_CELLS, AmountHistogram
 from privtail.summaries.histograms import Histogram
 
 EPSILONS = (0.05, 1.0)

@@ -10,7 +10,6 @@ import numpy as np
 from privtail.algorithms.result import Result
 from privtail.default.fit import Fit
 from privtail.default.slope_errors import noise_deviations, sampling_deviations
-from privtail.default.standardization import without_slopes
 from privtail.losses import HuberLoss
 from privtail.summaries.summary import BEYOND
 
@@ -62,7 +61,10 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
     """The model, or the intercept-only model where there are reasons against slopes."""
     standard, problem, decision = fit.standard, fit.problem, fit.decision
     reasons = _reasons(fit, regime)
-    without = without_slopes(fit.w, problem) if standard.target.without_scale else fit.constant
+    without = fit.constant
+    if standard.target.without_scale:
+        without = fit.w.copy()
+        without[: problem.d] = 0.0
     noise = noise_deviations(fit) / standard.target.scale if fit.runs else np.zeros(problem.d)
     # noise of a feature that is not used is infinite; of one that was not selected it is unknown
     unknown = math.nan if regime == "few features" else math.inf

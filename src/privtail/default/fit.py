@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail.default.descent import Schedule
 from privtail.default.preconditioner import Preconditioner
-from privtail.default.residuals import ResidualHistogram
-from privtail.default.standardization import Standardization
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain
 from privtail.errors import InvalidInput
 from privtail.losses import LABELS, Loss, SquaredLoss
+from privtail.summaries.residuals import ResidualHistogram
+from privtail.summaries.standardization import Standardization
 from privtail.summaries.summary import FARTHER, Summary
 from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator

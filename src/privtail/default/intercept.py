@@ -11,9 +11,9 @@ from scipy.special import ndtri
 
 from privtail.default.descent import curvature_of, kinked
 from privtail.default.fit import Fit
-from privtail.default.standardization import Target
 from privtail.losses import AbsoluteLoss, LabelProbability, Loss, QuantileLoss
 from privtail.robust_means import BoundedMean, ClippedMean
+from privtail.summaries.standardization import Target
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem

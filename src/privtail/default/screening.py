@@ -10,10 +10,10 @@ import numpy as np
 from privtail.default.fit import Fit
 from privtail.default.intercept import MeanDerivative
 from privtail.default.labels import largest_derivative
-from privtail.default.standardization import Standardization
 from privtail.losses import AbsoluteLoss
 from privtail.robust_means import ClampedMean
 from privtail.summaries.column_summaries import ColumnSummaries
+from privtail.summaries.standardization import Standardization
 from privtail.summaries.summary import BEYOND, Summary
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.mechanisms.noise import GaussianNoise

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtr, chdtrc, expit, gammaln
+from scipy.special import chdtr, chdtrc, gammaln
 
 from privtail.default.descent import added_noise, kinked
 from privtail.default.fit import Fit, Run
-from privtail.losses import AmountLoss, HuberLoss, Loss, SquaredLoss
+from privtail.losses import AmountLoss, HuberLoss, SquaredLoss
+from privtail.losses.hessians import inverse_hessian
 
 Doubles = NDArray[np.float64]
 
-NODES = 40
-"""Points of a Gauss-Hermite rule, for means over Gaussian margins."""
-
-LARGEST_LOG = 30.0
-"""Margins of counts are clipped to plus or minus this."""
-
 LEAST = 0.05
-"""A floor for two parts: of the curvature along the slopes, and of residuals not clipped."""
+"""A floor for the part of the residuals that is not clipped."""
 
 
 def noise_deviations(fit: Fit) -> Doubles:
@@ -83,11 +77,9 @@ def sampling_deviations(fit: Fit) -> Doubles | None:
 
     - of numbers H = P(residual is not clipped) C and S = E(clipped residual^2) C, from the
       histogram of residuals;
-    - of two labels, counts and amounts H is the mean of g(m) x x', g the derivative of the link at
-      the margin m; with a variance of the power p of the mean it is exp((2 - p) m). For Gaussian
-      margins (Stein's lemma) the intercept leaves
-      E(g) C + (E(g'') - E(g')^2 / E(g)) C w w' C of it for the slopes w. S = H times the
-      dispersion: 1 for labels, E(residual^2) / E(g) for others, and for counts at least 1.
+    - of two labels, counts and amounts H is the mean Hessian for Gaussian features
+      (`inverse_hessian`), and S = H times the dispersion: 1 for labels, E(residual^2) / E(g) for
+      others, and for counts at least 1.
 
     Where the noise of a second moment is as large as one of a standardized feature, no release
     tells how far the steps came. Rows of one person count as one row. Exposures are taken not to
@@ -100,20 +92,20 @@ def sampling_deviations(fit: Fit) -> Doubles | None:
     parts, sizes = fit.residuals.parts, fit.residuals.middles
     if fit.given.targets == "real":
         below = max(float(parts[sizes < fit.threshold].sum()), LEAST)
-        factor = float(parts @ np.minimum(sizes, fit.threshold) ** 2) / below**2
+        dispersion = float(parts @ np.minimum(sizes, fit.threshold) ** 2) / below**2
         inverse = np.linalg.inv(covariance)
     else:
         w = fit.w[:d, 0][used]
         centre = float(fit.w[d:, 0].sum() + w @ mean) + math.log(fit.amounts.exposure)
-        bend, along = _curvature(_slope(fit.loss), centre, float(w @ covariance @ w))
-        inverse, factor = _inverse(covariance, w, along / bend), 1 / bend
+        inverse, curvature = inverse_hessian(fit.loss, covariance, w, centre)
+        dispersion = 1.0
         if isinstance(fit.loss, AmountLoss):
             unit = (fit.loss.mean or 1.0) ** (2 - fit.loss.power)
-            spread = float(parts @ sizes**2) * unit**2 / bend
-            factor *= max(1.0, spread) if fit.loss.power == 1 else spread
+            spread = float(parts @ sizes**2) * unit**2 / curvature
+            dispersion = max(1.0, spread) if fit.loss.power == 1 else spread
     n = problem.n * fit.part_that_counts[0] / problem.max_rows
     found = np.full(d, math.inf)
-    found[used] = np.sqrt(factor * np.maximum(np.diag(inverse), 0.0) / n)
+    found[used] = np.sqrt(dispersion * np.maximum(np.diag(inverse), 0.0) / n)
     return found / fit.standard.target.scale
 
 
@@ -128,38 +120,3 @@ def _of_features(fit: Fit) -> tuple[Doubles, Doubles]:
         return np.zeros(len(used)), square
     beside, own = moments[used, problem.d], moments[problem.d, problem.d]
     return beside / own, square - np.outer(beside, beside) / own
-
-
-def _logistic(margins: Doubles) -> Doubles:
-    return np.asarray(expit(margins) * expit(-margins))
-
-
-def _slope(loss: Loss) -> Callable[[Doubles], Doubles]:
-    """The mean derivative, in the margin, of the derivative of a loss of labels or amounts."""
-    if not isinstance(loss, AmountLoss):
-        return _logistic
-    rest = 2 - loss.power
-    return lambda margins: np.exp(rest * np.clip(margins, -LARGEST_LOG, LARGEST_LOG))
-
-
-def _curvature(
-    slope: Callable[[Doubles], Doubles], centre: float, variance: float
-) -> tuple[float, float]:
-    """E g and E g'' - (E g')^2 / E g of Gaussian margins, by Hermite polynomials.
-
-    E g' = E(g z) / s and E g'' = E(g (z^2 - 1)) / s^2 of m = centre + s z.
-    """
-    z, weights = np.polynomial.hermite_e.hermegauss(NODES)
-    weights, s = weights / weights.sum(), max(math.sqrt(variance), 1e-3)
-    g = slope(centre + s * z)
-    mean, first, second = (float(weights @ (g * p)) for p in (1.0, z / s, (z**2 - 1) / s**2))
-    mean = max(mean, 1e-300)
-    return mean, second - first**2 / mean
-
-
-def _inverse(covariance: Doubles, w: Doubles, along: float) -> Doubles:
-    """The inverse of C + ``along`` C w w' C; along w at least the part `LEAST` of C is left."""
-    inverse = np.linalg.inv(covariance)
-    length = float(w @ covariance @ w)
-    left = max(1 + along * length, LEAST)
-    return np.asarray(inverse - (left - 1) / (left * max(length, 1e-300)) * np.outer(w, w))

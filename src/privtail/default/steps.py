@@ -23,10 +23,10 @@ from privtail.default.descent import (
 from privtail.default.fit import Fit, Run
 from privtail.default.labels import largest_derivative, lead
 from privtail.default.preconditioner import Preconditioner
-from privtail.default.residuals import ResidualHistogram
 from privtail.default.shrinkage import may_be_zero, probabilities
 from privtail.losses import AMOUNTS, HuberLoss, RelativeHuberLoss, WeightedLoss
 from privtail.robust_means import MallowsMean
+from privtail.summaries.residuals import ResidualHistogram
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem

@@ -25,6 +25,7 @@ from privtail.domains.arithmetic import LARGEST_TABLE, MEMBERSHIP_TOLERANCE
 from privtail.domains.joint import Multiple, Slopes, Within, of_slopes, within
 from privtail.domains.names import DOMAINS, require
 from privtail.domains.protocol import ONES, Domain, Weights
+from privtail.domains.proximal import proximal_point
 from privtail.domains.regularizers import L1, L2, ElasticNet, GroupLasso, Unconstrained
 from privtail.domains.sets import Box, L1Ball, L2Ball, Net, Simplex
 
@@ -49,6 +50,7 @@ __all__ = [
     "Weights",
     "Within",
     "of_slopes",
+    "proximal_point",
     "require",
     "within",
 ]

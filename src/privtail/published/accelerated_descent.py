@@ -16,9 +16,8 @@ from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import Standardize, SummarizeColumns
 from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import MeanDerivative
-from privtail.default.preconditioner import proximal_point
 from privtail.default.tuning import Tuning
-from privtail.domains import Domain, require
+from privtail.domains import Domain, proximal_point, require
 from privtail.errors import InvalidInput
 from privtail.losses import (
     AMOUNTS,

@@ -20,11 +20,11 @@ from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import MeanDerivative
 from privtail.default.labels import CountLabels
 from privtail.default.preconditioner import Preconditioner
-from privtail.default.standardization import Standardization
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
 from privtail.losses import AMOUNTS, LABELS, AnyLoss, Loss, Targets, require_margin
 from privtail.summaries.column_summaries import ColumnSummaries
+from privtail.summaries.standardization import Standardization
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
 from privtail.trusted.mechanisms.noise import GaussianNoise

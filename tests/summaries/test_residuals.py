@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import HuberRegressor
 
-from privtail.default.residuals import SIZE_CELLS, ResidualHistogram
 from privtail.linear_model import DPHuberRegressor
 from privtail.losses import LogisticLoss, SquaredLoss, WeightedLoss
 from privtail.summaries.histograms import Histogram
+from privtail.summaries.residuals import SIZE_CELLS, ResidualHistogram
 from privtail.trusted.budget import Budget
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from tests.default.conftest import curated, identity
