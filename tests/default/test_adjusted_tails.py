@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privtail.default.columns import tail_adjusted
 from privtail.default.tuning import Tuning
 from privtail.linear_model import DPLinearRegression
+from privtail.summaries.standardization import tail_adjusted
 from privtail.summaries.summary import BEYOND, Summary
 
 HEAVIER = Tuning().heavier_tails

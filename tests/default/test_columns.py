@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privtail.default.columns import Standardize, SummarizeColumns
+from privtail.default.columns import SummarizeColumns
 from privtail.losses import LogisticLoss, RelativeHuberLoss
 from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -23,7 +23,7 @@ def table(n=4_000):
 
 def test_features_and_target_are_located_and_scaled():
     fit = staged(
-        [SummarizeColumns(ColumnSummaries(target=True), NOISE), Standardize()], *table()
+        [SummarizeColumns(ColumnSummaries(target=True), NOISE)], *table()
     )  # fmt: skip
     assert fit.standard.scales == pytest.approx([1.0, 1e4], rel=0.5)
     assert fit.standard.centres[1] == pytest.approx(3e4, rel=0.1)
@@ -33,7 +33,7 @@ def test_features_and_target_are_located_and_scaled():
 
 def test_the_target_alone_leaves_features_as_they_are():
     stage = SummarizeColumns(ColumnSummaries(target=True), NOISE, features=False)
-    fit = staged([stage, Standardize()], *table())
+    fit = staged([stage], *table())
     assert fit.standard.scales.tolist() == [1.0, 1.0]
     assert not fit.standard.centres.any()
     assert fit.standard.target.scale == pytest.approx(2.0, rel=0.5)
@@ -45,7 +45,7 @@ def test_the_target_alone_leaves_features_as_they_are():
 
 def test_a_loss_in_scales_of_the_target_gets_its_unit():
     X, y = table()
-    stages = [SummarizeColumns(ColumnSummaries(target=True), NOISE), Standardize()]
+    stages = [SummarizeColumns(ColumnSummaries(target=True), NOISE)]
     one, other = (
         staged(stages, X, u * y, RelativeHuberLoss(threshold=1.35)).loss for u in (1.0, 4.0)
     )
@@ -57,7 +57,7 @@ def test_tails_are_adjusted_beside_numbers_alone():
     X = np.column_stack([np.exp(2 * rng.normal(size=4_000)), rng.normal(size=(4_000, 4))])
     y = rng.normal(size=4_000)
     scales = [
-        staged([SummarizeColumns(ColumnSummaries(target=real), NOISE), Standardize()],
+        staged([SummarizeColumns(ColumnSummaries(target=real), NOISE)],
                X, y if real else (y > 0).astype(float), None if real else LogisticLoss(),
                classes=None if real else (0, 1)).standard.scales[0]
         for real in (True, False)

@@ -49,7 +49,7 @@ def test_second_moments_are_those_of_standardized_rows():
     right[0, 1] = right[1, 0] = 0.6
     assert fit.preconditioner.matrix == pytest.approx(right, abs=0.1)
     assert fit.preconditioner.row_length == 2.0, "a typical row has the length sqrt(d + 1)"
-    assert not fit.shown_noise.any()
+    assert not fit.noise(lambda run: run.shown).any()
 
 
 def test_rows_are_shrunk_to_a_typical_length():

@@ -119,12 +119,12 @@ def shown_contraction(
 
 
 def added_noise(
-    schedule: Schedule, metric: Preconditioner, start: Doubles, contraction: Doubles
+    schedule: Schedule, metric: Preconditioner, start: Doubles, contraction: Doubles | float
 ) -> Doubles:
     """(r,) standard deviations of the average of the iterates along the principal directions.
 
-    Steps contract the noise ``start`` of the model where they began, by ``contraction`` (r,) each,
-    and add their own.
+    Steps contract the noise ``start`` of the model where they began, by ``contraction`` (one, or
+    (r,)) each, and add their own.
     """
     rates, each = np.unique(np.minimum(1.0, contraction), return_inverse=True)
     of_start, left = (x[each] for x in _kept(rates, schedule))

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.default.descent import Schedule
+from privtail.default.descent import Schedule, added_noise
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain
 from privtail.errors import InvalidInput
 from privtail.losses import LABELS, Loss, SquaredLoss
 from privtail.summaries.residuals import ResidualHistogram
-from privtail.summaries.standardization import Standardization
+from privtail.summaries.standardization import Standardization, tail_adjusted
 from privtail.summaries.summary import FARTHER, Summary
 from privtail.trusted.batch import Batch
 from privtail.trusted.curator import Curator
@@ -96,7 +96,7 @@ class Fit:
     """The state of a fit: what was released so far, and what follows from it.
 
     Models have the units of standardized features, (x - location) / scale. A stage reads attributes
-    that earlier stages have set. Before `Standardize`, features have the scale 1.
+    that earlier stages have set. Before the column summaries, features have the scale 1.
 
     Attributes
     ----------
@@ -128,8 +128,6 @@ class Fit:
     threshold : where residuals are clipped.
     steps : the number of gradients so far.
     runs : the runs of the descent that were made.
-    shown_noise : (r,) standard deviations of the noise of the model along the principal directions
-        of the preconditioner, for the curvature that gradients show.
     shrunk : (d,) what shrinking took from each slope.
 
     What the user is told:
@@ -159,7 +157,6 @@ class Fit:
     part_that_counts: tuple[float, float] = (1.0, 0.0)
     preconditioner: Preconditioner = field(init=False)
     runs: tuple[Run, ...] = ()
-    shown_noise: Doubles = field(init=False)
     residuals: ResidualHistogram = field(default_factory=ResidualHistogram.unknown)
     threshold: float = math.inf
     steps: int = 0
@@ -182,6 +179,17 @@ class Fit:
         self.summary = replace(Summary.declared(self.problem.d), scales=np.ones(self.problem.d))
         self.standard = Standardization.of(self.summary, self.problem, sparse=self.curator.sparse)
 
+    def describe(self, summary: Summary) -> None:
+        """Centre and scale the columns by this summary.
+
+        Beside a numeric target, features with heavier tails get larger scales (`tail_adjusted`).
+        """
+        self.summary = summary
+        if len(summary.scales) > self.problem.d:
+            summary = tail_adjusted(summary, self.tuning.heavier_tails)
+        self.standard = Standardization.of(summary, self.problem, sparse=self.curator.sparse)
+        self.loss = self.standard.loss(self.loss)
+
     @property
     def problem(self) -> Problem:
         """Public sizes."""
@@ -202,6 +210,16 @@ class Fit:
     def mostly_zero(self) -> bool:
         """Whether squares are fitted to a target whose median is zero: few rows carry its mean."""
         return isinstance(self.given, SquaredLoss) and self.standard.target.median_zero
+
+    def noise(self, contraction: Callable[[Run], Doubles | float]) -> Doubles:
+        """(r,) standard deviations of the noise of the model along the principal directions.
+
+        ``contraction`` says by how much each step of a run contracts them.
+        """
+        noise = np.zeros(len(self.preconditioner.curvatures))
+        for run in self.runs:
+            noise = added_noise(run.schedule, self.preconditioner, noise, contraction(run))
+        return noise
 
     def everyone(self) -> Batch:
         """All records, with standardized features."""

@@ -21,7 +21,7 @@ from privtail.algorithms.result import Result
 from privtail.default.acceptance import Accept, AcceptLabels, Improvement, LimitExtrapolation
 from privtail.default.allocation import Share
 from privtail.default.amounts import StartAtMeanAmount
-from privtail.default.columns import Standardize, SummarizeColumns
+from privtail.default.columns import SummarizeColumns
 from privtail.default.finish import finished
 from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import (
@@ -211,7 +211,6 @@ class ScaledDescent:
         weight = self.tuning.others
         if few:
             yield _selection(self.tuning, problem, self.sparsity, numbers=True)
-        yield Line(0.0, lambda _: Standardize())
         if problem.intercept:
             yield Line(weight, self._constant)
         yield from _descent(self.tuning, problem, labels=False)
@@ -232,7 +231,6 @@ class ScaledDescent:
         yield _mean_amount(self.tuning, problem)
         if few:
             yield _selection(self.tuning, problem, self.sparsity, numbers=False)
-        yield Line(0.0, lambda _: Standardize())
         yield from _descent(self.tuning, problem, labels=False)
         if problem.intercept:
             yield Line(weight, lambda share: MatchMean(MeanDerivative(share.mean_noise())))
@@ -244,7 +242,6 @@ class ScaledDescent:
         yield Line(self.tuning.label_counts, lambda share: CountLabels(share.count_noise()))
         if few:
             yield _selection(self.tuning, problem, self.sparsity, numbers=False)
-        yield Line(0.0, lambda _: Standardize())
         yield from _descent(self.tuning, problem, labels=True)
         yield _acceptance(self.tuning, AcceptLabels)
         if problem.intercept and not self.weighted:
@@ -259,7 +256,6 @@ class ScaledDescent:
         yield Line(
             1.0, lambda share: SummarizeColumns(summaries, share.count_noise(), features=False)
         )
-        yield Line(0.0, lambda _: Standardize())
         yield Line(1.0, self._constant)
 
     def _constant(self, share: Share) -> StartAtConstant:

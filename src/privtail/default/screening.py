@@ -71,7 +71,6 @@ class SelectFeatures:
             loss = AbsoluteLoss()
             w[d:] = standard.target.location
             if self.median:
-                fit.standard = standard
                 for _ in range(self.median.times):
                     above = self.median.release(fit, loss, w, 1.0)
                     w[d:] -= above * standard.target.scale / DENSITY
@@ -86,7 +85,7 @@ class SelectFeatures:
         measured = np.setdiff1d(chosen, problem.indicators)  # of the others all is declared
         summary.put(measured, own.take(measured))
         scales[chosen], scales[d:] = summary.scales[chosen], summary.scales[d:]
-        fit.summary = replace(summary, scales=scales)
+        fit.describe(replace(summary, scales=scales))
 
 
 def _cut(summary: Summary, d: int) -> Summary:

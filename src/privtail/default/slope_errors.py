@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtr, chdtrc, gammaln
 
-from privtail.default.descent import added_noise, kinked
+from privtail.default.descent import kinked
 from privtail.default.fit import Fit, Run
 from privtail.losses import AmountLoss, HuberLoss, SquaredLoss
 from privtail.losses.hessians import inverse_hessian
@@ -34,9 +34,7 @@ def noise_deviations(fit: Fit) -> Doubles:
     """
     metric, decision, d = fit.preconditioner, fit.decision, fit.problem.d
     rates = np.maximum(0.0, metric.likely - metric.std) / metric.curvatures
-    noise = np.zeros_like(rates)
-    for run in fit.runs:
-        noise = added_noise(run.schedule, metric, noise, _contraction(fit, run) * rates)
+    noise = fit.noise(lambda run: _contraction(fit, run) * rates)
     whole = np.abs(fit.w[:d]).max(axis=1) / max(decision.part, np.finfo(np.float64).tiny)
     off = math.hypot(1 - decision.part, decision.part_deviation)
     return np.asarray(metric.deviations(noise, d) + fit.shrunk + off * whole)

@@ -12,7 +12,6 @@ from scipy.special import ndtri
 from privtail.algorithms.second_moments import symmetric
 from privtail.default.descent import (
     Schedule,
-    added_noise,
     curvature_of,
     descended,
     expected_noise,
@@ -63,7 +62,6 @@ class Precondition:
             fit.preconditioner = Preconditioner.without_moments(active)
         else:
             fit.preconditioner = self._of_moments(fit, self.noise, active)
-        fit.shown_noise = np.zeros(len(fit.preconditioner.curvatures))
         fit.report["row_length"] = self.row_part * fit.preconditioner.row_length
 
     def _of_moments(
@@ -140,9 +138,6 @@ class Descend:
         fit.steps += self.steps
         shown = shown_contraction(curvature, schedule, fit.loss, scale, fit.tuning)
         fit.runs += (Run(schedule, fit.loss, shown),)
-        fit.shown_noise = added_noise(
-            schedule, metric, fit.shown_noise, np.full_like(fit.shown_noise, shown)
-        )
 
     def relative_noise(self, problem: Problem) -> float:
         """The noise in a coordinate of a gradient, for rows of length sqrt(d) and residuals of 1.
@@ -233,7 +228,7 @@ class ShrinkSlopes:
     def run(self, fit: Fit) -> None:
         d, metric = fit.problem.d, fit.preconditioner
         if may_be_zero(fit.domain):
-            slopes, noise = fit.w[:d], metric.deviations(fit.shown_noise, d)
+            slopes, noise = fit.w[:d], metric.deviations(fit.noise(lambda run: run.shown), d)
             less = slopes * (probabilities(slopes, noise, fit.tuning.prior_slopes) - 1)
             fit.w = fit.w + metric.joint(less, len(fit.w))
             fit.shrunk = np.abs(less).max(axis=1)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from privtail.algorithms.result import Result
 from privtail.algorithms.second_moments import symmetric
 from privtail.default.amounts import StartAtMeanAmount
-from privtail.default.columns import Standardize, SummarizeColumns
+from privtail.default.columns import SummarizeColumns
 from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import MeanDerivative
 from privtail.default.tuning import Tuning
@@ -131,7 +131,7 @@ class AcceleratedDescent:
         summaries = SummarizeColumns(ColumnSummaries.of(self.targets), noise)
         mean = MeanDerivative(noise) if problem.intercept else None
         counts = (StartAtMeanAmount(noise, mean),) if self.targets in AMOUNTS else ()
-        return (summaries, Standardize(), *counts)
+        return (summaries, *counts)
 
     @staticmethod
     def _metric(fit: Fit, multiplier: float) -> Doubles:

@@ -135,3 +135,26 @@ class Standardization:
         if problem.intercept:
             w[d] -= self.centres @ w[:d]
         return w
+
+
+def tail_adjusted(summary: Summary, heavier: float) -> Summary:
+    """Larger scales for features with heavier tails than the target and most other features.
+
+    The bulk of the records decides a slope, but the few records in a heavy tail decide the squared
+    error. The slope need not be right there, unless the target has such a tail, or three quarters
+    of the features do. The length of a tail is the root mean square deviation over the scale. It is
+    usual up to ``heavier`` times the larger of the target's length and the lower quartile of the
+    features' lengths. A scale is multiplied by the square of what exceeds that: x^2 has its mass at
+    values of the size E x^2 / E|x|.
+    """
+    known = summary.detected & (summary.scales < BEYOND)
+    length = np.divide(
+        summary.deviations, summary.scales, out=np.zeros_like(summary.scales), where=known
+    )
+    features = known[:-1]
+    if not features.any():
+        return summary
+    most = float(np.quantile(length[:-1][features], 0.25, method="lower"))
+    usual = heavier * max(most, float(length[-1]))
+    times = np.append(np.maximum(1.0, length[:-1] / usual) ** 2, 1.0)
+    return replace(summary, scales=summary.scales * times)
