@@ -72,7 +72,8 @@ ROOMS = {
     "export": {"model", "schema"},
     "reporting": {"json_files", "ledger_texts", "model", "statement"},
     "describe": {
-        "coefficients", "ledgers", "promised", "summaries", "statement", "calibration",
+        "coefficients", "ledgers", "promised", "second_moments", "summaries", "statement",
+        "calibration",
         "table_files", "trusted",
     },
     "promised": {"ledgers", "trusted"},
@@ -94,11 +95,14 @@ ROOMS = {
         "calibration", "trusted", "losses", "domains",
     },
     "published": {
-        "robust_means", "default", "summaries", "algorithms", "trusted", "losses", "domains",
+        "robust_means", "second_moments", "default", "summaries", "algorithms", "trusted",
+        "losses", "domains",
     },
-    "default": {"robust_means", "summaries", "algorithms", "trusted", "losses", "domains"},
+    "default": {
+        "robust_means", "second_moments", "summaries", "algorithms", "trusted", "losses", "domains",
+    },
     "summaries": {"robust_means", "trusted", "losses"},
-    "algorithms": {"robust_means", "trusted", "losses", "domains"},
+    "algorithms": {"robust_means", "second_moments", "trusted", "losses", "domains"},
     "calibration": {"trusted"},
     "statement": {"json_files", "trusted", "ledger_texts"},
     "trusted": {
@@ -112,6 +116,7 @@ ROOMS = {
     "schema": set(),
     "ledger_texts": set(),
     "influence": set(),
+    "second_moments": set(),
     "domains": set(),
     "losses": set(),
     "compilation": set(),

@@ -7,12 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from privtail.default.labels import (
-    CountLabels,
-    largest_derivative,
-    lead,
-)
+from privtail.default.labels import CountLabels, lead
 from privtail.losses import LogisticLoss, MultinomialLoss, WeightedLoss
+from privtail.losses.magnitudes import largest_derivative
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from tests.default.conftest import staged
 

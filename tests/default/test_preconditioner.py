@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privtail.algorithms.second_moments import symmetric
-from privtail.default.preconditioner import Preconditioner, likely_curvatures
+from privtail.default.preconditioner import Preconditioner
+from privtail.second_moments import likely_curvatures, symmetric
 
 
 def of(moments, std, active=None, row_length=3.0, part=1.0):

@@ -12,7 +12,7 @@ from privtail.default.screening import SelectFeatures, findable
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression, DPSparseClassifier, DPSparseRegressor
 from privtail.losses import LogisticLoss, MultinomialLoss, SquaredLoss
-from privtail.summaries.column_summaries import RARE, ColumnSummaries
+from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.summaries.summary import BEYOND
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -45,7 +45,7 @@ def chosen(X, y, loss=None, picks=1, **options):
     stages = [
         SummarizeColumns(ColumnSummaries.of(loss.targets, selecting=True), looks),
         *([CountLabels(GaussianNoise(1.0))] if loss.targets != "real" else []),
-        SelectFeatures(picks, FAINT, ColumnSummaries(enough=RARE), GaussianNoise(1.0)),
+        SelectFeatures(picks, FAINT, GaussianNoise(1.0)),
     ]
     fit = staged(stages, X, y, loss, **options)
     return fit, np.flatnonzero(fit.summary.scales[: X.shape[1]] < BEYOND).tolist()

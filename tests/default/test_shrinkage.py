@@ -7,7 +7,6 @@ import pytest
 
 from privtail.default import Tuning
 from privtail.default.preconditioner import Preconditioner
-from privtail.default.shrinkage import may_be_zero
 from privtail.default.shrinkage import probabilities as believed
 from privtail.domains import (
     L1,
@@ -18,6 +17,7 @@ from privtail.domains import (
     Multiple,
     Slopes,
     Unconstrained,
+    may_be_zero,
     of_slopes,
 )
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor

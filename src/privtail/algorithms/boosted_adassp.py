@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.approximate import require_approximate
 from privtail.algorithms.result import Result, starting_point
-from privtail.algorithms.second_moments import symmetric
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import AnyLoss, HuberLoss, SquaredLoss
 from privtail.robust_means import ClippedMean
+from privtail.second_moments import symmetric
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round

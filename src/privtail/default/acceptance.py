@@ -17,11 +17,10 @@ from privtail.default.tuning import Tuning
 from privtail.losses import (
     AmountLoss,
     Loss,
-    QuantileLoss,
-    SquaredLoss,
     WeightedLoss,
     cut_to,
 )
+from privtail.losses.magnitudes import loss_off_by
 from privtail.robust_means import ClampedMean
 from privtail.summaries.summary import FARTHER
 from privtail.trusted.batch import Batch
@@ -83,13 +82,13 @@ class LimitExtrapolation:
 
     improvement: Improvement
 
-    stage: ClassVar[str] = "extrapolation"
+    releases: ClassVar[int] = 1
 
     def plan(self, problem: Problem) -> Plan:
-        return self.improvement.plan(problem, 1, self.stage)
+        return self.improvement.plan(problem, self.releases, "extrapolation")
 
     def run(self, fit: Fit) -> None:
-        one, ranges = _loss_of_one(fit.loss, fit.standard.target.scale), fit.prediction_ranges(1.0)
+        one, ranges = loss_off_by(fit.loss, fit.standard.target.scale), fit.prediction_ranges(1.0)
         gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, one, ranges)
         tuning, deviation = fit.tuning, self.improvement.deviation(fit.problem)
         likely = tuning.likely * deviation
@@ -148,9 +147,9 @@ class Accept:
             typical = fit.amounts.dispersion / 2  # half a typical deviance
             near = fit.tuning.far_gain * typical
             return near, max(near, seen * typical)
-        one = _loss_of_one(loss, fit.standard.target.scale)
+        one = loss_off_by(loss, fit.standard.target.scale)
         if fit.mostly_zero and fit.residuals.known:
-            one = max(one, _loss_of_one(loss, math.sqrt(fit.residuals.mean_square())))
+            one = max(one, loss_off_by(loss, math.sqrt(fit.residuals.mean_square())))
         return one, one * max(1.0, seen)
 
 
@@ -327,18 +326,3 @@ def best_part(
 def _bonferroni(deviations: float) -> float:
     """The threshold for the larger of two tests, as strict as ``deviations`` for one."""
     return -float(ndtri(ndtr(-deviations) / 2))
-
-
-def _loss_of_one(loss: Loss, unit: float) -> float:
-    """The loss of a margin that is off by ``unit``; of a quantile loss the usual one there.
-
-    It is 1 if that is zero or not finite.
-    """
-    if isinstance(loss, QuantileLoss):
-        return unit * loss.usual
-    if isinstance(loss, SquaredLoss):  # in closed form: who asks a cluster may have no compiler
-        bound = 0.5 * unit * unit
-    else:
-        missed, hit = loss.values(np.array([[unit], [0.0]]), np.zeros(2))
-        bound = float(missed - hit)
-    return bound if 0 < bound < math.inf else 1.0

@@ -54,7 +54,7 @@ class StartAtMeanAmount:
     """
 
     noise: GaussianNoise
-    mean: MeanDerivative | None
+    mean: MeanDerivative | None = None
 
     def plan(self, problem: Problem) -> Plan:
         first = Round(stage="target histogram", events=(self._event(problem),))

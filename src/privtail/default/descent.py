@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,22 +12,12 @@ from privtail.default.preconditioner import Preconditioner
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain
 from privtail.losses import Loss
+from privtail.losses.magnitudes import curvature_of
 from privtail.robust_means import MallowsMean
 from privtail.trusted.batch import Batch
 from privtail.trusted.mechanisms.noise import GaussianNoise
 
 Doubles = NDArray[np.float64]
-
-
-def curvature_of(loss: Loss, unit: float) -> float:
-    """The largest second derivative of a loss; for a loss with a kink, its slope over ``unit``."""
-    found = loss.curvature if loss.curvature < math.inf else loss.lipschitz / unit
-    return found if 0 < found < math.inf else 1.0
-
-
-def kinked(loss: Loss) -> bool:
-    """Whether the derivative of a loss jumps: no curvature bounds how fast it changes."""
-    return loss.lipschitz < math.inf == loss.curvature
 
 
 @dataclass(frozen=True)

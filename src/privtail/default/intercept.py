@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privtail.default.descent import curvature_of, kinked
 from privtail.default.fit import Fit
 from privtail.losses import AbsoluteLoss, LabelProbability, Loss, QuantileLoss
+from privtail.losses.magnitudes import curvature_of, kinked
 from privtail.robust_means import BoundedMean, ClippedMean
 from privtail.summaries.standardization import Target
 from privtail.trusted.events import Event, Plan, Round

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.compilation import interpreted
 from privtail.default.fit import Fit, LabelCounts
 from privtail.default.tuning import Tuning
-from privtail.losses import Loss, WeightedLoss
+from privtail.losses import WeightedLoss
 from privtail.summaries.histograms import part_that_counts
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -75,14 +74,6 @@ def lead(intercept: Doubles) -> float:
         return 0.0
     margins = np.sort(intercept[0]) if intercept.size > 1 else np.array([0.0, abs(intercept[0, 0])])
     return float(margins[-1] - margins[-2])
-
-
-def largest_derivative(loss: Loss, intercept: Doubles) -> float:
-    """The largest derivative (its l2 norm) of a loss of labels at an intercept-only model."""
-    labels = np.arange(max(2, loss.outputs), dtype=np.float64)
-    margins = np.repeat(intercept.sum(axis=0, keepdims=True), len(labels), axis=0)
-    with interpreted():
-        return float(np.linalg.norm(loss.derivatives(margins, labels), axis=1).max())
 
 
 def unclamped(

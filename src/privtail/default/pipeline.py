@@ -39,7 +39,7 @@ from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
 from privtail.errors import IncompatibleParts
 from privtail.losses import AMOUNTS, LABELS, AmountLoss, AnyLoss, Loss, Targets, require_margin
-from privtail.summaries.column_summaries import RARE, ColumnSummaries
+from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
@@ -215,26 +215,21 @@ class ScaledDescent:
             yield Line(weight, self._constant)
         yield from _descent(self.tuning, problem, labels=False)
         if problem.intercept and self.squares:
-            yield Line(weight, lambda share: FitIntercept(MeanDerivative(share.mean_noise())))
+            yield _intercept(self.tuning, FitIntercept)
         if problem.intercept and self.quantile:
-            moves = self.tuning.moves
-            yield Line(
-                moves * weight,
-                lambda share: MatchQuantile(MeanDerivative(share.mean_noise(moves), moves)),
-            )
-        yield Line(weight, lambda share: LimitExtrapolation(Improvement(share.mean_noise())))
-        yield _acceptance(self.tuning, Accept)
+            yield _intercept(self.tuning, MatchQuantile, self.tuning.moves)
+        yield _gains(self.tuning, LimitExtrapolation)
+        yield _gains(self.tuning, Accept)
 
     def _amounts(self, problem: Problem, *, few: bool) -> Iterator[Line]:
         """The stages of counts and amounts, after the column summaries."""
-        weight = self.tuning.others
         yield _mean_amount(self.tuning, problem)
         if few:
             yield _selection(self.tuning, problem, self.sparsity, numbers=False)
         yield from _descent(self.tuning, problem, labels=False)
         if problem.intercept:
-            yield Line(weight, lambda share: MatchMean(MeanDerivative(share.mean_noise())))
-        yield _acceptance(self.tuning, Accept)
+            yield _intercept(self.tuning, MatchMean)
+        yield _gains(self.tuning, Accept)
 
     def _labels(self, problem: Problem, *, few: bool) -> Iterator[Line]:
         """The stages of labels, after the column summaries."""
@@ -243,7 +238,7 @@ class ScaledDescent:
         if few:
             yield _selection(self.tuning, problem, self.sparsity, numbers=False)
         yield from _descent(self.tuning, problem, labels=True)
-        yield _acceptance(self.tuning, AcceptLabels)
+        yield _gains(self.tuning, AcceptLabels)
         if problem.intercept and not self.weighted:
             yield Line(weight, lambda share: MatchFrequencies(share.one_sided_noise()))
 
@@ -275,10 +270,8 @@ def _descent(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterator[Line
             lambda share: Descend(share.mean_noise(steps), steps, row_part),
         )
 
-    if problem.rows <= tuning.most_moments:
-        yield Line(tuning.moments, lambda share: Precondition(share.count_noise(), row_part))
-    else:
-        yield Line(0.0, lambda _: Precondition(None, row_part))
+    moments = tuning.moments if problem.rows <= tuning.most_moments else 0.0
+    yield Line(moments, lambda s: Precondition(s.count_noise() if moments else None, row_part))
     if first:
         yield descend(first)
     yield Line(tuning.others, lambda share: MeasureResiduals(share.count_noise()))
@@ -286,26 +279,33 @@ def _descent(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterator[Line
     yield Line(0.0, lambda _: ShrinkSlopes())
 
 
-def _acceptance(tuning: Tuning, kind: type[Accept | AcceptLabels]) -> Line:
-    """The acceptance test, which pays for each of its gains alike."""
+def _intercept(
+    tuning: Tuning, kind: type[FitIntercept | MatchMean | MatchQuantile], moves: int = 1
+) -> Line:
+    """A stage that moves the intercept by so many mean derivatives, and pays for each alike."""
+    return Line(
+        moves * tuning.others,
+        lambda share: kind(MeanDerivative(share.mean_noise(moves), moves)),
+    )
+
+
+def _gains(tuning: Tuning, kind: type[LimitExtrapolation | Accept | AcceptLabels]) -> Line:
+    """A stage that releases mean gains, and pays for each alike."""
     gains = kind.releases
     return Line(gains * tuning.others, lambda share: kind(Improvement(share.mean_noise(gains))))
 
 
 def _mean_amount(tuning: Tuning, problem: Problem) -> Line:
     """A histogram of the amounts; beside an intercept, for half of its price, their mean."""
-    weights = [tuning.column_summaries, tuning.column_summaries / 2]
+    weights = [tuning.column_summaries, tuning.column_summaries / 2][: 1 + problem.intercept]
     moves = tuning.moves if problem.exposure else 1
 
     def stage(share: Share) -> StartAtMeanAmount:
-        histogram, mean = share.divided(weights)
-        return StartAtMeanAmount(
-            histogram.count_noise(), MeanDerivative(mean.mean_noise(moves), moves, CONSTANT)
-        )
+        histogram, *rest = share.divided(weights)
+        means = (MeanDerivative(part.mean_noise(moves), moves, CONSTANT) for part in rest)
+        return StartAtMeanAmount(histogram.count_noise(), *means)
 
-    if problem.intercept:
-        return Line(sum(weights), stage)
-    return Line(weights[0], lambda share: StartAtMeanAmount(share.count_noise(), None))
+    return Line(sum(weights), stage)
 
 
 def _selection(tuning: Tuning, problem: Problem, sparsity: int | None, *, numbers: bool) -> Line:
@@ -319,10 +319,8 @@ def _selection(tuning: Tuning, problem: Problem, sparsity: int | None, *, number
         screening, own, *rest = share.divided(weights)
         noise = screening.mean_noise().multiplier
         picks = findable(most, noise, tuning.clear, problem)
-        moved = [MeanDerivative(s.mean_noise(moves), moves, "median of the target") for s in rest]
-        return SelectFeatures(
-            picks, noise * math.sqrt(picks), ColumnSummaries(enough=RARE), own.count_noise(),
-            *moved,
-        )  # fmt: skip
+        median = (MeanDerivative(s.mean_noise(moves), moves, "median of the target") for s in rest)
+        own_noise = own.count_noise()
+        return SelectFeatures(picks, noise * math.sqrt(picks), own_noise, *median)
 
     return Line(sum(weights), stage)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.domains import Domain, proximal_point
+from privtail.second_moments import likely_curvatures
 
 Doubles = NDArray[np.float64]
 
@@ -145,19 +146,6 @@ class Preconditioner:
         return proximal_point(
             domain, lambda u: self.matrix @ (u - newton) / length, v, rate, away=w
         )
-
-
-def likely_curvatures(seen: Doubles, std: float) -> Doubles:
-    """(r,) the expected curvatures along eigenvectors of a noisy matrix with eigenvalues ``seen``.
-
-    Noise turns the eigenvectors. Along the first the true curvature is less than the eigenvalue,
-    along the last it is more (Bun, Allez, Bouchaud and Potters 2016, for a Gaussian orthogonal
-    ensemble). ``std`` is the noise in an entry; eigenvalues closer than that are not told apart.
-    """
-    if std == 0:
-        return seen
-    gaps = seen[:, None] - seen
-    return np.asarray(seen - std**2 * np.sum(gaps / (gaps**2 + std**2 / 2), axis=1))
 
 
 def _times(matrix: Doubles, w: Doubles) -> Doubles:

@@ -9,10 +9,10 @@ import numpy as np
 
 from privtail.default.fit import Fit
 from privtail.default.intercept import MeanDerivative
-from privtail.default.labels import largest_derivative
 from privtail.losses import AbsoluteLoss
+from privtail.losses.magnitudes import largest_derivative
 from privtail.robust_means import ClampedMean
-from privtail.summaries.column_summaries import ColumnSummaries
+from privtail.summaries.column_summaries import RARE, ColumnSummaries
 from privtail.summaries.standardization import Standardization
 from privtail.summaries.summary import BEYOND, Summary
 from privtail.trusted.events import Plan, Round, compose
@@ -25,6 +25,10 @@ SIGN = 2.0**-30
 
 DENSITY = math.sqrt(2 / math.pi)
 """Twice the density of a Gaussian at its median, in its scales: the slope of a mean of signs."""
+
+
+OWN = ColumnSummaries(enough=RARE)
+"""The column summaries that the chosen features get."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class SelectFeatures:
     ----------
     picks : the number of features to choose.
     noise : the scale of the Gumbel noise of each pick.
-    summaries, summary_noise : the column summaries of the chosen features.
+    summary_noise : of the column summaries of the chosen features.
     median : mean signs, which first centre a numeric target at its median. Scores need residuals
         of which half are positive.
 
@@ -49,7 +53,6 @@ class SelectFeatures:
 
     picks: int
     noise: float
-    summaries: ColumnSummaries
     summary_noise: GaussianNoise
     median: MeanDerivative | None = None
 
@@ -57,7 +60,7 @@ class SelectFeatures:
         centred = self.median.plan(problem) if self.median else ()
         scores = problem.separations(ClampedMean(1.0))
         top = NoisyTopK(self.noise, self.picks).event(scores)
-        own = self.summaries.plan(self.summary_noise.multiplier, problem, self.picks)
+        own = OWN.plan(self.summary_noise.multiplier, problem, self.picks)
         return compose(centred, (Round(stage="screening", events=(top,)),), own)
 
     def run(self, fit: Fit) -> None:
@@ -80,7 +83,7 @@ class SelectFeatures:
         chosen = np.unique(best // outputs)
         rest = np.setdiff1d(np.arange(d), chosen)[: self.picks - len(chosen)]
         columns = tuple(int(j) for j in np.concatenate([chosen, rest]))
-        own = self.summaries.run(fit.curator, self.summary_noise.multiplier, columns)
+        own = OWN.run(fit.curator, self.summary_noise.multiplier, columns)
         scales = np.full_like(summary.scales, BEYOND)
         measured = np.setdiff1d(chosen, problem.indicators)  # of the others all is declared
         summary.put(measured, own.take(measured))

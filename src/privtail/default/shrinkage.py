@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from privtail.domains import L1, L2, Domain, ElasticNet, Unconstrained, of_slopes
-
 Doubles = NDArray[np.float64]
 
 ROUNDS = 200
@@ -15,14 +13,6 @@ ROUNDS = 200
 
 CERTAIN = float(np.finfo(np.float64).max) ** 0.2
 """Slopes and noise are clipped to so many units, so that fourth powers do not overflow."""
-
-SEPARATE = Unconstrained | L1 | L2 | ElasticNet
-"""Domains where any slope may become 0, whatever the others are."""
-
-
-def may_be_zero(domain: Domain) -> bool:
-    """Whether slopes of this domain may become 0 one by one."""
-    return isinstance(of_slopes(domain), SEPARATE)
 
 
 def probabilities(slopes: Doubles, deviations: Doubles, belief: float) -> Doubles:

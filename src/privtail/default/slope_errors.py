@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtr, chdtrc, gammaln
 
-from privtail.default.descent import kinked
 from privtail.default.fit import Fit, Run
 from privtail.losses import AmountLoss, HuberLoss, SquaredLoss
 from privtail.losses.hessians import inverse_hessian
+from privtail.losses.magnitudes import kinked
 
 Doubles = NDArray[np.float64]
 

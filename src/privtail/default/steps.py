@@ -9,22 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privtail.algorithms.second_moments import symmetric
 from privtail.default.descent import (
     Schedule,
-    curvature_of,
     descended,
     expected_noise,
-    kinked,
     lasting,
     shown_contraction,
 )
 from privtail.default.fit import Fit, Run
-from privtail.default.labels import largest_derivative, lead
+from privtail.default.labels import lead
 from privtail.default.preconditioner import Preconditioner
-from privtail.default.shrinkage import may_be_zero, probabilities
+from privtail.default.shrinkage import probabilities
+from privtail.domains import may_be_zero
 from privtail.losses import AMOUNTS, HuberLoss, RelativeHuberLoss, WeightedLoss
+from privtail.losses.magnitudes import curvature_of, kinked, largest_derivative
 from privtail.robust_means import MallowsMean
+from privtail.second_moments import symmetric
 from privtail.summaries.residuals import ResidualHistogram
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privtail.second_moments import symmetric
 from privtail.summaries.column_ranges import ColumnRanges
 from privtail.summaries.histograms import part_that_counts
 from privtail.summaries.mean_intervals import SURE
@@ -111,7 +112,7 @@ class MeanProducts:
         rows = self._clipped(curator, map_, multiplier)
         answer, noise = curator.everyone(map_).moments(radius), _summing(multiplier)
         std = noise.event(answer.sensitivity).std / part
-        released = _matrix(answer.release(noise) / part, d + 1)
+        released = symmetric(answer.release(noise) / part, d + 1)
         means, value = released[:d, d], released[:d, :d]
         value = value - np.outer(means, means)
         np.fill_diagonal(value, np.maximum(np.diag(value), 0.0))
@@ -145,13 +146,6 @@ def _counting(multiplier: float, share: float) -> GaussianNoise:
 def _summing(multiplier: float) -> GaussianNoise:
     """Relative to the squared radius; as dear as one mean."""
     return GaussianNoise(multiplier / math.sqrt(2))
-
-
-def _matrix(triangle: Doubles, size: int) -> Doubles:
-    """The symmetric matrix of an upper triangle whose off-diagonals are sqrt 2 times as large."""
-    matrix = np.zeros((size, size))
-    matrix[np.triu_indices(size)] = triangle
-    return np.where(np.eye(size, dtype=np.bool_), matrix, (matrix + matrix.T) / math.sqrt(2))
 
 
 def _lost(own: Doubles, rows: float, means: Doubles, radius: float) -> tuple[Doubles, Doubles]:

@@ -22,7 +22,7 @@ operations that are known exactly for it, and no others; an algorithm says what 
 from __future__ import annotations
 
 from privtail.domains.arithmetic import LARGEST_TABLE, MEMBERSHIP_TOLERANCE
-from privtail.domains.joint import Multiple, Slopes, Within, of_slopes, within
+from privtail.domains.joint import Multiple, Slopes, Within, may_be_zero, of_slopes, within
 from privtail.domains.names import DOMAINS, require
 from privtail.domains.protocol import ONES, Domain, Weights
 from privtail.domains.proximal import proximal_point
@@ -49,6 +49,7 @@ __all__ = [
     "Unconstrained",
     "Weights",
     "Within",
+    "may_be_zero",
     "of_slopes",
     "proximal_point",
     "require",

@@ -144,6 +144,11 @@ def of_slopes(domain: Domain) -> Domain:
     return domain
 
 
+def may_be_zero(domain: Domain) -> bool:
+    """Whether slopes of this domain may become 0 one by one, whatever the others are."""
+    return isinstance(of_slopes(domain), Unconstrained | L1 | L2 | ElasticNet)
+
+
 def name_of(domain: object) -> str:
     """What a domain is called in an error."""
     if isinstance(domain, Within):

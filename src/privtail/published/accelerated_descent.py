@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privtail.algorithms.result import Result
-from privtail.algorithms.second_moments import symmetric
 from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import SummarizeColumns
 from privtail.default.fit import Fit, Stage, planned, run_stages
@@ -28,7 +27,9 @@ from privtail.losses import (
     Targets,
     require_margin,
 )
+from privtail.losses.magnitudes import curvature_of
 from privtail.robust_means import ClippedMean
+from privtail.second_moments import symmetric
 from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
@@ -158,8 +159,7 @@ class _Path:
     def __init__(self, loss: Loss, domain: Domain, metric: Doubles, unit: float, w: Doubles):
         self.domain, self.metric, self.w, self.ahead = domain, metric, w, w
         self._largest = float(np.linalg.eigvalsh(metric)[-1])
-        bend = loss.curvature if math.isfinite(loss.curvature) else loss.lipschitz / unit
-        self._bend = bend if 0 < bend < math.inf else 1.0
+        self._bend = curvature_of(loss, unit)
         self._unit, self._momentum = unit, 1.0
         self._least, self._since = math.inf, 0
         self._before: tuple[Doubles, Doubles] | None = None
