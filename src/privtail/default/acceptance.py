@@ -194,6 +194,7 @@ class AcceptLabels:
         deviation, even = self.improvement.deviation(fit.problem), fit.label_counts.even
         base = np.zeros_like(fit.constant) if even else fit.constant
         d, batch = fit.problem.d, fit.everyone()
+        middle = float(base[d:].sum()) if fit.problem.outputs == 1 else lead(base[d:])
         typical = float(np.linalg.norm(fit.preconditioner.coordinates(fit.w[:d], len(fit.w))))
         candidates = self._candidates(fit, typical)
         gains = np.array([
@@ -206,7 +207,7 @@ class AcceptLabels:
         if deviation == 0:
             return
         fit.decision, fit.margins = label_decision(
-            candidates, gains, deviation, typical, self._middle(base[d:]), fit.tuning,
+            candidates, gains, deviation, typical, middle, fit.tuning,
             coin=even and not isinstance(fit.loss, WeightedLoss),
         )  # fmt: skip
         fit.w = base + fit.decision.part * (fit.w - base)
@@ -225,11 +226,6 @@ class AcceptLabels:
             base = 0.0 if fit.label_counts.even else middle
             first = replace(first, ends=unclamped(base, near, weights))
         return first, Candidate(1.0, far, margins), last
-
-    @staticmethod
-    def _middle(base: Doubles) -> float:
-        """The log-odds of the base: of the second of two labels, else of the most frequent one."""
-        return float(base.sum()) if base.size == 1 else lead(base)
 
 
 def label_decision(
@@ -254,7 +250,7 @@ def label_decision(
     gains : of the candidates, in units of their clamps.
     deviation : of the noise of a gain, in the same units.
     typical : root mean square of the fitted margins.
-    middle : log-odds of the base.
+    middle : log-odds of the base: of the second of two labels, else of the most frequent one.
     """
     ends = candidates[1].ends
     whole = [candidates[0], *(each for each in candidates[1:] if each.ends == ends)]

@@ -92,11 +92,6 @@ class Preconditioner:
         return cls(matrix, inverse, values, directions, hidden, row_length, spread, std, likely)
 
     @property
-    def largest(self) -> float:
-        """The largest curvature."""
-        return float(self.curvatures.max())
-
-    @property
     def active(self) -> NDArray[np.bool_]:
         """(rows,) whether each coordinate moves."""
         return (self.inverse if self.inverse.ndim == 1 else np.diag(self.inverse)) > 0
@@ -139,7 +134,7 @@ class Preconditioner:
     def step(self, domain: Domain, w: Doubles, g: Doubles, length: float) -> Doubles:
         """Argmin over v of <g, v> + |v - w|^2 / (2 length) in this matrix + domain(v)."""
         newton = w - length * _times(self.inverse, g)
-        rate = length / self.largest
+        rate = length / float(self.curvatures[0])
         v = domain.prox(newton, rate)
         if self.matrix.ndim == 1 or np.array_equal(v, newton):
             return v

@@ -15,9 +15,6 @@ from privtail.losses.magnitudes import kinked
 
 Doubles = NDArray[np.float64]
 
-LEAST = 0.05
-"""A floor for the part of the residuals that is not clipped."""
-
 
 def noise_deviations(fit: Fit) -> Doubles:
     """(d,) standard deviations of what noise did to the slopes.
@@ -49,8 +46,7 @@ def _contraction(fit: Fit, run: Run) -> float:
     """
     if not (fit.residuals.known and isinstance(run.loss, SquaredLoss | HuberLoss)):
         return 0.0 if run.schedule.shrinking else run.shown
-    clipped = fit.residuals.middles >= run.schedule.mean.threshold
-    unclipped = max(1 - float(fit.residuals.parts[clipped].sum()), LEAST)
+    unclipped = fit.residuals.unclipped(run.schedule.mean.threshold)
     return run.schedule.length * unclipped * _left_of_rows(int(fit.preconditioner.active.sum()))
 
 
@@ -89,8 +85,8 @@ def sampling_deviations(fit: Fit) -> Doubles | None:
     used, (mean, covariance) = fit.standard.used, _of_features(fit)
     parts, sizes = fit.residuals.parts, fit.residuals.middles
     if fit.given.targets == "real":
-        below = max(float(parts[sizes < fit.threshold].sum()), LEAST)
-        dispersion = float(parts @ np.minimum(sizes, fit.threshold) ** 2) / below**2
+        clipped = float(parts @ np.minimum(sizes, fit.threshold) ** 2)
+        dispersion = clipped / fit.residuals.unclipped(fit.threshold) ** 2
         inverse = np.linalg.inv(covariance)
     else:
         w = fit.w[:d, 0][used]

@@ -21,6 +21,9 @@ Doubles = NDArray[np.float64]
 SIZE_CELLS = Cells(2.0 ** np.arange(-64, 65, 0.5), zero=0)
 """Public cells in which sizes are counted."""
 
+LEAST = 0.05
+"""A floor for the part of the residuals that is not clipped."""
+
 _EDGES = SIZE_CELLS.edges
 _ENDS = np.append(_EDGES, _EDGES[-1])
 
@@ -82,6 +85,10 @@ class ResidualHistogram:
     def mean_square(self) -> float:
         """The mean square of the sizes."""
         return float(self.parts @ _ENDS**2)
+
+    def unclipped(self, threshold: float) -> float:
+        """The part of the sizes below a threshold, `LEAST` or more."""
+        return max(float(self.parts[self.middles < threshold].sum()), LEAST)
 
     def quantile(self, part: float) -> float:
         """The lowest edge below which this part of the sizes above zero lies; inf without any."""
