@@ -47,19 +47,19 @@ class ClippedMean(_Positive):
 
 @dataclass(frozen=True)
 class MallowsMean(_Positive):
-    """Rows shrunk to length ``reach``, times derivatives shrunk to ``threshold`` (Mallows 1975).
+    """Rows shrunk to ``row_length``, times derivatives shrunk to ``threshold`` (Mallows 1975).
 
     A long row is weighted by itself alone, not by its residual, so the minimiser moves under
     skewed noise in its intercept only. A mean of columns counts as one of derivatives 1.
     """
 
     threshold: float
-    reach: float
+    row_length: float
     blocks: int = 1
 
     @property
     def range(self) -> Ball:
-        return Ball(self.threshold * self.reach, self.reach)
+        return Ball(self.threshold * self.row_length, self.row_length)
 
 
 @dataclass(frozen=True)

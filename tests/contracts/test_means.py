@@ -1405,7 +1405,7 @@ def test_answers_are_what_the_mean_says(question: str, outputs: int, mean: Any) 
         G = np.einsum("ij,ik->ijk", Z, R).reshape(n, -1)
         if isinstance(mean, MallowsMean):
             R = R * np.minimum(1, mean.threshold / np.linalg.norm(R, axis=1, keepdims=True))
-            rows = Z * np.minimum(1, mean.reach / np.linalg.norm(Z, axis=1, keepdims=True))
+            rows = Z * np.minimum(1, mean.row_length / np.linalg.norm(Z, axis=1, keepdims=True))
             G = np.einsum("ij,ik->ijk", rows, R).reshape(n, -1)
         elif isinstance(mean, ClippedMean):
             norms = np.linalg.norm(G, axis=1, keepdims=True)

@@ -206,7 +206,7 @@ class Descend:
         mean = MallowsMean(threshold, self.row_part * metric.row_length)
         std = self.noise.event(fit.problem.gradient(mean)).std
         momentum = 0.0 if kinked(loss) else fit.tuning.momentum
-        length = 1 / min(1.0, mean.reach / metric.typical) / curvature_of(loss, scale)
+        length = 1 / min(1.0, mean.row_length / metric.typical) / curvature_of(loss, scale)
         walk = std * float(np.linalg.norm(lasting(momentum, self.steps))) * metric.spread
         if walk > 0:
             leads = max(1.0, lead(fit.constant[fit.problem.d :])) if fit.has_labels else 1.0

@@ -214,13 +214,13 @@ class FitPlan:
                 whose = "a smooth sensitivity" if e.law in SMOOTH else f"what one {protected} adds"
                 noise = f"noise {e.scale / e.radius:.3g} x {whose}"
                 lines.append(
-                    f"{indent}{e.question:<15} {r.times:>5,} x {e.coordinates:,} numbers, "
+                    f"{indent}{e.question:<16} {r.times:>5,} x {e.coordinates:,} numbers, "
                     f"{noise if e.scale else 'no noise'}"
                 )
                 if e.question == "labels":
                     lines += [
-                        f"{'':<18}a label is found if {self._enough(e):,} rows hold it",
-                        f"{'':<18}the rest is planned for up to {p.outputs} classes",
+                        f"{'':<20}a label is found if {self._enough(e):,} rows hold it",
+                        f"{'':<20}the rest is planned for up to {p.outputs} classes",
                     ]
         return "\n".join([*lines, *(hanging("warning      ", text) for text in self.warnings)])
 
