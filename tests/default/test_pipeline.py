@@ -297,6 +297,11 @@ def test_estimators_build_it():
     assert not ball.selects, "a set ties slopes together"
 
 
+def test_targets_of_no_kind_are_refused():
+    with pytest.raises(InvalidInput, match="'label' is not one of real, binary"):
+        ScaledDescent(targets="label")
+
+
 def test_a_loss_without_a_margin_is_refused_before_anything_is_released(watched):
     X, y, _ = linear(n=100)
     loss = GeneralLoss(value=lambda w, x, t: 0.0, gradient=lambda w, x, t: 0 * w)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 from numpy.typing import ArrayLike
 
@@ -37,7 +37,7 @@ from privtail.default.screening import SelectFeatures, findable
 from privtail.default.steps import Descend, MeasureResiduals, Precondition, ShrinkSlopes
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
-from privtail.errors import IncompatibleParts
+from privtail.errors import IncompatibleParts, InvalidInput
 from privtail.losses import AMOUNTS, LABELS, AmountLoss, AnyLoss, Loss, Targets, require_margin
 from privtail.summaries.column_summaries import ColumnSummaries
 from privtail.trusted.budget import Neighbours
@@ -114,6 +114,10 @@ class ScaledDescent:
 
     needs: ClassVar[tuple[str, ...]] = ("prox", "scaled")
     in_typical_rows: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.targets not in (kinds := get_args(Targets)):
+            raise InvalidInput(f"targets={self.targets!r} is not one of {', '.join(kinds)}.")
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """All releases, from public numbers; ``multiplier`` as in `Share`."""
