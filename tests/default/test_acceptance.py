@@ -16,7 +16,7 @@ from privtail.default.acceptance import (
     best_part,
     label_decision,
 )
-from privtail.default.fit import LabelCounts, planned
+from privtail.default.fit import planned
 from privtail.default.labels import CountLabels, unclamped
 from privtail.default.preconditioner import Preconditioner
 from privtail.errors import AccuracyWarning, InvalidInput
@@ -37,7 +37,6 @@ from privtail.trusted.problem import Problem
 from tests.default.conftest import identity, staged
 
 SIMULATED = {"noise": "simulated"}
-EVEN = LabelCounts(even=True)
 
 
 def apart(rows):
@@ -159,7 +158,7 @@ def of_labels(sign, share, multiplier, seed=0, *, weighted=False, outputs=1):
     w[0, -1] = 2 * sign
     stage = AcceptLabels(Improvement(GaussianNoise(multiplier)))
     options |= {"random_state": seed + 1_000, "w": w, "constant": counted.constant}
-    options |= {"preconditioner": apart(2), "label_counts": counted.label_counts}
+    options |= {"preconditioner": apart(2), "rarity": counted.rarity, "even": counted.even}
     return staged([stage], x[:, None], y, loss, **options).decision
 
 
@@ -202,7 +201,7 @@ def calibrated_by(length, multiplier, *, classes=2, n=4_000, seed=0):
     stage = AcceptLabels(Improvement(GaussianNoise(multiplier)))
     fit = staged(
         [stage], X, y, loss, intercept=False, classes=tuple(range(classes)), w=length * w,
-        label_counts=EVEN, random_state=seed, preconditioner=apart(3),
+        even=True, random_state=seed, preconditioner=apart(3),
     )  # fmt: skip
     cut = cut_to(loss, fit.margins) if outputs == 1 else loss
     return fit.decision, float(cut.values(X @ fit.w, y).mean() / math.log(classes))
@@ -249,7 +248,7 @@ def test_a_coin_keeps_nearly_nothing_and_what_noise_hides_little():
     X, y = rng.normal(size=(4_000, 3)), rng.integers(0, 2, 4_000).astype(float)
     fit = staged(
         [AcceptLabels(Improvement(GaussianNoise(10.0)))], X, y, LogisticLoss(), intercept=False,
-        classes=(0, 1), w=np.full((3, 1), 9.0), label_counts=EVEN,
+        classes=(0, 1), w=np.full((3, 1), 9.0), even=True,
         preconditioner=apart(3),
     )  # fmt: skip
     assert fit.decision.part <= 1.01 * least / np.linalg.norm(fit.w / fit.decision.part)
@@ -268,7 +267,7 @@ def test_a_small_gain_is_seen_with_enough_records():
         for seed in range(3):
             fit = staged(
                 [AcceptLabels(Improvement(GaussianNoise(5.0)))], X, y, LogisticLoss(),
-                classes=(0, 1), w=w, constant=constant, label_counts=LabelCounts(even=usual == 0),
+                classes=(0, 1), w=w, constant=constant, even=usual == 0,
                 random_state=seed, preconditioner=apart(2),
             )  # fmt: skip
             assert fit.decision.significant
@@ -285,7 +284,7 @@ def test_where_a_label_leads_margins_shrink_to_the_intercept_only_ones():
         fit = staged(
             [AcceptLabels(Improvement(GaussianNoise(1.0)))], X, y, LogisticLoss(), classes=(0, 1),
             w=np.array([[1.5], [usual]]), constant=constant,
-            label_counts=LabelCounts(even=usual == -0.2), preconditioner=apart(2),
+            even=usual == -0.2, preconditioner=apart(2),
         )  # fmt: skip
         part = fit.decision.part
         assert part < 1

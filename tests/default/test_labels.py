@@ -25,8 +25,8 @@ def counted(y, noise=1.0, loss=None, seed=0, **options):
 def test_it_has_the_frequencies_of_the_labels():
     fit = counted(np.arange(4_000) % 4 == 0)
     assert fit.constant[-1, 0] == pytest.approx(math.log(1 / 3), abs=0.01)
-    assert fit.label_counts.rarity == pytest.approx(0.5, abs=0.01)
-    assert not fit.label_counts.even
+    assert fit.rarity == pytest.approx(0.5, abs=0.01)
+    assert not fit.even
     assert fit.margins[1] == pytest.approx(math.log(4_000))
     three = counted(np.repeat([0, 1, 2], [100, 200, 300]), loss=MultinomialLoss(classes=3))
     parts = np.exp(three.constant[-1]) / np.exp(three.constant[-1]).sum()
@@ -44,7 +44,7 @@ def test_balanced_classes_have_even_odds():
 @pytest.mark.parametrize("noise", [5.0, 500.0])
 def test_labels_are_even_only_if_that_is_sure(noise):
     fit = counted(np.arange(4_000) % 2, noise)
-    assert fit.label_counts.even == (noise == 5.0)
+    assert fit.even == (noise == 5.0)
 
 
 def test_no_probability_is_nearer_to_0_or_1_than_noise_tells():

@@ -144,7 +144,7 @@ class Accept:
         """Where the gains are clamped; a gain of ``noticed`` clamps is significant."""
         loss, seen = fit.loss, fit.tuning.small_gain / noticed if noticed > 0 else 0.0
         if isinstance(loss, AmountLoss):
-            typical = fit.amounts.dispersion / 2  # half a typical deviance
+            typical = fit.dispersion / 2  # half a typical deviance
             near = fit.tuning.far_gain * typical
             return near, max(near, seen * typical)
         one = loss_off_by(loss, fit.standard.target.scale)
@@ -191,7 +191,7 @@ class AcceptLabels:
         return self.improvement.plan(problem, self.releases)
 
     def run(self, fit: Fit) -> None:
-        deviation, even = self.improvement.deviation(fit.problem), fit.label_counts.even
+        deviation, even = self.improvement.deviation(fit.problem), fit.even
         base = np.zeros_like(fit.constant) if even else fit.constant
         d, batch = fit.problem.d, fit.everyone()
         middle = float(base[d:].sum()) if fit.problem.outputs == 1 else lead(base[d:])
@@ -223,7 +223,7 @@ class AcceptLabels:
             low, high = np.clip([middle - far / 2, middle + far / 2], *margins)
             last = Candidate(1.0, far, (float(low), float(high)))
             weights = fit.loss.weights if isinstance(fit.loss, WeightedLoss) else (1.0, 1.0)
-            base = 0.0 if fit.label_counts.even else middle
+            base = 0.0 if fit.even else middle
             first = replace(first, ends=unclamped(base, near, weights))
         return first, Candidate(1.0, far, margins), last
 

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.default.fit import Amounts, Fit
+from privtail.default.fit import Fit
 from privtail.default.intercept import MeanDerivative, relative
 from privtail.domains import Multiple
 from privtail.losses import POISSON_MARGIN, AmountLoss, PoissonLoss, SquaredLoss
@@ -89,11 +89,9 @@ class StartAtMeanAmount:
         given = cast(AmountLoss, fit.given)
         fit.loss = given.at(size, *ends)
         fit.domain = Multiple(domain=fit.domain, factor=size ** (given.power - 2))
-        fit.amounts = Amounts(
-            dispersion=1 / size if whole else amounts.dispersion(size, clip),
-            exposure=exposures.mean or 1.0 if exposures else 1.0,
-            least_threshold=amounts.least_threshold(size, fit.tuning.clipped),
-        )
+        fit.dispersion = 1 / size if whole else amounts.dispersion(size, clip)
+        fit.exposure = exposures.mean or 1.0 if exposures else 1.0
+        fit.least_threshold = amounts.least_threshold(size, fit.tuning.clipped)
         fit.remarks = (NONE_DETECTED,) * (not amounts.positive)
 
     def _histograms(

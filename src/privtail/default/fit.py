@@ -51,38 +51,6 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class LabelCounts:
-    """What the counts of labels tell.
-
-    Attributes
-    ----------
-    rarity : the frequency of the rarest label, times the number of labels; 1 where all labels are
-        equally frequent.
-    even : whether the labels are likely about equally frequent. Without an intercept,
-        whether noise is small.
-    """
-
-    rarity: float = 1.0
-    even: bool = False
-
-
-@dataclass(frozen=True)
-class Amounts:
-    """What the histogram of counts or amounts tells.
-
-    Attributes
-    ----------
-    dispersion : the mean of (y / mean - 1)^2; for counts 1 / mean, as in a Poisson law.
-    exposure : the mean exposure of the rows; 1 without one.
-    least_threshold : the lowest threshold of residuals at which their mean is not lost.
-    """
-
-    dispersion: float = 1.0
-    exposure: float = 1.0
-    least_threshold: float = 0.0
-
-
-@dataclass(frozen=True)
 class Run:
     """A run of the descent: its steps, the loss, and the contraction that its gradients show."""
 
@@ -107,7 +75,15 @@ class Fit:
 
     summary : location, scale and tail of each column.
     standard : the map from raw to standardized features, and what is known of a numeric target.
-    label_counts, amounts : what is known of a target of that kind.
+    rarity : the frequency of the rarest label, times the number of labels; 1 where all labels are
+        equally frequent.
+    even : whether the labels are likely about equally frequent. Without an intercept, whether noise
+        is small.
+    dispersion : of counts and amounts, the mean of (y / mean - 1)^2; for counts 1 / mean, as in a
+        Poisson law.
+    exposure : the mean exposure of the rows; 1 without one.
+    least_threshold : of counts and amounts, the lowest threshold of residuals at which their mean
+        is not lost.
     part_that_counts : of the n rows, and the standard deviation of its noise.
 
     The model:
@@ -152,8 +128,11 @@ class Fit:
     summary: Summary = field(init=False)
     standard: Standardization = field(init=False)
     constant: Doubles = field(init=False)
-    label_counts: LabelCounts = LabelCounts()
-    amounts: Amounts = Amounts()
+    rarity: float = 1.0
+    even: bool = False
+    dispersion: float = 1.0
+    exposure: float = 1.0
+    least_threshold: float = 0.0
     part_that_counts: tuple[float, float] = (1.0, 0.0)
     preconditioner: Preconditioner = field(init=False)
     runs: tuple[Run, ...] = ()

@@ -13,7 +13,6 @@ from privtail.default.fit import Fit
 from privtail.losses import AbsoluteLoss, LabelProbability, Loss, QuantileLoss
 from privtail.losses.magnitudes import curvature_of, kinked
 from privtail.robust_means import BoundedMean, ClippedMean
-from privtail.summaries.standardization import Target
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -87,20 +86,10 @@ class StartAtConstant:
     def _minimum(self, fit: Fit, w: Doubles) -> Doubles:
         target, loss, w = fit.standard.target, fit.loss, w.copy()
         steep, noise = curvature_of(loss, target.scale), self.mean.deviation(fit.problem)
-        most = min(loss.lipschitz, steep * balanced(target, noise))
+        most = min(loss.lipschitz, steep * target.balanced(noise))
         kept = 1 / (1 + (most / steep * noise / target.deviation) ** 2)
         w[-1] -= kept / steep * self.mean.release(fit, loss, w, most)
         return w
-
-
-def balanced(target: Target, noise: float) -> float:
-    """The threshold t of a clipped mean of residuals at which clipping misses what noise adds.
-
-    ``noise`` is the standard deviation of the noise for a threshold of 1. Clipping at t misses
-    (|x| - t)+ <= x^2 / (4 t), which is on average at most deviation^2 / (4 t). The noise is
-    ``noise`` times t. Without noise the threshold is where the tail ends.
-    """
-    return target.deviation / (2 * math.sqrt(noise)) if noise > 0 else target.tail
 
 
 @dataclass(frozen=True)
@@ -239,7 +228,7 @@ class MatchFrequencies:
     def run(self, fit: Fit) -> None:
         problem, (part, _) = fit.problem, fit.part_that_counts
         seen = self._mean_probabilities(fit) / part
-        if fit.label_counts.even:
+        if fit.even:
             return
         margins, two = fit.constant[problem.d], problem.outputs == 1
         if two:  # that of the second label over the first

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.default.fit import Fit, LabelCounts
+from privtail.default.fit import Fit
 from privtail.default.tuning import Tuning
 from privtail.losses import WeightedLoss
 from privtail.summaries.histograms import part_that_counts
@@ -53,10 +53,8 @@ class CountLabels:
             fit.w[-1] = logs[1:] - logs[:1] if problem.outputs == 1 else logs - logs.mean()
         unsure = fit.tuning.likely * math.sqrt(2) * std * len(counts) / problem.n
         apart = float(np.ptp(np.append(0.0, fit.constant[problem.d :])))
-        fit.label_counts = LabelCounts(
-            rarity=float(len(counts) * counts.min() / counts.sum()),
-            even=apart + unsure <= fit.tuning.lenient_lead,
-        )
+        fit.rarity = float(len(counts) * counts.min() / counts.sum())
+        fit.even = apart + unsure <= fit.tuning.lenient_lead
         if problem.outputs == 1:
             most = math.log(max(2.0, problem.n / max(1.0, std)))
             fit.margins = -most, most

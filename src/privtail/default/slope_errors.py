@@ -90,7 +90,7 @@ def sampling_deviations(fit: Fit) -> Doubles | None:
         inverse = np.linalg.inv(covariance)
     else:
         w = fit.w[:d, 0][used]
-        centre = float(fit.w[d:, 0].sum() + w @ mean) + math.log(fit.amounts.exposure)
+        centre = float(fit.w[d:, 0].sum() + w @ mean) + math.log(fit.exposure)
         inverse, curvature = inverse_hessian(fit.loss, covariance, w, centre)
         dispersion = 1.0
         if isinstance(fit.loss, AmountLoss):

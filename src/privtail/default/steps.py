@@ -161,11 +161,11 @@ class Descend:
         """
         loss, residuals, clipped = fit.loss, fit.residuals, self._clipped(fit)
         if not residuals.known:
-            return max(self._expected(fit, clipped), fit.amounts.least_threshold)
+            return max(self._expected(fit, clipped), fit.least_threshold)
         found = min(fit.threshold, loss.lipschitz)
         if not kinked(loss):
             heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
-            found = min(found, heaviest * residuals.quantile(1 - clipped * fit.label_counts.rarity))
+            found = min(found, heaviest * residuals.quantile(1 - clipped * fit.rarity))
         if fit.mostly_zero or fit.given.targets in AMOUNTS:
             least = residuals.missing(fit.tuning.clipped) if fit.given.targets in AMOUNTS else 0.0
             found = min(loss.lipschitz, max(found, least, self._balanced(fit, residuals)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -65,6 +66,15 @@ class Target:
     def without_scale(self) -> bool:
         """Whether values other than zero were detected, but no scale of them."""
         return self.detected and not (self.scale_known or self.only_zeros)
+
+    def balanced(self, noise: float) -> float:
+        """The threshold t of a clipped mean of residuals at which clipping misses what noise adds.
+
+        ``noise`` is the standard deviation of the noise for a threshold of 1. Clipping at t misses
+        (|x| - t)+ <= x^2 / (4 t), which is on average at most deviation^2 / (4 t). The noise is
+        ``noise`` times t. Without noise the threshold is where the tail ends.
+        """
+        return self.deviation / (2 * math.sqrt(noise)) if noise > 0 else self.tail
 
 
 @dataclass(frozen=True)
