@@ -298,7 +298,7 @@ def test_estimators_build_it():
 
 
 def test_targets_of_no_kind_are_refused():
-    with pytest.raises(InvalidInput, match="'label' is not one of real, binary"):
+    with pytest.raises(InvalidInput, match="'label': give one of real, binary"):
         ScaledDescent(targets="label")
 
 

@@ -117,7 +117,7 @@ class ScaledDescent:
 
     def __post_init__(self) -> None:
         if self.targets not in (kinds := get_args(Targets)):
-            raise InvalidInput(f"targets={self.targets!r} is not one of {', '.join(kinds)}.")
+            raise InvalidInput(f"targets={self.targets!r}: give one of {', '.join(kinds)}.")
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
         """All releases, from public numbers; ``multiplier`` as in `Share`."""
