@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral
@@ -347,6 +347,49 @@ def test_a_person_is_not_the_one_whose_id_looks_like_it(monkeypatch, other):
 
 def test_equal_numbers_are_one_person():
     assert seated([1, 1.0, True, Decimal("1.00"), Fraction(2, 2), np.int8(1)]) == [0, 1]
+
+
+NOON, EAST = datetime.fromisoformat("2020-01-01T12:00"), timezone(timedelta(hours=2))
+ONE_TIME = {
+    "clock": [
+        NOON, pd.Timestamp(NOON), pd.Timestamp(NOON).as_unit("s"), np.datetime64("2020-01-01T12"),
+        np.datetime64(NOON, "ns"),
+    ],
+    "moment": [
+        NOON.replace(tzinfo=UTC), datetime(2020, 1, 1, 14, tzinfo=EAST),
+        pd.Timestamp(NOON, tz="UTC"), pd.Timestamp("2020-01-01T07", tz="America/New_York"),
+    ],
+    "midnight": [
+        date(2020, 1, 1), datetime.fromisoformat("2020-01-01"), pd.Timestamp("2020"),
+        np.datetime64("2020"), np.datetime64("2020-01", "M"),
+    ],
+    "a second": [datetime.fromisoformat("1970-01-01T00:00:01"), np.datetime64(10**18, "as")],
+    "duration": [
+        timedelta(days=7), pd.Timedelta(days=7), np.timedelta64(1, "W"), np.timedelta64(168, "h"),
+    ],
+    "months": [np.timedelta64(1, "Y"), np.timedelta64(12, "M")],
+    "far": [np.datetime64(2**60, "Y"), np.datetime64(2**60, "Y")],
+    "farther": [pd.Timestamp(np.datetime64("30000-01-01", "s"))] * 2,
+}  # fmt: skip
+
+
+def test_one_time_is_one_person(monkeypatch):
+    """Two classes of equal times gave one person the rows of two."""
+    for cells in ONE_TIME.values():
+        assert seated([*cells, *cells], max_rows=1) == [0], cells
+    monkeypatch.setattr(persons_module, "time_form", lambda _: None)
+    assert len(seated(ONE_TIME["clock"], max_rows=1)) > 1, "the twin is caught"
+
+
+def test_different_times_are_different_persons():
+    apart = [
+        *(cells[0] for cells in ONE_TIME.values()),
+        pd.Timestamp(NOON) + pd.Timedelta(1, "ns"), np.datetime64(1, "as"),
+        np.datetime64(2**60 + 1, "Y"), np.datetime64(1, "ns"), np.timedelta64(1, "ns"),
+        pd.Timestamp(np.datetime64("30001-01-01", "s")), str(NOON), 1,
+    ]  # fmt: skip
+    assert seated(apart, max_rows=1) == list(range(len(apart)))
+    assert seated([pd.NaT, np.datetime64("NaT"), np.timedelta64("NaT")]) == [], "of nobody"
 
 
 class Lent:
@@ -741,6 +784,8 @@ def test_rows_are_as_long_as_when_their_length_was_taken(monkeypatch, tmp_path):
     monkeypatch.setattr(questions, "contribute", late)
     assert sizes(X) <= 50
     assert sizes(np.frombuffer(memoryview(X), np.float64).reshape(50, 1)) <= 50
+    lent = SimpleNamespace(base=None, flags=SimpleNamespace(owndata=False))  # by an extension
+    assert not dense._owned(lent)
     monkeypatch.setattr(dense, "_owned", lambda _: True)
     assert sizes(X) > 1_000, "the twin is caught"
 

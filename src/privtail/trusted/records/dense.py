@@ -81,7 +81,7 @@ def _owned(array: NDArray[Any]) -> bool:
     """Whether NumPy allotted its memory, which is then of this process alone."""
     while isinstance(array.base, np.ndarray):
         array = array.base
-    return array.base is None
+    return bool(array.flags.owndata) and array.base is None
 
 
 class DenseRows:

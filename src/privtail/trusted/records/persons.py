@@ -13,6 +13,7 @@ from privtail.trusted.deals import Ids, Listed, Seen
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrays import as_ids, column_of
 from privtail.trusted.records.targets import canonical_label, distinct
+from privtail.trusted.records.times import time_form
 
 Integers = NDArray[np.int64]
 
@@ -177,13 +178,14 @@ class Seats(PrivateRows):
 def _identity(cell: Any) -> Any:
     """A canonical label, but bytes as they are, and what is no text no equal of its text.
 
-    Nor are times of NumPy numbers, which they are counted in: the unit belongs to them.
+    Equal times are one id, whatever class they are of: see `time_form`.
     """
     if isinstance(cell, bytes):
         return bytes.__getitem__(cell, slice(None))
     label = canonical_label(cell)
-    if isinstance(cell, np.datetime64 | np.timedelta64) and label is not None:
-        return str(cell.dtype), int(cell.astype(np.int64))
+    time = None if label is None else time_form(cell)
+    if time is not None:
+        return time
     if isinstance(label, str) and not isinstance(cell, str):
         return type.__repr__(type(cell)), label
     return label
