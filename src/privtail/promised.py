@@ -10,6 +10,7 @@ from privtail.errors import BudgetExceeded
 from privtail.ledgers import as_ledger
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
+from privtail.trusted.entries import decimal, float_below
 from privtail.trusted.ledger import Ledger
 
 
@@ -39,7 +40,7 @@ class Promised:
         if not isinstance(ledger, Ledger):
             return
         epsilon, delta = ledger.remaining
-        if self.epsilon > epsilon * (1 + 1e-9) or self.delta > delta * (1 + 1e-9):
+        if self.epsilon > epsilon or self.delta > delta:
             raise BudgetExceeded(
                 f"This costs epsilon = {self.epsilon:g} and delta = {self.delta:g}, but the ledger "
                 f"has {epsilon:.4g} and {delta:.4g} left. Nothing was charged: ask for less, or "
@@ -50,7 +51,7 @@ class Promised:
         """Of the `Curator` of a plan, for this part of epsilon and delta."""
         whole = Budget(self.epsilon, self.delta, self.neighbours)
         return {
-            "budget": Budget(part * whole.epsilon, part * whole.delta, whole.neighbours),
+            "budget": Budget(_of(part, whole.epsilon), _of(part, whole.delta), whole.neighbours),
             "ledger": as_ledger(self.ledger),
             "noise": self.noise,
             "random_state": self.random_state,
@@ -58,3 +59,8 @@ class Promised:
             "max_rows": self.max_rows,
             "label": label,
         }
+
+
+def _of(part: float, whole: float) -> float:
+    """A part of the whole in decimals, as a ledger adds them, rounded down."""
+    return float_below(decimal(part) * decimal(whole))

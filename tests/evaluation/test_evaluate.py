@@ -284,6 +284,20 @@ def test_the_ledger_is_charged_for_the_whole_and_no_more(numbers, composition):
     assert len(ledger.entries()) == 2
 
 
+@pytest.mark.parametrize("delta", [1e-6, 3e-6, 1e-5, 0.1])
+@pytest.mark.parametrize("quantile", [None, 0.5])
+def test_the_parts_of_a_budget_are_no_more_than_the_whole(numbers, delta, quantile):
+    """In doubles a fifth and four fifths of 1e-5 are more than 1e-5: the last plan was refused."""
+    X, y = numbers[0][:500], numbers[1][:500]
+    model = LinearRegression().fit(X, y)
+    ledger = Ledger(epsilon=0.3, delta=delta)
+    evaluate(
+        model, X, y, epsilon=0.3, delta=delta, quantile=quantile, trusted_rowwise=True,
+        ledger=ledger,
+    )  # fmt: skip
+    assert len(ledger.entries()) == 2 + (quantile is not None)
+
+
 def test_every_statement_is_verified(numbers, labels):
     X, y = numbers
     model = DPLinearRegression(epsilon=1, **QUIET).fit(X[:5000], y[:5000])
