@@ -9,7 +9,8 @@ Blocks (a, b are names of methods; a tuple of names means "each of them"):
 - ``lower(a, b)``: a's metric is below b's; ``close(a, b, within=1.5)``: at most that factor above;
 - ``decreasing(a, along)``, ``increasing(a, along)``: from the first to the last value of the axis
   (``along="x"``) or of the budget (``along="epsilon"``); ``flat(a, along, within=1.3)``;
-- ``slope(a, exponent, along="x", within=0.15)``: of log metric against log x (or log epsilon);
+- ``slope(a, exponent, along="x", within=0.15)``: of log metric against log x (or log epsilon),
+  beside the exponent ``floor`` of a lower bound of the literature;
   ``no_slower(a, exponent)`` and ``no_faster(a, exponent)``: at most, and at least, that exponent,
   for upper and lower bounds. Of means over repetitions, whose deviation is bootstrapped; they hold
   where the estimate is inside, and fail where the whole interval is outside (all other blocks hold
@@ -79,6 +80,8 @@ class Finding:
     effect, low, high : the effect and its 95 % interval.
     what : what the effect is, for the report.
     theory : the exponent of a theorem, where the effect is a fitted one.
+    least, most : the exponents between which the fitted one may lie.
+    floor : the exponent of a lower bound of the literature.
     """
 
     holds: bool | None
@@ -87,6 +90,9 @@ class Finding:
     high: float = math.nan
     what: str = ""
     theory: float = math.nan
+    least: float = -math.inf
+    most: float = math.inf
+    floor: float = math.nan
 
 
 MISSING = Finding(holds=None, what="there are no results for it")
@@ -307,29 +313,35 @@ def _moved(a: Names, along: Along, least: float, most: float, only: dict[str, An
 
 
 def slope(
-    a: Names, exponent: float, *, along: Along = "x", within: float = 0.15, **only: Any
-) -> Check:
+    a: Names, exponent: float, *, along: Along = "x", within: float = 0.15,
+    floor: float = math.nan, **only: Any,
+) -> Check:  # fmt: skip
     """Whether the metric goes as x^exponent; effect: the slope of its logarithm."""
-    return _sloped(a, exponent, exponent - within, exponent + within, along, only)
+    return _sloped(a, exponent, (exponent - within, exponent + within), along, floor, only)
 
 
 def no_slower(
-    a: Names, exponent: float, *, along: Along = "x", within: float = 0.05, **only: Any
-) -> Check:
+    a: Names, exponent: float, *, along: Along = "x", within: float = 0.05,
+    floor: float = math.nan, **only: Any,
+) -> Check:  # fmt: skip
     """Whether the metric is O(x^exponent); effect: the slope of its logarithm."""
-    return _sloped(a, exponent, -math.inf, exponent + within, along, only)
+    return _sloped(a, exponent, (-math.inf, exponent + within), along, floor, only)
 
 
 def no_faster(
-    a: Names, exponent: float, *, along: Along = "x", within: float = 0.05, **only: Any
-) -> Check:
+    a: Names, exponent: float, *, along: Along = "x", within: float = 0.05,
+    floor: float = math.nan, **only: Any,
+) -> Check:  # fmt: skip
     """Whether x^exponent is O(the metric); effect: the slope of its logarithm."""
-    return _sloped(a, exponent, exponent - within, math.inf, along, only)
+    return _sloped(a, exponent, (exponent - within, math.inf), along, floor, only)
 
 
 def _sloped(
-    a: Names, exponent: float, least: float, most: float, along: Along, only: dict[str, Any]
-) -> Check:
+    a: Names, exponent: float, allowed: tuple[float, float], along: Along, floor: float,
+    only: dict[str, Any],
+) -> Check:  # fmt: skip
+    least, most = allowed
+
     def one(seen: View, name: str) -> Finding:
         rows = _rows(seen, name, only)
         if rows[along].nunique() < 3:
@@ -345,7 +357,8 @@ def _sloped(
         sure = inside or high < least or low > most
         return Finding(
             holds=inside if sure else None, effect=effect, low=low, high=high,
-            what=f"slope of {name} against {exponent:.3g}", theory=exponent,
+            what=f"slope of {name} against {exponent:.3g}", theory=exponent, least=least, most=most,
+            floor=floor,
         )  # fmt: skip
 
     return lambda seen: _worst([one(seen, name) for name in _each(a)])
@@ -380,7 +393,10 @@ def where_better(a: str, b: str, check: Check, **only: Any) -> Check:
         both = _paired(_rows(seen, a, only), _rows(seen, b, only))
         ends = both[both["x"] == both["x"].max()]
         ratio = _ratio(_by_repetition(ends), f"{a} / {b} {NO_RATE}", 0.0, 1.0)
-        return found if ratio.holds else replace(ratio, holds=None)
+        return found if ratio.holds else replace(
+            ratio, holds=None, theory=found.theory, least=found.least, most=found.most,
+            floor=found.floor,
+        )  # fmt: skip
 
     return judged
 

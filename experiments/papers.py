@@ -37,9 +37,9 @@ LEARNED = {
     "in the other reading and in the linear model. The three printed noises cost more than the "
     "stated ε, by different factors, and so the printed comparison is one at unequal privacy.",
     "tao2022": "The rates in n, ε and d of the upper bounds are seen on laws with few moments. "
-    "Medians of groups are worse than one-dimensional means, which remark 2 did not expect, and "
-    "the strongly convex branch is of no use at up to 100,000 records. Whether the rates are "
-    "optimal is no question for an experiment on one law.",
+    "Medians of groups are worse than one-dimensional means here; remark 2 compares their bounds, "
+    "which are about the worst law. The strongly convex branch is of no use at up to 100,000 "
+    "records. Whether the rates are optimal is no question for an experiment on one law.",
     "wang2022": "The upper bounds in n and ε are kept with room to spare, for every order of "
     "moments. The printed mechanism costs exactly twice the stated ε. A net that can be searched "
     "has the best accuracy in few dimensions and heavy tails; the theorems' nets are out of reach.",
@@ -47,7 +47,7 @@ LEARNED = {
 """What an experiment with a paper taught, in a paragraph; verdicts are computed beside it."""
 MODULES = (
     "wang2020", "wang2020_aggregate", "wang2019", "xie2023", "tao2022_means", "tao2022_descent",
-    "tao2022_sparse", "wang2022",
+    "tao2022_sparse", "wang2022", "rates",
 )  # fmt: skip
 """Where the studies are."""
 
@@ -59,7 +59,8 @@ def studies() -> dict[str, Study]:
     for name in MODULES:
         for study in importlib.import_module(f"experiments.{name}").STUDIES:
             found[study.name] = study
-    return found
+    papers = list(PAPERS)
+    return dict(sorted(found.items(), key=lambda item: papers.index(item[1].paper)))
 
 
 def chosen(names: list[str]) -> list[Study]:

@@ -25,6 +25,7 @@ from experiments.claims import (
     FAILS,
     HOLDS,
     INCONCLUSIVE,
+    NO_RATE,
     OPEN,
     UNEQUAL,
     UNTESTED,
@@ -105,10 +106,15 @@ a figure are medians over repetitions, bands quartiles.</p>
 
 
 RATES = """
-<p>The exponent of the number of records, of ε, of the features or of the size of the errors, as
-the theorem has it and as the straight line through the logarithms of the means has it. An upper
-bound may fall faster. A lower bound is a theorem of the paper on the worst law, which one law need
-not be. <code>privtail theory NAME</code> prints what a theorem promises.</p>
+<p>Every theorem with a rate: the exponent of the number of records, of ε, of the features or of the
+size of the errors, as the theorem has it and as fitted, which is the slope of a straight line
+through the logarithms of the means. A claim <i>holds</i> if the fitted exponent is in the range
+that is <i>allowed</i>, and <i>fails</i> if the whole interval is outside. The range leaves room for
+the logarithms that a theorem hides; an upper bound may fall faster. Lower bounds are those of
+Tao et al. (theorems 2, 8, 9 and 11) for the same moments. They are about the worst law, which one
+law need not be; “–” means that the five papers have none. Without a fitted exponent the error is
+not below that of w = 0, so that no rate shows. <code>privtail theory NAME</code> prints what a
+theorem promises.</p>
 """
 
 
@@ -306,18 +312,32 @@ def _rates(results: list[Result], name: str) -> str:
     """Every exponent of a theorem beside the fitted one."""
     rows = [
         [f'<a href="{beside(name, r.study.paper)}#{r.study.name}">{escape(r.study.name)}</a>',
-         escape(v.claim.sentence), _number(v.finding.theory), _floor(r.study, v.finding.theory),
-         *_effect(v.finding)[:2], _word(v)]
+         escape(v.claim.sentence), _number(v.finding.theory), _cell(_allowed(v.finding)),
+         _floor(r.study, v.finding), *_fitted(v.finding), _word(v)]
         for r in results for v in r.verdicts if not math.isnan(v.finding.theory)
     ]  # fmt: skip
-    heads = ["study", "claim", "exponent", "lower bound", "fitted", "95 % interval", "verdict"]
+    heads = ["study", "claim", "theorem", "allowed", "lower bound", "fitted", "95 % interval",
+             "verdict"]  # fmt: skip
     return f'<div class="scroll">{_table(heads, rows)}</div>'
 
 
-def _floor(study: Study, theory: float) -> str:
-    """The lower bound's exponent beside that of a theorem, where the paper proves one."""
+def _allowed(finding: Finding) -> str:
+    """The range of fitted exponents with which a claim holds."""
+    low, high = _short(finding.least), _short(finding.most)
+    if finding.least == -math.inf:
+        return f"≤ {high}"
+    return f"≥ {low}" if finding.most == math.inf else f"{low} … {high}"
+
+
+def _fitted(finding: Finding) -> list[str]:
+    return [_cell("–")] * 2 if finding.what.endswith(NO_RATE) else _effect(finding)[:2]
+
+
+def _floor(study: Study, finding: Finding) -> str:
+    """The lower bound's exponent beside that of a theorem."""
     found = {study.guides[name]: floor for name, floor in study.floors.items()}
-    return _number(found[theory]) if theory in found else _cell("–")
+    floor = found.get(finding.theory, finding.floor)
+    return _cell("–") if math.isnan(floor) else _number(floor)
 
 
 def _sizes(results: list[Result], folder: Path) -> str:

@@ -325,7 +325,7 @@ MEDIANS_N = Study(
             ),
         ),
         Claim(
-            "Medians of groups do better than one-dimensional means (remark 2).",
+            "Ours: medians of groups do better than one-dimensional means (as bounds: remark 2).",
             lower("Algorithm 3", "Algorithm 3, one group"),
         ),
         Claim(

@@ -27,6 +27,7 @@ from experiments.claims import (
     flat,
     interval,
     lower,
+    no_slower,
     slope,
     untestable,
 )
@@ -221,15 +222,17 @@ TABLE = (
 # --- checks of this paper --------------------------------------------------------------------
 
 
-def weaker_than_budget(method: str) -> Check:
-    """Whether the log range along T (at the largest ε) is below that along ε (at the largest T)."""
+def weaker_than_budget(method: str, *, epsilon: float, steps: float) -> Check:
+    """Whether the log range along T, at one ε, is below that along ε, at one T."""
 
     def check(seen: View) -> Finding:
         found = []
         rows = seen.only(method, None, None, None)
         for _, part in rows.groupby("repetition"):
             ranges = [
-                _log_ranges(one.pivot_table(index="x", columns="epsilon", values="value"))
+                _log_ranges(
+                    one.pivot_table(index="x", columns="epsilon", values="value"), epsilon, steps
+                )
                 for _, one in part.groupby("dataset", observed=True)
             ]
             along_steps, along_budget = np.mean(ranges, axis=0)
@@ -239,9 +242,9 @@ def weaker_than_budget(method: str) -> Check:
     return check
 
 
-def _log_ranges(values: pd.DataFrame) -> tuple[float, float]:
-    logs = np.log(values.to_numpy(dtype=np.float64))
-    return float(np.ptp(logs[:, -1])), float(np.ptp(logs[-1]))
+def _log_ranges(values: pd.DataFrame, epsilon: float, steps: float) -> tuple[float, float]:
+    logs = np.log(values.astype(np.float64))
+    return float(np.ptp(logs[epsilon])), float(np.ptp(logs.loc[steps]))
 
 
 def smaller_on(first: str, second: str, method: str) -> Check:
@@ -256,22 +259,6 @@ def smaller_on(first: str, second: str, method: str) -> Check:
             return MISSING
         ratios = np.exp(means[first] - means[second]).to_list()
         return _below(ratios, 1.0, f"{method}: {first} over {second}")
-
-    return check
-
-
-def falls_as(method: str, exponent: float, metric: str, within: float = 0.1) -> Check:
-    """Whether the metric falls at least as fast as x^exponent; effect: the slope of its log."""
-
-    def check(seen: View) -> Finding:
-        rows = seen.only(method, metric, None, None)
-        if rows["x"].nunique() < 3:
-            return MISSING
-        found = [
-            float(np.polyfit(np.log(part["x"]), np.log(part["value"].astype(float)), 1)[0])
-            for _, part in rows.groupby("repetition")
-        ]
-        return _below(found, exponent + within, f"slope of {method}, at most {exponent:.3g}")
 
     return check
 
@@ -301,6 +288,8 @@ def _below(found: list[float], most: float, what: str) -> Finding:
     holds = True if high < most else False if low > most else None
     return Finding(holds=holds, effect=effect, low=low, high=high, what=what)
 
+
+FEWER_STEPS = untestable("its bound is for n² steps of one record; here there are at most 800")
 
 # --- the studies -----------------------------------------------------------------------------
 
@@ -394,28 +383,28 @@ STUDIES = (
         quick=Grid(
             fixed=GIVEN | {"n": 10_000, "rows": 20_000},
             points=(50, 200, 800),
-            epsilons=(0.5, 2.0),
+            epsilons=(0.1, 2.0, 5.0),
             repetitions=4,
             varied=0,
         ),
         full=Grid(
             fixed=GIVEN | {"n": 10_000, "rows": 200_000},
             points=(50, 100, 200, 400, 800, 1600),
-            epsilons=(0.5, 2.0),
+            epsilons=(0.1, 2.0, 5.0),
             repetitions=8,
             varied=2,
         ),
         delta=lambda n: DELTA,
         choices=(PACE, ROW_NORM),
-        expectation="the effect of T is less than that of ε",
+        expectation="unlike the effect of ε in figure 1, the effect of T is less",
         claims=(
             Claim(
-                "The effect of T (50 to 800, ε = 2) is less than that of ε (0.5 to 2, T = 800)",
-                weaker_than_budget(MINE),
+                "The effect of T (ε = 2) is less than that of ε in figure 1 (0.1 to 5, T = 200)",
+                weaker_than_budget(MINE, epsilon=2.0, steps=200),
             ),
             *(
                 Claim(
-                    f"T matters little: within a factor 1.5 at ε = 2 ({name})",
+                    f"Ours: T matters little: within a factor 1.5 at ε = 2 ({name})",
                     flat(MINE, along="x", within=1.5, epsilons=(2.0,), datasets=(name,)),
                 )
                 for name in ("synthetic", "covertype")
@@ -550,19 +539,21 @@ STUDIES = (
         delta=lambda n: DELTA,
         choices=IN_BALL,
         expectation="all six bounds fall as n^(-1/2)",
-        claims=tuple(
-            Claim(
-                f"{name}: the {measure} falls at least as n^(-1/2)",
-                falls_as(name, -0.5, metric),
-            )
-            for name, measure, metric in (
-                (MINE, "norm of the projected gradient", "gradient_norm"),
-                ("Algorithm 2", "Frank-Wolfe gap", "gap"),
-                ("Algorithm 3", "norm of the projected gradient", "gradient_norm"),
-                ("Algorithm 4", "Frank-Wolfe gap", "gap"),
-                (WANG, "norm of the gradient", "gradient_norm"),
-                (ZHANG, "norm of the gradient", "gradient_norm"),
-            )
+        claims=(
+            *(
+                Claim(
+                    f"{name}: the {measure} falls at least as n^(-1/2)",
+                    no_slower(name, -0.5, within=0.1, metric=metric),
+                )
+                for name, measure, metric in (
+                    (MINE, "norm of the projected gradient", "gradient_norm"),
+                    ("Algorithm 2", "Frank-Wolfe gap", "gap"),
+                    ("Algorithm 3", "norm of the projected gradient", "gradient_norm"),
+                    ("Algorithm 4", "Frank-Wolfe gap", "gap"),
+                    (WANG, "norm of the gradient", "gradient_norm"),
+                )
+            ),
+            Claim(f"{ZHANG}: the norm of the gradient falls at least as n^(-1/2)", FEWER_STEPS),
         ),
     ),
     Study(
@@ -589,32 +580,29 @@ STUDIES = (
         claims=(
             Claim(
                 "Algorithm 1: the projected gradient grows at most as p^(1/4)",
-                falls_as(MINE, 0.25, "gradient_norm"),
+                no_slower(MINE, 0.25, within=0.1),
             ),
-            *(
-                Claim(
-                    f"{name}: the gradient grows at most as p^(1/4)",
-                    falls_as(name, 0.25, "gradient_norm"),
-                )
-                for name in (WANG, ZHANG)
+            Claim(
+                f"{WANG}: the gradient grows at most as p^(1/4)", no_slower(WANG, 0.25, within=0.1)
             ),
+            Claim(f"{ZHANG}: the gradient grows at most as p^(1/4)", FEWER_STEPS),
             *(
                 Claim(
                     f"{name}: the Frank-Wolfe gap grows with log p only (slope at most 0.15)",
-                    falls_as(name, 0.05, "gap"),
+                    no_slower(name, 0.0, within=0.15, metric="gap"),
                 )
                 for name in ("Algorithm 2", "Algorithm 4")
             ),
             Claim(
                 "Algorithm 3: the projected gradient grows with log p only (slope at most 0.15)",
-                falls_as("Algorithm 3", 0.05, "gradient_norm"),
+                no_slower("Algorithm 3", 0.0, within=0.15),
             ),
             Claim(
-                "Algorithm 3 improves on Algorithm 1 where |C|_2 <= 1 (remark 3)",
+                "Ours: Algorithm 3 improves on Algorithm 1 where |C|_2 <= 1 (as bounds: remark 3)",
                 lower("Algorithm 3", MINE),
             ),
             Claim(
-                "Algorithm 4 has the smallest Frank-Wolfe gap",
+                "Ours: Algorithm 4 has the smallest Frank-Wolfe gap (as bounds: after theorem 6)",
                 lower("Algorithm 4", (MINE, "Algorithm 2", "Algorithm 3"), metric="gap"),
             ),
         ),

@@ -249,7 +249,7 @@ def of_dimension(*names: str) -> tuple[Claim, ...]:
         ),
         Claim(
             "As ε falls, the error grows no faster than 1/ε, as theorem 7 has it (risk ε⁻²).",
-            no_faster(names, -1.0, along="epsilon", within=0.1),
+            no_faster(names, -1.0, along="epsilon", within=0.1, floor=-0.5),
         ),
     )
 
@@ -313,16 +313,18 @@ def over_iterations(
 
 def over_grid(
     panel: str, title: str, axis: Axis, data: DataSet, methods: tuple[Method, ...], *,
-    quick: tuple[float, ...], full: tuple[float, ...], fixed: Mapping[str, float],
-    quick_fixed: Mapping[str, float], chosen: tuple[Choice, ...], claims: tuple[Claim, ...],
+    slopes: tuple[float, float], quick: tuple[float, ...], full: tuple[float, ...],
+    fixed: Mapping[str, float], quick_fixed: Mapping[str, float], chosen: tuple[Choice, ...],
+    claims: tuple[Claim, ...],
 ) -> Study:  # fmt: skip
-    """A panel of figure 3 or 4."""
+    """A panel of figure 3 or 4, with the ``slopes`` of theorem 7 and of T22's theorem 8."""
     return Study(
         name=f"wang2020-figure-{panel}", item=f"figure {panel}", title=title, axis=axis,
         metrics=(ERROR,), data=(data,), methods=methods,
         quick=Grid(fixed=quick_fixed, points=quick, epsilons=EPSILONS, repetitions=6),
         full=Grid(fixed=fixed, points=full, epsilons=EPSILONS, repetitions=20),
         delta=lambda n: 1 / n, choices=chosen, claims=claims,
+        guides={data.name: slopes[0]}, floors={data.name: slopes[1]},
         expectation="When n increases or d decreases, the estimation error decreases; with fixed n "
         "and d, it decreases as ε becomes larger. This confirms the theoretical analysis.",
     )  # fmt: skip
@@ -396,9 +398,9 @@ STUDIES: tuple[Study, ...] = (
     *(
         over_grid(
             panel, f"{model}, {version}: error against d", DIMENSIONS, data, (*methods, auto),
-            quick=(5, 10, 20, 40), full=(5, 10, 20, 40, 80, 160), fixed={"n": N},
-            quick_fixed={"n": 30_000},
-            chosen=choices(values, {}), claims=of_dimension(methods[0].name),
+            slopes=(1.0, 0.75), quick=(5, 10, 20, 40), full=(5, 10, 20, 40, 80, 160),
+            fixed={"n": N}, quick_fixed={"n": 30_000}, chosen=choices(values, {}),
+            claims=of_dimension(methods[0].name),
         )
         for panel, model, version, data, methods, auto, values in (
             ("3a", "Ridge regression", "full", LINEAR_LOGNORMAL, FULL, RIDGE, LINEAR),
@@ -411,9 +413,9 @@ STUDIES: tuple[Study, ...] = (
     *(
         over_grid(
             panel, f"{model}, {version}: error against n", SIZES, data, (*methods, auto),
-            quick=(10_000, 30_000, 100_000), full=(10_000, 30_000, 100_000, 300_000, 1_000_000),
-            fixed={"d": 10}, quick_fixed={"d": 10}, chosen=choices(values, {}),
-            claims=of_size(methods[0].name),
+            slopes=(-0.5, -0.5), quick=(10_000, 30_000, 100_000),
+            full=(10_000, 30_000, 100_000, 300_000, 1_000_000), fixed={"d": 10},
+            quick_fixed={"d": 10}, chosen=choices(values, {}), claims=of_size(methods[0].name),
         )
         for panel, model, version, data, methods, auto, values in (
             ("4a", "Ridge regression", "full", LINEAR_LOGNORMAL, FULL, RIDGE, LINEAR),

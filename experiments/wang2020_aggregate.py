@@ -189,25 +189,26 @@ def aggregate_study(
     name: str,
     title: str,
     axis: Axis,
-    exponent: float | None,
+    slopes: tuple[float, ...],
     quick: Grid,
     full: Grid,
     *claims: Claim,
 ) -> Study:
-    """Algorithm 1 along an axis."""
+    """Algorithm 1 along an axis, with the slopes of theorem 2 and, if any, of T22's theorem 8."""
     return Study(
         name=f"wang2020-aggregate-{name}", item="Algorithm 1, theorems 1 and 2", title=title,
         axis=axis, metrics=(RISK,), data=(AGGREGATE,), methods=METHODS, quick=quick, full=full,
         delta=lambda n: DELTA, choices=CHOICES, claims=claims,
         expectation="excess risk ≤ Õ((β/α)² d³/(nε⁴) L(w*)) for m of order d²/ε²",
         note="With the printed bound the risk is above 10^4 where ε is 1, beyond the axis.",
-        guides={} if exponent is None else {AGGREGATE.name: exponent},
+        guides=dict(zip((AGGREGATE.name,), slopes[:1], strict=False)),
+        floors=dict(zip((AGGREGATE.name,), slopes[1:], strict=False)),
     )  # fmt: skip
 
 
 BY_N = aggregate_study(
     "n", "Sample and aggregate, d = 2: excess risk against n",
-    Axis(name="records", label="records n", log=True), -1.0,
+    Axis(name="records", label="records n", log=True), (-1.0, -1.0),
     Grid(fixed={"d": 2}, points=(1e4, 3e4, 1e5, 3e5), epsilons=(1.0,), repetitions=8, varied=4),
     Grid(fixed={"d": 2}, points=(1e4, 3e4, 1e5, 3e5, 1e6), epsilons=(1.0, 2.0), repetitions=20,
          varied=5),
@@ -225,7 +226,7 @@ BY_N = aggregate_study(
 )  # fmt: skip
 BY_M = aggregate_study(
     "m", "Sample and aggregate, d = 2, n = 100,000: excess risk against m",
-    Axis(name="blocks", label="subsets m", log=True), None,
+    Axis(name="blocks", label="subsets m", log=True), (),
     Grid(fixed={"d": 2, "records": 1e5}, points=(500, 1000, 2000, 4000), epsilons=(1.0,),
          repetitions=6, varied=0),
     Grid(fixed={"d": 2, "records": 1e6}, points=(500, 1000, 2000, 4000, 8000), epsilons=(1.0, 2.0),
@@ -237,7 +238,7 @@ BY_M = aggregate_study(
 )  # fmt: skip
 BY_EPSILON = aggregate_study(
     "epsilon", "Sample and aggregate, d = 2, n = 100,000: excess risk against ε",
-    Axis(name="epsilon", label="budget ε", log=True), -4.0,
+    Axis(name="epsilon", label="budget ε", log=True), (-4.0, -1.0),
     Grid(fixed={"d": 2, "records": 1e5}, epsilons=(0.5, 1.0, 2.0, 4.0), repetitions=6, varied=0),
     Grid(fixed={"d": 2, "records": 1e6}, epsilons=(0.25, 0.5, 1.0, 2.0, 4.0),
          repetitions=20, varied=5),
@@ -248,7 +249,7 @@ BY_EPSILON = aggregate_study(
 )  # fmt: skip
 BY_D = aggregate_study(
     "d", "Sample and aggregate, n = 100,000, ε = 2: excess risk against d",
-    Axis(name="d", label="features d", log=True), 3.0,
+    Axis(name="d", label="features d", log=True), (3.0, 1.5),
     Grid(fixed={"records": 1e5}, points=(1, 2, 4, 8), epsilons=(2.0,), repetitions=6, varied=0),
     Grid(fixed={"records": 1e6}, points=(1, 2, 4, 8), epsilons=(1.0, 2.0), repetitions=20,
          varied=5),
@@ -258,7 +259,7 @@ BY_D = aggregate_study(
 )  # fmt: skip
 BY_NOISE = aggregate_study(
     "noise", "Sample and aggregate, d = 2, n = 100,000, ε = 2: excess risk against the errors",
-    Axis(name="noise", label="size of the errors, √L(w*) up to a factor", log=True), 2.0,
+    Axis(name="noise", label="size of the errors, √L(w*) up to a factor", log=True), (2.0,),
     Grid(fixed={"d": 2, "records": 1e5}, points=(0.01, 0.1, 1.0), epsilons=(2.0,), repetitions=6,
          varied=3),
     Grid(fixed={"d": 2, "records": 1e6}, points=(0.001, 0.01, 0.1, 1.0), epsilons=(1.0, 2.0),

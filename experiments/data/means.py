@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.data.tails import Lognormal, Pareto, StudentT, Tail, barely
+from experiments.data.tails import Laplace, Lognormal, Pareto, StudentT, Tail, barely
 from experiments.study import DataSet, Doubles, Setting, Task
 from privtail.domains import L2Ball
 from privtail.losses import GeneralLoss
@@ -66,6 +66,8 @@ STUDENT = means(StudentT(barely(1.5)), 0.5)
 SHIFTED_STUDENT = means(StudentT(barely(1.5)), 0.5, shift=1.0)
 """Where w = 0 is not the answer."""
 LOGNORMAL = means(Lognormal(1.0), 1.0)
+LAPLACE = means(Laplace(), 1.0, shift=1.0)
+"""Symmetric and without heavy tails."""
 
 
 def _any_v(rng: np.random.Generator, setting: Setting) -> Task:

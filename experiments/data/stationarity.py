@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from experiments.study import DataSet, Doubles, Setting, Task
@@ -65,3 +67,29 @@ def draw(rng: np.random.Generator, setting: Setting) -> Task:
 HALFSPACES = DataSet(
     name="synthetic", draw=draw, says="Gaussian rows of norm 4, labels sign(<w*, x>)"
 )
+
+
+FRESH = 100_000
+"""Records that stand for the population."""
+
+
+def draw_population(rng: np.random.Generator, setting: Setting) -> Task:
+    """Records as of `draw`; ``population_gradient`` is that of the loss on fresh ones."""
+    n, d = int(setting["n"]), int(setting["d"])
+    X = rng.standard_normal((n + FRESH, d))
+    y = (X @ rng.standard_normal(d) > 0).astype(np.float64)
+    X = normalized(X, setting["row_norm"])
+    found = classified(X[:n], y[:n], dict(setting) | {"penalty": 0.0})
+    fresh, labels = X[n:], y[n:]
+
+    def measure(w: Doubles) -> dict[str, float]:
+        g = fresh.T @ LOSS.derivatives(fresh @ w, labels) / FRESH
+        return {"population_gradient": float(np.linalg.norm(g))}
+
+    return replace(found, measure=measure)
+
+
+POPULATION = DataSet(
+    name="synthetic, fresh rows", draw=draw_population,
+    says=f"as synthetic; the gradient is measured on {FRESH:,} rows that no fit has read",
+)  # fmt: skip

@@ -80,6 +80,20 @@ class StudentT:
 
 
 @dataclass(frozen=True)
+class Laplace:
+    """Density exp(-|x|)/2: symmetric, and sub-exponential."""
+
+    name: str = "Laplace"
+    mean: float = 0.0
+
+    def moment(self, order: float) -> float:
+        return math.gamma(order + 1)
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Doubles:
+        return rng.laplace(size=shape)
+
+
+@dataclass(frozen=True)
 class Lognormal:
     """exp(sigma Z), Z standard normal; all moments exist."""
 

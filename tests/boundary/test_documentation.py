@@ -454,3 +454,16 @@ NO_PAGE = {"MODELS"}
 @pytest.mark.parametrize(("name", "most"), [("README.md", 170), ("CHANGELOG.md", 150)])
 def test_readme_and_changelog_stay_short(root, name, most):
     assert len((root / name).read_text(encoding="utf-8").splitlines()) <= most
+
+
+def test_code_names_sections_of_pages_that_are_there(root):
+    named = set()
+    for folder in ("src", "experiments", "benchmarks", "tests"):
+        for path in (root / folder).rglob("*.py"):
+            named |= set(re.findall(r"docs/([a-z-]+\.md)#([a-z0-9-]+)", path.read_text("utf-8")))
+    assert ("mathematics.md", "disputed-proofs") in named
+    for page, anchor in named:
+        text = (root / "docs" / page).read_text(encoding="utf-8")
+        heads = [re.sub(r"[^\w\s-]", "", h).strip().lower().replace(" ", "-")
+                 for h in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)]  # fmt: skip
+        assert f"({anchor})=" in text or anchor in heads, f"{page}#{anchor}"

@@ -47,15 +47,18 @@ def level(x, epsilon, dataset):
     return 1.0 if dataset == "a" else 2.0
 
 
+def weaker(method):
+    return wang2019.weaker_than_budget(method, epsilon=2.0, steps=100.0)
+
+
 LAWS = {"of budget": of_budget, "of x": of_x, "level": level}
 
 
 @pytest.mark.parametrize(
     ("holds", "fails"),
     [
-        (wang2019.weaker_than_budget("of budget"), wang2019.weaker_than_budget("of x")),
+        (weaker("of budget"), weaker("of x")),
         (wang2019.smaller_on("a", "b", "level"), wang2019.smaller_on("b", "a", "level")),
-        (wang2019.falls_as("of x", -0.5, "error"), wang2019.falls_as("level", -0.5, "error")),
         (xie2023.at(10, lower("level", "of budget", epsilons=(0.5,))),
          xie2023.at(10, lower("level", "of budget", epsilons=(2.0,)))),
         (xie2023.less_moved("level", "of x", "x"), xie2023.less_moved("of x", "level", "x")),
@@ -76,8 +79,7 @@ def test_a_check_tells_what_holds_from_what_fails(holds, fails):
 @pytest.mark.parametrize(
     "check",
     [
-        wang2019.weaker_than_budget("nobody"), wang2019.smaller_on("a", "b", "level"),
-        wang2019.falls_as("nobody", -0.5, "error"),
+        weaker("nobody"), wang2019.smaller_on("a", "b", "level"),
         xie2023.less_moved("nobody", "level", "x"),
     ],
 )  # fmt: skip

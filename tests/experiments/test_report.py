@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 pytest.importorskip("matplotlib")
 
 from experiments import estimates, figures, report, runner, verified
-from experiments.claims import HOLDS
+from experiments.claims import HOLDS, NO_RATE, Finding, judge
 from experiments.papers import studies
 from experiments.runner import run_study
+from privtail.algorithms.theory import PROMISES
 
 NAMES = ("wang2020-figure-1a", "wang2020-figure-4a")
 
@@ -141,6 +143,52 @@ def test_verdicts_that_differ_in_full_are_named(results, tmp_path):
     assert all(b.claim.sentence in said for _, b in differ)
     assert "1 of 1 studies were run in full." in said
     assert '<td class="number">1</td></tr>' in said, "an hour of two cores"
+
+
+QUOTED = {"noisy-descent", "random-round-descent"}
+"""Algorithms of papers that were not at hand; the five papers compare with them."""
+
+
+def test_every_theorem_of_the_papers_with_a_rate_has_a_fitted_exponent():
+    for promise in PROMISES:
+        if promise.name in QUOTED or not promise.studies:
+            continue
+        found = []
+        for name in promise.studies:
+            study = studies()[name]
+            frame = pd.concat([fits(study, metric=m.name) for m in study.metrics])
+            if study.axis.name == "epsilon":
+                frame["x"] = frame["epsilon"]
+            found += [v.finding.theory for v in judge(study, frame)]
+        assert not np.isnan(found).all(), f"{promise.name}, {promise.theorem}"
+    without = {p.name for p in PROMISES if not p.studies}
+    assert without == {
+        "one-pass-descent", "heavy-tailed-frank-wolfe", "truncated-lasso",
+        "truncated-sparse-regression", "smoothed-peeling",
+    }, "none of the five papers"  # fmt: skip
+
+
+def test_theory_and_practice_are_one_table(tmp_path):
+    study = studies()["tao2022-sparse-s"]
+    frame = fits(study).assign(epsilon_true=1.0)
+    result = report.Result(study, frame, full=False, verdicts=judge(study, frame))
+    said = report._rates([result], "page.html")
+    assert "<th>study</th>" in said
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", said)
+    assert cells[2:5] == ["1.5", "≤ 1.7", "0.5"], "theorem, what is allowed, lower bound"
+    assert report._allowed(Finding(holds=True, least=-0.65, most=-0.35)) == "−0.65 … −0.35"
+    assert report._allowed(Finding(holds=True, least=-1.1)) == "≥ −1.1"
+    assert report._fitted(Finding(holds=None, effect=1.0, what=f"a / b {NO_RATE}"))[0].count("–")
+
+
+def test_a_page_begins_with_what_was_learned_and_ends_with_the_claims(overview, page):
+    pages = [overview, page, *(p.read_text("utf-8") for p in report.PAGE.parent.glob("*.html"))]
+    for text in pages:
+        learned = text.index("Claims of the paper: ")
+        assert learned < text.index('<h2 id="claims">')
+        if "<svg" in text:
+            assert learned < text.index("<svg")
+            assert text.rindex("</svg>") < text.index('<h2 id="claims">')
 
 
 def test_true_epsilons_choices_and_commands_are_there(page):
@@ -276,8 +324,6 @@ def test_long_labels_are_broken_and_no_label_says_it_twice():
 
 
 def test_a_runaway_curve_does_not_flatten_the_others():
-    import numpy as np
-
     low, high = figures._limits(np.array([0.01, 0.1, 1.0, 1e9]), logarithmic=True)
     assert low < 0.01
     assert 1 < high < 1e6

@@ -133,6 +133,7 @@ PROMISES: tuple[Promise, ...] = (
         formula="d^(2/3) / (n eps^2)^(1/3)",
         bound=lambda s: s.d ** (2 / 3) / (s.n * s.epsilon**2) ** (1 / 3),
         assumes="convex, second moments of the gradient",
+        studies=("wang2020-theorem-8",),
         least=_CONVEX_LEAST,
     ),
     Promise(
@@ -140,7 +141,7 @@ PROMISES: tuple[Promise, ...] = (
         formula="d^2 log(n)^2 log(1/delta) / (n eps^2)",
         bound=lambda s: s.d**2 * math.log(s.n) ** 2 * s.logs / (s.n * s.epsilon**2),
         assumes=f"strongly convex, sub-exponential gradients; {_DISPUTED}",
-        studies=("wang2020-figure-1a",),
+        studies=("wang2020-theorem-5",),
     ),
     Promise(
         name="sample-and-aggregate", theorem="theorem 2", quantity=_RISK,
@@ -148,6 +149,7 @@ PROMISES: tuple[Promise, ...] = (
         bound=lambda s: s.d**3 / (s.n * s.epsilon**4),
         assumes="strongly convex, second moments, n of order d^2/eps^2 and more",
         studies=("wang2020-aggregate-n", "wang2020-aggregate-d", "wang2020-aggregate-epsilon"),
+        least=_STRONG_LEAST,
     ),
     Promise(
         name="proximal-gradient", theorem="theorem 2", quantity=_GRADIENT,
@@ -191,7 +193,7 @@ PROMISES: tuple[Promise, ...] = (
             lambda T: T**-0.5 + s.d**1.5 * (math.sqrt(s.d * T) / s.data) ** s.saved
         ),
         assumes="convex, moments of the gradient of this order",
-        studies=("xie2023-figure-1", "xie2023-figure-2"),
+        studies=("xie2023-corollaries",),
         least=_CONVEX_LEAST,
     ),
     Promise(
@@ -199,7 +201,7 @@ PROMISES: tuple[Promise, ...] = (
         formula="T^(-1/2) + d T^(1/4) / sqrt(n eps), the best T",
         bound=lambda s: _best_steps(lambda T: T**-0.5 + s.d * T**0.25 / math.sqrt(s.data)),
         assumes="convex, second moments of the gradient",
-        studies=("xie2023-figure-1", "xie2023-figure-2"),
+        studies=("xie2023-corollaries",),
         least=_CONVEX_LEAST,
     ),
     Promise(
