@@ -58,6 +58,28 @@ def test_refusals_are_no_numbers(easy):
 
 
 def test_the_page_has_a_column_for_every_method_and_a_row_for_every_table():
-    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
-    assert lines[0] == f"| {' | '.join(['table', 'n', 'd', *held_out.METHODS])} |"
-    assert len(lines) - 2 == len(held_out.TABLES) + 1
+    rows = [line.strip("| ").split(" | ") for line in PAGE.read_text("utf-8").splitlines()
+            if line[:1] == "|"]  # fmt: skip
+    assert rows[0] == ["table", "n", "d", *held_out.METHODS]
+    tables = rows[2 : 2 + len(held_out.TABLES) + 1]
+    assert {len(row) for row in tables} == {len(rows[0])}
+    others = rows[2 + len(tables) :]
+    assert others[0] == ["auto against", "tables", "ahead", "behind"]
+    for name, count, ahead, behind in others[2:]:
+        pairs = [(row[3], row[rows[0].index(name)]) for row in tables]
+        ours, theirs = np.array([pair for pair in pairs if "–" not in pair], float).T
+        assert int(count) == len(ours)
+        assert int(ahead) == np.sum(ours > theirs + 0.01)
+        assert int(behind) == np.sum(ours < theirs - 0.01)
+    assert [row[0] for row in others[2:]] == list(held_out.METHODS)[1:-1]
+
+
+def test_the_noise_of_mixing_is_what_a_search_over_all_orders_finds():
+    scale, rows, delta = held_out.mixing_scale(0.5, 1e-8, 60), 60, 1e-8
+    a = np.linspace(1.0001, scale - 1e-3, 1_000_000)
+    sketches = a * np.log(1 - 1 / scale) - np.log(1 - a / scale)
+    slack = (np.log(1 / delta) + (a - 1) * np.log(1 - 1 / a) - np.log(a)) / (a - 1)
+    each = held_out.MIXINGS * rows / 2 * sketches / (a - 1) + slack
+    noise = math.sqrt(2 * math.log(1.25 / delta) * rows) / scale
+    assert each.min() + noise == pytest.approx(0.5, rel=1e-4)
+    assert held_out.mixing_scale(0.25, delta, rows) > scale
