@@ -1,28 +1,38 @@
 """A Dask cluster on this machine: what a round costs beside its sweep, and what a worker adds.
 
-    python benchmarks/cluster.py [--rows 1000000] [--columns 20] [--rounds 15] [--partitions 2 64]
+    python benchmarks/cluster.py [overhead] [driver] [workers] [folder] [ceiling] [threads]
+                                 [--rows 1000000] [--columns 20] [--rounds 15]
 
-Rows are made on the workers, whose processes have one thread each, and stay there. A round is one
-clipped gradient.
-Numbers and ratios of interleaved rounds in one run: a round over next to no rows, which is all
-overhead; one worker beside two; two workers beside two threads in this process; and the same of
-a whole default fit, the second one of each. A round passes through five processes: on a machine
-with other work to do, each of them waits, and ratios of seconds say little; those of processor time
-say what a cluster computes in addition, and that rows are read once more for it. The memory of
-this process, the driver, is read after the fit on the cluster and before it holds any rows.
+A round is one clipped gradient; workers are processes of one thread each. Ratios are those of
+interleaved rounds in one run.
+
+- overhead: a round over next to no rows.
+- driver: the most memory of this process, which holds no rows, in fits of numbers, labels, persons.
+- workers: one beside two, with rows in their memory.
+- folder: the same, with rows that are read from a folder of Parquet files in every round.
+- ceiling: the same gradients without Dask: one process with all rows beside two that have one half
+  each. No cluster can gain more from two workers.
+- threads: two workers beside two threads in this process, for a round and a whole default fit.
+
+A round passes through five processes: on a machine with other work to do, each of them waits, and
+ratios of seconds say little; those of processor time say what a cluster computes in addition.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import logging
+import multiprocessing
 import os
 import resource
 import statistics
 import sys
+import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,39 +44,170 @@ LIMITS = {2: 40, 64: 100}
 
 PIECE = 2**16
 """Rows that are made at once: a partition needs no memory beside its own."""
+FILES, GROUP = 16, 250_000
+"""Files of a folder, and rows of a row group."""
 
 
 def main() -> None:
-    """Start clusters, measure, print."""
+    """Measure what is asked for, in one order: memory before anything else is held."""
+    measures = {
+        "overhead": overheads, "driver": driver, "workers": workers, "folder": folder,
+        "ceiling": ceiling, "threads": beside_threads,
+    }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="*", choices=[*measures, []], default=[])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--partitions", type=int, nargs="+", default=sorted(LIMITS))
     options = parser.parse_args()
     os.environ["PRIVTAIL_THREADS"] = "2"
     warnings.simplefilter("ignore")
+    print(machine("numba", "dask", "distributed"), flush=True)
+    print(f"{options.rows:,} rows x {options.columns}")
+    for name, measure in measures.items():
+        if not options.what or name in options.what:
+            measure(options.rows, options.columns, options.rounds)
 
-    print(machine("numba", "dask", "distributed"))
-    n, d, rounds = options.rows, options.columns, options.rounds
-    with cluster(2) as two, cluster(1) as one:
-        with two.as_current():
-            for parts in options.partitions:
-                overhead(parts, d, rounds)
-            print(f"\n{n:,} rows x {d}")
-            before = resident()
-            rows = held(*collections(n, d, 2))
-            away = fit(*rows, lambda: spent(two))
+
+def overheads(n: int, d: int, rounds: int) -> None:
+    """Rounds over one row a partition."""
+    with cluster(2) as two, two.as_current():
+        for parts, limit in LIMITS.items():
+            work = round_of(*collections(parts, d, parts))
+            work()
+            times = []
+            for _ in range(rounds):
+                start = time.perf_counter()
+                work()
+                times.append(1000 * (time.perf_counter() - start))
+            median = statistics.median(times)
+            print(f"overhead of a round, {parts} partitions: {median:.0f} ms (at most {limit})")
+
+
+def driver(n: int, d: int, rounds: int) -> None:
+    """Fits on a cluster that is alone on this machine: memory here, and processor time."""
+    import dask.array as da
+
+    from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+
+    common = {"epsilon": 1.0, "noise": "simulated", "random_state": 0}
+    with cluster(2) as two, two.as_current():
+        X, y = held(*collections(n, d, 2))
+        groups = da.arange(n, chunks=y.chunks) % max(1, n // 3)
+        print(
+            f"the rows are {8 * n * (d + 1) / 2**20:.0f} MB; the driver has {resident():.0f} MB",
+            flush=True,
+        )
+        for what, fit in (
+            ("numbers", lambda: DPLinearRegression(**common).fit(X, y)),
+            ("labels", lambda: DPLogisticRegression(**common, classes=[0, 1]).fit(X, (y > 0) * 1)),
+            ("persons", lambda: DPLinearRegression(**common, max_rows=2).fit(X, y, groups=groups)),
+        ):
+            before = spent(two)
+            fit()
             print(
-                f"the driver had {before:.0f} MB before the fit and {resident():.0f} MB at most; "
-                f"the rows are {8 * n * (d + 1) / 2**20:.0f} MB"
+                f"a fit of {what}: the driver has {resident():.0f} MB at most; processors "
+                f"{spent(two) - before:.0f} s",
+                flush=True,
             )
-            others(*rows, lambda: spent(two), away[2])
-            both = round_of(*rows)
-        with one.as_current():
-            alone = round_of(*held(*collections(n, d, 1)))
-        found = pairs(alone, both, rounds)
-        show("one worker / two workers", found)
+
+
+def workers(n: int, d: int, rounds: int) -> None:
+    """One worker beside two, rows in memory."""
+    with cluster(2) as two, cluster(1) as one:
+        works = []
+        for client, parts in ((one, 1), (two, 2)):
+            with client.as_current():
+                works.append(round_of(*held(*collections(n, d, parts))))
+        compared("one worker / two workers", (one, two), works, rounds)
+
+
+def folder(n: int, d: int, rounds: int) -> None:
+    """One worker beside two, rows in files."""
+    import dask.dataframe as dd
+
+    from privtail.trusted.cluster.spread import Spread
+
+    Spread._fits = lambda _: False  # type: ignore[method-assign]  # noqa: SLF001
+    with tempfile.TemporaryDirectory() as place, cluster(2) as two, cluster(1) as one:
+        for i, part in enumerate(range(FILES)):
+            write(
+                Path(place, f"part-{i:02}.parquet"), n * part // FILES, n * (part + 1) // FILES, d
+            )
+        works = []
+        for client in (one, two):
+            with client.as_current():
+                frame = dd.read_parquet(place)
+                works.append(round_of(frame.drop(columns="y"), frame["y"]))
+        compared("one worker / two workers, from Parquet", (one, two), works, rounds)
+
+
+def compared(what: str, clients: Sequence[Any], works: Sequence[Any], rounds: int) -> None:
+    """Two clusters beside each other: seconds, and those of all processors."""
+    show(what, pairs(*works, rounds))
+    used = []
+    for client, work in zip(clients, works, strict=True):
+        before = spent(client)
+        for _ in range(rounds):
+            work()
+        used.append(1000 * (spent(client) - before) / rounds)
+    print(f"processor time of a round: {used[0]:.0f} ms / {used[1]:.0f} ms", flush=True)
+
+
+def write(path: Path, start: int, stop: int, d: int) -> None:
+    """A file of the rows start .. stop - 1, in row groups of a quarter of a million."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema([(name, pa.float64()) for name in (*(f"x{j}" for j in range(d)), "y")])
+    with pq.ParquetWriter(path, schema) as writer:
+        for first in range(start, stop, GROUP):
+            X = made(first, min(first + GROUP, stop), d)
+            writer.write_table(pa.table([*X.T, target(X)], schema=schema))
+
+
+def ceiling(n: int, d: int, rounds: int) -> None:
+    """Gradients of all rows in one process beside halves in two, without Dask."""
+    context = multiprocessing.get_context("spawn")
+
+    def asked(*ends: int) -> Callable[[], None]:
+        """Processes, each with the rows between two ends, that sum at the same time."""
+        pipes = []
+        for start, stop in itertools.pairwise(ends):
+            ours, theirs = context.Pipe()
+            context.Process(target=bare, args=(theirs, start, stop, d), daemon=True).start()
+            pipes.append(ours)
+
+        def work() -> None:
+            for pipe in pipes:
+                pipe.send(None)
+            for pipe in pipes:
+                pipe.recv()
+
+        return work
+
+    found = pairs(asked(0, n), asked(0, n // 2, n), rounds)
+    show("one bare process / two bare processes", found)
+
+
+def bare(pipe: Any, start: int, stop: int, d: int) -> None:
+    """A gradient of some rows for every message."""
+    os.environ["PRIVTAIL_THREADS"] = "1"
+    X = made(start, stop, d)
+    work = round_of(X, target(X))
+    with suppress(EOFError):
+        while True:
+            pipe.recv()
+            work()
+            pipe.send(None)
+
+
+def beside_threads(n: int, d: int, rounds: int) -> None:
+    """Two workers beside two threads: a round, and the second one of two fits."""
+    with cluster(2) as two:
+        with two.as_current():
+            rows = held(*collections(n, d, 2))
+            away, both = fit(*rows, lambda: spent(two)), round_of(*rows)
         X, y = (part.compute(scheduler="threads") for part in collections(n, d, 2))
         show("two workers / two threads", pairs(both, round_of(X, y), rounds))
         here = fit(X, y, time.process_time)
@@ -101,7 +242,7 @@ def collections(n: int, d: int, parts: int) -> tuple[Any, Any]:
         meta=_nothing(d),
         name=f"X-{n}-{parts}",
     )
-    return X, X[:, 0] - X[:, 1] / 2 + X[:, -1] ** 2 / 8
+    return X, target(X)
 
 
 def held(X: Any, y: Any) -> tuple[Any, Any]:
@@ -120,10 +261,15 @@ def lengths(n: int, parts: int) -> tuple[int, ...]:
 
 
 def block(d: int, block_info: Any = None) -> Any:
-    """The rows of one partition: a formula of their ids, with long tails."""
+    """The rows of one partition."""
+    (start, stop), _ = block_info[None]["array-location"]
+    return made(start, stop, d)
+
+
+def made(start: int, stop: int, d: int) -> Any:
+    """Rows start .. stop - 1: a formula of their ids, with long tails."""
     import numpy as np
 
-    (start, stop), _ = block_info[None]["array-location"]
     rows = np.empty((stop - start, d))
     for first in range(start, stop, PIECE):
         last = min(first + PIECE, stop)
@@ -135,23 +281,15 @@ def block(d: int, block_info: Any = None) -> Any:
     return rows
 
 
+def target(X: Any) -> Any:
+    """What a fit predicts."""
+    return X[:, 0] - X[:, 1] / 2 + X[:, -1] ** 2 / 8
+
+
 def _nothing(d: int) -> Any:
     import numpy as np
 
     return np.empty((0, d))
-
-
-def overhead(parts: int, d: int, rounds: int) -> None:
-    """Rounds over one row a partition."""
-    work = round_of(*collections(parts, d, parts))
-    work()
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        work()
-        times.append(1000 * (time.perf_counter() - start))
-    limit = f" (at most {LIMITS[parts]})" if parts in LIMITS else ""
-    print(f"overhead of a round, {parts} partitions: {statistics.median(times):.0f} ms{limit}")
 
 
 def round_of(X: Any, y: Any) -> Callable[[], Any]:
@@ -183,28 +321,6 @@ def fit(X: Any, y: Any, spent: Callable[[], float]) -> tuple[Any, float, float]:
     return model, time.perf_counter() - start, spent() - before
 
 
-def others(X: Any, y: Any, spent: Callable[[], float], rows: float) -> None:
-    """A fit of labels, and one of persons with three rows each, who are in all partitions.
-
-    A fit that protects rows has ``spent`` so many seconds of processors.
-    """
-    import dask.array as da
-
-    from privtail.linear_model import DPLinearRegression, DPLogisticRegression
-
-    labels = DPLogisticRegression(epsilon=1.0, noise="simulated", random_state=0, classes=[0, 1])
-    labels.fit(X, (y > 0).astype(int))
-    print(f"the driver had {resident():.0f} MB at most with a fit of labels")
-    groups = da.arange(len(y), chunks=y.chunks) % max(1, len(y) // 3)
-    persons = DPLinearRegression(epsilon=1.0, noise="simulated", random_state=0, max_rows=2)
-    before = spent()
-    persons.fit(X, y, groups=groups)
-    print(
-        f"and {resident():.0f} MB with a fit of persons, whose processor time is "
-        f"{(spent() - before) / rows:.2f} times that of rows"
-    )
-
-
 def spent(client: Any) -> float:
     """Processor time of this process, which holds the scheduler, and of all workers."""
     return time.process_time() + sum(client.run(time.process_time).values())
@@ -216,10 +332,12 @@ def resident() -> float:
 
 
 def show(what: str, found: dict[str, Any]) -> None:
-    """A ratio of rounds, and the least time of either."""
+    """The median ratio of pairs, and that of the least times, which other work disturbs least."""
+    ours, theirs = 1000 * found["ours"], 1000 * found["theirs"]
     print(
-        f"{what}: {found['ratio']:.2f} ({1000 * found['ours']:.0f} ms, "
-        f"{1000 * found['theirs']:.0f} ms)"
+        f"{what}: {found['ratio']:.2f}; least {ours:.0f} ms / {theirs:.0f} ms, "
+        f"ratio {ours / theirs:.2f}",
+        flush=True,
     )
 
 

@@ -34,6 +34,7 @@ _HOMES = {
     "private_quantile": "privtail.describe.quantiles",
     "summarize": "privtail.describe.summary",
     "verify": "privtail.statement",
+    "workers": "privtail.dask_client",
 }
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "report",
     "summarize",
     "verify",
+    "workers",
 ]
 
 

@@ -4,13 +4,47 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from privtail.errors import InvalidInput
 
 
+def workers(client: Any) -> AbstractContextManager[Any]:
+    """Let the workers of one Dask client compute, where several clients exist.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        A client that waits, ``asynchronous=False``. Outside ``with`` the one that was made last
+        computes.
+
+    Returns
+    -------
+    context manager
+        For ``with``: fits and means of Dask collections within it run on these workers.
+
+    Raises
+    ------
+    InvalidInput
+        If this is no client.
+
+    Examples
+    --------
+    >>> import privtail
+    >>> with privtail.workers(client):  # doctest: +SKIP
+    ...     model.fit(ddf[features], ddf["cost"])
+    """
+    if not hasattr(type(client), "as_current"):
+        raise InvalidInput(
+            f"workers needs a dask.distributed.Client, not a {type(client).__name__}."
+        )
+    current: AbstractContextManager[Any] = client.as_current()
+    return current
+
+
 def found() -> Any:
-    """The client of ``with client.as_current():``, or the one that was made last.
+    """The client of ``with workers(client):``, or the one that was made last.
 
     Whoever reaches its scheduler can read the records on the workers: see *Threat model* in
     ``SECURITY.md``.

@@ -18,8 +18,8 @@ def processes(workers: int = 2, **options: Any) -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cluster = distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, processes=True,
-            **{"memory_limit": 0, **options},
+            n_workers=workers, dashboard_address=None, processes=True,
+            **{"memory_limit": 0, "threads_per_worker": 1, **options},
         )  # fmt: skip
         client = distributed.Client(cluster)
         try:

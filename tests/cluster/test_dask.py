@@ -123,9 +123,19 @@ def test_bits_of_arrays(client: Any) -> None:
     X, y = frame[FEATURES].to_numpy(), frame["cost"].to_numpy()
     expected = bits(DPLinearRegression(**options()).fit(X, y))
     model = DPLinearRegression(**options())
-    with client.as_current():
+    with privtail.workers(client):
         model.fit(da.from_array(X, chunks=(230, 2)), da.from_array(y, chunks=230))
     assert bits(model) == expected
+
+
+def test_the_workers_that_are_named_compute(client: Any) -> None:
+    away = spread_out(rows(), CUTS[2])
+    with distributed.Client(client.cluster.scheduler_address) as last:
+        assert Spread(away[FEATURES], None, None, None)._client is last
+        with privtail.workers(client):
+            assert Spread(away[FEATURES], None, None, None)._client is client
+    with pytest.raises(InvalidInput, match=r"needs a dask.distributed.Client, not a str"):
+        privtail.workers("tcp://127.0.0.1:8786")
 
 
 def test_bits_of_files(client: Any, tmp_path: Path) -> None:
@@ -367,6 +377,34 @@ def test_a_failing_graph_quotes_no_cell(client: Any, caplog: pytest.LogCaptureFi
     assert SECRET not in str(caught.getrepr(chain=True, showlocals=False))
     assert caught.value.__cause__ is None and caught.value.__context__ is None  # noqa: PT018
     assert SECRET not in caplog.text
+
+
+def test_a_failing_answer_quotes_no_cell(client: Any) -> None:
+    """Neither to the driver nor in the logs and events of the cluster."""
+
+    def sabotage(text: str) -> None:
+        from privtail.trusted.cluster import workers
+
+        def fail(*_: Any) -> None:
+            raise ValueError(text)
+
+        workers.kept, workers._summed = workers._summed, fail
+
+    def repair() -> None:
+        from privtail.trusted.cluster import workers
+
+        workers._summed = workers.kept
+
+    away, planted = spread_out(rows(), CUTS[2]), SECRET + " of an answer"
+    client.run(sabotage, planted)
+    try:
+        with pytest.raises(InvalidInput, match="A task failed on a Dask worker") as caught:
+            privtail.private_mean(away["cost"], **options())
+    finally:
+        client.run(repair)
+    assert planted not in str(caught.getrepr(chain=True, showlocals=False))
+    logs = str(client.get_worker_logs()) + str(client.get_scheduler_logs())
+    assert planted not in logs + str(client.get_events())
 
 
 def test_nothing_shows_a_cell(held: Spread) -> None:

@@ -136,6 +136,25 @@ def test_a_killed_worker_changes_nobody_of_the_persons(
     assert found.coef_.tobytes() == expected
 
 
+def test_killed_before_the_charge(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who dies while workers are compared is not asked again; the fit goes on, charged once."""
+    frame, away, ledger = rows(), spread_out(), Ledger(epsilon=10.0, delta=1e-5)
+    expected = model().fit(frame[FEATURES], frame["cost"])
+    victim, run, asked = process_ids(client)[0], type(client).run, []
+
+    def killed(self: Any, *given: Any, **options: Any) -> Any:
+        asked.append(given)
+        if len(asked) == 1:
+            os.kill(victim, signal.SIGKILL)
+        return run(self, *given, **options)
+
+    monkeypatch.setattr(type(client), "run", killed)
+    found = model(ledger).fit(away[FEATURES], away["cost"])
+    assert victim not in process_ids(client)
+    assert found.coef_.tobytes() == expected.coef_.tobytes()
+    assert len(ledger.entries()) == 1
+
+
 def test_killed_while_it_reads(client: Any) -> None:
     frame, away = rows(), spread_out(slowly)
     expected = model().fit(frame[FEATURES], frame["cost"])
@@ -233,6 +252,38 @@ def test_rows_beyond_the_memory_of_a_worker(
         assert np.array_equal(gradient(X, X[:, 0]), expected)
         assert process_ids(client) == before
         assert len(read) == parts
+
+
+def test_a_worker_of_several_threads(processes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets one task a round, whatever the partitions, and sums on as many threads as it has."""
+    frame, tasks = rows(), []
+    gathered = Spread._gathered
+    monkeypatch.setattr(
+        Spread,
+        "_gathered",
+        lambda self, asked: [tasks.append(len(asked)), gathered(self, asked)][1],
+    )
+
+    def counting() -> None:
+        from privtail.trusted.cluster import workers
+
+        added = workers.added
+        workers.threads_seen = []
+        workers.added = lambda *given: [workers.threads_seen.append(given[-1]), added(*given)][1]
+
+    def seen() -> set[int]:
+        from privtail.trusted.cluster import workers
+
+        return set(workers.threads_seen)
+
+    expected = gradient(frame[FEATURES], frame["cost"])
+    with processes(1, threads_per_worker=2) as client:
+        client.run(counting)
+        away = spread_out()
+        assert np.array_equal(gradient(away[FEATURES], away["cost"]), expected)
+        assert tasks[0] == 5
+        assert set(tasks[1:]) == {1}
+        assert list(client.run(seen).values()) == [{2}]
 
 
 def gradient(X: Any, y: Any) -> Any:

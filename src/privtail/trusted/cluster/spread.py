@@ -159,12 +159,15 @@ class Spread(PrivateRows):
                 "Trimmed means and sample-and-aggregate need all rows on one machine, and these "
                 "are on a Dask cluster. algorithm='auto' works there."
             )
-        found = self._reached(lambda: self._client.run(tried, Sent(loss), on_error="return"))
-        if not found:
-            raise InvalidInput("The Dask cluster has no worker: wait for one, or add one.")
-        told = list(found.values())
-        if any(isinstance(one, Exception) and is_lost(one) for one in told):
+        for _ in range(2):  # a worker that died is not asked twice
+            found = self._reached(lambda: self._client.run(tried, Sent(loss), on_error="return"))
+            told = list(found.values())
+            if not any(isinstance(one, Exception) and is_lost(one) for one in told):
+                break
+        else:
             raise InvalidInput(LOST)
+        if not told:
+            raise InvalidInput("The Dask cluster has no worker: wait for one, or add one.")
         if any(isinstance(one, Exception) or one[0] != privtail.__version__ for one in told):
             raise InvalidInput(
                 "A Dask worker cannot run privtail, or runs another version of it than this "
