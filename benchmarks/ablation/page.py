@@ -17,28 +17,32 @@ RESULTS = ROOT / "benchmarks" / "results" / "ablation.parquet"
 COLUMNS = ("all", "not tuned on", "real", "d >= 50", "shifts, units", "heavy tails", "labels")
 AS_IS = "as is"
 ABOVE, ENOUGH = 1.05, 1000
+TEXTS = ("variant", "group", "problem", "words", "task")
 SINGLE = ("error", "log_loss", "seconds", "slopes")
 
 
-def publish(runs: list[Path]) -> None:
-    """Join runs of several variants into one file, if any are given, and fill the page."""
-    if runs:
-        rows = pd.concat([pd.read_parquet(run) for run in runs], ignore_index=True)
-        words = dict.fromkeys(("variant", "group", "problem", "words", "task"), "category")
-        rows = rows.astype({**words, **dict.fromkeys(SINGLE, "float32"), "rounds": "int16"})
-        rows.to_parquet(RESULTS, compression="zstd", index=False)
-    PAGE.write_text(
-        filled(PAGE.read_text(encoding="utf-8"), pd.read_parquet(RESULTS)), encoding="utf-8"
-    )
+def publish(parts: list[Path], numbers: list[Path]) -> None:
+    """Replace the results of parts, or of numbers, if any are given, and fill the page."""
+    rows = pd.read_parquet(RESULTS)
+    for of, files in (("parts", parts), ("numbers", numbers)):
+        if files:
+            runs = [pd.read_parquet(file).assign(of=of) for file in files]
+            rows = pd.concat([rows[rows["of"] != of], *runs], ignore_index=True)
+    kinds = dict.fromkeys(("of", *TEXTS), "category") | dict.fromkeys(SINGLE, "float32")
+    rows = rows.astype(kinds | {"rounds": "int16"})
+    rows.to_parquet(RESULTS, compression="zstd", index=False)
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
 
 
 def filled(page: str, rows: pd.DataFrame) -> str:
     """The page with its parts between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` anew."""
-    rows = rows.astype({"variant": str, "group": str, "problem": str, "words": str, "task": str})
-    runs = {name: rows[rows["variant"] == name] for name in rows["variant"].unique()}
+    rows = rows.astype(dict.fromkeys(("of", *TEXTS), str))
 
     def make(match: re.Match[str]) -> str:
-        body = "\n".join(MADE[match["name"]](runs))
+        of, made = MADE[match["name"]]
+        some = rows[rows["of"] == of].drop(columns="of")
+        runs = {name: some[some["variant"] == name] for name in some["variant"].unique()}
+        body = "\n".join(made(runs))
         return f"<!-- begin {match['name']} -->\n{body}\n<!-- end {match['name']} -->"
 
     pattern = r"<!-- begin (?P<name>[a-z]+) -->\n.*?<!-- end (?P=name) -->"
@@ -60,9 +64,11 @@ def _table(runs: dict[str, pd.DataFrame]) -> Iterator[str]:
             name,
             *(
                 f"{_change(found.loc[cut, 'error'])} ± {100 * found.loc[cut, '+-']:.1f}"
+                if cut in found.index
+                else ""
                 for cut in COLUMNS
             ),
-            _change(found.loc["labels", "log loss"]),
+            _change(found.loc["labels", "log loss"]) if "labels" in found.index else "",
             f"{whole['> 5 % worse']:.0f} / {whole['> 5 % better']:.0f} of {whole['cells']:.0f}",
             f"{whole['above constant before']:.0f} / {whole['after']:.0f}",
             f"{whole['rounds after']:.0f}",
@@ -96,4 +102,6 @@ def _untuned(runs: dict[str, pd.DataFrame]) -> Iterator[str]:
         yield f"| {group} | {problems} | {len(some)} | {mean:.3f} | {len(above)} | {enough} |"
 
 
-MADE = {"table": _table, "untuned": _untuned}
+MADE = {
+    "table": ("parts", _table), "numbers": ("numbers", _table), "untuned": ("parts", _untuned),
+}  # fmt: skip

@@ -31,18 +31,6 @@ def _tuned(**values: float) -> tuple[Change, ...]:
     return (Change(_SCALED, "tuning", Tuning(**values)),)  # type: ignore[arg-type]
 
 
-BELOW_ONE = ("momentum",)
-"""Numbers that are less than 1: in place of doubled, half as far from it."""
-
-
-def _others(name: str) -> tuple[float, float]:
-    """Half of a tuned number, and twice; of a whole one these are whole, and at least 1."""
-    value = getattr(Tuning(), name)
-    if isinstance(value, int):
-        return max(1, value // 2), 2 * value
-    return value / 2, (1 + value) / 2 if name in BELOW_ONE else 2 * value
-
-
 def _without(stage: str) -> tuple[Change, ...]:
     """No such stage."""
     return (
@@ -57,7 +45,7 @@ PARTS: dict[str, tuple[Change, ...]] = {
         Change("default.steps", "may_be_zero", lambda _: False),
     ),
     "no selection": _tuned(many_features=1_000_000),
-    "no second moments": _tuned(most_moments=1, moments=1e-9),
+    "no second moments": _tuned(most_moments=1),
     "no momentum": _tuned(momentum=0.0),
     "no adjusted tails": _tuned(heavier_tails=1e9),
     "no matched frequencies": _without("intercept:MatchFrequencies"),
@@ -68,21 +56,25 @@ PARTS: dict[str, tuple[Change, ...]] = {
 }  # fmt: skip
 """Each without one part; what the part would have cost goes to the others."""
 
-NUMBERS: dict[str, tuple[Change, ...]] = {
-    f"{field.name} {other:g}": _tuned(**{field.name: other})
-    for field in fields(Tuning)
-    for other in _others(field.name)
-}
-"""Every tuned number halved, doubled."""
+VARIANTS = {"as is": (), OTHER_SEEDS: (), **PARTS}
 
-VARIANTS = {"as is": (), OTHER_SEEDS: (), **PARTS, **NUMBERS}
+
+def changes(variant: str) -> tuple[Change, ...]:
+    """Those of one of the `VARIANTS`, or of "NAME VALUE ...": tuned numbers and other values."""
+    if variant in VARIANTS:
+        return VARIANTS[variant]
+    words, numbers = variant.split(), {field.name: field.default for field in fields(Tuning)}
+    if len(words) % 2 or not numbers.keys() >= set(words[::2]):
+        raise ValueError(f"{variant!r} is none of {[*VARIANTS]}, and names no number of Tuning.")
+    given = zip(words[::2], words[1::2], strict=True)
+    return _tuned(**{name: type(numbers[name])(value) for name, value in given})
 
 
 @contextmanager
 def changed(variant: str) -> Iterator[None]:
     """The library with one part or number changed."""
     with ExitStack() as stack:
-        for owner, name, value in VARIANTS[variant]:
+        for owner, name, value in changes(variant):
             module, _, inner = owner.partition(":")
             where = importlib.import_module(f"privtail.{module}")
             for part in inner.split(".") if inner else ():

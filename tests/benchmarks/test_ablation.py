@@ -36,9 +36,15 @@ def test_the_page_says_what_the_results_say() -> None:
     assert page.filled(text, pd.read_parquet(page.RESULTS)) == text
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", [*VARIANTS, "steps 50 momentum 0.2"])
 def test_a_variant_changes_what_is_there(variant: str) -> None:
     with changed(variant):
+        pass
+
+
+@pytest.mark.parametrize("variant", ["no such part", "steps", "magic 2"])
+def test_what_is_no_variant_is_refused(variant: str) -> None:
+    with pytest.raises(ValueError, match="names no number of Tuning"), changed(variant):
         pass
 
 
