@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privtail.second_moments import symmetric
 from privtail.summaries.column_ranges import ColumnRanges
 from privtail.summaries.histograms import part_that_counts
-from privtail.summaries.mean_intervals import SURE
+from privtail.summaries.mean_intervals import NOISE_BOUND
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.maps import FeatureMap
@@ -132,7 +132,7 @@ class MeanProducts:
         answer = curator.everyone(map_).histogram(range(d), [-1.0, 1.0])
         std = noise.event(answer.sensitivity).std
         counts = answer.release(noise).reshape(d, 3)[:, [0, 2]]
-        return np.maximum(counts, 0.0) + SURE * std
+        return np.maximum(counts, 0.0) + NOISE_BOUND * std
 
 
 def _radius(problem: Problem) -> float:

@@ -26,7 +26,7 @@ OCTAVES = 8
 """Edges of the first look are powers of two of which every eighth is there."""
 SMALL, LARGE = -64, 64
 """Exponents of the sizes that are told apart."""
-SURE = 3.7
+SEPARATED = 3.7
 """A level is believed to lie beyond an edge by so many deviations."""
 EDGES = 0.6
 """By so many deviations of noise more, for the interval is of the edge that shows most, of many."""
@@ -70,7 +70,7 @@ class QuantileSearch:
             noise = self._noise(multiplier, k)
             std = noise.event(answer.sensitivity).std
             counts = answer.release(noise).reshape(len(columns), size + 1)
-            sure = SURE if k < LOOKS else normal_quantile(confidence)
+            sure = SEPARATED if k < LOOKS else normal_quantile(confidence)
             for one, cuts, seen in zip(found, edges, counts, strict=True):
                 one.see(cuts, seen, std, sure)
         return found

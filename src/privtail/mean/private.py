@@ -28,7 +28,7 @@ from privtail.robust_means import ClampedMean, ClippedMean, SmoothedCatoniMean, 
 from privtail.statement import state
 from privtail.summaries.column_ranges import ColumnRanges
 from privtail.summaries.histograms import part_that_counts
-from privtail.summaries.mean_intervals import SURE, CutRange
+from privtail.summaries.mean_intervals import NOISE_BOUND, CutRange
 from privtail.summaries.summary import Summary
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
@@ -344,7 +344,7 @@ class _Mean:
         std = np.hypot(std, away * part_std / part)
         clipped = self._clipped(reaches, ends, found)
         clipped += np.where(
-            [value < found.centres, value > found.centres], SURE * count_std * away, 0
+            [value < found.centres, value > found.centres], NOISE_BOUND * count_std * away, 0
         )
         reliable = found.detected & np.isfinite(clipped).all(axis=0)
         notes = self.doubts(multiplier, curator.problem, found, reliable)

@@ -14,7 +14,7 @@ from privtail.summaries.summary import BEYOND, SMALLEST, Summary
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
-LIKELY = 2.6
+CELL_ABOVE = 2.6
 """A single cell near 1 is believed if its count is so many deviations above zero.
 
 Other runs of cells need more, by the logarithms of two priors: 1/k^2 for the exponent k of a run's
@@ -30,9 +30,9 @@ values might become rows of any length.
 """
 
 INSIDE = 3.7
-"""The same as `LIKELY` for any run of cells of a closer histogram, where the column surely lies."""
+"""The same for any run of cells of a closer histogram, where the column surely lies."""
 
-SURELY = 3.0
+ROWS_MISSING = 3.0
 """If the sum of all cells is so many deviations below n, not all rows count."""
 
 OTHERS = (
@@ -148,7 +148,7 @@ def _prior(cells: int, columns: int) -> Doubles:
     farthest = np.maximum(exponents[:, None], exponents[None, :])
     lengths = np.maximum(ends[None, :] - ends[:, None], 1)
     power = 2 + math.log(columns) / math.log(1 + cells // 2)
-    return np.asarray(LIKELY**2 + 2 * power * np.log(1 + farthest) + 2 * np.log(lengths))
+    return np.asarray(CELL_ABOVE**2 + 2 * power * np.log(1 + farthest) + 2 * np.log(lengths))
 
 
 _SIZES = SMALLEST * 2.0 ** np.arange(129)
@@ -298,7 +298,7 @@ def part_that_counts(counts: Doubles, std: Doubles | float, n: int) -> tuple[flo
     """
     noise = float(np.hypot.reduce(np.broadcast_to(std, counts.shape)))
     part, deviation = float(counts.sum()) / n, noise / n
-    unsure = SURELY * deviation
+    unsure = ROWS_MISSING * deviation
     if unsure >= 1 or 1 - part <= unsure:
         return 1.0, 0.0
     return max(part, unsure, 1 / n), deviation
@@ -310,12 +310,12 @@ def fewer(part: float, deviation: float, n: int, consequence: str) -> tuple[str,
         return ()
     noise = max(1, round(deviation * n))
     said = FEWER.format(counted=round(part * n), n=n, noise=noise)
-    if part <= SURELY * deviation:
-        most = math.ceil(2 * SURELY * deviation * n)
+    if part <= ROWS_MISSING * deviation:
+        most = math.ceil(2 * ROWS_MISSING * deviation * n)
         said = HIDDEN.format(n=n, most=UNLIKELY.format(most=most) if most < n else "")
     return (f"{said} {consequence}",)
 
 
 def most_are_lost(part: float, deviation: float) -> bool:
     """Whether less than half of the rows count as far as noise shows, or likely nearly none."""
-    return part < 0.5 or part <= SURELY * deviation
+    return part < 0.5 or part <= ROWS_MISSING * deviation

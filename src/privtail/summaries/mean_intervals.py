@@ -15,7 +15,7 @@ from privtail.summaries.summary import Summary
 
 Doubles = NDArray[np.float64]
 
-SURE = 1.96
+NOISE_BOUND = 1.96
 """Noise exceeds so many of its standard deviations with a probability of 2.5 %."""
 
 MISSED = 3.0
@@ -99,7 +99,7 @@ class View:
     def may_hold_half(self, n: int) -> bool:
         """Whether one cell may hold half of the rows."""
         rows, std = self._sum(np.arange(len(self.counts)) == np.argmax(self.counts))
-        return rows + SURE * std >= n / 2
+        return rows + NOISE_BOUND * std >= n / 2
 
     def between(self, low: float, high: float, *, whole: bool = False) -> tuple[float, float]:
         """The count of rows in [low, high], and the standard deviation of its noise.
@@ -170,7 +170,7 @@ class CutRange:
             return np.array([[1.0, math.inf, math.inf]] * 2)
         around = self._centre - end, self._centre + end
         inside, unsure = self._looks[self._chosen].between(*around, whole=True)
-        hidden = max(self._n - inside, 0.0) + SURE * unsure
+        hidden = max(self._n - inside, 0.0) + NOISE_BOUND * unsure
         return np.array([self._beyond(side, end, hidden) for side in (-1, 1)])
 
     def kurtosis(self) -> float:
@@ -183,11 +183,11 @@ class CutRange:
         (rows, std), (inside, unsure) = (
             self._count(side, near, far) for near in (end, end / self._times)
         )
-        most, power, from_ = min(max(rows, 0.0) + SURE * std, hidden), POWER, end
+        most, power, from_ = min(max(rows, 0.0) + NOISE_BOUND * std, hidden), POWER, end
         if end < self._size:
             from_ = self._size
-        elif inside <= SURE * unsure:  # no tail shows: what is believed holds before the end
-            most = (max(inside, 0.0) + SURE * unsure) / self._times**power
+        elif inside <= NOISE_BOUND * unsure:  # no tail shows: what is believed holds before the end
+            most = (max(inside, 0.0) + NOISE_BOUND * unsure) / self._times**power
         else:
             power = self._power(side, end, most)
         part = min(most / self._n / (1 - self._times**-power), 1.0)
@@ -217,9 +217,9 @@ class CutRange:
     def _power(self, side: int, end: float, most: float) -> float:
         """`POWER`, or a larger one that the rows before ``end`` show if ``most`` are beyond."""
         sure, noise = self._count(side, end / self._times, end, whole=True)
-        if not 0 < most < sure - SURE * noise:
+        if not 0 < most < sure - NOISE_BOUND * noise:
             return POWER
-        return max(POWER, math.log2((sure - SURE * noise) / most) / OCTAVES)
+        return max(POWER, math.log2((sure - NOISE_BOUND * noise) / most) / OCTAVES)
 
     def _endless(self, side: int, end: float, moment: int = 1) -> bool:
         """Whether a tail surely has no such moment, or may hide rows of unknown size."""
@@ -247,7 +247,7 @@ class CutRange:
     def _may_hide(self, distance: float) -> bool:
         """Whether noise may hide the part `RARE` of the rows, or more, at unknown distances."""
         missing, unsure = self._missing(distance)
-        return distance < self._size and missing + SURE * unsure >= RARE * self._n
+        return distance < self._size and missing + NOISE_BOUND * unsure >= RARE * self._n
 
     def goes_on(self) -> bool:
         """Whether rows surely lie beyond the distance."""

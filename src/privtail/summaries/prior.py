@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr
 
-from privtail.summaries.histograms import LIKELY, POWERS, Cells, Histogram, part_that_counts
+from privtail.summaries.histograms import CELL_ABOVE, POWERS, Cells, Histogram, part_that_counts
 from privtail.summaries.summary import SMALLEST, Summary
 
 Doubles = NDArray[np.float64]
@@ -254,7 +254,7 @@ def _alike(counts: Doubles, cells: Cells, std: Doubles, n: int) -> NDArray[np.bo
     if 2 * len(rows) < len(alike):
         return none
     usual = Histogram(cells.without_zeros(rows.sum(axis=0)), cells, std * math.sqrt(len(rows)))
-    likely = LIKELY * float(std.min())
+    likely = CELL_ABOVE * float(std.min())
     if usual.sure_cells().sum() > likely * len(rows):
         return alike
     most = usual.surest_run(max(likely, n / 2) * len(rows))
