@@ -17,7 +17,7 @@ from privtail.default.acceptance import (
     label_decision,
 )
 from privtail.default.fit import planned
-from privtail.default.labels import CountLabels, unclamped
+from privtail.default.labels import CountLabels
 from privtail.default.preconditioner import Preconditioner
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.linear_model import DPLogisticRegression
@@ -31,6 +31,7 @@ from privtail.losses import (
     WeightedLoss,
     cut_to,
 )
+from privtail.losses.magnitudes import unclamped
 from privtail.trusted.budget import Budget
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -324,14 +325,14 @@ def test_the_best_part_is_that_with_which_labels_were_drawn(middle, right):
         return np.mean(np.logaddexp(0, odds) - p * odds)
 
     gains = np.array([loss(0.0) - loss(part) for part in parts])
-    wide, little, uncut = np.full(4, 10.0), 1e-5, np.tile([-np.inf, np.inf], (4, 1))
-    found, gain, height, off = best_part(parts, gains, wide, little, typical, middle, uncut)
+    asked, little = [Candidate(part, 10.0, (-np.inf, np.inf)) for part in parts], 1e-5
+    found, gain, height, off = best_part(asked, gains / 10, little, typical, middle)
     assert abs(found - right) < 2 * off < 0.1
-    assert best_part(parts, gains, wide, 30 * little, typical, middle, uncut)[3] >= off
+    assert best_part(asked, gains / 10, 30 * little, typical, middle)[3] >= off
     assert found == pytest.approx(right, abs=0.05)
     assert gain == pytest.approx(loss(0.0) - loss(right), rel=0.1)
     assert height > 30
-    _, gain, height, _ = best_part(parts, -parts, wide, little, typical, middle, uncut)
+    _, gain, height, _ = best_part(asked, -parts / 10, little, typical, middle)
     assert gain <= 1e-6
     assert height <= 0
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
 from privtail.default.fit import Decision, Fit
-from privtail.default.labels import lead, unclamped
+from privtail.default.labels import lead
 from privtail.default.tuning import Tuning
 from privtail.losses import (
     AmountLoss,
@@ -20,7 +20,7 @@ from privtail.losses import (
     WeightedLoss,
     cut_to,
 )
-from privtail.losses.magnitudes import loss_off_by
+from privtail.losses.magnitudes import loss_off_by, unclamped
 from privtail.robust_means import ClampedMean
 from privtail.summaries.summary import FARTHER
 from privtail.trusted.batch import Batch
@@ -254,12 +254,9 @@ def label_decision(
     """
     ends = candidates[1].ends
     whole = [candidates[0], *(each for each in candidates[1:] if each.ends == ends)]
-    seen, clamps = gains[: len(whole)], np.array([each.clamp for each in whole])
-    parts, cuts = np.array([each.part for each in whole]), np.array([each.ends for each in whole])
-    part, best, height, off = best_part(
-        parts, seen * clamps, clamps, deviation, typical, middle, cuts
-    )
-    best = max(best / clamps[-1], float(seen[1:].max()))
+    seen = gains[: len(whole)]
+    part, best, height, off = best_part(whole, seen, deviation, typical, middle)
+    best = max(best / whole[-1].clamp, float(seen[1:].max()))
     for each, gain in zip(candidates[len(whole) :], gains[len(whole) :], strict=True):
         if gain > best + tuning.likely * deviation:
             off, part, ends = math.hypot(off, each.part - part), each.part, each.ends
@@ -274,34 +271,34 @@ def label_decision(
 
 
 def best_part(
-    parts: Doubles, gains: Doubles, clamps: Doubles, deviation: float, typical: float,
-    middle: float, cuts: Doubles,
-) -> tuple[float, float, float, float]:  # fmt: skip
+    candidates: Sequence[Candidate], gains: Doubles, deviation: float, typical: float, middle: float
+) -> tuple[float, float, float, float]:
     """The part of the margins that gains most, its gain, how significant, and how well known.
 
     The law: log-odds are ``middle`` plus a true part of normal margins with the root mean square
-    ``typical``. It gives the expected gain of every part, with log-odds cut to its ``cuts`` and
-    gains clamped record by record. The true part, and one factor near 1 that multiplies
-    all gains, are fitted to the noisy ``gains`` at some ``parts`` by least squares. Tried are
-    eighths of an octave down to 2^-12, and zero: no part is farther than 5 % from one.
+    ``typical``. It gives the expected gain of every candidate, with log-odds cut to its ends and
+    gains clamped record by record. The true part, and one factor near 1 that multiplies all gains,
+    are fitted to the noisy ``gains`` by least squares. Tried are eighths of an octave down to
+    2^-12, and zero: no part is farther than 5 % from one.
 
     The significance is that of the sum of the gains whose weights are what the law expects of each
     (a matched filter), in standard deviations of its noise. ``deviation`` is that of the noise of a
-    gain, in units of its clamp.
+    gain; both are in units of its clamp.
 
     The last number is the standard deviation of the true part around the best one, given the noisy
     gains, if all parts up to 1 are equally likely before.
     """
     places, weights = np.polynomial.hermite_e.hermegauss(32)
     z, weights = typical * places, weights / weights.sum()
-    noise, most = deviation * clamps, clamps[:, None]
+    parts, most = np.array([(each.part, each.clamp) for each in candidates]).T[:, :, None]
+    cuts = np.array([each.ends for each in candidates])
     truths = np.append(2.0 ** (-np.arange(97) / 8), 0.0)
-    moved = np.clip(middle + parts[:, None] * z, cuts[:, :1], cuts[:, 1:]) - middle
+    moved = np.clip(middle + parts * z, cuts[:, :1], cuts[:, 1:]) - middle
     zero = np.logaddexp(0, middle) - np.logaddexp(0, middle + moved)
     one, zero = (np.clip(gain, -most, most) * weights for gain in (zero + moved, zero))
     p = expit(middle + truths[:, None] * z)
     expected = one @ p.T + zero @ (1 - p).T
-    curves, seen = expected / noise[:, None], gains / noise
+    curves, seen = expected / (deviation * most), gains / deviation
     factors = np.maximum((seen @ curves + 1) / (np.sum(curves**2, axis=0) + 1), 0.0)
     misses = np.sum((factors * curves - seen[:, None]) ** 2, axis=0) + (factors - 1) ** 2
     best = int(misses.argmin())

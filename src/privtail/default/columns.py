@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privtail.default.fit import Fit
-from privtail.default.tuning import Tuning
 from privtail.summaries.column_summaries import SHARP, ColumnSummaries
 from privtail.trusted.events import Plan
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -30,7 +29,7 @@ class SummarizeColumns:
     def plan(self, problem: Problem) -> Plan:
         return self.summaries.plan(self.noise.multiplier, problem, None if self.features else 0)
 
-    def finds_target(self, problem: Problem, tuning: Tuning) -> bool:
+    def finds_target(self, problem: Problem) -> bool:
         """Whether the noise is small enough for the scale of a numeric target."""
         return self.noise.multiplier <= self.summaries.enough_for_target(problem)
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privtail.default.fit import Fit
-from privtail.default.tuning import Tuning
 from privtail.losses import WeightedLoss
+from privtail.summaries.column_summaries import SHARP
 from privtail.summaries.histograms import part_that_counts
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -35,9 +34,9 @@ class CountLabels:
     def plan(self, problem: Problem) -> Plan:
         return (Round(stage="label counts", events=(self._event(problem),)),)
 
-    def finds_target(self, problem: Problem, tuning: Tuning) -> bool:
-        """Whether the noise is small enough for the counts of labels."""
-        return self.noise.multiplier * problem.max_rows <= problem.n / tuning.known_labels
+    def finds_target(self, problem: Problem) -> bool:
+        """Whether the noise is small enough for the counts of labels, as for a column (`SHARP`)."""
+        return self.noise.multiplier * problem.max_rows <= problem.n / SHARP
 
     def run(self, fit: Fit) -> None:
         problem = fit.problem
@@ -72,30 +71,6 @@ def lead(intercept: Doubles) -> float:
         return 0.0
     margins = np.sort(intercept[0]) if intercept.size > 1 else np.array([0.0, abs(intercept[0, 0])])
     return float(margins[-1] - margins[-2])
-
-
-def unclamped(
-    middle: float, clamp: float, weights: Sequence[float] = (1.0, 1.0)
-) -> tuple[float, float]:
-    """The margins of two labels between which no gain over the margin ``middle`` is clamped.
-
-    Beyond them a label may lose more than a clamp, and the more frequent one gain it. So far
-    records gain on average if their margins are on the side of the more frequent label, whatever
-    their labels. Between the ends records gain only if log loss falls.
-    """
-
-    def end(middle: float, losing: float, gaining: float) -> float:
-        loss = float(np.logaddexp(0, middle)) + clamp / losing
-        left = float(np.logaddexp(0, -middle)) - clamp / gaining
-        most = _margin_of(loss)
-        return min(most, -_margin_of(left)) if left > 0 else most
-
-    return -end(-middle, weights[1], weights[0]), end(middle, weights[0], weights[1])
-
-
-def _margin_of(loss: float) -> float:
-    """The margin whose softplus is this loss, above 0."""
-    return loss + math.log(-math.expm1(-loss))
 
 
 def _labels(problem: Problem) -> int:

@@ -188,7 +188,7 @@ class ScaledDescent:
     def _finds_target(self, stages: tuple[Stage, ...], problem: Problem) -> bool:
         """Whether the noise of these stages lets them find the intercept-only model."""
         return not problem.intercept or all(
-            stage.finds_target(problem, self.tuning)
+            stage.finds_target(problem)
             for stage in stages
             if isinstance(stage, SummarizeColumns | CountLabels)
         )

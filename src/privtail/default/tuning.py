@@ -17,11 +17,11 @@ class Tuning:
 
     Parameters
     ----------
-    column_summaries, label_counts, moments, screening : budget weights of stages, relative to all
-        gradients together. A stage gets its weight over the sum of the weights of all stages of the
-        fit (``default/pipeline.py`` has a line for each stage). Histograms of counts and amounts
-        weigh as much as column summaries do.
-    others : the weight of each release of most other kinds.
+    column_summaries, label_counts, moments, screening, others : budget weights of stages, relative
+        to all gradients together; ``others`` is that of each release of most other kinds. A stage
+        gets its weight over the sum of the weights of all stages of the fit
+        (``default/pipeline.py`` has a line for each stage). Histograms of counts and amounts weigh
+        as much as column summaries do.
     steps : number of gradients of the descent, a fifth of them before the residual histogram.
     momentum : fraction of the last move that is added to a step; at a kink none is.
     clipped : part of the residuals that is clipped, in (0, 1); with rare labels less of them. For
@@ -38,8 +38,6 @@ class Tuning:
     moves : number of moves of an intercept that is a quantile, of the median of a target before a
         selection, and of a rate beside exposures.
     heavier_tails : a tail is heavy if it is so many times as long as is usual.
-    known_labels : label counts are known if their noise is less than n over this. If not, the whole
-        budget goes to them.
     few_features : number of features that are selected at most, unless ``sparsity`` says it.
     many_features : with fewer features none are left out.
     prior_slopes : weight of the prior that a slope is real, times the number of slopes.
@@ -76,7 +74,6 @@ class Tuning:
     most_moments: int = 512
     moves: int = 3
     heavier_tails: float = 1.5
-    known_labels: float = 10.0
     few_features: int = 10
     many_features: int = 50
     prior_slopes: float = 120.0

@@ -1,8 +1,9 @@
-"""How steep and how curved a loss is."""
+"""How large, steep and curved a loss is."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,3 +47,27 @@ def largest_derivative(loss: Loss, intercept: Doubles) -> float:
     margins = np.repeat(intercept.sum(axis=0, keepdims=True), len(labels), axis=0)
     with interpreted():
         return float(np.linalg.norm(loss.derivatives(margins, labels), axis=1).max())
+
+
+def unclamped(
+    middle: float, clamp: float, weights: Sequence[float] = (1.0, 1.0)
+) -> tuple[float, float]:
+    """The margins of two labels between which no gain over the margin ``middle`` is clamped.
+
+    Beyond them a label may lose more than a clamp, and the more frequent one gain it. So far
+    records gain on average if their margins are on the side of the more frequent label, whatever
+    their labels. Between the ends records gain only if log loss falls.
+    """
+
+    def end(middle: float, losing: float, gaining: float) -> float:
+        loss = float(np.logaddexp(0, middle)) + clamp / losing
+        left = float(np.logaddexp(0, -middle)) - clamp / gaining
+        most = _margin_of(loss)
+        return min(most, -_margin_of(left)) if left > 0 else most
+
+    return -end(-middle, weights[1], weights[0]), end(middle, weights[0], weights[1])
+
+
+def _margin_of(loss: float) -> float:
+    """The margin whose softplus is this loss, above 0."""
+    return loss + math.log(-math.expm1(-loss))
