@@ -38,7 +38,8 @@ help:
 	@echo 'make test        the fast tests'
 	@echo 'make check       format, lint, types, and the slow statistical audits'
 	@echo 'make lint        the first three of these alone'
-	@echo 'make docs        this documentation as a web site, in build/docs/html; its examples run'
+	@echo 'make docs        this documentation as a web site, in build/docs/html; its examples run,'
+	@echo '                 and every page is opened in Chromium, where there is one'
 	@echo 'make audits      every published algorithm: what an audit finds of its epsilon, in five minutes'
 	@echo 'make bench       speed and memory, beside the plain gradient and the limits we set ourselves'
 	@echo 'make peers       environments of diffprivlib, Opacus, JAX-Privacy and DP-EBM, for the next'
@@ -71,11 +72,13 @@ lint: $(DEV) $(SELF)
 	"$(PY)" -m mypy || failed="$$failed mypy"; \
 	[ -z "$$failed" ] || { echo "make lint: failed:$$failed" >&2; exit 1; }
 
-# Pages that did not change are not run again. Nothing is fetched, and a warning is an error.
+# Pages that did not change are not run again. Nothing is fetched, and a warning is an error. So are
+# a dead link, and a page that in a browser has an error or is too wide for a phone.
 docs: $(DOCS) $(SELF)
 	@PRIVTAIL_THREADS=1 "$(PY)" -m sphinx -q -W --keep-going -b html \
 	  -d build/docs/doctrees docs build/docs/html
 	@"$(PY)" docs/check.py build/docs/html
+	@"$(PY)" docs/browser.py build/docs/html
 	@echo 'open build/docs/html/index.html'
 
 audits: $(DEV) $(SELF)

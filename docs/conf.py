@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from myst_nb.sphinx_ import NbMetadataCollector
+from sphinx.util.logging import getLogger
+
 import privtail
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -15,6 +18,7 @@ from messages import page
 from outputs import without
 
 os.environ.setdefault("PRIVTAIL_THREADS", "1")
+os.environ.setdefault("PRIVTAIL_DATA", str(Path(__file__).parents[2] / "shared/data"))
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 project = "privtail"
@@ -37,6 +41,7 @@ html_title = "privtail"
 html_static_path = ["_static"]
 html_extra_path = [str(path) for path in Path(__file__).parents[1].glob("reports/*.html")]
 html_css_files = ["privtail.css"]
+html_context = {"default_mode": "auto"}  # the theme complains in the console without it
 html_show_sourcelink = False
 html_show_search_summary = False  # it fetches pages, which browsers refuse of files
 html_sidebars = {
@@ -75,6 +80,7 @@ nb_merge_streams = True
 nb_output_stderr = "show"
 suppress_warnings = ["mystnb.unknown_mime_type"]
 
+MOST_SECONDS = 180.0
 _CODE = re.compile(r"``.+?``|`[^`]+`_?|:\w+:`[^`]+`")
 
 
@@ -120,9 +126,18 @@ def _list_messages(app: Any, name: str, content: list[str]) -> None:
         content[0] += page(source)
 
 
+def _time_notebooks(_app: Any, env: Any) -> None:
+    """A page that runs for more than three minutes is an error, as every warning is."""
+    for name in sorted(env.found_docs):
+        taken = (NbMetadataCollector.get_exec_data(env, name) or {}).get("runtime") or 0.0
+        if taken > MOST_SECONDS:
+            getLogger(__name__).warning("runs for %.0f s", taken, location=name)
+
+
 def setup(app: Any) -> None:
     """Add the hooks above, after numpydoc has read a docstring."""
     app.connect("source-read", _run_anew)
     app.connect("source-read", _list_messages)
     app.connect("autodoc-process-docstring", _escape, priority=600)
     app.connect("autodoc-skip-member", _skip)
+    app.connect("env-check-consistency", _time_notebooks)

@@ -196,7 +196,7 @@ SECTIONS = {
 """Heading and the modules below it; the first that fits is taken."""
 
 BOX = """\
-<p><label>Filter: <input id="said" size="60" style="max-width: 100%"
+<p><label>Filter: <input id="said"
 placeholder="paste the message, or type some of its words"></label></p>
 <script>
 addEventListener("DOMContentLoaded", () => {

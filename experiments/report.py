@@ -305,7 +305,7 @@ def _counts(results: list[Result]) -> str:
         [escape(paper), escape(whose), *map(_number, counted)]
         for paper, whose, counted in tallies(results)
     ]
-    return _table(["paper", "claims", *CLASSES], rows)
+    return f'<div class="scroll">{_table(["paper", "claims", *CLASSES], rows)}</div>'
 
 
 def _rates(results: list[Result], name: str) -> str:
