@@ -9,12 +9,18 @@ import inspect
 import math
 import re
 import sys
+import textwrap
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from sklearn.base import ClassifierMixin
 
 import privtail
+from privtail import linear_model
 from privtail.linear_model.documented import documented
+from privtail.losses import SquaredLoss
 
 API = Path(privtail.__file__).parents[2] / "docs/api"
 
@@ -111,7 +117,39 @@ def faults(name: str, thing: object) -> list[str]:
     silent = returned in (None, "None") or inspect.isclass(thing)
     if not silent and known and not {"Returns", "Yields"} & parts.keys():
         found.append("does not say what it returns")
+    if can_fail(name, thing) and "Raises" not in parts:
+        found.append("does not say what it raises")
     return [f"{name}: {fault}" for fault in found]
+
+
+READ_ROWS = {
+    "fit", "predict", "predict_proba", "decision_function", "score", "transform",
+    "inverse_transform",
+}  # fmt: skip
+"""Methods that are given rows, and so can fail."""
+
+
+def can_fail(name: str, thing: object) -> bool:
+    """Whether it raises itself, or is a method of an estimator or a model that is given rows."""
+    owner, _, method = name.partition(".")
+    if method in READ_ROWS and owner not in {"Model", "privtail"}:
+        return True
+    made = ("__init__", "__new__", "__post_init__")
+    bodies = (
+        [vars(thing)[one] for one in made if one in vars(thing)]
+        if inspect.isclass(thing)
+        else [thing]
+    )
+    return any(raises(body) for body in bodies)
+
+
+def raises(body: Any) -> bool:
+    try:
+        source = inspect.getsource(inspect.unwrap(body))
+    except (OSError, TypeError):  # made by dataclasses, or a constant
+        return False
+    nodes = ast.walk(ast.parse(textwrap.dedent(source)))
+    return any(isinstance(node, ast.Raise) for node in nodes)
 
 
 def wrong(kind: str, default: object) -> list[str]:
@@ -159,6 +197,7 @@ def test_what_is_missing_would_be_seen():
         d : int
             As in `g`.
         """
+        raise ValueError
 
     assert faults("f", f) == [
         "f: refers to another docstring",
@@ -167,6 +206,7 @@ def test_what_is_missing_would_be_seen():
         "f: c is not described",
         "f: there is no parameter d",
         "f: does not say what it returns",
+        "f: does not say what it raises",
     ]
 
 
@@ -203,6 +243,29 @@ def test_a_class_says_what_is_its_own_and_inherits_the_rest():
     assert list(sections(text)) == ["Parameters", "Examples"]
     Child.__doc__ = None
     assert documented(Child) is None
+
+
+def fitted(cls: type) -> Any:
+    """An estimator of this class, fitted to made-up rows."""
+    X = np.random.default_rng(0).normal(size=(3_000, 2))
+    y = X[:, 0] > 0 if issubclass(cls, ClassifierMixin) else np.exp(X[:, 0])
+    own: dict[str, Any] = {
+        "PrivateSearchCV": {"estimator": linear_model.DPRidge(), "param_grid": {"alpha": [1, 2]}},
+        "DPGeneralizedLinearEstimator": {"loss": SquaredLoss()},
+    }.get(cls.__name__, {"sparsity": 1} if "Sparse" in cls.__name__ else {})
+    return cls(**own, epsilon=4.0, noise="simulated", random_state=0).fit(X, y)
+
+
+ESTIMATORS = [name for name in linear_model.__all__ if hasattr(getattr(linear_model, name), "fit")]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_what_a_fit_sets_is_described(name):
+    cls = getattr(linear_model, name)
+    described = entries(sections(inspect.getdoc(cls) or "")["Attributes"])
+    found = {key for key in vars(fitted(cls)) if key.endswith("_") and not key.startswith("_")}
+    assert "privacy_" in found
+    assert found <= described.keys()
 
 
 def examples() -> dict[str, object]:

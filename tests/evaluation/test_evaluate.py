@@ -305,7 +305,7 @@ def test_every_statement_is_verified(numbers, labels):
     found = evaluate(model, X, y, epsilon=0.5)
     other = evaluate(classifier, *labels, epsilon=0.5, trusted_rowwise=True)
     third = compare(classifier, classifier, *labels, epsilon=0.5, trusted_rowwise=True)
-    for statement in (*found.statements, *other.statements, third.statement):
+    for statement in (*found.statements, *other.statements, third.privacy_):
         assert verify(statement).ok
     assert sum(statement.epsilon for statement in found.statements) == pytest.approx(0.5)
 

@@ -165,7 +165,7 @@ def rated() -> DPPoissonRegressor:
 
 def test_relativities_compare_to_the_base_level(rated: DPPoissonRegressor, tmp_path: Path) -> None:
     assert rated.get_feature_names_out().tolist() == ["region=south", "region=west"]
-    table = rated.table()
+    table = rated.summary()
     assert table.names == ("region=north", "region=south", "region=west")
     assert table.relativity == pytest.approx([1.0, 2.0, 0.5], rel=0.1)
     assert table.coef[0] == 0
@@ -176,10 +176,10 @@ def test_relativities_compare_to_the_base_level(rated: DPPoissonRegressor, tmp_p
     assert "region=north" in text
     rated.save(tmp_path / "m.json")
     loaded = load(tmp_path / "m.json")
-    assert str(loaded.table()) == str(loaded.summary()) == text
-    assert loaded.table().to_dict()["region=north"]["relativity"] == 1
+    assert str(loaded.summary()) == text
+    assert loaded.summary().to_dict()["region=north"]["relativity"] == 1
     assert loaded.get_feature_names_out().tolist() == list(loaded.features)
-    assert "relativity" in loaded.table()._repr_html_()
+    assert "relativity" in loaded.summary()._repr_html_()
 
 
 def test_a_value_that_was_not_declared_counts_as_the_base_level(rated: DPPoissonRegressor) -> None:
@@ -217,7 +217,7 @@ def test_a_category_alone_beside_its_base_level_has_no_feature() -> None:
         categories=declared, drop="first", features=[cross("region", "fuel")], **SIMULATED
     ).fit(X.assign(fuel="gas"), y)  # fmt: skip
     assert model.get_feature_names_out().tolist() == ["region=south", "region=west"]
-    assert model.table().names == ("region=north", "region=south", "region=west", "fuel=gas")
+    assert model.summary().names == ("region=north", "region=south", "region=west", "fuel=gas")
     assert model.predict(X.assign(fuel="gas")[:0]).shape == (0,)
 
 

@@ -98,7 +98,7 @@ def fit(
     fitted = Model.of(estimator, target=task.target, columns=task.columns)
     _save(fitted, out, overwrite=output.force)
     say(f"wrote {out}\n")
-    bought = f"{fitted.statement}\n\n{fitted.table()}"
+    bought = f"{fitted.statement}\n\n{fitted.summary()}"
     if choice.count_invalid:
         bought += f"\n\n{estimator.n_invalid_:,} ± {_noise(plan):.2g} rows counted as zero"
     show_bought(bought, "statement")

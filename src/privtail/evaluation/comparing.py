@@ -47,7 +47,7 @@ class Comparison:
         One-sided: the chance of a difference this far from zero, or farther on its side, if both
         models were as good as each other, with noise and sampling error. It is .5 where nothing
         bounds the difference.
-    statement : Statement
+    privacy_ : Statement
         What was spent.
     notes : tuple of str
         What a reader should know.
@@ -68,7 +68,7 @@ class Comparison:
     difference: Estimate
     better: Literal["first", "second"]
     p_value: float
-    statement: Statement
+    privacy_: Statement
     notes: tuple[str, ...]
 
     def __str__(self) -> str:

@@ -115,6 +115,15 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         Returns
         -------
         self
+
+        Raises
+        ------
+        InvalidInput
+            If a parameter or the data cannot be used.
+        BudgetExceeded
+            If the ledger has too little left. No row was read.
+        UnsupportedAccounting
+            If no theorem gives the cost of these releases for these neighbours.
         """
         declared = self._declared()
         curator = self._curate(
@@ -301,6 +310,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         ndarray of shape (rows,) or (rows, n_classes)
             Of two classes the score of the second: X coef^T + intercept, clipped to
             ``margin_range_``. NaN where a number of the row is missing or not finite.
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are not those of the fit, or cannot be used.
+        NotFittedError
+            If ``fit`` was not called before.
         """
         scores = self._margins(X)
         return scores[:, 0].clip(*self.margin_range_) if len(self.classes_) == 2 else scores
@@ -318,6 +334,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         -------
         ndarray of shape (rows, n_classes)
             In the order of ``classes_``. NaN where a number of the row is missing or not finite.
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are not those of the fit, or cannot be used.
+        NotFittedError
+            If ``fit`` was not called before.
         """
         return probabilities(self.decision_function(X))
 
@@ -335,6 +358,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         ndarray of shape (rows,)
             Where a number of the row is missing or not finite: NaN among labels that are numbers,
             else None. With ``invalid="raise"`` such a row is refused.
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are not those of the fit, or cannot be used.
+        NotFittedError
+            If ``fit`` was not called before.
         """
         return likely_labels(self.decision_function(X), self.classes_)
 

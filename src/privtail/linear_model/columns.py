@@ -79,6 +79,15 @@ class DPMean(PrivateEstimator):
         Returns
         -------
         self
+
+        Raises
+        ------
+        InvalidInput
+            If a parameter or the data cannot be used.
+        BudgetExceeded
+            If the ledger has too little left. No row was read.
+        UnsupportedAccounting
+            If no theorem gives the cost of these releases for these neighbours.
         """
         self._refuse(unknown)
         found = mean_of(self._entrusted(X, groups=groups), method=self.method)
@@ -166,6 +175,15 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
         Returns
         -------
         self
+
+        Raises
+        ------
+        InvalidInput
+            If a parameter or the data cannot be used.
+        BudgetExceeded
+            If the ledger has too little left. No row was read.
+        UnsupportedAccounting
+            If no theorem gives the cost of these releases for these neighbours.
         """
         if self.with_centering and hasattr(X, "tocsr"):
             raise InvalidInput(
@@ -192,6 +210,13 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
         Returns
         -------
         ndarray or CSR matrix, shape of X
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are not those of the fit, or cannot be used.
+        NotFittedError
+            If ``fit`` was not called before.
         """
         X = self._checked(X)
         if self.center_ is not None:
@@ -209,6 +234,13 @@ class DPScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # typ
         Returns
         -------
         ndarray or CSR matrix, shape of X
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are not those of the fit, or cannot be used.
+        NotFittedError
+            If ``fit`` was not called before.
         """
         check_is_fitted(self)
         X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=self._strict)

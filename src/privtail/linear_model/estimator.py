@@ -112,6 +112,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Names of the columns, if X had any.
+    categories_ : dict
+        The declared categories by column.
 
     Raises
     ------

@@ -97,25 +97,6 @@ class FittedLinearModel(PrivateEstimator):
         return interval(self.coef_, np.broadcast_to(std, self.coef_.shape), confidence)
 
     def summary(self, confidence: float = 0.95) -> CoefficientTable:
-        """The same as `table`, by the name that statsmodels gives it.
-
-        Parameters
-        ----------
-        confidence : float, default=0.95
-            Confidence of the intervals, in (0, 1).
-
-        Returns
-        -------
-        CoefficientTable
-
-        Raises
-        ------
-        InvalidInput
-            If ``confidence`` is not in (0, 1).
-        """
-        return self.table(confidence)
-
-    def table(self, confidence: float = 0.95) -> CoefficientTable:
         """Slopes with standard errors, z, p values and intervals for the population, by name.
 
         A base level stands among them with the slope 0. With the log link there are relativities,
@@ -137,7 +118,7 @@ class FittedLinearModel(PrivateEstimator):
             If ``confidence`` is not in (0, 1).
         """
         check_is_fitted(self)
-        return self.to_model().table(confidence)
+        return self.to_model().summary(confidence)
 
     def save(
         self, path: str | os.PathLike[str], *, target: str = "y", overwrite: bool = False

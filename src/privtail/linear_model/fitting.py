@@ -90,8 +90,8 @@ class PrivateLinearModel(FittedLinearModel):
         Ends to which predictions clip features, so that a slope does not extrapolate far: a hundred
         times as far from the centre as the released histogram shows. [0, 1] for a declared
         category; infinite where nothing was released.
-    categories_ : dict
-        The declared categories by column.
+    encoding_ : Encoding
+        The map from columns to features, as it was declared.
     fill_ : ndarray of shape (n_features,)
         What a missing number counts as; NaN where its row has no prediction.
     n_invalid_ : int

@@ -29,7 +29,13 @@ from privtail.model.predicting import GENERALIZED, Link, usable_exposure
 
 @dataclass(eq=False, repr=False)
 class LogLinearRegressor(PrivateRegressor):
-    """Abstract: a model of counts or amounts, E[y] = exp(Xw + b), or exposure times that."""
+    """Abstract: a model of counts or amounts, E[y] = exp(Xw + b), or exposure times that.
+
+    Attributes
+    ----------
+    exposure_ : str or None
+        Name of the exposure that ``fit`` was given, as a saved model holds it.
+    """
 
     link: ClassVar[Link] = "log"
 
@@ -68,6 +74,15 @@ class LogLinearRegressor(PrivateRegressor):
         Returns
         -------
         self
+
+        Raises
+        ------
+        InvalidInput
+            If a parameter or the data cannot be used.
+        BudgetExceeded
+            If the ledger has too little left. No row was read.
+        UnsupportedAccounting
+            If no theorem gives the cost of these releases for these neighbours.
         """
         if exposure is not None and self.algorithm != "auto":
             raise InvalidInput('exposure works with algorithm="auto" alone.')
@@ -119,6 +134,13 @@ class LogLinearRegressor(PrivateRegressor):
             Rates lie in ``target_range_``. NaN where a number of the row is missing or not finite,
             or the exposure not positive and finite; with ``invalid="raise"`` a row with the former
             is refused. A Dask collection for a Dask collection, with the same partitions.
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are not those of the fit, or cannot be used.
+        NotFittedError
+            If ``fit`` was not called before.
         """
         rates = super().predict(X)
         return rates if exposure is None else np.asarray(rates * usable_exposure(exposure))
@@ -146,6 +168,13 @@ class LogLinearRegressor(PrivateRegressor):
         Returns
         -------
         float
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are not those of the fit, or cannot be used.
+        NotFittedError
+            If ``fit`` was not called before.
         """
         if exposure is None:
             return super().score(X, y, sample_weight)

@@ -86,6 +86,15 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         Returns
         -------
         self
+
+        Raises
+        ------
+        InvalidInput
+            If a parameter or the data cannot be used.
+        BudgetExceeded
+            If the ledger has too little left. No row was read.
+        UnsupportedAccounting
+            If no theorem gives the cost of these releases for these neighbours.
         """
         return self._learned(self._curate(X, y, groups, unknown))
 
@@ -120,6 +129,13 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         ndarray of shape (rows,)
             NaN where a number of the row is missing or not finite; with ``invalid="raise"`` such a
             row is refused. A Dask collection for a Dask collection, with the same partitions.
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are not those of the fit, or cannot be used.
+        NotFittedError
+            If ``fit`` was not called before.
         """
         margins = self._margins(X)[:, 0]
         numbers = expected_counts(margins) if self.link == "log" else margins
@@ -143,6 +159,13 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         Returns
         -------
         float
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are not those of the fit, or cannot be used.
+        NotFittedError
+            If ``fit`` was not called before.
         """
         power, score = self.variance_power, r2_score
         if power is not None:

@@ -12,7 +12,7 @@ from privtail.trusted.problem import Problem
 
 SLOPELESS = "All slopes are zero, so the model predicts a constant."
 UNMATCHED = (
-    "No declared category of column {!r} shows in what was released, so its slopes are zero. Too "
+    "No declared category of column {!r} rose above the noise, so its slopes are zero. Too "
     "few rows hold one, or nearly all hold the same: compare the spelling with the column's."
 )
 

@@ -119,6 +119,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         What one trial costs, at ``delta``.
     classes_ : ndarray of shape (n_classes,)
         Labels, of a classifier.
+    warnings_ : tuple of str
+        What the best trial warned of, from released numbers.
 
     Examples
     --------
@@ -156,6 +158,15 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         Returns
         -------
         self
+
+        Raises
+        ------
+        InvalidInput
+            If a parameter or the data cannot be used.
+        BudgetExceeded
+            If the ledger has too little left. No row was read.
+        UnsupportedAccounting
+            If no theorem gives the cost of these releases for these neighbours.
         """
         if unknown.get("exposure") is not None:
             raise InvalidInput(
@@ -306,6 +317,13 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         Returns
         -------
         ndarray of shape (rows,)
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are not those of the fit, or cannot be used.
+        NotFittedError
+            If ``fit`` was not called before.
         """
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
@@ -322,6 +340,13 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         Returns
         -------
         ndarray of shape (rows, n_classes)
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are not those of the fit, or cannot be used.
+        NotFittedError
+            If ``fit`` was not called before.
         """
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X)
@@ -338,6 +363,13 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         Returns
         -------
         ndarray of shape (rows,) or (rows, n_classes)
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are not those of the fit, or cannot be used.
+        NotFittedError
+            If ``fit`` was not called before.
         """
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X)
@@ -359,6 +391,13 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         Returns
         -------
         float
+
+        Raises
+        ------
+        InvalidInput
+            If the columns are not those of the fit, or cannot be used.
+        NotFittedError
+            If ``fit`` was not called before.
         """
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight=sample_weight))

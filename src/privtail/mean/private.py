@@ -54,7 +54,7 @@ UNSEEN = (
     "by more than the noise that is stated. Divide a column of such a size by a public number."
 )
 ZEROS = (
-    "Of {count} of {d} columns nothing but zeros showed. Other values are clipped at 1, and "
+    "In {count} of {d} columns only zeros rose above the noise. Other values are clipped at 1, and "
     "nothing is known of their size: the means may be off by more than the noise that is stated. "
     "Divide such a column by a public size of these values, or give a threshold in Python."
 )
@@ -64,7 +64,7 @@ UNBOUNDED = (
 )
 NOT_RELIABLE = (
     "{count} of {d} means are not reliable: they may be off by any amount, and their intervals "
-    "have no end on one side or both. The notes of privacy_ say why."
+    "have no end on one side or both. The notes of the statement say why."
 )
 UNSURE = (
     "The noise is so large that a column far from zero may be looked for in the wrong place: then "

@@ -301,6 +301,11 @@ class Model:
         -------
         ndarray of shape (rows,) or (rows, n_classes)
             One score for numbers and for two classes.
+
+        Raises
+        ------
+        InvalidInput
+            If a column of the model is missing, or cannot be used.
         """
         gaps = self.gaps()
         scores = self.scores(gaps.counting(self.designs(data)))
@@ -359,25 +364,6 @@ class Model:
         return table_blocks(data, names, self.categories, self.encoding, self.fill)
 
     def summary(self, confidence: float = 0.95) -> CoefficientTable:
-        """The same as `table`, by the name that statsmodels gives it.
-
-        Parameters
-        ----------
-        confidence : float, default=0.95
-            Confidence of the intervals, in (0, 1).
-
-        Returns
-        -------
-        CoefficientTable
-
-        Raises
-        ------
-        InvalidInput
-            If ``confidence`` is not in (0, 1).
-        """
-        return self.table(confidence)
-
-    def table(self, confidence: float = 0.95) -> CoefficientTable:
         """Slopes with standard errors, z, p values and intervals for the population, by name.
 
         A base level stands among them with the slope 0. With the log link there are relativities,

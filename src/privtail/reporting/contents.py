@@ -84,7 +84,7 @@ def content_of(written: Any, path: Path) -> Content:
 
 def _model(written: Mapping[str, Any], file: str) -> Content:
     model = Model.from_json(written)
-    table, n = model.table(), model.statement.n
+    table, n = model.summary(), model.statement.n
     columns = ", ".join(column.name for column in model.columns)
     what = {"logit": "the probability of each label of", "log": "the expected count of"}
     described: tuple[str, ...] = (
