@@ -36,7 +36,7 @@ def open_table(
     may differ, since categories are declared. Files that are added to a folder later do not count.
 
     A column that one file holds without values (type null) has the type of the other files; whole
-    numbers in one and doubles in another are doubles.
+    numbers in one and doubles in another are doubles (and no ids of persons).
 
     Names of folders, such as ``year=2024/`` of Hive, are read only if they are declared: they tell
     who exists, and a statement says then that they are public.

@@ -11,10 +11,8 @@ from typing import Any, NoReturn
 from privtail.errors import InvalidInput
 from privtail.schema.types import is_text
 
-_NUMBERS = frozenset(
-    ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "halffloat",
-     "float", "double")
-)  # fmt: skip
+_WHOLE = frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"))
+_NUMBERS = _WHOLE | {"uint64", "halffloat", "float", "double"}
 
 
 def refuse_mixed(
@@ -48,7 +46,7 @@ class Types(dict[str, Any]):
     """Types by column. To ask for that of a column which is not alike in all files is refused.
 
     A column that some files hold without values (type null) is of the type that the others give
-    it, and one of several types of numbers is of doubles.
+    it. One of several types of numbers is of int64 if that holds all of them, else of doubles.
 
     Parameters
     ----------
@@ -59,6 +57,7 @@ class Types(dict[str, Any]):
     Attributes
     ----------
     casts : for each file, the columns that are read in another type than it holds, and that type.
+    rounded : the columns of several types of numbers that are read as doubles.
     """
 
     def __init__(
@@ -66,6 +65,7 @@ class Types(dict[str, Any]):
     ) -> None:
         super().__init__()
         self.casts: list[dict[str, Any]] = [{} for _ in paths]
+        self.rounded: set[str] = set()
         self._refusals: dict[str, InvalidInput] = {}
         for name in names:
             self._compare(name, paths, [one.get(name) for one in types])
@@ -80,7 +80,12 @@ class Types(dict[str, Any]):
         kinds = [_alike(found) for found in types]
         held = [kind for kind in kinds if kind != "null"] or kinds
         if len(set(held)) == 1 or set(held) <= _NUMBERS:
-            common = pa.float64() if len(set(held)) > 1 else types[kinds.index(held[0])]
+            common = types[kinds.index(held[0])]
+            if len(set(held)) > 1:
+                common = pa.int64()
+                if not set(held) <= _WHOLE:
+                    common = pa.float64()
+                    self.rounded.add(name)
             self[name] = common
             for kind, casts in zip(kinds, self.casts, strict=True):
                 if kind != _alike(common):

@@ -186,8 +186,15 @@ class TableFile(PrivateRows):
         Raises
         ------
         InvalidInput
-            If the column holds neither numbers, nor text, nor Booleans.
+            If the column holds neither numbers, nor text, nor Booleans, or types of numbers by file
+            that only doubles hold together: two ids could be one double.
         """
+        if name in self._format.types.rounded:
+            raise InvalidInput(
+                f"Column {name!r} of {self.path} holds types of numbers that only doubles have in "
+                "common, and as doubles ids of two persons could be one. Write the column in one "
+                "type that can miss cells, such as Int64 of pandas, or text."
+            )
         if not (self._format.untyped or is_plain(self.schema.type(name))):
             raise self._unusable(name)
         self.require_rows()
