@@ -193,6 +193,20 @@ def test_deviance_of_counts_and_amounts(numbers):
     assert "d2" not in evaluate(plain, X, cost, epsilon=2, trusted_rowwise=True, **QUIET)
 
 
+def test_amounts_that_no_model_allows_count_for_nothing():
+    """Neither in the deviance nor in the constant that it is compared with."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 2))
+    y = rng.poisson(np.exp(0.3 * X[:, 0] + 1)).astype(float)
+    model = DPPoissonRegressor(epsilon=5, noise="simulated", random_state=0).fit(X, y)
+    y[:4_000] = -50.0
+    found = evaluate(model, X, y, epsilon=5, noise="simulated", random_state=0)
+    mean = y[4_000:].mean()
+    assert found["constant"].low < mean < found["constant"].high
+    assert found["r2"].value < 0.5
+    assert found["constant"].value == pytest.approx(mean, rel=0.1)
+
+
 def test_rates_are_compared_with_the_mean_rate(numbers, tmp_path):
     X = numbers[0]
     chance = np.random.default_rng(2)

@@ -62,6 +62,7 @@ def asked(X: Any, y: Any, model: Any, exposure: Any = None) -> dict[str, judged.
         exposed = judged.Predicted(X, y, model, shares)
         found["target and exposure"] = exposed.target()
         for power in (1.0, 1.5, 2.0):
+            found[f"target {power}"] = exposed.target(power)
             found[f"deviance {power}"] = predicted.errors(0.5, 2.0, power)
             found[f"exposed deviance {power}"] = exposed.errors(0.5, 2.0, power)
         found["differences"] = judged.differences(X, y, model, linear("identity"))
@@ -147,6 +148,22 @@ def test_deviances_in_units_of_the_whole_table_are_caught(monkeypatch):
     X, y = chance.normal(size=(N, D)), chance.poisson(2.0, N).astype(float)
     with np.errstate(all="ignore"):
         assert len(moved(MODELS["log"], X, y)) > 1
+
+
+def test_amounts_that_the_whole_table_allows_are_caught(monkeypatch):
+    """The sabotaged twin: what is allowed follows from the smallest amount, and rows of others."""
+    monkeypatch.setattr(judged, "_allowed", lambda y, power: y >= np.nanmin(y) + 1)
+    chance = np.random.default_rng(0)
+    X, y = chance.normal(size=(N, D)), chance.poisson(2.0, N).astype(float)
+    with np.errstate(all="ignore"):
+        assert len(moved(MODELS["log"], X, y)) > 1
+
+
+@pytest.mark.parametrize(("power", "counted"), [(None, 6), (1.0, 5), (1.5, 5), (2.0, 4)])
+def test_a_target_that_no_model_of_a_power_allows_is_none(power, counted):
+    y = np.array([-3.0, 0.0, 1.0, 2.0, 3.0, 1e9, np.nan, np.inf])
+    found = judged.Predicted(np.ones((8, D)), y, MODELS["log"]).target(power)._columns
+    assert np.isfinite(found).sum() == counted
 
 
 @pytest.mark.parametrize("power", [1.0, 1.3, 2.0])

@@ -57,7 +57,7 @@ def of_numbers(
     promised.require_left()
     centre, rest, *coverage = parts_of(quantile)
     predicted = judged.Predicted(X, y, model, exposure)
-    target = predicted.target().curator(**promised.options("evaluate: target", centre))
+    target = predicted.target(power).curator(**promised.options("evaluate: target", centre))
     n = target.problem.n
     mean = mean_of(target)
     spread, reliable = float(mean.sampling_std[0]) * math.sqrt(n), bool(mean.reliable.all())

@@ -264,10 +264,14 @@ class Predicted(PrivateRows):
             with np.errstate(all="ignore"):
                 self._said = self._said * self._exposure
 
-    def target(self) -> Judged:
-        """The target, and its exposure if there is one, (n, 1) or (n, 2)."""
-        exposure = np.where(np.isnan(self._y), np.nan, self._exposure)
-        return Judged(np.column_stack([self._y, exposure])[:, : 1 + self._exposed], None, ())
+    def target(self, power: float | None = None) -> Judged:
+        """The target, and its exposure if there is one, (n, 1) or (n, 2).
+
+        A target that no model of this ``power`` allows counts for nothing, as in `errors`.
+        """
+        y = self._y if power is None else np.where(_allowed(self._y, float(power)), self._y, np.nan)
+        exposure = np.where(np.isnan(y), np.nan, self._exposure)
+        return Judged(np.column_stack([y, exposure])[:, : 1 + self._exposed], None, ())
 
     def errors(self, centre: float, scale: float, power: float | None = None) -> Judged:
         """Of residuals r over ``scale``: |r|, r^2 of the model, r^2 of the constant ``centre``.
@@ -309,6 +313,11 @@ def deviance_unit(centre: float, scale: float, power: float) -> float:
     return float(ratio**2 * min(max(centre, 1e-150), 1e150) ** (2 - power))
 
 
+def _allowed(y: Doubles, power: float) -> NDArray[np.bool_]:
+    """(rows,) whether a Tweedie model of this power allows an amount, each by itself."""
+    return np.isfinite(y) & ((y > 0) if power == 2 else (y >= 0))
+
+
 def deviances(y: Doubles, expected: Doubles, power: float) -> Doubles:
     """Unit deviances of amounts from what was expected, each by itself, (rows,), at least 0.
 
@@ -316,7 +325,7 @@ def deviances(y: Doubles, expected: Doubles, power: float) -> Doubles:
     amount: a negative one, and zero at power 2. `_FARTHEST` where what was expected is not
     positive, and for larger ones.
     """
-    allowed = np.isfinite(y) & ((y > 0) if power == 2 else (y >= 0)) & ~np.isnan(expected)
+    allowed = _allowed(y, power) & ~np.isnan(expected)
     with np.errstate(all="ignore"):
         if power == 1:
             found = xlogy(y, y / expected) - y + expected
