@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn import metrics
 from sklearn.linear_model import LinearRegression
 
 from privtail import Ledger, PrivateSearchCV, cross_validate, open_table, verify
-from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
+from privtail.errors import AccuracyWarning, BudgetExceeded, InvalidInput, UnsupportedAccounting
 from privtail.linear_model import (
     DPLinearRegression,
     DPLogisticRegression,
@@ -89,6 +90,23 @@ def test_frames_files_and_exposures(tmp_path, numbers):
     assert held["mae"].value == pytest.approx(read["mae"].value)
     assert "deviance" in held
     assert held.models[0].exposure_ is not None
+
+
+def test_of_what_models_warned_is_said():
+    """Slopes of noise are set to zero; the note of all that say so counts them."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), rng.normal(size=400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)
+        found = cross_validate(
+            DPLinearRegression(), X, y, epsilon=1, noise="simulated", random_state=0
+        )
+    texts = {text for model in found.models for text in model.warnings_}
+    assert texts
+    for text in texts:
+        count = sum(text in model.warnings_ for model in found.models)
+        assert f"{count} of 5 models warned: {text}" in found.notes
+    assert "models warned: " in str(found)
 
 
 def test_what_a_search_refuses_is_compared_here(numbers):

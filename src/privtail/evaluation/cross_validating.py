@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -38,7 +39,7 @@ AVERAGE = (
     "The numbers are of {count} models, each on the rows that it was not fitted to. That the "
     "models share rows is not in the intervals."
 )
-WARNED = "{some} of {count} models warned; in Python, .models[i].warnings_ says of what."
+WARNED = "{some} of {count} models warned: {text}"
 
 
 @interruptible
@@ -201,9 +202,9 @@ def cross_validate(
         return of_labels(folded, X, y, tuple(labels), promised, confidence)
 
     fitted, found = folds.run(multiplier, fit, of_estimator, judged)
-    some = sum(bool(model.warnings_) for model in fitted)
+    warned = Counter(text for model in fitted for text in model.warnings_)
     notes = (AVERAGE.format(count=cv), *found.notes)
-    notes += (WARNED.format(some=some, count=cv),) if some else ()
+    notes += tuple(WARNED.format(some=warned[text], count=cv, text=text) for text in warned)
     statement = state(curator, notes)
     for model in fitted:
         model.privacy_ = statement
