@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privtail
-from privtail.errors import InvalidInput
+from privtail.errors import AccuracyWarning, InvalidInput
 
 SIMULATED: Any = {"noise": "simulated", "random_state": 0}
 
@@ -42,6 +42,19 @@ def test_few_rows_have_bins_where_they_are(law: str) -> None:
         found = privtail.private_histogram(x, 20, epsilon=1, noise="simulated", random_state=seed)
         wide = np.diff(np.quantile(x, [0.25, 0.75]))[0]
         assert 0.5 * wide < found.edges[-1] - found.edges[0] < 40 * wide
+
+
+@pytest.mark.parametrize("edges", [None, [0.0, 1.0, 2.0]])
+def test_no_row_that_holds_a_number_is_warned_of(edges: list[float] | None) -> None:
+    for seed in range(5):
+        chance: Any = {"noise": "simulated", "random_state": seed}
+        with pytest.warns(AccuracyWarning, match="Noise hides how many rows") as warned:
+            found = privtail.private_histogram(
+                np.full(5_000, np.nan), 4, epsilon=1, edges=edges, **chance
+            )
+        assert found.warnings_ == (str(warned[0].message),)
+        x = np.random.default_rng(seed).normal(size=5_000)
+        assert not privtail.private_histogram(x, 4, epsilon=1, edges=edges, **chance).warnings_
 
 
 def test_refusals() -> None:

@@ -55,6 +55,18 @@ def test_intervals_hold(law: str) -> None:
     assert np.sum(held) >= len(held) - 5
 
 
+@pytest.mark.filterwarnings("ignore::privtail.errors.AccuracyWarning")
+def test_a_column_without_numbers_leaves_no_entry_reliable() -> None:
+    """No row counts then, and noise in the place of it is no covariance."""
+    for seed in range(10):
+        table, chance = frame(seed=seed).assign(b=np.nan), {"random_state": seed}
+        found = private_covariance(table, epsilon=1, noise="simulated", **chance)
+        assert not found.reliable.any()
+        found = private_correlation(table, epsilon=1, noise="simulated", **chance)
+        assert not found.reliable[0, 1]
+    assert private_covariance(frame().head(5_000), epsilon=1, **SIMULATED).reliable.all()
+
+
 def test_gaussian_columns_are_found_well() -> None:
     found = private_correlation(frame(), epsilon=5, **SIMULATED)
     assert found.columns == ("a", "b")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,10 +16,11 @@ from privtail.compilation import steady
 from privtail.describe.estimates import count_interval
 from privtail.describe.search import Found, QuantileSearch
 from privtail.describe.tabled import tabled
-from privtail.errors import InvalidInput, require_whole
+from privtail.errors import AccuracyWarning, InvalidInput, require_whole
 from privtail.ledgers import interruptible
 from privtail.promised import Promised
 from privtail.statement import Statement, state
+from privtail.summaries.histograms import ROWS_MISSING
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.ledger import Ledger
@@ -32,6 +34,10 @@ ENDS = (0.02, 0.98), (0.1, 0.9), (0.25, 0.75)
 
 The first pair that noise does not hide, or else the last.
 """
+HIDDEN = (
+    "Noise hides how many rows hold a number, if any does: the counts say nothing, nor do edges "
+    "that were bought."
+)
 WIDE = 30.0
 """Of lognormal(3, 2) the first pair is 17 times as far apart as the last, of a Gaussian 3 times."""
 
@@ -52,6 +58,8 @@ class HistogramEstimate:
         Standard deviation of the noise in each count.
     privacy_ : Statement
         What was spent.
+    warnings_ : tuple of str
+        What was warned of.
 
     Examples
     --------
@@ -69,6 +77,7 @@ class HistogramEstimate:
     above: float
     noise_std: float
     privacy_: Statement
+    warnings_: tuple[str, ...] = ()
 
     def conf_int(self, confidence: float = 0.95) -> Doubles:
         """Ends (bins, 2) of intervals for the counts of these rows, by the law of the noise.
@@ -151,6 +160,11 @@ def private_histogram(
     BudgetExceeded
         If the ledger has too little left. No row was read.
 
+    Warns
+    -----
+    AccuracyWarning
+        If noise hides all rows.
+
     Examples
     --------
     >>> import numpy as np
@@ -199,8 +213,11 @@ def private_histogram(
     answer = curator.everyone().cell_counts(table.columns, given)
     std = law(multiplier).event(answer.sensitivity).std
     counts = answer.release(law(multiplier))
+    warned = (HIDDEN,) * bool(counts.sum() <= ROWS_MISSING * std * math.sqrt(len(counts)))
+    for text in warned:
+        warnings.warn(text, AccuracyWarning, stacklevel=3)
     return HistogramEstimate(
-        given, counts[1:-1], float(counts[0]), float(counts[-1]), std, state(curator)
+        given, counts[1:-1], float(counts[0]), float(counts[-1]), std, state(curator), warned
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privtail.second_moments import symmetric
 from privtail.summaries.column_ranges import ColumnRanges
-from privtail.summaries.histograms import part_that_counts
+from privtail.summaries.histograms import ROWS_MISSING, part_that_counts
 from privtail.summaries.mean_intervals import NOISE_BOUND
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
@@ -120,6 +120,8 @@ class MeanProducts:
         of_means = np.hypot.outer(means, means) * std / math.sqrt(2)
         noise_std = np.hypot(np.hypot(noise_std, of_means), np.abs(value) * part_std / part)
         own = np.array([r.squares(*x).sum() for r, *x in zip(reaches, ends, rows, strict=True)])
+        if part <= ROWS_MISSING * part_std:  # it may be that no row counts: nothing bounds an entry
+            own = np.full(d, np.inf)
         below, above = _lost(own / ends**2, float(rows.sum()) / (part * n), means, radius)
         fourth = np.array([reach.kurtosis() for reach in reaches])
         units = np.outer(ends, ends)
