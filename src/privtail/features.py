@@ -3,9 +3,9 @@
 An estimator takes a list of them as ``features``. They are computed inside the fit and inside
 predictions, row by row, of arrays, frames and files alike, and a written model holds them: nobody
 prepares data before ``predict``. Numbers in them are public: choose them without looking at private
-rows, or buy them (`private_knots`). They are bought before a fit and not inside it: a declaration is
-public numbers, a fit is planned and charged by how many features these give, and the same knots
-serve a cross, every fold and the next model without being paid for again.
+rows, or buy them (`private_knots`). They are bought before a fit and not inside it: a declaration
+holds public numbers, a fit is planned by how many features these give, and knots that were bought
+serve a cross, every fold and the next model.
 
 Columns of an array are called ``x0``, ``x1`` and so on.
 """

@@ -7,10 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import expit, ndtr
 
-from privtail.default.slope_errors import _left_of_rows, noise_deviations
+from benchmarks.slopes import drawn
+from privtail.default.labels import CountLabels
+from privtail.default.likely_slopes import left_of_rows, likely_part
+from privtail.default.slope_errors import noise_deviations, sampling_deviations
 from privtail.default.steps import Descend, MeasureResiduals, Precondition
-from privtail.losses import AbsoluteLoss, HuberLoss, SquaredLoss
+from privtail.losses import AbsoluteLoss, HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from tests.default.conftest import staged
 
@@ -43,10 +47,11 @@ def test_stated_noise_is_that_of_the_fits(loss, moments):
 
 
 @pytest.mark.parametrize("r", [1, 4, 50])
-def test_normal_rows_are_shrunk_by_as_much_as_drawn_ones(r):
+@pytest.mark.parametrize("part", [0.5, 1.0])
+def test_normal_rows_are_shrunk_by_as_much_as_drawn_ones(r, part):
     lengths = np.linalg.norm(np.random.default_rng(0).normal(size=(40_000, r)), axis=1)
-    drawn = np.mean(lengths * np.minimum(lengths, math.sqrt(r))) / r
-    assert _left_of_rows(r) == pytest.approx(drawn, rel=0.02)
+    seen = np.mean(lengths * np.minimum(lengths, part * math.sqrt(r))) / r
+    assert left_of_rows(r, part) == pytest.approx(seen, rel=0.02)
 
 
 def test_noise_of_moments_is_no_certain_curvature():
@@ -75,4 +80,80 @@ def test_margins_of_an_unsure_length_are_slopes_that_are_unsure():
     fit = staged(stages(1e-3, 20.0), X, X[:, 0])
     own, slopes = noise_deviations(fit), np.abs(fit.w[:3, 0])
     fit.w, fit.decision = 0.5 * fit.w, replace(fit.decision, part=0.5, part_deviation=0.1)
-    assert noise_deviations(fit) == pytest.approx(own + math.hypot(0.5, 0.1) * slopes)
+    fit.shrunk = np.full(3, 0.2)
+    off = 0.5**2 + 0.1**2
+    assert noise_deviations(fit) == pytest.approx(np.sqrt(own**2 + 0.2**2 + off * slopes**2))
+
+
+@pytest.mark.parametrize("z", [1.645, 1.96, 2.576])
+def test_a_bias_beside_noise_costs_no_coverage(z):
+    biases = np.linspace(0, 6, 601)
+    ends = z * np.hypot(1, biases)
+    held = ndtr(ends - biases) - ndtr(-ends - biases)
+    assert (held > 2 * ndtr(z) - 1 - 1e-3).all()
+    assert (ndtr(z - biases) - ndtr(-z - biases) < 0.5).any()
+
+
+@pytest.mark.parametrize("law", ["normal", "t(4)"])
+@pytest.mark.parametrize("centre", [0.0, -2.5])
+@pytest.mark.parametrize("size", [1.0, 3.0])
+def test_true_slopes_of_labels_follow_from_fitted_ones(law, centre, size):
+    """Fitted slopes of clipped labels are too long, and few steps leave large ones too short."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 4)) if law == "normal" else rng.standard_t(4, (20_000, 4))
+    X /= math.sqrt(1.0 if law == "normal" else 2.0)
+    w = size * np.array([1.0, -1.0, 0.5, 0.0])
+    y = (rng.random(20_000) < expit(X @ w + centre)).astype(float)
+    steps = [
+        CountLabels(LITTLE), Precondition(LITTLE, 0.5), Descend(LITTLE, 5, 0.5),
+        MeasureResiduals(LITTLE), Descend(LITTLE, 20, 0.5),
+    ]  # fmt: skip
+    fit = staged(steps, X, y, LogisticLoss())
+    found = fit.w[:4, 0]
+    assert likely_part(fit) == pytest.approx(float(found @ w / (found @ found)), rel=0.12)
+
+
+def test_true_slopes_of_counts_follow_from_those_of_cut_predictions():
+    """A Poisson regression whose predictions are cut: its slopes are too long."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50_000, 2))
+    w = np.array([0.6, -0.4])
+    y, top = rng.poisson(np.exp(X @ w)), 1.0
+    rows, found = np.column_stack([X, np.ones(len(X))]), np.zeros(3)
+    for _ in range(200):
+        found -= rows.T @ (np.exp(np.minimum(rows @ found, top)) - y) / len(X) / math.exp(top)
+    assert np.linalg.norm(found[:2]) > 1.2 * np.linalg.norm(w)
+    fit = staged(stages(1e-3, 1e-3), X, y, PoissonLoss(mean=1.0, highest=top))
+    fit.w, fit.margins = found[:, None], (-30.0, top)
+    assert likely_part(fit) == pytest.approx(
+        np.linalg.norm(w) / np.linalg.norm(found[:2]), rel=0.03
+    )
+
+
+def test_slopes_that_no_truth_leads_to_have_no_sampling_error():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4_000, 3))
+    y = (rng.random(4_000) < expit(X[:, 0])).astype(float)
+    steps = [CountLabels(LITTLE), Precondition(LITTLE, 0.5), Descend(LITTLE, 5, 0.5)]
+    fit = staged(steps, X, y, LogisticLoss())
+    assert np.isfinite(sampling_deviations(fit)).all()
+    fit.w = 50 * fit.w
+    assert sampling_deviations(fit) is None
+    assert np.isfinite(noise_deviations(fit)).all()
+
+
+@pytest.mark.parametrize(
+    ("law", "n", "epsilon"),
+    [("labels", 2_000, 5.0), ("rare labels", 20_000, 1.0), ("counts", 2_000, 5.0)],
+)
+def test_intervals_of_labels_and_counts_hold_and_are_not_wide(law, n, epsilon):
+    held, errors, halves = [], [], []
+    for seed in range(20):
+        X, y, w, kind = drawn(law, n, np.random.default_rng(seed))
+        model = kind(epsilon=epsilon, noise="simulated", random_state=seed).fit(X, y)
+        low, high = model.conf_int().reshape(-1, 2).T
+        held.append((low <= w) & (w <= high))
+        errors.append(np.ravel(model.coef_) - w)
+        halves.append((high - low) / 2 / 1.96)
+    assert np.mean(held) > 0.92
+    assert np.median(halves) < 2.2 * math.sqrt(np.mean(np.square(errors)))

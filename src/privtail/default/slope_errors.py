@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtr, chdtrc, gammaln
 
 from privtail.default.fit import Fit, Run
+from privtail.default.likely_slopes import left_of_rows, likely_part
 from privtail.losses import AmountLoss, HuberLoss, SquaredLoss
 from privtail.losses.hessians import inverse_hessian
 from privtail.losses.magnitudes import kinked
@@ -26,38 +26,32 @@ def noise_deviations(fit: Fit) -> Doubles:
     standard deviation less than the expected one is counted on. Where no second moments were
     released, none is.
 
-    Added is what shrinking and shorter margins took from a slope, because it may have been real,
-    and what noise did to the length of the margins.
+    Beside the noise stands what shrinking took from a slope, because it may have been real, and how
+    far the margins of labels are from a likely length (`likely_part`). Both are biases. For a
+    bias b and a noise of deviation s, plus or minus z hypot(b, s) holds as often as z s would
+    without a bias, at confidences of 90 % and more.
     """
     metric, decision, d = fit.preconditioner, fit.decision, fit.problem.d
     rates = np.maximum(0.0, metric.likely - metric.std) / metric.curvatures
     noise = fit.noise(lambda run: _contraction(fit, run) * rates)
     whole = np.abs(fit.w[:d]).max(axis=1) / max(decision.part, np.finfo(np.float64).tiny)
-    off = math.hypot(1 - decision.part, decision.part_deviation)
-    return np.asarray(metric.deviations(noise, d) + fit.shrunk + off * whole)
+    likely = likely_part(fit)
+    off = (1.0 if math.isnan(likely) else likely) - decision.part
+    moved = math.hypot(off, decision.part_deviation) * whole
+    return np.asarray(np.sqrt(metric.deviations(noise, d) ** 2 + fit.shrunk**2 + moved**2))
 
 
 def _contraction(fit: Fit, run: Run) -> float:
     """By how much a step of a run contracts a direction in which features have the curvature 1.
 
     For squares and Huber's loss it is the length of the step, times the part of the residuals that
-    is not clipped, times what is left of the rows (`_left_of_rows`). For other losses, and where no
+    is not clipped, times what is left of the rows (`left_of_rows`). For other losses, and where no
     residuals are known, it is what the gradients show, and nothing at a kink.
     """
     if not (fit.residuals.known and isinstance(run.loss, SquaredLoss | HuberLoss)):
         return 0.0 if run.schedule.shrinking else run.shown
     unclipped = fit.residuals.unclipped(run.schedule.mean.threshold)
-    return run.schedule.length * unclipped * _left_of_rows(int(fit.preconditioner.active.sum()))
-
-
-def _left_of_rows(r: int) -> float:
-    """The part of second moments that is left where rows are shrunk to a typical length.
-
-    For normal rows of r coordinates: E |x| min(|x|, sqrt(r)) / r. Whatever the law is, it is half
-    of the released moments at least, whose rows are clipped to twice that length.
-    """
-    length = math.sqrt(2) * math.exp(gammaln((r + 1) / 2) - gammaln(r / 2))
-    return float(chdtr(r + 2, r) + length * chdtrc(r + 1, r) / math.sqrt(r))
+    return run.schedule.length * unclipped * left_of_rows(int(fit.preconditioner.active.sum()))
 
 
 def sampling_deviations(fit: Fit) -> Doubles | None:
@@ -76,11 +70,11 @@ def sampling_deviations(fit: Fit) -> Doubles | None:
       others, and for counts at least 1.
 
     Where the noise of a second moment is as large as one of a standardized feature, no release
-    tells how far the steps came. Rows of one person count as one row. Exposures are taken not to
-    depend on the features.
+    tells how far the steps came; nor does one where slopes are longer than any truth makes them.
+    Rows of one person count as one row. Exposures are taken not to depend on the features.
     """
     metric, problem, d = fit.preconditioner, fit.problem, fit.problem.d
-    if metric.std >= 1 or problem.outputs > 1 or kinked(fit.loss):
+    if metric.std >= 1 or problem.outputs > 1 or kinked(fit.loss) or math.isnan(likely_part(fit)):
         return None
     used, (mean, covariance) = fit.standard.used, _of_features(fit)
     parts, sizes = fit.residuals.parts, fit.residuals.middles

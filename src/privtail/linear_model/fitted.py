@@ -46,16 +46,18 @@ class FittedLinearModel(PrivateEstimator):
         for the noise, and for the sampling error ``coef_sampling_std_``: the sandwich of an
         M-estimator, from released second moments and released sizes of residuals. It assumes that
         these sizes do not depend on the features; of counts and labels, that margins are about
-        Gaussian. They do not allow for clipping, which moves the slopes of skewed residuals and of
-        features with heavy tails.
+        Gaussian. Of counts, amounts and two labels they allow for what clipped derivatives, cut
+        predictions and few steps do to the length of all slopes together. They do not allow for
+        other effects of clipping, which moves the slopes of skewed residuals and of features with
+        heavy tails.
         ``benchmarks/slopes.py`` measures how often they hold and how wide they are.
 
         ``kind="noise"``: for the slopes to which the same releases would have led without noise. A
         step adds noise, and brings two paths nearer where the loss is curved. The curvature is that
         of released second moments, less a standard deviation of their noise, times the part of the
-        residuals that is not clipped; at a kink none is counted on. What shrinking and shorter
-        margins took from a slope is added. ``benchmarks/intervals.py`` shows how much wider that
-        is than the noise it saw.
+        residuals that is not clipped; at a kink none is counted on. What shrinking took from a
+        slope is added, and how far margins are from a likely length. ``benchmarks/intervals.py``
+        shows how much wider that is than the noise it saw.
 
         Two columns that are alike, or all indicators of a category beside an intercept, leave the
         split of their slopes to noise. Their intervals are wide, and those of 95 % hold in 86 % to
@@ -81,7 +83,7 @@ class FittedLinearModel(PrivateEstimator):
             features, and where the model is a private constant. And where the sampling error is not
             known: with a penalty, for least absolute deviations and quantiles, with three labels or
             more, with so many features that no second moments were released, where noise hides
-            these, and without privacy.
+            these, where slopes are longer than any truth makes them, and without privacy.
         """
         check_is_fitted(self)
         if kind not in ("population", "noise"):
