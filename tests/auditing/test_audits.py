@@ -26,6 +26,8 @@ from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.deals import Coins
 from privtail.trusted.events import Plan, Round
+from privtail.trusted.folds import Folds
+from privtail.trusted.judged import LinearModel
 from privtail.trusted.maps import PredictionRanges
 from privtail.trusted.means import Ball, Interval
 from privtail.trusted.mechanisms.noise import GaussianNoise, LaplaceNoise
@@ -343,6 +345,78 @@ def test_a_search_that_takes_a_person_for_a_row_is_caught(
     monkeypatch.setattr(Problem, "_answer", answer)
     draws = person_releases(1_500, seed, "replace_one")
     assert audit(draws, person_bill("replace_one")).caught
+
+
+# Two folds: this person is in one fit and in the evaluation
+
+
+def folded_releases(count: int, near: Neighbours) -> Draws:
+    """The sum of all that the fits and the evaluation release, each in deviations of its noise."""
+    sampler, n, mean = SimulatedSampler(7), 12, ClampedMean(1.0)
+    budget, groups = Budget(1e6, 1e-3, near), np.maximum(np.arange(n), ROWS - 1).astype(object)
+    ends = np.array([-math.inf, math.inf])
+    model = LinearModel(np.zeros((1, 1)), np.zeros(1), ends[None], ends, ends, "identity", None, {})
+
+    def released(value: float) -> float:
+        X, y, ids, total = np.zeros((n, 1)), np.zeros(n), groups.copy(), []
+        X[:ROWS] = value
+        if near == "zero_out" and value == 0:
+            ids[:ROWS] = None
+        whole = Curator(
+            X, y, budget=budget, noise="simulated", random_state=0, groups=ids, max_rows=ROWS
+        )
+        folds = Folds(whole, X, y, None, 2)
+        multiplier = (1 + 1e-9) / math.sqrt(2 * folds.rho(1.0))
+
+        def spend(seats: Any, allowance: Any) -> None:
+            own = Curator(
+                X, budget=budget, ledger=allowance, noise="simulated", groups=seats, max_rows=ROWS
+            )
+            own._sampler = sampler
+            answer = own.problem.means(mean)
+            moves = answer.diameter if near == "replace_one" else answer.radius
+            noise = GaussianNoise(multiplier * moves.l2 / answer.radius.l2)
+            event = noise.event(answer)
+            own.open((Round(events=(event,)),))
+            total.append(float(own.everyone().means(mean).release(noise)[0]) / event.std)
+
+        def fit(fold: int, X: Any, y: Any, exposure: Any, seats: Any, allowance: Any) -> None:
+            spend(seats, allowance)
+
+        whole.open((Round(events=(folds.event(1.0),)),))
+        folds.run(1.0, fit, lambda _: model, lambda _, seats, allowance: spend(seats, allowance))
+        assert len(total) == 3
+        return sum(total)
+
+    far = -1.0 if near == "replace_one" else 0.0
+    one, other = (np.array([released(v) for _ in range(count)]) for v in (1.0, far))
+    return one, other
+
+
+def folded_bill(near: Neighbours) -> Cost:
+    event = replace(BestTrial(multiplier=1.0, trials=1).event(), question="folds")
+    return cost((Round(events=(event,)),), near)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("near", ["replace_one", "zero_out"])
+def test_folds_cost_a_person_what_they_say(near: Neighbours) -> None:
+    """Seeded. All together are mu = 1 for a person of five rows."""
+    verdict = audit(folded_releases(1_000, near), folded_bill(near))
+    assert not verdict.caught, verdict
+    assert verdict.share > 0.05, verdict
+
+
+@pytest.mark.slow
+def test_folds_that_take_a_person_for_a_row_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeded: the noise of one row, for five that change."""
+
+    def answer(self: Problem, **others: Any) -> Sensitivity:
+        return Sensitivity(**others)
+
+    monkeypatch.setattr(Problem, "_answer", answer)
+    draws = folded_releases(1_000, "replace_one")
+    assert audit(draws, folded_bill("replace_one")).caught
 
 
 # Fits from end to end, in simulation on the identical path

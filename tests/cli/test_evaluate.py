@@ -92,6 +92,7 @@ def test_a_kind_of_model_is_cross_validated(shell, folder):
     assert "cross_validate(DPLinearRegression)" in shell("budget", ledger).stdout
     numbers = json.loads(out.read_bytes())["numbers"]
     assert numbers["mae"]["low"] < 0.8 < numbers["mae"]["high"]
+    assert "--max-rows" in shell.refused("cross-validate", rows, *cost, "--groups", "late")
     before = shell("budget", ledger).stdout
     late = ("--target", "late", "--drop", "cost", "--epsilon", 1, "--ledger", ledger)
     assert "--classes" in shell.refused("cross-validate", rows, *late)

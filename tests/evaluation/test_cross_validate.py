@@ -123,6 +123,46 @@ def test_what_a_search_refuses_is_compared_here(numbers):
     assert all(np.isfinite(m.predict(X[:7])).all() for m in found.models)
 
 
+@pytest.mark.parametrize("kind", ["array", "file"])
+def test_persons_are_in_one_fold_each(tmp_path, kind):
+    """One charge, of persons; the errors hold the effect of a person, which no fit has seen."""
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(np.repeat(np.arange(2_000), 5))
+    X = rng.normal(size=(10_000, 2))
+    y = X @ [1.0, -1.0] + rng.normal(size=2_000)[ids]
+    ledger = Ledger(epsilon=20, delta=1e-3)
+    given: Any = X, y
+    groups: Any = ids
+    if kind == "file":
+        path = tmp_path / "visits.parquet"
+        pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "cost": y, "id": ids}).to_parquet(path)
+        given, groups = (open_table(path), "cost"), "id"
+    found = cross_validate(
+        DPLinearRegression(max_rows=5), *given, epsilon=20, groups=groups, ledger=ledger
+    )
+    assert found["mae"].low < 0.8 < found["mae"].high
+    assert "person" in str(found.statements[0])
+    assert len(ledger.entries()) == 1
+    assert any("rows of a person are not independent" in note for note in found.notes)
+    assert not verify(found.statements[0]).problems
+
+
+def test_of_labels_and_counts_persons_are_dealt_too():
+    rng = np.random.default_rng(0)
+    ids, X = np.repeat(np.arange(2_000), 3), rng.normal(size=(6_000, 2))
+    y = (X[:, 0] + rng.logistic(size=6_000) > 0).astype(int)
+    found = cross_validate(
+        DPLogisticRegression(classes=[0, 1], max_rows=3), X, y, epsilon=30, groups=ids, **QUIET
+    )
+    assert found["accuracy"].value == pytest.approx(0.69, abs=0.03)
+    times = rng.uniform(0.5, 1.5, 6_000)
+    counts = rng.poisson(times * np.exp(0.3 * X[:, 0] + 0.5))
+    found = cross_validate(
+        DPPoissonRegressor(max_rows=3), X, counts, epsilon=30, groups=ids, exposure=times, **QUIET
+    )
+    assert found["mae"].value < found["constant_rmse"].value
+
+
 def test_what_it_refuses(numbers):
     X, y = numbers
 
@@ -134,7 +174,8 @@ def test_what_it_refuses(numbers):
 
     refused(LinearRegression(), "privtail.linear_model")
     refused(DPLogisticRegression(), "declare them")
-    refused(DPLinearRegression(max_rows=2), "not persons")
+    refused(DPLinearRegression(max_rows=2), "groups does not say")
+    refused(DPLinearRegression(), "groups needs max_rows", groups=np.arange(N))
     refused(DPLinearRegression(), "cv", cv=1)
     refused(DPLinearRegression(), "folds", cv=N + 1)
     refused(DPLinearRegression(), "exposure", exposure=np.ones(N))

@@ -13,25 +13,28 @@ import pytest
 from privtail import cross_validate
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned
 from privtail.linear_model import DPLinearRegression
+from privtail.trusted import folds as folding
 from privtail.trusted import judged
 from privtail.trusted.accountants import cost
 from privtail.trusted.accounting.curves import ZeroConcentratedDP
 from privtail.trusted.allowance import Allowance
-from privtail.trusted.budget import Budget
+from privtail.trusted.budget import ROW, Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
 from privtail.trusted.folds import Folds
 from privtail.trusted.judged import FoldedModel, LinearModel, Predicted
+from privtail.trusted.records.persons import Seats
 
 ODD = [1e308, -1e308, 5e-324, 0.0, math.nan, math.inf, -math.inf, 3.0]
 N, K = 30, 3
 ENDLESS = np.array([-np.inf, np.inf])
 
 
-def dealt(X: Any, y: Any, count: int = K, seed: int = 5) -> Folds:
+def dealt(X: Any, y: Any, count: int = K, seed: int = 5, **persons: Any) -> Folds:
     curator = Curator(
-        X, y, intercept=True, budget=Budget(1.0, 1e-3), noise="simulated", random_state=seed
-    )
+        X, y, intercept=True, budget=Budget(1.0, 1e-3), noise="simulated", random_state=seed,
+        **persons,
+    )  # fmt: skip
     return Folds(curator, X, y, None, count)
 
 
@@ -111,19 +114,24 @@ def test_every_row_is_predicted_by_the_model_of_its_own_fold_alone(
 def run(folds: Folds, seen: dict[int, Any], rho: float, evaluation: float = 0.0) -> None:
     """One run whose fits, and whose evaluation, spend so much."""
 
-    def spend(allowance: Allowance, spent: float) -> None:
-        allowance.reserve(
-            label="", epsilon=0.0, delta=0.0, neighbours="replace_one", plan=[], rho=spent
-        )
+    unit = "row" if folds._curator.unit == ROW else "person"
 
-    def fit(fold: int, X: Any, y: Any, exposure: Any, allowance: Allowance) -> int:
-        seen[fold] = np.array(X), np.array(y)
+    def spend(allowance: Allowance, seats: Any, spent: float) -> None:
+        allowance.require(seats)
+        allowance.reserve(
+            label="", epsilon=0.0, delta=0.0, neighbours="replace_one", plan=[], rho=spent,
+            unit=unit,
+        )  # fmt: skip
+
+    def fit(fold: int, X: Any, y: Any, exposure: Any, seats: Any, allowance: Allowance) -> int:
+        seen[fold] = np.array(X), np.array(y), seats
         if rho:
-            spend(allowance, rho)
+            spend(allowance, seats, rho)
         return fold
 
-    def evaluate(model: FoldedModel, allowance: Allowance) -> None:
-        spend(allowance, evaluation)
+    def evaluate(model: FoldedModel, seats: Any, allowance: Allowance) -> None:
+        seen[K] = model.folds, seats
+        spend(allowance, seats, evaluation)
 
     folds._curator.open((Round(events=(folds.event(8.0),)),))
     folds.run(8.0, fit, lambda fold: linear(1.0), evaluate)
@@ -190,3 +198,79 @@ def test_nothing_public_depends_on_a_record(value: float) -> None:
     assert len(found) == 5
     assert len(found.models) == 2
     assert all(np.isfinite(model.coef_).all() for model in found.models)
+
+
+def persons() -> np.ndarray:
+    """Ten persons with three rows each, in any order."""
+    return np.random.default_rng(4).permutation(np.repeat(np.arange(10.0), 3))
+
+
+def fits(X: Any, y: Any, ids: np.ndarray, max_rows: int = 2) -> dict[int, Any]:
+    """What the fits of a run see, and the evaluation."""
+    seen: dict[int, Any] = {}
+    run(dealt(X, y, groups=ids, max_rows=max_rows), seen, rho=1e-4, evaluation=1e-4)
+    return seen
+
+
+def missing(seen: dict[int, Any], ids: np.ndarray) -> list[int]:
+    """From how many fits each person is missing."""
+    there = [set(ids[seen[fold][2].positions]) for fold in range(K)]
+    return [sum(person not in one for one in there) for person in np.unique(ids)]
+
+
+def rows_of_one_person_by_themselves(curator: Any, ids: Any) -> Seats:
+    """The sabotaged twin: a row is dealt by its own position, whoever it belongs to."""
+    positions = np.intersect1d(curator._kept, ids)
+    return Seats(
+        n=len(ids), rows=curator.problem.n, max_rows=curator.problem.max_rows,
+        positions=positions, leaders=positions,
+    )  # fmt: skip
+
+
+def test_a_person_is_missing_from_the_fit_of_one_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = records()
+    ids = persons()
+    seen = fits(X, y, ids)
+    assert missing(seen, ids) == [1] * 10
+    folds, everybody = seen[K]
+    assert np.bincount(ids[everybody.positions].astype(int)).tolist() == [2] * 10
+    for fold in range(K):
+        inside = np.setdiff1d(everybody.positions, seen[fold][2].positions)
+        assert (folds[inside] == fold).all()
+        assert seen[fold][2].n == N - 10
+    monkeypatch.setattr(folding, "seats_of", rows_of_one_person_by_themselves)
+    assert missing(fits(X, y, ids), ids) != [1] * 10
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_person_moves_no_other_person(gone: bool) -> None:
+    """Under replace-one the rows of person 4 are others; under zero-out they are nobody's."""
+    X, y = records()
+    ids = persons()
+    own = ids == 4
+    one = fits(X, y, ids)
+    for value in ODD:
+        other, target = X.copy(), y.copy()
+        other[own], target[own] = value, value
+        two = fits(other, target, np.where(own, math.nan if gone else 11.0, ids))
+        for fold in range(K):
+            mine = own[one[fold][2].positions]
+            assert gone or np.array_equal(one[fold][2].positions, two[fold][2].positions)
+            kept = two[fold][2].positions
+            assert np.array_equal(one[fold][2].positions[~mine], kept[~own[kept]])
+            assert one[fold][2].n == two[fold][2].n
+        assert np.array_equal(one[K][0][~own], two[K][0][~own])
+
+
+def test_rows_cost_a_person_as_many_as_count() -> None:
+    X, y = records()
+    whole = {"groups": persons(), "max_rows": 2}
+    part = dealt(X, y, **whole).rho(8.0)
+    run(dealt(X, y, **whole), {}, rho=part, evaluation=part)
+    with pytest.raises(BudgetExceeded):
+        run(dealt(X, y, **whole), {}, rho=part * 1.001)
+    allowance = Allowance(part, "replace_one", fits(X, y, persons())[0][2])
+    with pytest.raises(BudgetExceeded):
+        allowance.reserve(
+            label="", epsilon=0.0, delta=0.0, neighbours="replace_one", plan=[], rho=part / 2
+        )

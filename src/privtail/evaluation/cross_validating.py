@@ -34,6 +34,8 @@ from privtail.trusted.events import Plan, Round
 from privtail.trusted.folds import Folds
 from privtail.trusted.judged import FoldedModel
 from privtail.trusted.ledger import Ledger
+from privtail.trusted.records.persons import Seats
+from privtail.trusted.tables import TableFile, person_ids
 
 AVERAGE = (
     "The numbers are of {count} models, each on the rows that it was not fitted to. That the "
@@ -57,6 +59,7 @@ def cross_validate(
     noise: Literal["exact", "simulated"] = "exact",
     random_state: int | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
+    groups: Any = None,
     exposure: Any = None,
 ) -> Evaluation:
     """How well an estimator predicts rows that it was not fitted to; every fit is paid for.
@@ -71,6 +74,9 @@ def cross_validate(
     The training sets overlap: a row is in ``cv`` - 1 of them, and these fits compose sequentially,
     in zCDP. Each of these ``cv`` releases gets the same part of the total: with 5 folds and a
     total of 1, a fit alone costs about .4 at the same delta, and so does the evaluation.
+
+    With ``groups`` a person is protected: all rows of a person are in one fold, and ``max_rows`` of
+    the estimator says how many count. The intervals allow for no sampling error then.
 
     Parameters
     ----------
@@ -97,6 +103,8 @@ def cross_validate(
         Seed of public choices, the folds among them, and of simulated noise.
     ledger : Ledger, path or None, default=None
         A shared `Ledger` that is charged, or the path of an existing one.
+    groups : array of shape (n,), str or None, default=None
+        The person of each row; goes with ``max_rows`` of the estimator.
     exposure : array of shape (n,), str or None, default=None
         Of counts and amounts: for how long, or how much, each row was observed.
 
@@ -109,8 +117,8 @@ def cross_validate(
     ------
     InvalidInput
         If an argument or the data cannot be used: an estimator that is not privtail's, of whose
-        fits nobody knows what they cost, or one with ``max_rows``, for rows are protected and not
-        persons; rows on a Dask cluster; a classifier without ``classes``.
+        fits nobody knows what they cost; ``groups`` without ``max_rows`` of the estimator, or the
+        other way round; rows on a Dask cluster; a classifier without ``classes``.
     BudgetExceeded
         If the ledger has too little left. No row was read.
     UnsupportedAccounting
@@ -141,12 +149,6 @@ def cross_validate(
             f"{type(estimator).__name__}. Pass one of these: of anything else nobody knows "
             "what a fit costs."
         )
-    if estimator.max_rows is not None:
-        raise InvalidInput(
-            "cross_validate protects rows, not persons, and this estimator has max_rows. Keep the "
-            "rows of some persons apart, fit on those of the others with groups=, and call "
-            "evaluate(model, X, y, groups=, max_rows=)."
-        )
     labels = declared_labels(estimator)
     power, quantile = variance_power(estimator), modelled_quantile(estimator)
     parts = parts_of(quantile) if labels is None else (1.0,)
@@ -156,9 +158,11 @@ def cross_validate(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, verbose=0,
     )  # fmt: skip
+    if isinstance(X, TableFile) and isinstance(groups, str):
+        X, groups = X.without(groups), person_ids(X, groups)
     options = {} if exposure is None else {"exposure": exposure}
     outputs = 1 if labels is None else outputs_of(len(labels))
-    curator = whole._curate(X, y, None, {}, outputs=outputs, classes=labels, **options)  # noqa: SLF001
+    curator = whole._curate(X, y, groups, {}, outputs=outputs, classes=labels, **options)  # noqa: SLF001
     curator.label = f"cross_validate({type(estimator).__name__})"
     folds = Folds(curator, X, y, exposure, cv)
 
@@ -184,18 +188,20 @@ def cross_validate(
         within=[(p.releases, fitted_loss(m, outputs)) for p, m in zip(plans, models, strict=True)],
     )
 
-    def fit(fold: int, X: Any, y: Any, exposure: Any, allowance: Allowance) -> Any:
+    def fit(
+        fold: int, X: Any, y: Any, exposure: Any, seats: Seats | None, allowance: Allowance
+    ) -> Any:
         model = models[fold].set_params(ledger=allowance)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             more = {} if exposure is None else {"exposure": exposure}
-            return model.fit(X, y, **more).set_params(ledger=None)
+            return model.fit(X, y, seats, **more).set_params(ledger=None)
 
-    def judged(folded: FoldedModel, allowance: Allowance) -> Evaluation:
+    def judged(folded: FoldedModel, seats: Seats | None, allowance: Allowance) -> Evaluation:
         promised = Promised(
             epsilon=_epsilon_of(folds.rho(multiplier), delta, parts), delta=delta,
             neighbours=neighbours, noise=noise, random_state=random_state, ledger=allowance,
-            groups=None, max_rows=None,
+            groups=seats, max_rows=estimator.max_rows,
         )  # fmt: skip
         if labels is None:
             return of_numbers(folded, X, y, promised, confidence, exposure, power, quantile)

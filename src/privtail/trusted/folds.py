@@ -13,6 +13,14 @@ released. Together they cost rho. The fit that does not see the record adds noth
 the same in both tables. The whole is charged before the first fit, as one event of rho-zCDP: the
 "best" of exactly one trial.
 
+One person, several rows. The first position of a person, in the public order of `Curator`, takes
+all rows of the person along, as in `search`. So a person is missing in the fit of one fold, is in
+the k - 1 others, and in the evaluation: the argument holds with "person" for "record", if
+neighbours differ in the rows of one person, for `Persons.seats` decides of every other person by
+that person's positions alone. Fits get all n positions, those of a fold's persons without a seat,
+and as public size the number of positions that are dealt elsewhere; every release is charged for
+``max_rows`` rows. An `Allowance` admits the `Seats` that it was made with and no others.
+
 Assumed, not enforced: ``fit`` keeps nothing of its calls but the model that it returns.
 """
 
@@ -34,13 +42,17 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event
 from privtail.trusted.judged import FoldedModel, LinearModel
 from privtail.trusted.problem import Problem
-from privtail.trusted.search import BestTrial, rows_of, unseen
+from privtail.trusted.records.persons import Seats
+from privtail.trusted.search import BestTrial, rows_of, seats_of, unseen
 
 Result = TypeVar("Result")
 
 
-Fit = Callable[[int, Any, Any, Any, Allowance], Any]
-"""From a fold, X, y and exposure of the records outside it, and an allowance to a model."""
+Fit = Callable[[int, Any, Any, Any, Seats | None, Allowance], Any]
+"""From a fold, X, y and exposure of the records outside it, and an allowance to a model.
+
+Of persons X, y and exposure are those of everybody, and seats are of the persons outside it.
+"""
 
 
 class Folds:
@@ -68,18 +80,13 @@ class Folds:
                 "Folds are dealt on one machine, and these rows are on a Dask cluster: pass what "
                 "privtail.open_table(folder) gives."
             )
-        if curator.unit != ROW:
-            raise InvalidInput(
-                "Cross-validation protects rows, and deals no persons into folds. Fit on the rows "
-                "of some persons, and evaluate on those of the others."
-            )
         self._curator, self.count = curator, count
         self._X, self._y, self._exposure = X, y, exposure
         self._labels = curator._fresh(count).labels(0, n)
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """(n,) the fold of every record; public chance."""
+        """(n,) the fold of every record, or of persons that begin there; public chance."""
         return self._labels
 
     def event(self, multiplier: float) -> Event:
@@ -94,12 +101,13 @@ class Folds:
 
     def problem(self, fold: int) -> Problem:
         """The public sizes of what the fit of a fold sees."""
-        n = int(np.count_nonzero(self._labels != fold))
-        return replace(self._curator.problem, n=n, expected=float(n), most=n)
+        n, whole = int(np.count_nonzero(self._labels != fold)), self._curator.problem
+        most = n if self._curator.unit == ROW else whole.n
+        return replace(whole, n=n, expected=float(n), most=most)
 
     def run(
         self, multiplier: float, fit: Fit, released: Callable[[Any], LinearModel],
-        evaluate: Callable[[FoldedModel, Allowance], Result],
+        evaluate: Callable[[FoldedModel, Seats | None, Allowance], Result],
     ) -> tuple[Sequence[Any], Result]:  # fmt: skip
         """Fit every fold, then evaluate all records. The next planned event pays for all."""
         multiplier = BestTrial(multiplier=multiplier, trials=1).multiplier  # read once
@@ -110,15 +118,24 @@ class Folds:
         for fold in range(self.count):
             progress.report(fold, self.count + 1, "fits of folds")
             ids = np.flatnonzero(self._labels != fold)
-            allowance = Allowance(rho, neighbours)
+            seats, rows = self._seats(ids), (self._X, self._y, self._exposure)
+            allowance = Allowance(rho, neighbours, seats)
             with progress.watching(unseen):
-                X, y, exposure = (rows_of(v, ids) for v in (self._X, self._y, self._exposure))
-                models.append(fit(fold, X, y, exposure, allowance))
+                X, y, exposure = (rows_of(v, ids) for v in rows) if seats is None else rows
+                models.append(fit(fold, X, y, exposure, seats, allowance))
             if not allowance.spent:
                 raise NotPlanned("The fit of a fold has spent nothing: it is not on its allowance.")
         progress.report(self.count, self.count + 1, "evaluation")
-        folded = FoldedModel(tuple(map(released, models)), self._labels)
+        seats = self._seats(np.arange(len(self._labels)))
+        folds = self._labels.copy()
+        if seats is not None:
+            folds[seats.positions] = self._labels[seats.leaders]
+        folded = FoldedModel(tuple(map(released, models)), folds)
         with progress.watching(unseen):
-            found = evaluate(folded, Allowance(rho, neighbours))
+            found = evaluate(folded, seats, Allowance(rho, neighbours, seats))
         opening.released()
         return models, found
+
+    def _seats(self, ids: NDArray[np.int64]) -> Seats | None:
+        """The persons that begin at these positions; None where rows are protected."""
+        return None if self._curator.unit == ROW else seats_of(self._curator, ids)

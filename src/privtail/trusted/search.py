@@ -224,17 +224,9 @@ class TrialSearch:
 
     def _part(self, ids: NDArray[np.int64]) -> Part:
         """The records at these positions, or the persons whose first position is one of them."""
-        curator = self._curator
-        if curator.unit == ROW:
+        if self._curator.unit == ROW:
             return Part(rows_of(self._X, ids), rows_of(self._y, ids))
-        every = np.arange(curator.problem.n)
-        positions, leaders = every[curator._kept], every[curator._leaders]
-        dealt = np.isin(leaders, ids)
-        seats = Seats(
-            n=len(ids), rows=len(every), max_rows=curator.problem.max_rows,
-            positions=positions[dealt], leaders=leaders[dealt],
-        )  # fmt: skip
-        return Part(self._X, self._y, seats)
+        return Part(self._X, self._y, seats_of(self._curator, ids))
 
     def noise(self, mechanism: BestTrial, score: Score) -> float:
         """Standard deviation of the noise in a score."""
@@ -307,6 +299,17 @@ def _noise(mechanism: BestTrial, answer: Sensitivity) -> GaussianNoise:
     """Noise of a score, a hair above what rho asks for under either relation of neighbours."""
     ratio = answer.diameter.l2 / answer.radius.l2 * (1 + 1e-12)
     return GaussianNoise(mechanism.multiplier * ratio)
+
+
+def seats_of(curator: Curator, ids: NDArray[np.int64]) -> Seats:
+    """The persons of an open curator whose first position is one of these."""
+    every = np.arange(curator.problem.n)
+    positions, leaders = every[curator._kept], every[curator._leaders]
+    dealt = np.isin(leaders, ids)
+    return Seats(
+        n=len(ids), rows=len(every), max_rows=curator.problem.max_rows,
+        positions=positions[dealt], leaders=leaders[dealt],
+    )  # fmt: skip
 
 
 def rows_of(values: Any, ids: NDArray[np.int64]) -> Any:
