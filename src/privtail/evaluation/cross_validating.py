@@ -34,7 +34,6 @@ from privtail.trusted.events import Plan, Round
 from privtail.trusted.folds import Folds
 from privtail.trusted.judged import FoldedModel
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.records.persons import Seats
 from privtail.trusted.tables import TableFile, person_ids
 
 AVERAGE = (
@@ -188,16 +187,14 @@ def cross_validate(
         within=[(p.releases, fitted_loss(m, outputs)) for p, m in zip(plans, models, strict=True)],
     )
 
-    def fit(
-        fold: int, X: Any, y: Any, exposure: Any, seats: Seats | None, allowance: Allowance
-    ) -> Any:
+    def fit(fold: int, X: Any, y: Any, exposure: Any, seats: Any, allowance: Allowance) -> Any:
         model = models[fold].set_params(ledger=allowance)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             more = {} if exposure is None else {"exposure": exposure}
             return model.fit(X, y, seats, **more).set_params(ledger=None)
 
-    def judged(folded: FoldedModel, seats: Seats | None, allowance: Allowance) -> Evaluation:
+    def judged(folded: FoldedModel, seats: Any, allowance: Allowance) -> Evaluation:
         promised = Promised(
             epsilon=_epsilon_of(folds.rho(multiplier), delta, parts), delta=delta,
             neighbours=neighbours, noise=noise, random_state=random_state, ledger=allowance,
