@@ -477,6 +477,25 @@ def test_equal_ids_are_one_person_in_every_container() -> None:
     assert [numbers[i] for i in sorted(kept.pop(), key=lambda i: numbers[i])] == [1, 2, 3]
 
 
+def test_different_ids_are_different_persons_in_every_container() -> None:
+    """Ids that are one as doubles, and times that are one in microseconds."""
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    arrow = pytest.importorskip("pyarrow")
+    near, times = np.array([2**60, 2**60 + 1, 1, 2]), np.array([1, 2, 3, 10**9])
+    ids, clock = polars.Series(near), polars.Series(times)
+    containers = [
+        near, near.tolist(), near.astype(object), ids, arrow.array(near), pandas.Series(near),
+        pandas.Series(near, dtype="Int64"), pandas.Series(near, dtype="category"),
+        near.view("M8[ns]"), list(near.view("M8[ns]")), pandas.Series(near.view("M8[ns]")),
+        pandas.Series(near.view("M8[ns]")).dt.tz_localize("UTC"), ids.cast(polars.Datetime("ns")),
+        ids.cast(polars.Duration("ns")), clock.cast(polars.Time), pandas.to_timedelta(near),
+        arrow.array(times).view(arrow.time64("ns")),
+    ]  # fmt: skip
+    for container in containers:
+        assert ids_of(curate(np.ones((4, 1)), None, container, 1)) == [0, 1, 2, 3]
+
+
 def test_without_groups_nothing_changes() -> None:
     curator = Curator(X0, Y0, budget=Budget(1.0, 1e-6), random_state=3)
     curator.open((Round(events=()),))

@@ -185,8 +185,10 @@ def as_labels(values: Any) -> NDArray[Any]:
 
 
 def as_ids(values: Any) -> NDArray[Any]:
-    """Labels to compare only: text of Arrow comes as its bytes, valid or not."""
+    """Labels to compare only: text of Arrow comes as its bytes, and times as numbers."""
     values = _unwrapped(values)
+    if room(values) == "polars" and values.dtype.is_temporal():
+        values = values.to_physical()  # Python's times end at microseconds
     return arrow_ids(values) if room(values) == "pyarrow" else as_labels(values)
 
 
