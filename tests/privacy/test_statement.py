@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pickle
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import privtail
+from privtail import linear_model
 from privtail.calibration import calibrate
-from privtail.errors import InvalidInput
+from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.robust_means import BoundedMean, ClampedMean, ClippedMean, SmoothedCatoniMean
 from privtail.statement import Statement, Verification, verify
 from privtail.trusted.accountants import cost
@@ -701,3 +704,26 @@ def test_importing_it_is_light():
     assert (
         subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
     )
+
+
+@pytest.mark.parametrize("noise", ["exact", "simulated"])
+def test_results_that_are_not_private_say_so_where_they_are_shown(noise: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    options: Any = {"epsilon": 1.0, "noise": noise, "random_state": 0}
+    fitted = linear_model.DPRidge(epsilon=1.0).fit(X, X[:, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)
+        results: list[Any] = [
+            function(X, **options)
+            for function in (
+                privtail.private_mean, privtail.private_count, privtail.private_quantile,
+                privtail.private_covariance, privtail.summarize,
+            )
+        ]  # fmt: skip
+        results += [
+            privtail.private_histogram(X[:, 0], 3, **options),
+            privtail.evaluate(fitted, X, X[:, 0], **options),
+            privtail.compare(fitted, fitted, X, X[:, 0], **options),
+        ]
+    for result in results:
+        assert ("NOT PRIVATE: simulated noise" in str(result)) == (noise == "simulated")

@@ -83,7 +83,8 @@ class CountEstimate:
 
     def __repr__(self) -> str:
         lines = [f"{name} = {count:,.0f}" for name, count in self.to_dict().items()]
-        return "\n".join([*lines, f"each with noise of standard deviation {self.noise_std:.3g}"])
+        noise = f"each with noise of standard deviation {self.noise_std:.3g}"
+        return "\n".join([*lines, noise, *_unkept(self.privacy_)])
 
 
 @dataclass(frozen=True)
@@ -162,4 +163,9 @@ class QuantileEstimate:
             for name, levels in self.to_dict().items()
             for level, facts in levels.items()
         ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *_unkept(self.privacy_)])
+
+
+def _unkept(statement: Statement) -> tuple[str, ...]:
+    """What a statement says where nothing, or too much, was promised."""
+    return () if statement.private else (statement.headline,)

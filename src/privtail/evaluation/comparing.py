@@ -72,9 +72,10 @@ class Comparison:
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
+        promised = "" if self.privacy_.private else f"; {self.privacy_.headline}"
         return (
             f"The {self.better} model is better (one-sided p-value {self.p_value:.2g}); "
-            f"difference of the mean losses {self.difference}"
+            f"difference of the mean losses {self.difference}{promised}"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -192,7 +192,12 @@ class Evaluation(Mapping[str, Estimate]):
         width = max(map(len, self.numbers))
         lines = [f"{_words(name):<{width}}  {e}" for name, e in self.numbers.items()]
         head = f"{self.n:,} rows; [...] is a {100 * self.confidence:g} % interval"
-        return "\n".join([head, *lines, *(f"Note. {text}" for text in self.notes)])
+        notes = (f"Note. {text}" for text in self.notes)
+        return "\n".join([head, *lines, *notes, *self._unkept()])
+
+    def _unkept(self) -> Iterable[str]:
+        """What the statements say where nothing, or too much, was promised."""
+        return dict.fromkeys(s.headline for s in self.statements if not s.private)
 
     __repr__ = __str__
 
@@ -202,7 +207,8 @@ class Evaluation(Mapping[str, Estimate]):
             f"<td>{e.low:.4g}</td><td>{e.high:.4g}</td></tr>"
             for name, e in self.numbers.items()
         )
-        notes = "".join(f"<p>{html.escape(text)}</p>" for text in self.notes)
+        texts = (*self.notes, *self._unkept())
+        notes = "".join(f"<p>{html.escape(text)}</p>" for text in texts)
         return (
             f"<table><caption>{self.n:,} rows, intervals of {100 * self.confidence:g} %</caption>"
             "<tr><th></th><th scope='col'>value</th><th scope='col'>from</th>"
