@@ -189,6 +189,36 @@ def test_counts_bound_what_is_beyond(law, end):
     assert high >= squares[far > 0].sum() / len(x) or law == "Pareto(1.5)"  # has no mean square
 
 
+def two_modes(rng, n):
+    return np.where(rng.random(n) < 0.8, rng.normal(10, 1, n), rng.normal(5e3, 10, n))
+
+
+@pytest.mark.parametrize("n", [500, 1_000])
+def test_a_far_mode_is_held_or_told(n, monkeypatch):
+    """A fifth of the rows, 500 times as large: 2 of 50 intervals held at n epsilon of 500."""
+
+    def held(seed):
+        x = two_modes(np.random.default_rng(seed), n)
+        found = private_mean(x, epsilon=1.0, noise="simulated", random_state=seed)
+        low, high = found.conf_int(sampling=False)
+        return low <= x.mean() <= high
+
+    assert sum(map(held, range(20))) >= 17
+    monkeypatch.setattr(CutRange, "_far", lambda *_: False)
+    assert sum(map(held, range(20))) < 17, "the twin is caught"
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_count_far_out_leaves_no_bound_on_its_side(side):
+    x = side * np.random.default_rng(0).exponential(1, 100_000)
+    for rows, bounded in ((90, True), (180, False)):  # 3 and 6 deviations of the noise
+        seen = seen_exactly(np.append(x, np.full(rows, side * 1e4)))
+        assert np.isfinite(seen.beyond(16.0)[(side + 1) // 2]).all() == bounded
+        assert np.isfinite(seen.beyond(16.0)[(1 - side) // 2]).all()
+    seen = seen_exactly(np.append(x, np.full(180, side * 1e4)))
+    assert np.isfinite(seen.beyond(4_096.0)).all(), "here the rows are in the tail that is counted"
+
+
 def test_a_tail_that_surely_has_no_mean_is_not_bounded():
     far = np.random.default_rng(0).pareto(0.5, 100_000)
     (_, below, _), (_, above, squares) = seen_exactly(far).beyond(2.0**16)

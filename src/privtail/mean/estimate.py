@@ -41,8 +41,9 @@ class MeanEstimate:
         released counts do not exclude. Infinite where nothing bounds it; 0 with a ``threshold``, of
         which nothing was released.
     reliable : bool or ndarray of shape (d,)
-        Whether the column was detected and its error is bounded on both sides (all True when a
-        threshold was given). Where False the value says little.
+        Whether the column was detected and its error is bounded on both sides, for tails as
+        `conf_int` assumes them (all True when a threshold was given). Where False the value says
+        little.
     privacy_ : Statement
         What was spent.
     warnings_ : tuple of str
@@ -88,7 +89,8 @@ class MeanEstimate:
         Noise, sampling error and what clipping may have cost are in it. The last is a bound from
         noisy counts, for tails whose part beyond a distance falls with a power of 4/3 of it, or
         faster. Rows so few that noise hides them, and so far that they move the mean, are not in
-        it. Where counts show a tail without a mean, or too little, an end is infinite.
+        it. Where counts show a tail without a mean, rows far beyond a gap, or too little, an end is
+        infinite.
 
         Parameters
         ----------

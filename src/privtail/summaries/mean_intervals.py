@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from privtail.summaries.histograms import Cells, Histogram
 from privtail.summaries.summary import Summary
@@ -101,6 +102,12 @@ class View:
         rows, std = self._sum(np.arange(len(self.counts)) == np.argmax(self.counts))
         return rows + NOISE_BOUND * std >= n / 2
 
+    def rises(self, low: float, high: float, rows: float, level: float) -> bool:
+        """Whether a cell inside [low, high] exceeds so many rows by so many deviations of noise."""
+        lows, highs = self.ends
+        inside = (lows >= low) & (highs <= high)
+        return bool(np.any(self.counts[inside] > rows + level * self.stds[inside]))
+
     def between(self, low: float, high: float, *, whole: bool = False) -> tuple[float, float]:
         """The count of rows in [low, high], and the standard deviation of its noise.
 
@@ -128,6 +135,9 @@ class CutRange:
     **Assumption.** The part of the rows beyond a distance falls with the power `POWER` of it, or
     with a larger power if counts before the distance show one. So a count of the rows beyond bounds
     by how much they exceed the distance.
+
+    So hardly any rows lie beyond a wide gap. Where a cell shows that some do, nothing bounds the
+    loss on that side. Where noise hides them, it is the assumption alone that excludes them.
 
     A column that is nearly constant shows no tail. Rows that noise hides are taken to lie within
     its ``size``, its distance from zero, or to fall with this power from there on. Beside a spike
@@ -223,7 +233,8 @@ class CutRange:
 
     def _endless(self, side: int, end: float, moment: int = 1) -> bool:
         """Whether a tail surely has no such moment, or may hide rows of unknown size."""
-        if self._spike and self._may_hide(max(end, self.distance)):
+        reach = max(end, self.distance)
+        if (self._spike and self._may_hide(reach)) or self._far(side, reach):
             return True
         (rows, std), (before, unsure) = (
             self._count(side, end / self._times**k, end / self._times ** (k - 1)) for k in (2, 3)
@@ -248,6 +259,17 @@ class CutRange:
         """Whether noise may hide the part `RARE` of the rows, or more, at unknown distances."""
         missing, unsure = self._missing(distance)
         return distance < self._size and missing + NOISE_BOUND * unsure >= RARE * self._n
+
+    def _far(self, side: int, reach: float) -> bool:
+        """Whether a cell beyond `_times` this distance surely holds more rows than a tail does.
+
+        All cells are one test of `NOISE_BOUND`.
+        """
+        far, cells = self._times * reach, sum(len(look.counts) for look in self._looks)
+        rows = max(self._count(side, reach, far)[0], 0.0) / (self._times**POWER - 1)
+        level = -float(ndtri(ndtr(-NOISE_BOUND) / max(cells, 1)))
+        low, high = sorted((self._centre + side * far, side * math.inf))
+        return any(look.rises(low, high, rows, level) for look in self._looks)
 
     def goes_on(self) -> bool:
         """Whether rows surely lie beyond the distance."""
