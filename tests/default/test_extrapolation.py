@@ -1,4 +1,4 @@
-"""Predictions do not leave what was found of the columns unless that likely gains."""
+"""Predictions do not go far beyond what was found of the columns unless that gains."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ def hidden(seed, n):
 
 
 def test_codes_that_noise_hides_cost_little():
-    """R^2 was -2 to -258 where predictions reached 100 tails. By chance it is so in one of 6 fits.
+    """R^2 was -2 to -258 where predictions reached 100 tails. By chance it is so in one of 44 fits.
 
-    The chance that more than 4 of 10 fits reach so far is .01 for a code that no release sees.
+    The chance that more than one of 10 fits reaches so far is .02 for a code that no release sees.
     """
     scores = []
     for seed in range(10):
         X, y = hidden(seed, 40_000)
         model = DPLinearRegression(epsilon=1.0, noise="simulated", random_state=seed)
         scores.append(model.fit(X[:20_000], y[:20_000]).score(X[20_000:], y[20_000:]))
-    assert sum(score < 0.7 for score in scores) <= 4
+    assert sum(score < 0.7 for score in scores) <= 1
     assert np.median(scores) > 0.85
 
 
@@ -102,7 +102,7 @@ def test_heavy_tails_are_no_harm(law):
         else:
             X, noise = rng.normal(size=(10_000, 10)), rng.normal(size=10_000)
             noise[rng.random(10_000) < 0.05] *= 100
-        model, _ = missed(DPLinearRegression, X, X.sum(axis=1) + noise, seed, 0.5)
+        model, _ = missed(DPLinearRegression, X, X.sum(axis=1) + noise, seed, 2.0)
         assert model.coef_.all()
         far += model.report_["reach"] == FARTHER
     assert law == "outliers" or far >= 3
@@ -151,12 +151,12 @@ def test_far_rows_decide_by_number_and_not_by_size():
 
 
 def test_where_nothing_lies_far_the_reach_is_unclear():
-    """In two thirds of 200 fits: a normal number lies in [-1, 1]. A tenth off is 3 deviations."""
+    """In .82 of 200 fits: a normal number lies in [-2, 1]. A tenth off is 4 deviations."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 2)).clip(-3, 3), rng.normal(size=300)
     options = {"summary": columns(2, 4.0), "standard": identity(2, tail=4.0)}
     fits = [reached(X, y, [0.5, 0.5, 0], GaussianNoise(30.0), s, **options) for s in range(200)]
-    assert np.mean([fit.reach == UNCLEAR for fit in fits]) == pytest.approx(0.683, abs=0.1)
+    assert np.mean([fit.reach == UNCLEAR for fit in fits]) == pytest.approx(0.819, abs=0.1)
     assert not any(fit.overshoots for fit in fits)
 
 

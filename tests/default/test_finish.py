@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 from privtail.default import ScaledDescent
 from privtail.errors import AccuracyWarning
-from privtail.linear_model import DPLADRegressor, DPLinearRegression, DPLogisticRegression
+from privtail.linear_model import (
+    DPGammaRegressor,
+    DPLADRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+)
 from privtail.losses import LogisticLoss
+from privtail.summaries.standardization import Target
 from tests.default.conftest import linear, released
 
 SIMULATED = {"noise": "simulated"}
@@ -46,6 +55,34 @@ def test_a_target_far_from_zero_warns_of_its_intercept(model):
         with pytest.warns(AccuracyWarning, match="intercept may be off by as much") as caught:
             model(epsilon=3.0, delta=1e-6, random_state=seed, **SIMULATED).fit(X, 1e9 + y)
         assert "subtract" in str(caught[0].message)
+
+
+def test_slopes_are_not_accepted_for_a_better_intercept(monkeypatch):
+    """1e9 beside a scale of 3: the intercept moves after the start; slopes were kept in 7 of 8."""
+
+    def accepted(seed):
+        X, y, _ = linear(seed=seed, n=5_000)
+        model = DPLADRegressor(epsilon=1.0, random_state=seed, **SIMULATED)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AccuracyWarning)
+            return model.fit(X, 1e9 + y).report_["accepted"]
+
+    assert sum(map(accepted, range(8))) <= 3
+    monkeypatch.setattr(Target, "without_scale", False)
+    assert sum(map(accepted, range(8))) > 3, "the twin is caught"
+
+
+@pytest.mark.parametrize("model", [DPPoissonRegressor, DPGammaRegressor])
+def test_amounts_that_no_prediction_reaches_are_told(model):
+    """Predictions end at e^30: of a mean of 1e16 they were a thousandth, and nothing said so."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5_000, 2))
+    y = rng.gamma(5, 1e10 * np.exp(0.5 * X[:, 0]) / 5)
+    options = {"epsilon": 2.0, "random_state": 0, **SIMULATED}
+    assert not model(**options).fit(X, y).warnings_
+    with pytest.warns(AccuracyWarning, match="no mean is predicted above e"):
+        fitted = model(**options).fit(X, 1e6 * y)
+    assert fitted.predict(X).max() < 1.1e13
 
 
 def test_noise_of_a_feature_that_is_not_used_is_not_bounded():

@@ -76,8 +76,10 @@ class LimitExtrapolation:
     clamped at the loss of a margin that is off by one scale of the target: the comparison counts
     records, however far they lie.
 
-    If clipping likely loses, values may lie `FARTHER` tails from their location. If it likely
-    gains, they may lie one tail from it. If neither is likely, it is `Tuning.unclear_reach` tails.
+    If clipping significantly loses, values may lie `FARTHER` tails from their location. If it
+    likely gains, they may lie one tail from it. Else it is `Tuning.unclear_reach` tails. The first
+    test is stricter, because far predictions of values that noise hides cost more than clipped
+    ones: by chance one fit in 44 reaches far.
     """
 
     improvement: Improvement
@@ -91,11 +93,10 @@ class LimitExtrapolation:
         one, ranges = loss_off_by(fit.loss, fit.standard.target.scale), fit.prediction_ranges(1.0)
         gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, one, ranges)
         tuning, deviation = fit.tuning, self.improvement.deviation(fit.problem)
-        likely = tuning.likely * deviation
-        if gain < -likely:
+        if gain < -tuning.significant * deviation:
             fit.reach = FARTHER
         else:
-            fit.reach = 1.0 if gain > likely else tuning.unclear_reach
+            fit.reach = 1.0 if gain > tuning.likely * deviation else tuning.unclear_reach
         fit.overshoots = gain > tuning.sure * deviation
         fit.report["reach"] = fit.reach
 
@@ -114,6 +115,9 @@ class Accept:
     loss. That is two chances to be wrong, so each test is as strict as two need (Bonferroni 1936).
     They also are if the far gain is sure. The slopes are kept then, and also if the near gain is
     likely and the far one above zero.
+
+    Of a target without a scale the intercept-only model takes the intercept of the model, which
+    later releases moved: else gains would be those of the better intercept.
     """
 
     improvement: Improvement
@@ -126,6 +130,9 @@ class Accept:
     def run(self, fit: Fit) -> None:
         deviation, tuning = self.improvement.deviation(fit.problem), fit.tuning
         batch, ranges = fit.everyone(), fit.prediction_ranges()
+        if fit.standard.target.without_scale:
+            fit.constant = fit.w.copy()
+            fit.constant[: fit.problem.d] = 0.0
         near, far = (
             self.improvement.release(batch, fit.loss, fit.w, fit.constant, clamp, ranges)
             for clamp in self._clamps(fit, tuning.significant * deviation)

@@ -28,6 +28,11 @@ NONE_DETECTED = (
     "at 1. Where they are usually larger, the model says little; raise epsilon."
 )
 
+TOO_LARGE = (
+    "Targets are so large that predictions end below some of them: no mean is predicted above e^30 "
+    "(1.07e13). Divide the target by a public number."
+)
+
 
 @dataclass(frozen=True)
 class StartAtMeanAmount:
@@ -92,7 +97,8 @@ class StartAtMeanAmount:
         fit.dispersion = 1 / size if whole else amounts.dispersion(size, clip)
         fit.exposure = exposures.mean or 1.0 if exposures else 1.0
         fit.least_threshold = amounts.least_threshold(size, fit.tuning.clipped)
-        fit.remarks = (NONE_DETECTED,) * (not amounts.positive)
+        too_large = math.log(top) > POISSON_MARGIN
+        fit.remarks = (NONE_DETECTED,) * (not amounts.positive) + (TOO_LARGE,) * too_large
 
     def _histograms(
         self, fit: Fit

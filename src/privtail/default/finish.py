@@ -31,7 +31,7 @@ NO_SLOPES = (
 )
 NARROWED = (
     "The budget locates the target no better than within a range of width {width:.2g} that holds "
-    "most of it: the intercept may be off by as much."
+    "most of it: the intercept may be off by as much, and slopes hardly follow what lies outside."
 )
 UNSURE = "The noise is so large that the target may have been looked for in the wrong place."
 SUBTRACT = (
@@ -61,17 +61,13 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
     """The model, or the intercept-only model where there are reasons against slopes."""
     standard, problem, decision = fit.standard, fit.problem, fit.decision
     reasons = _reasons(fit, regime)
-    without = fit.constant
-    if standard.target.without_scale:
-        without = fit.w.copy()
-        without[: problem.d] = 0.0
     noise = noise_deviations(fit) / standard.target.scale if fit.runs else np.zeros(problem.d)
     # noise of a feature that is not used is infinite; of one that was not selected it is unknown
     unknown = math.nan if regime == "few features" else math.inf
     notes = reasons or (UNPROVEN,) * (not decision.significant)
     narrowed = _narrowed(fit) if regime != "intercept only" else ()  # there it is a reason
     return Result(
-        standard.raw(without if reasons else fit.w, problem),
+        standard.raw(fit.constant if reasons else fit.w, problem),
         fit.steps,
         multiplier,
         unit=standard.target.scale,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privtail.algorithms.result import Result
-from privtail.default.amounts import NONE_DETECTED
+from privtail.default.amounts import NONE_DETECTED, TOO_LARGE
 from privtail.default.finish import NARROWED, SUBTRACT
 from privtail.schema.encoding import Design
 from privtail.trusted.problem import Problem
@@ -25,8 +25,8 @@ def slopeless(result: Result, problem: Problem, multiplier: float) -> tuple[str,
 
 
 def unsized(result: Result) -> tuple[str, ...]:
-    """A warning of amounts of which nothing but zeros showed: predictions may be of any size."""
-    return (NONE_DETECTED,) * (NONE_DETECTED in result.notes)
+    """A warning of amounts of which nothing but zeros showed, or which predictions do not reach."""
+    return tuple(note for note in (NONE_DETECTED, TOO_LARGE) if note in result.notes)
 
 
 def narrowed(result: Result) -> tuple[str, ...]:
