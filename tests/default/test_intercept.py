@@ -80,6 +80,24 @@ def test_the_mean_probability_of_a_label_becomes_its_frequency(labels):
     assert stays == pytest.approx(constant, abs=0.05)
 
 
+def test_noise_hardly_moves_the_margin_of_a_rare_label():
+    """Five labels: the rare ones moved with any other, by .9 of the noise; it cost .008 nats."""
+    often = np.array([0.7, 0.15, 0.1, 0.04, 0.01])
+    y = np.repeat(np.arange(5.0), (10_000 * often).astype(int))
+    constant = np.vstack([np.zeros(5), np.log(often) - np.log(often).mean()])
+    noise = GaussianNoise(15 / math.sqrt(5))  # 15 rows of 100 with the rarest label
+    moves = [
+        staged(
+            [MatchFrequencies(noise)], np.zeros((len(y), 1)), y, MultinomialLoss(classes=5),
+            w=constant, constant=constant, classes=range(5), random_state=seed,
+        ).w[1] - constant[1]
+        for seed in range(100)
+    ]  # fmt: skip
+    typical = np.sqrt(np.mean(np.square(moves), axis=0)) * 10_000 * often / 15
+    assert (typical < 0.8).all()
+    assert typical[-1] > 0.3, "this noise is seen"
+
+
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_a_probability_is_that_of_the_model_whatever_the_label_is(outputs):
     margins = np.random.default_rng(0).normal(size=(50, outputs))

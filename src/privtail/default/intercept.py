@@ -213,9 +213,9 @@ def relative(error: float) -> float:
 class MatchFrequencies:
     """Makes the mean probability of every label equal its released frequency.
 
-    The margins move by the logarithm of frequency over mean probability, if the two differ by more
-    than the noise of the mean. They stay if labels are about equally frequent, so that predicted
-    labels do not change.
+    Where the two differ by more than the noise of the mean, the margin of the label moves by the
+    logarithm of frequency over mean probability, times 1 - (noise / difference)^2. All margins stay
+    if labels are about equally frequent, so that predicted labels do not change.
 
     **Privacy.** One Gaussian release of means of values in [0, 1].
     """
@@ -235,10 +235,10 @@ class MatchFrequencies:
             margins, seen = np.append(0.0, margins), np.append(1 - seen, seen)
         frequencies = np.exp(margins - np.logaddexp.reduce(margins))
         noise = self._event(problem).std / part
-        if np.all(np.abs(seen - frequencies) <= noise):
-            return
         least = np.minimum(max(noise, 1e-12), frequencies / 2)
         move = np.log(frequencies) - np.log(np.maximum(seen, least))
+        off = np.maximum(np.abs(seen - frequencies), max(noise, 1e-12))
+        move *= 1 - (noise / off) ** 2
         w = fit.w.copy()
         w[problem.d] += move[1] - move[0] if two else move
         fit.w = w
