@@ -97,3 +97,22 @@ def test_slopes_of_rare_counts_are_kept():
         ).fit(X, y)
         assert model.coef_[0] > 0.3
         assert model.predict(X).mean() == pytest.approx(y.mean(), rel=0.05)
+
+
+def test_a_weak_signal_of_five_labels_is_kept():
+    """Gains of rare labels are clamped: 92 % of the rows have one of the five."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(40_000, 3))
+        often = np.array([4.0, 0, 0, 0, 0])
+        scores = often + np.outer(X[:, 0], [0, 0.7, 0.7, 0.7, 0.7])
+        y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+        model = DPLogisticRegression(
+            epsilon=1.0, delta=1e-5, classes=range(5), noise="simulated", random_state=seed
+        ).fit(X[:20_000], y[:20_000])
+        chances = np.take_along_axis(model.predict_proba(X[20_000:]), y[20_000:, None], axis=1)
+        shares = np.bincount(y[:20_000]) / 20_000
+        truth = np.exp(scores[20_000:])
+        truth = np.take_along_axis(truth, y[20_000:, None], axis=1)[:, 0] / truth.sum(axis=1)
+        constant = np.log(shares[y[20_000:]]).mean()
+        assert np.log(chances).mean() - constant > 0.7 * (np.log(truth).mean() - constant)
