@@ -22,20 +22,22 @@ PAPERS = {
 LEARNED = {
     "wang2020": "Algorithm 4 does what its theorem says, in n, d and ε; with line 1's s, which "
     "leaves privacy out, its noise still hides the model at these sizes, and with an s that "
-    "balances both it comes near the fit without privacy. On batches it is several times as "
-    "accurate, up to 100,000 records; beyond, its error levels off, as that of RGD on batches "
-    "does, and in full it misses the rate in n (figure 4b). Algorithm 3 has poor performance, as "
-    "the paper says, as printed and in a private form; clipping the values as well, which the "
-    "paper does not do, mends most of it. The noise of Algorithm 2 is private at no ε.",
-    "wang2019": "The norm of the gradient falls with n and with ε as theorem 2 has it. The "
-    "algorithm is no better than those it is compared with: at equal privacy it and that of Wang "
-    "et al. 2017 are the same, and the noise quoted for Zhang et al. is too small for its steps. "
-    "The Frank-Wolfe variants keep their rates.",
+    "balances both it comes near the fit without privacy. On batches, of which no theorem speaks, "
+    "it is several times as accurate up to 100,000 records; beyond, its error levels off, as that "
+    "of RGD on batches does (figure 4b). Algorithm 3 has poor performance, as the paper says, as "
+    "printed and in a private form; clipping the values as well, which the paper does not do, "
+    "mends most of it. The noise of Algorithm 2 is private at no ε.",
+    "wang2019": "The norm of the gradient, of the records and of the population, falls with n and "
+    "with ε as theorems 2 and 3 have it. The algorithm is no better than those it is compared "
+    "with: at equal privacy it and that of Wang et al. 2017 are the same, and the noise quoted for "
+    "Zhang et al. is too small for its steps. All algorithms keep their rates in p, and "
+    "Algorithms 1 and 2 theirs in n; of Algorithms 3 and 4 the small grid does not tell.",
     "xie2023": "At equal privacy smoothed Catoni gradients (H) are far better than medians of "
     "means (K), as the paper says. Beside plain clipping they are as good or better in 20 features "
     "of the logistic model, with its errors read as W20 defines them, and worse in 150 features, "
-    "in the other reading and in the linear model. The three printed noises cost more than the "
-    "stated ε, by different factors, and so the printed comparison is one at unequal privacy.",
+    "in the other reading and in the linear model. With the batches of the corollaries both fall "
+    "faster in n than their bounds. The three printed noises cost more than the stated ε, by "
+    "different factors, and so the printed comparison is one at unequal privacy.",
     "tao2022": "The rates in n, ε and d of the upper bounds are seen on laws with few moments. "
     "Medians of groups are worse than one-dimensional means here; remark 2 compares their bounds, "
     "which are about the worst law. The strongly convex branch is of no use at up to 100,000 "

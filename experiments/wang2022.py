@@ -277,8 +277,8 @@ ERROR_D = Study(
     choices=WITH_POINTS,
     claims=(
         Claim(
-            "On nets that can be searched, which are not the theorems' of (3 Δ n)^d points, the "
-            "excess risk still grows like d^((θ−1)/θ) at most, for moments of the norm.",
+            "Ours: on nets that can be searched, which are not the theorems' of (3 Δ n)^d points, "
+            "the excess risk still grows like d^((θ−1)/θ) at most, for moments of the norm.",
             where_better(
                 SEARCH,
                 NONE,
@@ -292,7 +292,7 @@ ERROR_D = Study(
             ),
         ),
         Claim(
-            "On these nets it still grows like d at most, for moments of coordinates.",
+            "Ours: on these nets it still grows like d at most, for moments of coordinates.",
             where_better(
                 SEARCH,
                 NONE,

@@ -660,6 +660,8 @@ STUDIES = (
         full=Grid(fixed={"n": 10_000}, points=(50,), epsilons=(1.0,), repetitions=50, varied=0),
         delta=inverse,
         choices=TIMED_CHOICES,
+        note="These are the seconds of this implementation, whose steps are compiled; the printed "
+        "ones are of another.",
         expectation="HTP-LASSO is the slowest, HTDP-FW the fastest; DP-SPGD takes longer than (K) "
         "and (H) because it needs more iterations",
         claims=(
