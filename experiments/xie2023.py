@@ -2,7 +2,7 @@
 
 Columns "of unit norm" are read as of norm sqrt(n): with norm 1 the signal's deviation is 0.03
 beside that of t(2) errors, and least squares without privacy misses ten effects of size 1 by more
-than 16 (20 features), so nothing can be learned. A variation shows the letter.
+than 16 (20 features), so nothing can be learned. A variation has them of norm 1.
 
 "(1/2, 1/2) log-logistic, centred" is read as W20 defines it, mu and sigma, less the mean. As scale
 and shape it has no mean; it is then less its median, which is another reading with its verdicts.
@@ -332,15 +332,20 @@ LASSO_CHOICES = (
         reason="theorem 2 asks for 4 |mu|: the gradient starts at 1",
     ),
     Choice(name="second_moment", value=0.1, other=10.0, reason=f"{PILOT}; the truth exceeds 10"),
-    Choice(name="batch_clipped", value=0.05, reason="best of the sweep"),
-    Choice(name="batch_kamath", value=0.5, reason="best of the sweep over all eps"),
-    Choice(name="batch_holland", value=0.05, reason="best of the sweep"),
+    Choice(name="batch_clipped", value=0.05, reason="best of the batch sizes of figures S1 and S2"),
+    Choice(
+        name="batch_kamath",
+        value=0.5,
+        reason="best of the batch sizes of figures S1 and S2, over all ε",
+    ),
+    Choice(name="batch_holland", value=0.05, reason="best of the batch sizes of figures S1 and S2"),
     Choice(name="radius", value=1.0, other=30.0, reason="|w|_1 <= 1 as in Hu et al."),
     Choice(
         name="unit_columns",
         value=0.0,
         other=1.0,
-        reason="1 is the letter, columns of norm 1; 0 columns of norm sqrt(n)",
+        reason="1: columns of norm 1, as printed; 0: of norm sqrt(n), with which something can be "
+        "learned",
     ),
 )
 LOGISTIC_CHOICES = (
@@ -349,11 +354,15 @@ LOGISTIC_CHOICES = (
     Choice(name="threshold", value=0.1, other=0.5, reason=f"C in sqrt(p); {PILOT}"),
     Choice(name="width", value=1.0, other=0.5, reason=PILOT),
     Choice(name="second_moment", value=0.01, other=0.25, reason=f"{PILOT}; the truth is 1/4"),
-    Choice(name="batch_clipped", value=0.05, reason="best of the sweep"),
-    Choice(name="batch_kamath", value=0.5, reason="best of the sweep over all eps"),
-    Choice(name="batch_holland", value=0.05, reason="best of the sweep"),
+    Choice(name="batch_clipped", value=0.05, reason="best of the batch sizes of figures S1 and S2"),
+    Choice(
+        name="batch_kamath",
+        value=0.5,
+        reason="best of the batch sizes of figures S1 and S2, over all ε",
+    ),
+    Choice(name="batch_holland", value=0.05, reason="best of the batch sizes of figures S1 and S2"),
     Choice(name="radius", value=1.0, other=30.0, reason="|w|_1 <= 1 as in Hu et al."),
-    Choice(name="unit_columns", value=0.0, reason="columns of norm sqrt(n), see the lasso"),
+    Choice(name="unit_columns", value=0.0, reason="columns of norm sqrt(n), as in the lasso"),
     Choice(
         name="errors",
         value=0.0,
