@@ -165,7 +165,7 @@ def rated() -> DPPoissonRegressor:
 
 def test_relativities_compare_to_the_base_level(rated: DPPoissonRegressor, tmp_path: Path) -> None:
     assert rated.get_feature_names_out().tolist() == ["region=south", "region=west"]
-    table = rated.summary()
+    table = rated.table()
     assert table.names == ("region=north", "region=south", "region=west")
     assert table.relativity == pytest.approx([1.0, 2.0, 0.5], rel=0.1)
     assert table.coef[0] == 0

@@ -122,6 +122,8 @@ class FittedLinearModel(PrivateEstimator):
         check_is_fitted(self)
         return self.to_model().summary(confidence)
 
+    table = summary
+
     def save(
         self, path: str | os.PathLike[str], *, target: str = "y", overwrite: bool = False
     ) -> None:

@@ -399,6 +399,8 @@ class Model:
             noisy=self.statement.noise != "none", log=self.link == "log",
         )  # fmt: skip
 
+    table = summary
+
     def to_sklearn(self) -> Any:
         """A plain fitted estimator of scikit-learn; see `privtail.export.to_sklearn`."""
         from privtail.export import to_sklearn
