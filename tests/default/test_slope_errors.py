@@ -137,7 +137,10 @@ def test_slopes_that_no_truth_leads_to_have_no_sampling_error():
     steps = [CountLabels(LITTLE), Precondition(LITTLE, 0.5), Descend(LITTLE, 5, 0.5)]
     fit = staged(steps, X, y, LogisticLoss())
     assert np.isfinite(sampling_deviations(fit)).all()
-    fit.w = 50 * fit.w
+    measured = fit.decision
+    fit.decision = replace(measured, significant=False)
+    assert sampling_deviations(fit) is None
+    fit.decision, fit.w = measured, 50 * fit.w
     assert sampling_deviations(fit) is None
     assert np.isfinite(noise_deviations(fit)).all()
 

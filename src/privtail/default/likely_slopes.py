@@ -28,8 +28,9 @@ def likely_part(fit: Fit) -> float:
     Clipped derivatives make slopes of labels too long, and few or short steps make them too short.
     Predictions of amounts that are cut make slopes too long. For normal margins the length of the
     true ones says how long those of a fit are, so here it follows from theirs. It is NaN where no
-    length leads there: slopes that a descent does not bound are mostly noise. It is 1 for other
-    targets, without an intercept and without privacy.
+    length leads there: slopes that a descent does not bound are mostly noise. It is NaN, too, for
+    labels without a significant gain, whose margins are of no length that was measured. It is 1 for
+    other targets, without an intercept and without privacy.
     """
     loss = fit.loss.loss if isinstance(fit.loss, WeightedLoss) else fit.loss
     w = fit.w[: fit.problem.d] / max(fit.decision.part, np.finfo(np.float64).tiny)
@@ -38,6 +39,8 @@ def likely_part(fit: Fit) -> float:
     if not (private and fit.problem.intercept and 0 < found < math.inf):
         return 1.0
     if isinstance(loss, LogisticLoss):
+        if not fit.decision.significant:
+            return math.nan
         ends = np.maximum.accumulate(_lengths_of_fits(fit, found * LENGTHS))
     elif isinstance(loss, AmountLoss):
         found, ends = _tilts(fit, found, found * LENGTHS)

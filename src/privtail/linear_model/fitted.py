@@ -83,7 +83,7 @@ class FittedLinearModel(PrivateEstimator):
             features, and where the model is a private constant. And where the sampling error is not
             known: with a penalty, for least absolute deviations and quantiles, with three labels or
             more, with so many features that no second moments were released, where noise hides
-            these, where slopes are longer than any truth makes them, and without privacy.
+            these, where it hides how long slopes are, and without privacy.
         """
         check_is_fitted(self)
         if kind not in ("population", "noise"):
