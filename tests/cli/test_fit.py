@@ -41,8 +41,14 @@ def test_the_same_model_from_every_format(shell, table):
     feather.write_feather(table, "claims.arrow")
     shell("fit", "claims.parquet", *LOGISTIC, "--out", "a.json")
     a = privtail.load("a.json")
-    for words in (("claims.csv",), ("claims.arrow",), ("claims.csv", "--scratch", ".")):
-        shell("fit", *words, *LOGISTIC, "--out", "b.json", "--force")
+    for words, said in (
+        (("claims.csv",), "once, into"),
+        (("claims.arrow",), "once, into"),
+        (("claims.csv", "--scratch", "."), "once, into a file without a name in ."),
+        (("claims.csv", "--scratch", "none"), "passes over the file"),
+    ):
+        found = shell("fit", *words, *LOGISTIC, "--out", "b.json", "--force")
+        assert said in found.output
         b = privtail.load("b.json")
         assert (a.coef == b.coef).all()
         assert (a.intercept == b.intercept).all()

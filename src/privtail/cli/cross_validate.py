@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +9,7 @@ import typer
 from privtail.cli.console import releasing, working
 from privtail.cli.findings import Findings
 from privtail.cli.models import Choice
-from privtail.cli.options import Chance, Data, Output, Persons, Promise, Written
+from privtail.cli.options import Chance, Data, Output, Persons, Promise, Scratch, Written
 from privtail.cli.schema import Declared
 
 
@@ -27,14 +26,7 @@ def cross_validate(
     folds: Annotated[
         int, typer.Option(metavar="K", help="How many models are fitted, each without one fold.")
     ] = 5,
-    scratch: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            show_default=False,
-            help="Decode the file once, into a private copy here that ends with the command.",
-        ),
-    ] = None,
+    scratch: Scratch = None,
 ) -> None:
     r"""Measure a kind of model by cross-validation.
 

@@ -12,7 +12,7 @@ import typer
 
 from privtail.cli.console import charging, say, show_bought, working
 from privtail.cli.models import Choice
-from privtail.cli.options import Chance, Data, Output, Persons, Promise, Written, promised
+from privtail.cli.options import Chance, Data, Output, Persons, Promise, Scratch, Written, promised
 from privtail.cli.schema import Declared
 from privtail.errors import AccuracyWarning, InvalidInput, PrivacyWarning
 
@@ -41,14 +41,7 @@ def fit(
             help="Draw the coefficients with their noise, and the noise error against ε.",
         ),
     ] = None,
-    scratch: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            show_default=False,
-            help="Decode the file once, into a private copy here that ends with the command.",
-        ),
-    ] = None,
+    scratch: Scratch = None,
 ) -> None:
     r"""Fit a private model and write it with its statement.
 

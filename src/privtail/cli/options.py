@@ -40,6 +40,16 @@ Numeric = Annotated[
     ),
 ]
 
+Scratch = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        show_default="the folder for temporary files, if it has room",
+        help="Where decoded rows are kept, in a file without a name that ends with the command. "
+        "none: decode the file in every pass.",
+    ),
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Written:

@@ -155,6 +155,13 @@ class TableFile(PrivateRows):
         some._part[ids] = True
         return some
 
+    def copied_to(self, folder: Path) -> TableFile:
+        """The same table, decoded once into a private copy in ``folder``."""
+        other = self._with(self.categories, self._drop)
+        other.scratch, other.exposure = folder, self.exposure
+        other._format, other._part = self._format, self._part
+        return other
+
     def _with(self, categories: Declarations, drop: Collection[str]) -> TableFile:
         other = TableFile(
             self._listing, categories=categories, numeric=self.numeric, drop=drop,
