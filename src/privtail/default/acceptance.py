@@ -243,7 +243,12 @@ def label_decision(
 
     The part of the margins is the one that gains most under the law of `best_part`, or all of them
     with ends where these likely gain more. Where no gain is significant, it is the first part:
-    hardly more than the signs of the margins. The ends stay as they were chosen.
+    hardly more than the signs of the margins.
+
+    Features with heavy tails break the law: a few margins are far longer than `typical`, and what
+    they lose is not in the first gain. Where the whole margins gain nothing significant, those of
+    two labels end `Tuning.unclear_reach` typical lengths from the base. Margins of more labels have
+    no ends: a part whose own gain is a significant loss is not kept, and if all are, no slope is.
 
     Gains are significant together: `best_part` sums them. The sum is mainly the first gain or
     mainly the others, so there are two chances to be wrong, and each test is as strict as two need
@@ -274,6 +279,14 @@ def label_decision(
     kept = kept or (coin and near > -tuning.significant)
     if not significant:
         part, off = candidates[0].part, 0.0
+    line = tuning.significant * deviation
+    if len(whole) == len(candidates):
+        harmless = [each.part for each, gain in zip(whole[1:], gains[1:], strict=True)
+                    if gain >= -line]  # fmt: skip
+        kept, part = kept and bool(harmless), min(part, max(harmless, default=part))
+    elif ends == candidates[1].ends and gains[1] <= line:
+        reach = tuning.unclear_reach * part * typical
+        ends = max(ends[0], middle - reach), min(ends[1], middle + reach)
     return Decision(kept, significant, (near, far), part, off), ends
 
 

@@ -48,7 +48,8 @@ class Tuning:
         it is so many standard deviations of its noise. By chance it is once in 6, 44 and 30,000
         times. Rare indicators are left out by ``significant``.
     unclear_reach : where extrapolation neither significantly gains nor likely loses, features and
-        predictions are clipped so many tails from their location.
+        predictions are clipped so many tails from their location; margins of two labels that gain
+        nothing significant, so many of their typical lengths from the base.
     small_gain : a gain that is worth seeing. The first gain of labels is clamped there, in nats.
         Outer clamps of numbers and amounts are as far out as noise lets a mean loss be seen that is
         this part of a typical one.
