@@ -170,6 +170,18 @@ def test_the_parts_add_up_to_the_price() -> None:
         run(dealt(X, y), {}, rho=0.0)
 
 
+def test_who_runs_the_folds_cannot_change_them() -> None:
+    """Three folds that were called one cost twice what was billed."""
+    X, y = records()
+    folds = dealt(X, y)
+    part, given = folds.rho(8.0), folds.labels
+    vars(folds)["count"] = 1
+    assert folds.rho(8.0) == part
+    given.setflags(write=True)
+    given[:] = 0
+    assert len(set(folds.labels.tolist())) == K
+
+
 def test_an_allowance_adds_what_it_admits() -> None:
     allowance = Allowance(0.1, "replace_one")
 

@@ -80,14 +80,14 @@ class Folds:
                 "Folds are dealt on one machine, and these rows are on a Dask cluster: pass what "
                 "privtail.open_table(folder) gives."
             )
-        self._curator, self.count = curator, count
+        self._curator, self._count = curator, count
         self._X, self._y, self._exposure = X, y, exposure
         self._labels = curator._fresh(count).labels(0, n)
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """(n,) the fold of every record, or of persons that begin there; public chance."""
-        return self._labels
+        """(n,) the fold of every record, or of persons that begin there; public chance, a copy."""
+        return self._labels.copy()
 
     def event(self, multiplier: float) -> Event:
         """The bill of all fits and of the evaluation."""
@@ -97,7 +97,7 @@ class Folds:
         """What one fit, and the evaluation, may cost, in zCDP."""
         if not multiplier:
             return math.inf
-        return BestTrial(multiplier=multiplier, trials=1).rho / self.count * (1 - 1e-12)
+        return BestTrial(multiplier=multiplier, trials=1).rho / self._count * (1 - 1e-12)
 
     def problem(self, fold: int) -> Problem:
         """The public sizes of what the fit of a fold sees."""
@@ -115,8 +115,8 @@ class Folds:
         opening.charge(self.event(multiplier))
         rho, neighbours = self.rho(multiplier), self._curator.budget.neighbours
         models = []
-        for fold in range(self.count):
-            progress.report(fold, self.count + 1, "fits of folds")
+        for fold in range(self._count):
+            progress.report(fold, self._count + 1, "fits of folds")
             ids = np.flatnonzero(self._labels != fold)
             seats, rows = self._seats(ids), (self._X, self._y, self._exposure)
             allowance = Allowance(rho, neighbours, seats)
@@ -125,7 +125,7 @@ class Folds:
                 models.append(fit(fold, X, y, exposure, seats, allowance))
             if not allowance.spent:
                 raise NotPlanned("The fit of a fold has spent nothing: it is not on its allowance.")
-        progress.report(self.count, self.count + 1, "evaluation")
+        progress.report(self._count, self._count + 1, "evaluation")
         seats = self._seats(np.arange(len(self._labels)))
         folds = self._labels.copy()
         if seats is not None:
