@@ -386,6 +386,7 @@ def test_different_times_are_different_persons():
         *(cells[0] for cells in ONE_TIME.values()),
         pd.Timestamp(NOON) + pd.Timedelta(1, "ns"), np.datetime64(1, "as"),
         np.datetime64(2**60 + 1, "Y"), np.datetime64(1, "ns"), np.timedelta64(1, "ns"),
+        np.timedelta64(12),
         pd.Timestamp(np.datetime64("30001-01-01", "s")), str(NOON), 1,
     ]  # fmt: skip
     assert seated(apart, max_rows=1) == list(range(len(apart)))

@@ -190,6 +190,8 @@ class TableFile(PrivateRows):
     def ids(self, name: str) -> NDArray[Any]:
         """Cells to compare, never to compute with: different ones stay different, None if missing.
 
+        But for line ends in cells of a CSV, which PyArrow may lose: all of them are one.
+
         Raises
         ------
         InvalidInput

@@ -68,4 +68,6 @@ def _of_numpy(cell: np.datetime64 | np.timedelta64) -> Form:
         days = cell.astype("M8[D]")
         if days.astype(cell.dtype) == cell:
             return kind, int(days.astype(np.int64)) * _DAY
+    if unit == "generic":
+        return f"{kind} of no unit", count
     return f"{kind} in months", count * (12 if unit == "Y" else 1)
