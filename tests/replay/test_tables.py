@@ -16,7 +16,14 @@ import pytest
 import scipy.sparse as sp
 from replays import differences, played
 
-from privtail import Ledger, PrivateSearchCV, linear_model, open_table, private_mean
+from privtail import (
+    Ledger,
+    PrivateSearchCV,
+    cross_validate,
+    linear_model,
+    open_table,
+    private_mean,
+)
 from privtail.algorithms import ProximalGradient
 from privtail.features import bins, cross, log, spline
 from privtail.losses import CustomLoss, GeneralLoss, SquaredLoss, TruncatedLoss
@@ -387,11 +394,20 @@ def search_of_persons(columns: Columns, ids: Any, near: str) -> Any:
     return made.fit(doubles(columns), columns["y"], ids)
 
 
+def folds_of_persons(columns: Columns, ids: Any, near: str) -> Any:
+    model, X = linear_model.DPRidge(max_rows=2), doubles(columns)
+    return cross_validate(
+        model, X, columns["y"], epsilon=500.0, delta=0.1, cv=3, neighbours=near, groups=ids,
+        **SEEDED,
+    )  # fmt: skip
+
+
 PERSONS: dict[str, Callable[..., Any]] = {
     "linear": persons(linear_model.DPLinearRegression, "y"),
     "bought": persons(linear_model.DPLogisticRegression, "label", algorithm=ONE_STEP),
     "mean": mean_of_persons,
     "search": search_of_persons,
+    "folds": folds_of_persons,
 }
 
 HOLDERS: dict[str, Callable[[list[Any]], Any]] = {
