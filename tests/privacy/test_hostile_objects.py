@@ -500,7 +500,7 @@ def test_a_fold_is_allowed_what_it_pays():
     folds, allowed = Folds(curator, np.zeros((20, 1)), np.zeros(20), None, 4), []
     curator.open((Round(events=(folds.event(1e6),)),))
 
-    def fit(_fold, _X, _y, _exposure, allowance):
+    def fit(_fold, _X, _y, _exposure, _seats, allowance):
         allowed.append(allowance._rho)
         raise LookupError
 
