@@ -31,11 +31,11 @@ CONSTANT = (
     "why in privacy_.notes."
 )
 NO_SAMPLING = (
-    "The sampling error of these slopes is not known. It is known without a penalty, by the "
-    "default algorithm and with privacy: for least squares, Huber's loss, counts, amounts and two "
-    "labels, if noise does not hide how features vary together, and of the last three how long "
-    'slopes are; more rows or a larger epsilon help. Use conf_int(kind="noise") for the noise '
-    "alone, where it is known."
+    "The sampling error of these slopes is not known. It is known for private fits by the default "
+    "algorithm without a penalty: of least squares, Huber's loss, counts, amounts and two labels. "
+    "Noise must not hide how features vary together, nor, of the last three, how long slopes are: "
+    'more rows or a larger epsilon help. Use conf_int(kind="noise") for the noise alone, where it '
+    "is known."
 )
 
 

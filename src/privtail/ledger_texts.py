@@ -115,7 +115,7 @@ def another_data_set(own: str | None, other: str | None) -> InvalidInput:
     """A charge names another data set than the ledger."""
     return InvalidInput(
         f"This ledger is the budget of {own!r}, and the data set is called {other!r}. Use the "
-        f"ledger of that one. {UNREAD}"
+        f"ledger of {other!r}, or correct the name. {UNREAD}"
     )
 
 
@@ -207,8 +207,8 @@ def too_little(entry: Entry, terms: Terms, left: Pair) -> BudgetExceeded:
     epsilon, delta = map(digits_below, left)
     what = (
         f"{entry.label} asks for epsilon={digits_above(entry.epsilon):g}, "
-        f"delta={digits_above(entry.delta):g}; of epsilon={terms.epsilon!r}, "
-        f"delta={terms.delta!r} this ledger has epsilon={epsilon:g}, delta={delta:g} left. "
+        f"delta={digits_above(entry.delta):g}. This ledger has epsilon={epsilon:g}, "
+        f"delta={delta:g} left, of epsilon={terms.epsilon!r}, delta={terms.delta!r}. "
         f"{UNREAD} Spent budget never comes back."
     )
     if epsilon <= 0 or delta <= 0 < entry.delta:
@@ -244,7 +244,7 @@ def no_ledger(name: str) -> InvalidInput:
         "There is no ledger",
         f"{name!r}. Make it first: Ledger({name!r}, epsilon=1.0, delta=1e-6).",
         cli=f"{name}. Start one with the total that may ever be spent on these data: "
-        f"privtail budget {shlex.quote(name)} --epsilon 3 --delta 1e-5",
+        f"privtail budget {shlex.quote(name)} --epsilon 1 --delta 1e-6",
     )
 
 

@@ -297,7 +297,7 @@ def test_a_common_mistake_is_refused_as_the_faq_says(root, mistake):
 def words_of_statements(source: Path) -> set[str]:
     """What may stand in the table of a statement, as the source writes it."""
     core = "\n".join(path.read_text(encoding="utf-8") for path in source.rglob("*.py"))
-    stages = re.findall(r'stage="([^"]+)"', core)
+    stages = re.findall(r'(?:stage=|_round\()"([^"]+)"', core)
     questions = re.findall(r'question="([^"]+)"', core)
     questions += re.findall(r'self\._mean\(.*, "([^"]+)"\)', core)
     laws = [law.replace("_", " ") for law in LAWS]

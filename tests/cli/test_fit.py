@@ -270,7 +270,7 @@ def test_an_exhausted_ledger_refuses_the_second_fit(shell, table):
 
 def test_a_missing_ledger_says_how_to_start_one(shell, table):
     error = shell.refused("fit", "claims.parquet", *LOGISTIC, "--ledger", "budget.jsonl")
-    assert "privtail budget budget.jsonl --epsilon 3" in error
+    assert "privtail budget budget.jsonl --epsilon 1" in error
 
 
 # Interruptions

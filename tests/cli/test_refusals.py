@@ -210,7 +210,7 @@ def test_an_exhausted_budget_says_what_would_fit(shell, table):
 
 def test_a_budget_without_delta_is_asked_about(shell):
     error = shell.refused("budget", "b.jsonl", "--epsilon", 3)
-    assert error.endswith("privtail budget b.jsonl --epsilon 3 --delta 1e-5")
+    assert error.endswith("privtail budget b.jsonl --epsilon 3 --delta 1e-6")
     assert "left" in shell("budget", "b.jsonl", "--epsilon", 3, "--delta", 0).stdout
 
 

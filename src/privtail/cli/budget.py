@@ -18,7 +18,9 @@ def budget(
     epsilon: Annotated[
         float | None, typer.Option(show_default=False, help="Start the ledger with this total.")
     ] = None,
-    delta: Annotated[float | None, typer.Option(show_default=False, help="Total δ.")] = None,
+    delta: Annotated[
+        float | None, typer.Option(show_default=False, help="Total δ, at most 1/(10 rows).")
+    ] = None,
     neighbours: Annotated[
         Literal["replace_one", "zero_out"] | None,
         typer.Option(
@@ -48,14 +50,14 @@ def budget(
 ) -> None:
     r"""Start a ledger, or show what is left.
 
-    A ledger holds the total that may ever be spent on one data set. Each fit with --ledger FILE is
-    charged before its first release, and refused (exit code 3) when too little is left. Nothing is
-    refunded.
+    A ledger holds the total that may ever be spent on one data set. A command with --ledger FILE
+    is charged before it reads a row, and refused (exit code 3) if too little is left. Nothing is
+    refunded, and the total cannot be changed.
 
     For example:
-      privtail budget budget.jsonl --epsilon 3 --delta 1e-5
+      privtail budget budget.jsonl --epsilon 2 --delta 2e-6
       privtail budget budget.jsonl
-      privtail budget claims.jsonl --epsilon 3 --delta 1e-5 --data-set claims \
+      privtail budget claims.jsonl --epsilon 2 --delta 2e-6 --data-set claims \
         --analyst ann=1 --analyst bob=0.5
     """
     from privtail.ledgers import existing
@@ -68,7 +70,7 @@ def budget(
             raise InvalidInput(
                 "Say how much δ may be spent in all, since most fits need some and a budget cannot "
                 f"be changed: privtail budget {shlex.quote(str(file))} --epsilon {epsilon:g} "
-                "--delta 1e-5"
+                "--delta 1e-6"
             )
         ledger = Ledger(
             file, epsilon=epsilon, delta=delta, neighbours=neighbours, composition=composition,

@@ -139,7 +139,7 @@ class Promise:
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="Charge this ledger; privtail budget starts one.",
+            help="Charge this ledger; privtail budget starts one. Without it nothing adds up costs.",
         ),
     ] = None
 

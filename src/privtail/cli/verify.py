@@ -24,7 +24,8 @@ def verify(
     """Recompute what a file cost, from its releases alone.
 
     Exit code 0: the promise is differential privacy and the releases keep it. 1: it does not hold.
-    2: the file holds no statement, or a model that cannot be used.
+    2: the file holds no statement, or a model that cannot be used. The command cannot tell whether
+    these releases were made, or whether somebody edited the coefficients.
 
     For example:
       privtail verify model.json

@@ -111,7 +111,7 @@ def _model(written: Mapping[str, Any], file: str) -> Content:
         for i in table.used
     )
     if any(row.low is not None for row in rows):
-        said = "Intervals are of 95 %, for the population: noise and sampling, not clipping."
+        said = "Intervals of 95 % allow for noise and sampling, not for clipping."
         described = (*described, said)
     notes = (*model.statement.notes, *(text for text in (table.unused, table.note) if text))
     return Content(

@@ -142,12 +142,12 @@ def _promise(named: Mapping[Statement, str]) -> str:
             math.fsum(getattr(s, name) for s in named) for name in ("epsilon", "delta")
         )
         several = (
-            "<h3>Together</h3><p>If all releases are from the same rows, they keep together the "
-            f"promise of ε = {digits_above(epsilon):g} and δ = {digits_above(delta):g}, the sums, "
-            f"for one {'row' if rows else 'person'}: the guess is right in at most "
-            f"{_percent(epsilon, delta)} of the cases. Files of "
-            "different rows stand alone. A release from these rows that is not on this page adds "
-            "to the sum.</p>"
+            "<h3>Together</h3><p>If all releases are from the same rows, their ε and δ add up to "
+            f"ε = {digits_above(epsilon):g} and δ = {digits_above(delta):g} for one "
+            f"{'row' if rows else 'person'}. The guess is then right in at most "
+            f"{_percent(epsilon, delta)} of the cases. A release from these rows that is not on "
+            "this page adds to the sums. If no row is in two files, each promise above "
+            "holds as it stands.</p>"
         )
     return (
         "<section><h2>What is promised</h2><p>Random noise was added to every number that was "
@@ -162,7 +162,7 @@ def _protection(statement: Statement) -> str:
         who, others, guess = "one row", "rows", "of two values the row holds"
         if statement.neighbours == "zero_out":
             guess = "it was: the row was there, or its place was empty"
-        limit = " If a person has several rows, this number does not hold for the person."
+        limit = " If a person has several rows, the percentage below does not hold for the person."
     else:
         most = statement.max_rows
         who = f"one person, of whose rows at most {most} {'are' if most > 1 else 'is'} used,"

@@ -23,8 +23,8 @@ from privtail.schema.headers import COMMENTS
 from privtail.schema.types import is_label, is_number, is_text
 from privtail.spelling import meant
 
-MARKS = 'Numbers such as 1.234,5: decimal=",", thousands="."; such as 1,234.5: thousands=",".'
-MARKS_CLI = "Numbers such as 1.234,5: --decimal , --thousands . ; such as 1,234.5: --thousands ,"
+MARKS = 'For numbers like 1.234,5: decimal=",", thousands="."; like 1,234.5: thousands=",".'
+MARKS_CLI = "For numbers like 1.234,5: --decimal , --thousands . ; like 1,234.5: --thousands ,"
 
 
 def refuse_repeated(path: object, names: Sequence[str]) -> None:

@@ -36,14 +36,14 @@ ROWS_MISSING = 3.0
 """If the sum of all cells is so many deviations below n, not all rows count."""
 
 OTHERS = (
-    "the others hold a number that is missing or not finite, or are beyond max_rows, or belong to "
-    "no person."
+    "A row does not count if a number is missing or not finite, if it is beyond max_rows, or if it "
+    "belongs to no person."
 )
 FEWER = (
-    "About {counted:,} of the {n:,} rows count, with a standard deviation of {noise:,} for noise: "
+    "About {counted:,} of the {n:,} rows count, with a standard deviation of {noise:,} for noise. "
     + OTHERS
 )
-HIDDEN = "Noise hides how many of the {n:,} rows count, and it may be none{most}: " + OTHERS
+HIDDEN = "Noise hides how many of the {n:,} rows count. It may be none{most}. " + OTHERS
 UNLIKELY = "; more than {most:,} are unlikely"
 """What a statement says where not all rows count (`fewer`)."""
 
