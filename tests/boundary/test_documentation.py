@@ -374,21 +374,22 @@ def test_the_repository_shows_what_the_cells_of_a_page_printed(root):
         assert not re.search(r"(?<![\w.~])/(?:tmp|home|root|Users)/", text), page
 
 
-def noise_and_versions(text: str) -> set[tuple[str, ...]]:
-    """Of every statement that a page shows: its line on noise, and whose versions it gives."""
+def same_in_all(text: str) -> set[tuple[str, ...]]:
+    """Of every statement that a page shows: noise, what is outside, and whose versions it gives."""
     flat = " ".join(text.split())
     noises = re.findall(r" noise (exact: .*?)(?: \d+)? public choices ", flat)
     versions = re.findall(r" versions (python [^`]*)", flat + "`")
-    return {(one,) for one in noises} | {
+    outside = re.findall(r" outside the promise (.*?)(?: \d+)? versions ", flat)
+    return {(one,) for one in (*noises, *outside)} | {
         tuple(re.findall(r"([a-z-]+) \d", one)) for one in versions
     }
 
 
 def test_a_page_shows_statements_as_they_are_printed_now(root):
     """Of a fit with Gaussian noise, as all of them are."""
-    now = noise_and_versions(str(Statement(epsilon=1.0, delta=0.0, n=1, plan=())))
-    assert len(now) == 2
-    shown = {page: noise_and_versions(page.read_text(encoding="utf-8")) for page in pages(root)}
+    now = same_in_all(str(Statement(epsilon=1.0, delta=0.0, n=1, plan=())))
+    assert len(now) == 3
+    shown = {page: same_in_all(page.read_text(encoding="utf-8")) for page in pages(root)}
     assert sum(found == now for found in shown.values()) >= 4
     assert all(found <= now for found in shown.values()), shown
 

@@ -55,6 +55,7 @@ NOISES: dict[str, str] = {
 }
 OUTSIDE = (
     "Anything computed from several rows beforehand: a scaler, an imputer, a choice of columns.",
+    "Leaving out rows by what they hold: the number of rows is public.",
     "Scores, plots and selections computed from the rows; settings chosen by looking at them.",
     "Refusals: the error of a malformed file, and with invalid='raise' that of a bad row.",
     "Running time and memory.",
