@@ -6,8 +6,8 @@ from privtail.gaps import WRITTEN
 from privtail.summaries.histograms import fewer, most_are_lost
 
 FILL = (
-    "Nor does it if its label was not declared: compare the spelling. The model is that of the rows "
-    "that count: fill in what is missing, or leave out columns of which much is."
+    "Nor does it if its label was not declared: compare the spelling. The model is that of the "
+    "rows that count: fill in what is missing, or leave out columns of which much is."
 )
 OF_THESE = "The mean is that of the rows that count."
 

@@ -139,7 +139,8 @@ class Promise:
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="Charge this ledger; privtail budget starts one. Without it nothing adds up costs.",
+            help="Charge this ledger; privtail budget starts one. "
+            "Without it nothing adds up costs.",
         ),
     ] = None
 
