@@ -225,13 +225,18 @@ class CoefficientTable:
             raise InvalidInput("to_frame needs pandas: pip install pandas.") from None
         return pd.DataFrame.from_dict(self.to_dict(), orient="index")
 
+    @property
+    def _last(self) -> str:
+        """The name of the line of the intercept, which is that of no feature."""
+        return "(intercept)" if "intercept" in self.names else "intercept"
+
     def __str__(self) -> str:
-        width = max(len("intercept"), *(len(self.names[i]) for i in self.used), 0)
+        width = max(len(self._last), *(len(self.names[i]) for i in self.used), 0)
         lines = [" " * width + "".join(f"{key:>12}" for key in self._columns)]
         for i in self.used:
             cells = (_shown(values[i]) for values in self._columns.values())
             lines.append(f"{self.names[i]:<{width}}" + "".join(f"{cell:>12}" for cell in cells))
-        lines.append(f"{'intercept':<{width}}{', '.join(map(_shown, self.intercept)):>12}")
+        lines.append(f"{self._last:<{width}}{', '.join(map(_shown, self.intercept)):>12}")
         texts = (self.unused, self.note, self.headline)
         return "\n".join([*lines, *(textwrap.fill(text, 100) for text in texts if text)])
 
@@ -246,7 +251,7 @@ class CoefficientTable:
             for i in self.used
         )
         ends = ", ".join(map(_shown, self.intercept))
-        rows += f"<tr><th scope='row'>intercept</th><td>{ends}</td></tr>"
+        rows += f"<tr><th scope='row'>{self._last}</th><td>{ends}</td></tr>"
         texts = (self.unused, self.note, self.headline)
         below = "".join(f"<p>{html.escape(text)}</p>" for text in texts if text)
         return f"<table><tr><th></th>{head}</tr>{rows}</table>{below}"

@@ -153,3 +153,11 @@ def test_a_loaded_model_has_the_same_table(tmp_path):
     assert read.high[1] == math.inf
     unknown = {name: [[None] * read.high.size] for name in ("noise_std", "sampling_std")}
     assert "No theory" in str(Model.from_json(written.to_json() | unknown).summary())
+
+
+def test_a_feature_called_intercept_is_not_taken_for_the_intercept():
+    X = pd.DataFrame({"intercept": np.random.default_rng(0).normal(size=2_000)})
+    table = DPLinearRegression(epsilon=5.0, **SIMULATED).fit(X, 2 * X["intercept"] + 7).summary()
+    names = [line.split()[0] for line in str(table).splitlines()[1:3]]
+    assert names == ["intercept", "(intercept)"]
+    assert table._repr_html_().count("'row'>intercept<") == 1

@@ -73,8 +73,10 @@ class Comparison:
 
     def __str__(self) -> str:
         promised = "" if self.privacy_.private else f"; {self.privacy_.headline}"
+        unclear = self.difference.low <= 0 <= self.difference.high
+        told = "Neither model is shown to be" if unclear else f"The {self.better} model is"
         return (
-            f"The {self.better} model is better (one-sided p-value {self.p_value:.2g}); "
+            f"{told} better (one-sided p-value {self.p_value:.2g}); "
             f"difference of the mean losses {self.difference}{promised}"
         )
 
