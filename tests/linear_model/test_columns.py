@@ -286,3 +286,13 @@ def test_intervals_for_means_cover():
         low, high = model.conf_int(0.95).T
         inside += (low <= [0.0, 7.0, 0.5]) & (high >= [0.0, 7.0, 0.5])
     assert (inside / 200 > 0.87).all()
+
+
+def test_a_column_called_like_a_category_is_refused_before_the_charge():
+    """A table of slopes by name would lose one of the two."""
+    x, ledger = np.random.default_rng(0).normal(size=200), Ledger(epsilon=1.0, delta=1e-5)
+    frame = pd.DataFrame({"region=north": x, "region": ["north", "south"] * 100})
+    model = DPLinearRegression(categories={"region": ["north", "south"]}, ledger=ledger)
+    with pytest.raises(InvalidInput, match="Two features are called 'region=north'"):
+        model.fit(frame, x)
+    assert ledger.entries() == ()

@@ -293,10 +293,10 @@ class _Builder:
         parts += [self._part(one) for one in features if isinstance(one, Cross)]
         design = Design(self.columns, tuple(parts), self._indicator)
         twice = [name for name, count in Counter(design.names).items() if count > 1]
-        if twice and not self.encoding.plain:
+        if twice:
             raise InvalidInput(
-                f"Two features are called {twice[0]!r}. Declare each once, and one basis for a "
-                "column."
+                f"Two features are called {twice[0]!r}. Rename a column, or declare each once, "
+                "and one basis for a column."
             )
         if not design.names:
             raise InvalidInput(
