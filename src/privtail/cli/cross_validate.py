@@ -48,7 +48,7 @@ def cross_validate(
     budget, account = promise.budget, promise.account
     findings.require_free(output, data, promise.ledger, declared.schema)
     with working("opening the table"):
-        task = Task.of(data, declared, written, choice, persons, scratch)
+        task = Task.of(data, declared, written, choice, persons, scratch, copies=folds + 1)
         estimator = task.estimator(choice, max_rows=persons.max_rows)
     findings.require_drawable(task.classes or ())
     groups = persons.of(task.table).get("groups")

@@ -49,6 +49,7 @@ class Task:
         choice: Choice,
         persons: Persons,
         scratch: Path | None = None,
+        copies: int = 1,
     ) -> Task:
         """Read names and types of the file, and hold the declarations against them.
 
@@ -88,7 +89,7 @@ class Task:
                     f"--model {model} has no --exposure: only poisson, gamma and tweedie have."
                 )
             table = table.exposed(choice.exposure)
-        table = _decoded_once(table, scratch)
+        table = _decoded_once(table, scratch, copies)
         features = table.features(facts.target)
         facts.require_complete(str(table.path), features)
         numbers = LINKS[model] != "logit"
@@ -164,14 +165,14 @@ class Task:
         return f"{self.table.path}: {rows}, {columns}, {features}; {self.model} of {self.target!r}"
 
 
-def _decoded_once(table: TableFile, folder: Path | None) -> TableFile:
-    """The table with a copy of its decoded rows, where asked or where half of the room is enough.
+def _decoded_once(table: TableFile, folder: Path | None, copies: int) -> TableFile:
+    """The table with copies of its decoded rows, where asked or where half of the room is enough.
 
-    A fit reads the rows dozens of times, and the copy is read faster than any file is decoded.
+    A fit reads the rows dozens of times, and a copy is read faster than any file is decoded.
     """
     if folder is None:
         folder = Path(tempfile.gettempdir())
-        need = 8 * table.n * len(table.kept())
+        need = 8 * table.n * len(table.kept()) * copies
         return table.copied_to(folder) if 2 * need <= shutil.disk_usage(folder).free else table
     return table if str(folder) == "none" else table.copied_to(folder)
 
