@@ -412,8 +412,9 @@ def _said(fact: str, x: Fact) -> str:
         return "*"
     star = "" if x.reliable else "*"
     if fact in SHARES:
-        sure = not math.isfinite(x.high) or x.low > 0
-        return f"{100 * x.value:.1f} %{star}" if sure else f"< {100 * x.high:.1f} %"
+        if math.isfinite(x.high) and x.low == 0 < x.high:
+            return f"< {math.ceil(1000 * x.high) / 10:.1f} %"
+        return f"{100 * x.value:.1f} %{star}"
     if fact == "count":
         return f"{x.value:,.0f}{star}"
     wide = x.high - x.low
