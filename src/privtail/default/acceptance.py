@@ -247,8 +247,9 @@ def label_decision(
 
     Features with heavy tails break the law: a few margins are far longer than `typical`, and what
     they lose is not in the first gain. Where the whole margins gain nothing significant, those of
-    two labels end `Tuning.unclear_reach` typical lengths from the base. Margins of more labels have
-    no ends: a part whose own gain is a significant loss is not kept, and if all are, no slope is.
+    two labels end `Tuning.sure` typical lengths from the base, as normal ones do. Those of more
+    labels have no ends: a part whose own gain is a significant loss is not kept, and if all are, no
+    slope is.
 
     Gains are significant together: `best_part` sums them. The sum is mainly the first gain or
     mainly the others, so there are two chances to be wrong, and each test is as strict as two need
@@ -285,7 +286,7 @@ def label_decision(
                     if gain >= -line]  # fmt: skip
         kept, part = kept and bool(harmless), min(part, max(harmless, default=part))
     elif ends == candidates[1].ends and gains[1] <= line:
-        reach = tuning.unclear_reach * part * typical
+        reach = tuning.sure * part * typical
         ends = max(ends[0], middle - reach), min(ends[1], middle + reach)
     return Decision(kept, significant, (near, far), part, off), ends
 

@@ -46,10 +46,10 @@ class Tuning:
         sqrt(K / 2) times as much.
     likely, significant, sure : a released number is likely, significantly or surely above zero if
         it is so many standard deviations of its noise. By chance it is once in 6, 44 and 30,000
-        times. Rare indicators are left out by ``significant``.
+        times. Rare indicators are left out by ``significant``. Far margins of labels that gain
+        nothing end ``sure`` typical lengths from the base.
     unclear_reach : where extrapolation neither significantly gains nor likely loses, features and
-        predictions are clipped so many tails from their location; margins of two labels that gain
-        nothing significant, so many of their typical lengths from the base.
+        predictions are clipped so many tails from their location.
     small_gain : a gain that is worth seeing. The first gain of labels is clamped there, in nats.
         Outer clamps of numbers and amounts are as far out as noise lets a mean loss be seen that is
         this part of a typical one.
@@ -83,7 +83,7 @@ class Tuning:
     likely: float = 1.0
     significant: float = 2.0
     sure: float = 4.0
-    unclear_reach: float = 4.0
+    unclear_reach: float = 8.0
     small_gain: float = 0.125
     far_gain: float = 4.0
     lenient_lead: float = 0.3
