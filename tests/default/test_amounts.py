@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.metrics import mean_tweedie_deviance
 
 from privtail.default import ScaledDescent
 from privtail.default.amounts import NONE_DETECTED, StartAtMeanAmount
 from privtail.default.intercept import MeanDerivative
 from privtail.errors import AccuracyWarning
-from privtail.linear_model import DPLinearRegression, DPPoissonRegressor
+from privtail.linear_model import DPLinearRegression, DPPoissonRegressor, DPTweedieRegressor
 from privtail.losses import PoissonLoss
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from tests.default.conftest import released, staged
@@ -95,3 +96,27 @@ def test_units_of_features_change_no_prediction():
         for Z in (X, X * [2.0**-20, 2.0**20])
     )
     assert other == pytest.approx(one, rel=1e-2)
+
+
+@pytest.mark.parametrize(("kind", "power"), [(DPPoissonRegressor, 1.0), (DPTweedieRegressor, 1.5)])
+def test_large_amounts_in_three_rows_of_a_hundred_keep_their_mean(kind, power):
+    """Noise hides them from the residuals, but not from the amounts.
+
+    The deviance was 1.3 and 3.4 times that of the mean, and the mean prediction .1 and .2 of it.
+    """
+    ratios, means = [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(20_000, 2))
+        large = np.exp(6 + X[:, 0] / 2 + rng.normal(size=20_000))
+        y = np.where(rng.random(20_000) < 0.97, 0.0, large)
+        found = kind(epsilon=1.0, random_state=seed, **SIMULATED).fit(X[:10_000], y[:10_000])
+        predicted, rest = found.predict(X[10_000:]), y[10_000:]
+        constant = np.full(10_000, y[:10_000].mean())
+        ratios.append(
+            mean_tweedie_deviance(rest, predicted, power=power)
+            / mean_tweedie_deviance(rest, constant, power=power)
+        )
+        means.append(predicted.mean() / rest.mean())
+    assert np.median(ratios) < 1.1
+    assert np.median(means) > 0.4

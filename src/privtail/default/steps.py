@@ -156,8 +156,8 @@ class Descend:
 
         A quantile is too low where few rows carry the mean: for counts, for amounts, and for
         squares of a target that is mostly zero. There the threshold is at least the one at which
-        clipping misses as much as noise adds; of counts and amounts, also the one at which it takes
-        no large part off a mean.
+        clipping misses as much as noise adds; of counts and amounts, also `Fit.least_threshold`:
+        noise may hide from the residuals what the amounts have shown.
         """
         loss, residuals, clipped = fit.loss, fit.residuals, self._clipped(fit)
         if not residuals.known:
@@ -167,8 +167,8 @@ class Descend:
             heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
             found = min(found, heaviest * residuals.quantile(1 - clipped * fit.rarity))
         if fit.mostly_zero or fit.given.targets in AMOUNTS:
-            least = residuals.missing(fit.tuning.clipped) if fit.given.targets in AMOUNTS else 0.0
-            found = min(loss.lipschitz, max(found, least, self._balanced(fit, residuals)))
+            found = max(found, fit.least_threshold, self._balanced(fit, residuals))
+            found = min(loss.lipschitz, found)
         return found
 
     def _clipped(self, fit: Fit) -> float:

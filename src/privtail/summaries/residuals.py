@@ -98,22 +98,14 @@ class ResidualHistogram:
         cell = int(np.searchsorted(np.cumsum(moving), part * moving.sum()))
         return float(_EDGES[min(cell, len(_EDGES) - 1)])
 
-    @property
-    def missed(self) -> Doubles:
-        """(edges,) by how much the sizes exceed each edge on average."""
-        parts = self.parts
-        return np.array([parts @ np.maximum(_ENDS - edge, 0.0) for edge in _EDGES])
-
     def balanced(self, deviation: float) -> float:
         """The threshold at which clipping misses as much on average as noise adds.
 
         ``deviation`` is the standard deviation of the noise for a threshold of 1.
         """
-        return float(_EDGES[np.argmin((deviation * _EDGES) ** 2 + self.missed**2)])
-
-    def missing(self, part: float) -> float:
-        """The lowest threshold at which clipping takes no more than ``part`` off the mean size."""
-        return float(_EDGES[np.argmax(self.missed <= part)])
+        parts = self.parts
+        missed = np.array([parts @ np.maximum(_ENDS - edge, 0.0) for edge in _EDGES])
+        return float(_EDGES[np.argmin((deviation * _EDGES) ** 2 + missed**2)])
 
     def proposed(self, relative: float) -> float:
         """Huber's threshold: ``relative`` times the scale s with mean min(r, relative s)^2 = s^2.
