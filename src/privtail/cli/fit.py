@@ -31,7 +31,13 @@ def fit(
     chance: Chance,
     output: Output,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where the model goes, as JSON.")
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="Where the model goes, as JSON. Publish it only if the budget was approved, "
+            "nothing else used the rows, and the number of rows and all names in the file may "
+            "be public.",
+        ),
     ] = Path("model.json"),
     plot: Annotated[
         Path | None,

@@ -140,7 +140,7 @@ class Promise:
             metavar="FILE",
             show_default=False,
             help="Charge this ledger; privtail budget starts one. "
-            "Without it nothing adds up costs.",
+            "Without it the command runs, and nothing adds its cost to that of others.",
         ),
     ] = None
 
