@@ -353,7 +353,7 @@ def test_derivatives_attain_their_bound(mean: Any) -> None:
     up, down, gone = y.copy(), y.copy(), y.copy()
     up[row], down[row], gone[row] = big, -big, math.nan
     a, b, c = (batch(X, t).derivatives(SquaredLoss(), [[0.0]], mean) for t in (up, down, gone))
-    least = 0.999 / max(1.0, getattr(mean, "reach", 1.0))
+    least = 0.999 / max(1.0, getattr(mean, "row_length", 1.0))
     assert min(ratios(Pair(integers(a), integers(b), a.sensitivity.diameter))) >= least
     assert min(ratios(Pair(integers(a), integers(c), a.sensitivity.radius))) >= least
 
