@@ -158,8 +158,7 @@ class TableFile(PrivateRows):
     def copied_to(self, folder: Path) -> TableFile:
         """The same table, decoded once into a private copy in ``folder``."""
         other = self._with(self.categories, self._drop)
-        other.scratch, other.exposure = folder, self.exposure
-        other._format, other._part = self._format, self._part
+        other.scratch, other._format = folder, self._format
         return other
 
     def _with(self, categories: Declarations, drop: Collection[str]) -> TableFile:
