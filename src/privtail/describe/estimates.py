@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.coefficients import normal_quantile
-from privtail.statement import Statement
+from privtail.statement import Statement, unkept
 
 Doubles = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ class CountEstimate:
     def __repr__(self) -> str:
         lines = [f"{name} = {count:,.0f}" for name, count in self.to_dict().items()]
         noise = f"each with noise of standard deviation {self.noise_std:.3g}"
-        return "\n".join([*lines, noise, *_unkept(self.privacy_)])
+        return "\n".join([*lines, noise, *unkept(self.privacy_)])
 
 
 @dataclass(frozen=True)
@@ -163,9 +163,4 @@ class QuantileEstimate:
             for name, levels in self.to_dict().items()
             for level, facts in levels.items()
         ]
-        return "\n".join([*lines, *_unkept(self.privacy_)])
-
-
-def _unkept(statement: Statement) -> tuple[str, ...]:
-    """What a statement says where nothing, or too much, was promised."""
-    return () if statement.private else (statement.headline,)
+        return "\n".join([*lines, *unkept(self.privacy_)])

@@ -21,7 +21,7 @@ from privtail.ledgers import interruptible
 from privtail.mean import mean_of
 from privtail.promised import Promised
 from privtail.robust_means import ClampedMean
-from privtail.statement import Statement, state
+from privtail.statement import Statement, state, unkept
 from privtail.trusted import judged
 from privtail.trusted.budget import Neighbours
 from privtail.trusted.events import Round
@@ -72,7 +72,7 @@ class Comparison:
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
-        promised = "" if self.privacy_.private else f"; {self.privacy_.headline}"
+        promised = "".join(f"; {text}" for text in unkept(self.privacy_))
         unclear = self.difference.low <= 0 <= self.difference.high
         told = "Neither model is shown to be" if unclear else f"The {self.better} model is"
         return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
-from privtail.statement import Statement
+from privtail.statement import Statement, unkept
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -193,11 +193,7 @@ class Evaluation(Mapping[str, Estimate]):
         lines = [f"{_words(name):<{width}}  {e}" for name, e in self.numbers.items()]
         head = f"{self.n:,} rows; [...] is a {100 * self.confidence:g} % interval"
         notes = (f"Note. {text}" for text in self.notes)
-        return "\n".join([head, *lines, *notes, *self._unkept()])
-
-    def _unkept(self) -> Iterable[str]:
-        """What the statements say where nothing, or too much, was promised."""
-        return dict.fromkeys(s.headline for s in self.statements if not s.private)
+        return "\n".join([head, *lines, *notes, *unkept(*self.statements)])
 
     __repr__ = __str__
 
@@ -207,7 +203,7 @@ class Evaluation(Mapping[str, Estimate]):
             f"<td>{e.low:.4g}</td><td>{e.high:.4g}</td></tr>"
             for name, e in self.numbers.items()
         )
-        texts = (*self.notes, *self._unkept())
+        texts = (*self.notes, *unkept(*self.statements))
         notes = "".join(f"<p>{html.escape(text)}</p>" for text in texts)
         return (
             f"<table><caption>{self.n:,} rows, intervals of {100 * self.confidence:g} %</caption>"

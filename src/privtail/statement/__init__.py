@@ -8,7 +8,14 @@ believing nothing in it.
 from __future__ import annotations
 
 from privtail.statement.page import hanging
-from privtail.statement.promise import OUTSIDE, Noise, Statement, installed_versions, state
+from privtail.statement.promise import (
+    OUTSIDE,
+    Noise,
+    Statement,
+    installed_versions,
+    state,
+    unkept,
+)
 from privtail.statement.sense import nonsense
 from privtail.statement.verification import Verification, underived, verify, verify_all
 
@@ -22,6 +29,7 @@ __all__ = [
     "nonsense",
     "state",
     "underived",
+    "unkept",
     "verify",
     "verify_all",
 ]

@@ -75,6 +75,11 @@ def installed_versions() -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def unkept(*statements: Statement) -> tuple[str, ...]:
+    """What statements say where nothing, or too much, was promised; each text once."""
+    return tuple(dict.fromkeys(one.headline for one in statements if not one.private))
+
+
 def state(curator: Curator, notes: Sequence[str] = ()) -> Statement:
     """The statement of a fit, from the public side of its curator."""
     return Statement(
