@@ -66,8 +66,8 @@ ROOMS = {
     },
     "linear_model": {
         "dask_collections", "ledgers",
-        "coefficients", "lost", "model", "mean", "published", "default", "summaries", "algorithms",
-        "statement", "calibration", "trusted", "losses", "domains", "schema",
+        "coefficients", "lost", "model", "mean", "published", "default", "inference", "summaries",
+        "algorithms", "statement", "calibration", "trusted", "losses", "domains", "schema",
     },
     "export": {"model", "schema"},
     "reporting": {"json_files", "ledger_texts", "model", "statement"},
@@ -101,6 +101,7 @@ ROOMS = {
     "default": {
         "robust_means", "second_moments", "summaries", "algorithms", "trusted", "losses", "domains",
     },
+    "inference": {"default", "losses"},
     "summaries": {"robust_means", "trusted", "losses"},
     "algorithms": {"robust_means", "second_moments", "trusted", "losses", "domains"},
     "calibration": {"trusted"},

@@ -9,6 +9,7 @@ import pytest
 
 from privtail.default import ScaledDescent
 from privtail.errors import AccuracyWarning
+from privtail.inference import SlopeErrors
 from privtail.linear_model import (
     DPGammaRegressor,
     DPLADRegressor,
@@ -34,7 +35,7 @@ def test_a_model_without_slopes_says_why():
     ):
         result = released(X[: len(target)], target, epsilon=epsilon)
         assert not result.w[:3].any()
-        assert not result.noise.any()
+        assert not SlopeErrors.of(result.slopes, 3).noise.any()
         assert note in result.notes[0]
         assert result.report["reasons"][0] == result.notes[0]
         assert not result.report["accepted"]
@@ -90,7 +91,7 @@ def test_noise_of_a_feature_that_is_not_used_is_not_bounded():
     X[:, 1] = 0.0
     result = released(X, y, epsilon=2.0)
     assert result.w[1, 0] == 0.0
-    assert np.isinf(result.noise).tolist() == [False, True, False]
+    assert np.isinf(SlopeErrors.of(result.slopes, 3).noise).tolist() == [False, True, False]
 
 
 def test_stated_noise_is_not_less_than_what_is_seen():

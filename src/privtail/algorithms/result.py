@@ -34,13 +34,9 @@ class Result:
     scales, centres : ndarray of shape (d,) or None
         Released scales of the features, and what they were centred at; None where they were not
         asked for.
-    noise : ndarray of shape (d,) or None
-        Standard deviations of what noise adds to the slopes, in scales of the target per scale of
-        the feature, for a convex loss about at most; inf of a feature that is not used; None where
-        it is not known.
-    sampling : ndarray of shape (d,) or None
-        Standard deviations of the slopes over samples of the population, in the same units; None
-        where nothing that was released tells.
+    slopes : object or None
+        What was released of the slopes, from which `privtail.inference` says how far they are off.
+        None of an algorithm that hands over nothing of the kind.
     threshold : float or None
         From where the released model's Huber loss was linear, in units of the target; None where it
         was not chosen.
@@ -68,8 +64,7 @@ class Result:
     multiplier: float
     unit: float = 1.0
     margin_range: tuple[float, float] = (-math.inf, math.inf)
-    noise: Doubles | None = None
-    sampling: Doubles | None = None
+    slopes: object | None = None
     notes: tuple[str, ...] = ()
     rows: tuple[float, float] = (1.0, 0.0)
     scales: Doubles | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +56,15 @@ class Schedule:
         """(steps,) the length of each step."""
         steps = np.arange(self.steps)
         return self.length * (1 - steps / self.steps if self.shrinking else np.ones(self.steps))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of the descent: its steps, the loss, and the contraction that its gradients show."""
+
+    schedule: Schedule
+    loss: Loss
+    shown: float
 
 
 def descended(
@@ -119,6 +128,19 @@ def added_noise(
     of_start, left = (x[each] for x in _kept(rates, schedule))
     added = schedule.std * left / np.sqrt(metric.curvatures)
     return np.asarray(np.hypot(of_start * start, added))
+
+
+def model_noise(
+    runs: Iterable[Run], metric: Preconditioner, contraction: Callable[[Run], Doubles | float]
+) -> Doubles:
+    """(r,) standard deviations of the noise of a model along the principal directions.
+
+    ``contraction`` says by how much each step of a run contracts them.
+    """
+    noise = np.zeros(len(metric.curvatures))
+    for run in runs:
+        noise = added_noise(run.schedule, metric, noise, contraction(run))
+    return noise
 
 
 def lasting(momentum: float, steps: int) -> Doubles:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from privtail.algorithms.result import Result
 from privtail.default.fit import Fit
-from privtail.default.slope_errors import noise_deviations, sampling_deviations
+from privtail.default.fitted import FittedSlopes
 from privtail.losses import HuberLoss
 from privtail.summaries.summary import BEYOND
 
@@ -61,9 +60,6 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
     """The model, or the intercept-only model where there are reasons against slopes."""
     standard, problem, decision = fit.standard, fit.problem, fit.decision
     reasons = _reasons(fit, regime)
-    noise = noise_deviations(fit) / standard.target.scale if fit.runs else np.zeros(problem.d)
-    # noise of a feature that is not used is infinite; of one that was not selected it is unknown
-    unknown = math.nan if regime == "few features" else math.inf
     notes = reasons or (UNPROVEN,) * (not decision.significant)
     narrowed = _narrowed(fit) if regime != "intercept only" else ()  # there it is a reason
     return Result(
@@ -74,12 +70,7 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
         scales=standard.scales,
         centres=standard.centres,
         margin_range=fit.margins,
-        noise=(
-            np.zeros(problem.d)
-            if reasons and standard.used.any()
-            else np.where(standard.used, noise, unknown)
-        ),
-        sampling=None if reasons or regime != "all features" else sampling_deviations(fit),
+        slopes=FittedSlopes.of(fit, kept=not reasons, selected=regime == "few features"),
         notes=(
             *notes,
             *narrowed,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.default.descent import Schedule, added_noise
+from privtail.default.descent import Run
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain
@@ -48,15 +48,6 @@ class Decision:
     gains: tuple[float, float] = (math.inf, math.inf)
     part: float = 1.0
     part_deviation: float = 0.0
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run of the descent: its steps, the loss, and the contraction that its gradients show."""
-
-    schedule: Schedule
-    loss: Loss
-    shown: float
 
 
 @dataclass
@@ -99,7 +90,7 @@ class Fit:
 
     The descent:
 
-    preconditioner : the metric of the steps.
+    preconditioner : the metric of the steps; all directions are alike before it is released.
     residuals : the histogram of the residuals; it is empty until they are measured.
     threshold : where residuals are clipped.
     steps : the number of gradients so far.
@@ -155,6 +146,8 @@ class Fit:
         self.loss = self.given
         self.w = np.zeros((self.problem.rows, self.problem.outputs))
         self.constant, self.shrunk = self.w, np.zeros(self.problem.d)
+        alike = np.ones(self.problem.rows, dtype=np.bool_)
+        self.preconditioner = Preconditioner.without_moments(alike)
         self.summary = replace(Summary.declared(self.problem.d), scales=np.ones(self.problem.d))
         self.standard = Standardization.of(self.summary, self.problem, sparse=self.curator.sparse)
 
@@ -189,16 +182,6 @@ class Fit:
     def mostly_zero(self) -> bool:
         """Whether squares are fitted to a target whose median is zero: few rows carry its mean."""
         return isinstance(self.given, SquaredLoss) and self.standard.target.median_zero
-
-    def noise(self, contraction: Callable[[Run], Doubles | float]) -> Doubles:
-        """(r,) standard deviations of the noise of the model along the principal directions.
-
-        ``contraction`` says by how much each step of a run contracts them.
-        """
-        noise = np.zeros(len(self.preconditioner.curvatures))
-        for run in self.runs:
-            noise = added_noise(run.schedule, self.preconditioner, noise, contraction(run))
-        return noise
 
     def everyone(self) -> Batch:
         """All records, with standardized features."""

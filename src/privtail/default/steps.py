@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privtail.default.descent import (
+    Run,
     Schedule,
     descended,
     expected_noise,
     lasting,
+    model_noise,
     shown_contraction,
 )
-from privtail.default.fit import Fit, Run
+from privtail.default.fit import Fit
 from privtail.default.labels import lead
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.shrinkage import probabilities
@@ -228,7 +230,8 @@ class ShrinkSlopes:
     def run(self, fit: Fit) -> None:
         d, metric = fit.problem.d, fit.preconditioner
         if may_be_zero(fit.domain):
-            slopes, noise = fit.w[:d], metric.deviations(fit.noise(lambda run: run.shown), d)
+            noise = metric.deviations(model_noise(fit.runs, metric, lambda run: run.shown), d)
+            slopes = fit.w[:d]
             less = slopes * (probabilities(slopes, noise, fit.tuning.prior_slopes) - 1)
             fit.w = fit.w + metric.joint(less, len(fit.w))
             fit.shrunk = np.abs(less).max(axis=1)

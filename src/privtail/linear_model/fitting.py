@@ -18,6 +18,7 @@ from privtail.compilation import steady
 from privtail.default import ScaledDescent
 from privtail.domains import Domain, Slopes, Unconstrained, of_slopes, require
 from privtail.errors import InvalidInput, require_whole
+from privtail.inference import SlopeErrors
 from privtail.linear_model.fitted import FittedLinearModel
 from privtail.linear_model.penalties import silenced
 from privtail.linear_model.planning import FitPlan
@@ -355,18 +356,17 @@ class PrivateLinearModel(FittedLinearModel):
         self.n_iter_ = result.steps
         self.report_ = dict(result.report or {})
         scales = np.ones(curator.problem.d) if result.scales is None else result.scales
-        noise: Any = np.nan if result.noise is None else result.noise
-        self.coef_noise_std_ = (0.0 if multiplier == 0 else noise) * result.unit / scales
-        sampling: Any = np.nan if result.sampling is None else result.sampling
+        errors = SlopeErrors.of(result.slopes, curator.problem.d)
+        self.coef_noise_std_ = (0.0 if multiplier == 0 else errors.noise) * result.unit / scales
         slopes = of_slopes(domain)
         free = isinstance(slopes, Unconstrained) or getattr(slopes, "alpha", None) == 0
-        self.coef_sampling_std_ = (sampling if free else np.nan) * result.unit / scales
+        self.coef_sampling_std_ = (errors.sampling if free else np.nan) * result.unit / scales
         self.feature_range_ = result.feature_range(curator.problem)
         self.fill_ = result.fill(curator.problem)
         missing, lost = counted(*result.rows, curator.problem.n, FILL, text=curator.from_text)
         silent = () if lost else silenced(of_slopes(domain), loss, result)
         if self.categories_:
-            silent += unmatched(result, self._design())
+            silent += unmatched(errors.noise, self._design())
         self.privacy_: Statement = state(curator, (*notes, *result.notes, *silent, *missing))
         useless = slopeless(result, curator.problem, multiplier)
         useless = useless or unsized(result) or narrowed(result)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privtail.algorithms.result import Result
 from privtail.default.amounts import NONE_DETECTED, TOO_LARGE
 from privtail.default.finish import NARROWED, SUBTRACT
 from privtail.schema.encoding import Design
 from privtail.trusted.problem import Problem
+
+Doubles = NDArray[np.float64]
 
 SLOPELESS = "All slopes are zero, so the model predicts a constant."
 UNMATCHED = (
@@ -35,14 +38,13 @@ def narrowed(result: Result) -> tuple[str, ...]:
     return tuple(f"{note} {SUBTRACT}" for note in result.notes if note.startswith(begin))
 
 
-def unmatched(result: Result, design: Design) -> tuple[str, ...]:
+def unmatched(noise: Doubles, design: Design) -> tuple[str, ...]:
     """A warning of every column of categories of which no indicator is used.
 
-    What is used was decided by released second moments.
+    What is used was decided by released second moments. Of a feature that is not used the ``noise``
+    (d,) is infinite.
     """
-    if result.noise is None:
-        return ()
-    unused = np.isinf(result.noise)
+    unused = np.isinf(noise)
     return tuple(
         UNMATCHED.format(part.columns[0])
         for part, places in design.placed()

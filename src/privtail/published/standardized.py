@@ -107,7 +107,7 @@ class Standardized:
         require(domain, *self.needs, needed_by="Standardized")
         fit = Fit(curator, self.takes(loss, curator.problem), domain, Tuning(), start)
         run_stages(self.stages(multiplier, curator.problem), fit)
-        return replace(finished(fit, "published algorithm", multiplier), noise=None)
+        return replace(finished(fit, "published algorithm", multiplier), slopes=None)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtr, chdtrc, expit, gammaln
 
-from privtail.default.fit import Fit
+from privtail.default.fitted import FittedSlopes
 from privtail.losses import AmountLoss, LogisticLoss, WeightedLoss
 from privtail.losses.hessians import NODES
 
@@ -22,7 +22,7 @@ EXTREME, HALVINGS = 1e3, 40
 """Mean log-odds are searched between plus and minus this, by so many halvings."""
 
 
-def likely_part(fit: Fit) -> float:
+def likely_part(slopes: FittedSlopes) -> float:
     """The true slopes as a multiple of the fitted ones, for two labels, counts and amounts.
 
     Clipped derivatives make slopes of labels too long, and few or short steps make them too short.
@@ -32,37 +32,38 @@ def likely_part(fit: Fit) -> float:
     labels without a significant gain, whose margins are of no length that was measured. It is 1 for
     other targets, without an intercept and without privacy.
     """
-    loss = fit.loss.loss if isinstance(fit.loss, WeightedLoss) else fit.loss
-    w = fit.w[: fit.problem.d] / max(fit.decision.part, np.finfo(np.float64).tiny)
-    found = float(np.linalg.norm(fit.preconditioner.coordinates(w, len(fit.w))))
-    private = fit.curator.budget.private
-    if not (private and fit.problem.intercept and 0 < found < math.inf):
+    loss = slopes.loss.loss if isinstance(slopes.loss, WeightedLoss) else slopes.loss
+    w = slopes.w[: slopes.d] / max(slopes.decision.part, np.finfo(np.float64).tiny)
+    found = float(np.linalg.norm(slopes.preconditioner.coordinates(w, len(slopes.w))))
+    private = any(run.schedule.std > 0 for run in slopes.runs)
+    intercept = len(slopes.w) > slopes.d
+    if not (private and intercept and 0 < found < math.inf):
         return 1.0
     if isinstance(loss, LogisticLoss):
-        if not fit.decision.significant:
+        if not slopes.decision.significant:
             return math.nan
-        ends = np.maximum.accumulate(_lengths_of_fits(fit, found * LENGTHS))
+        ends = np.maximum.accumulate(_lengths_of_fits(slopes, found * LENGTHS))
     elif isinstance(loss, AmountLoss):
-        found, ends = _tilts(fit, found, found * LENGTHS)
+        found, ends = _tilts(slopes, found, found * LENGTHS)
     else:
         return 1.0
     return float(np.interp(found, ends, LENGTHS, left=math.nan, right=math.nan))
 
 
-def _tilts(fit: Fit, found: float, true: Doubles) -> tuple[float, Doubles]:
+def _tilts(slopes: FittedSlopes, found: float, true: Doubles) -> tuple[float, Doubles]:
     """The mean margin by which amounts are weighted: that of a fit, and those of true lengths (k,).
 
     With cut predictions q and a variance of the power p of the mean, a fit makes the weighted sums
     of q and of the amounts equal, and those of their products with the margins. The weights are
     q^(1 - p).
     """
-    d, log_exposure = fit.problem.d, math.log(fit.exposure)
-    middle = fit.preconditioner.joint(fit.w[:d], len(fit.w))[d:]
-    centre = float((fit.w[d:] - middle).sum()) + log_exposure
+    d, log_exposure = slopes.d, math.log(slopes.exposure)
+    middle = slopes.preconditioner.joint(slopes.w[:d], len(slopes.w))[d:]
+    centre = float((slopes.w[d:] - middle).sum()) + log_exposure
     z, parts = np.polynomial.hermite_e.hermegauss(NODES)
-    low, high = (end + log_exposure for end in fit.margins)
+    low, high = (end + log_exposure for end in slopes.margins)
     cut = np.clip(centre + found * z, low, high)
-    power = cast(AmountLoss, fit.loss).power
+    power = cast(AmountLoss, slopes.loss).power
 
     def mean(logs: Doubles) -> Doubles:
         weights = parts * np.exp(logs - logs.max(axis=-1, keepdims=True))
@@ -71,14 +72,14 @@ def _tilts(fit: Fit, found: float, true: Doubles) -> tuple[float, Doubles]:
     return float(mean((2 - power) * cut)), mean((1 - power) * cut + true[:, None] * z)
 
 
-def _lengths_of_fits(fit: Fit, true: Doubles) -> Doubles:
+def _lengths_of_fits(slopes: FittedSlopes, true: Doubles) -> Doubles:
     """To which lengths of margins the steps of a fit come from true ones (k,), without noise.
 
     The log-odds of two labels are normal, with these deviations and the mean that gives the
     released frequency. Then the mean gradient is known at every model, and so is every step.
     """
-    zero, one = fit.loss.weights if isinstance(fit.loss, WeightedLoss) else (1.0, 1.0)
-    start = float(fit.constant[fit.problem.d :].sum())
+    zero, one = slopes.loss.weights if isinstance(slopes.loss, WeightedLoss) else (1.0, 1.0)
+    start = float(slopes.constant[slopes.d :].sum())
     z, parts = np.polynomial.hermite_e.hermegauss(NODES)
     parts, margins = parts / parts.sum(), true[:, None] * z
     frequency = expit(start - math.log(one / zero))
@@ -88,9 +89,9 @@ def _lengths_of_fits(fit: Fit, true: Doubles) -> Doubles:
         more = expit(middle[:, None] + margins) @ parts > frequency
         low, high = np.where(more, low, middle), np.where(more, middle, high)
     p = expit(low[:, None] + margins)
-    active, row = int(fit.preconditioner.active.sum()), fit.preconditioner.row_length
+    active, row = int(slopes.preconditioner.active.sum()), slopes.preconditioner.row_length
     w = np.stack([np.full_like(true, start), np.zeros_like(true)])
-    for schedule in (run.schedule for run in fit.runs):
+    for schedule in (run.schedule for run in slopes.runs):
         most, total, at = schedule.mean.threshold, np.zeros_like(w), w
         length = schedule.length * left_of_rows(active, schedule.mean.row_length / row)
         for step in range(schedule.steps):

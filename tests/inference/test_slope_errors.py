@@ -10,10 +10,12 @@ import pytest
 from scipy.special import expit, ndtr
 
 from benchmarks.slopes import drawn
+from privtail.default.fitted import FittedSlopes
 from privtail.default.labels import CountLabels
-from privtail.default.likely_slopes import left_of_rows, likely_part
-from privtail.default.slope_errors import noise_deviations, sampling_deviations
 from privtail.default.steps import Descend, MeasureResiduals, Precondition
+from privtail.inference import SlopeErrors
+from privtail.inference.likely_slopes import left_of_rows, likely_part
+from privtail.inference.slope_errors import noise_deviations, sampling_deviations
 from privtail.losses import AbsoluteLoss, HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from tests.default.conftest import staged
@@ -30,6 +32,11 @@ def stages(moments, gradient):
     ]  # fmt: skip
 
 
+def handed(fit, *, kept=True, selected=False):
+    """What this fit hands over of its slopes."""
+    return FittedSlopes.of(fit, kept=kept, selected=selected)
+
+
 @pytest.mark.parametrize("loss", [SquaredLoss(), HuberLoss(threshold=0.5)])
 @pytest.mark.parametrize("moments", [1e-3, 10.0])
 def test_stated_noise_is_that_of_the_fits(loss, moments):
@@ -39,11 +46,33 @@ def test_stated_noise_is_that_of_the_fits(loss, moments):
     y = X @ w + 0.5 * rng.normal(size=4_000)
     fits = [staged(stages(moments, 60.0), X, y, loss, random_state=seed) for seed in range(60)]
     found = np.array([fit.w[:3, 0] for fit in fits])
-    stated = np.sqrt(np.mean([noise_deviations(fit) ** 2 for fit in fits], axis=0))
+    stated = np.sqrt(np.mean([noise_deviations(handed(fit)) ** 2 for fit in fits], axis=0))
     ratio = stated / found.std(axis=0)
     assert (ratio > 0.85).all(), ratio
     assert (ratio < 1.6).all(), ratio
     assert found.mean(axis=0) == pytest.approx(w, abs=0.1)
+
+
+def test_slopes_that_are_zero_have_no_noise_and_unused_ones_no_bound():
+    X = np.random.default_rng(0).normal(size=(2_000, 3))
+    fit = staged(stages(1e-3, 20.0), X, X[:, 0])
+    errors = SlopeErrors.of(handed(fit), 3)
+    assert (errors.noise > 0).all()
+    assert (errors.sampling > 0).all()
+    assert not SlopeErrors.of(handed(fit, kept=False), 3).noise.any()
+    fit.standard = fit.standard.only(np.array([True, False, True]))
+    assert np.isinf(SlopeErrors.of(handed(fit), 3).noise).tolist() == [False, True, False]
+    assert not SlopeErrors.of(handed(fit, kept=False), 3).noise.any()
+    chosen = SlopeErrors.of(handed(fit, selected=True), 3)
+    assert np.isnan(chosen.noise).tolist() == [False, True, False]
+    assert np.isnan(chosen.sampling).all(), "selection is not in the formula"
+    fit.standard = fit.standard.only(np.zeros(3, dtype=bool))
+    assert np.isinf(SlopeErrors.of(handed(fit, kept=False), 3).noise).all()
+
+
+def test_nothing_is_known_of_slopes_that_no_fit_handed_over():
+    errors = SlopeErrors.of(None, 2)
+    assert np.isnan([errors.noise, errors.sampling]).all()
 
 
 @pytest.mark.parametrize("r", [1, 4, 50])
@@ -58,9 +87,9 @@ def test_noise_of_moments_is_no_certain_curvature():
     """The same fit, with second moments that are known less well: its stated noise is larger."""
     X = np.random.default_rng(0).normal(size=(2_000, 3))
     fit = staged(stages(1e-3, 20.0), X, X[:, 0])
-    sure = noise_deviations(fit)
+    sure = noise_deviations(handed(fit))
     fit.preconditioner = replace(fit.preconditioner, std=0.5)
-    assert (noise_deviations(fit) > 1.1 * sure).all()
+    assert (noise_deviations(handed(fit)) > 1.1 * sure).all()
 
 
 def test_at_a_kink_and_without_moments_no_curvature_is_counted_on():
@@ -70,19 +99,21 @@ def test_at_a_kink_and_without_moments_no_curvature_is_counted_on():
         staged([Precondition(None, 1.0), *stages(1e-3, 20.0)[1:]], X, X[:, 0]),
     ]
     for fit in made:
-        before = noise_deviations(fit)
+        before = noise_deviations(handed(fit))
         fit.runs = tuple(replace(run, shown=0.0) for run in fit.runs)
-        assert noise_deviations(fit) == pytest.approx(before)
+        assert noise_deviations(handed(fit)) == pytest.approx(before)
 
 
 def test_margins_of_an_unsure_length_are_slopes_that_are_unsure():
     X = np.random.default_rng(0).normal(size=(2_000, 3))
     fit = staged(stages(1e-3, 20.0), X, X[:, 0])
-    own, slopes = noise_deviations(fit), np.abs(fit.w[:3, 0])
+    own, slopes = noise_deviations(handed(fit)), np.abs(fit.w[:3, 0])
     fit.w, fit.decision = 0.5 * fit.w, replace(fit.decision, part=0.5, part_deviation=0.1)
     fit.shrunk = np.full(3, 0.2)
     off = 0.5**2 + 0.1**2
-    assert noise_deviations(fit) == pytest.approx(np.sqrt(own**2 + 0.2**2 + off * slopes**2))
+    assert noise_deviations(handed(fit)) == pytest.approx(
+        np.sqrt(own**2 + 0.2**2 + off * slopes**2)
+    )
 
 
 @pytest.mark.parametrize("z", [1.645, 1.96, 2.576])
@@ -110,7 +141,7 @@ def test_true_slopes_of_labels_follow_from_fitted_ones(law, centre, size):
     ]  # fmt: skip
     fit = staged(steps, X, y, LogisticLoss())
     found = fit.w[:4, 0]
-    assert likely_part(fit) == pytest.approx(float(found @ w / (found @ found)), rel=0.12)
+    assert likely_part(handed(fit)) == pytest.approx(float(found @ w / (found @ found)), rel=0.12)
 
 
 def test_true_slopes_of_counts_follow_from_those_of_cut_predictions():
@@ -125,7 +156,7 @@ def test_true_slopes_of_counts_follow_from_those_of_cut_predictions():
     assert np.linalg.norm(found[:2]) > 1.2 * np.linalg.norm(w)
     fit = staged(stages(1e-3, 1e-3), X, y, PoissonLoss(mean=1.0, highest=top))
     fit.w, fit.margins = found[:, None], (-30.0, top)
-    assert likely_part(fit) == pytest.approx(
+    assert likely_part(handed(fit)) == pytest.approx(
         np.linalg.norm(w) / np.linalg.norm(found[:2]), rel=0.03
     )
 
@@ -136,13 +167,13 @@ def test_slopes_that_no_truth_leads_to_have_no_sampling_error():
     y = (rng.random(4_000) < expit(X[:, 0])).astype(float)
     steps = [CountLabels(LITTLE), Precondition(LITTLE, 0.5), Descend(LITTLE, 5, 0.5)]
     fit = staged(steps, X, y, LogisticLoss())
-    assert np.isfinite(sampling_deviations(fit)).all()
+    assert np.isfinite(sampling_deviations(handed(fit))).all()
     measured = fit.decision
     fit.decision = replace(measured, significant=False)
-    assert sampling_deviations(fit) is None
+    assert np.isnan(sampling_deviations(handed(fit))).all()
     fit.decision, fit.w = measured, 50 * fit.w
-    assert sampling_deviations(fit) is None
-    assert np.isfinite(noise_deviations(fit)).all()
+    assert np.isnan(sampling_deviations(handed(fit))).all()
+    assert np.isfinite(noise_deviations(handed(fit))).all()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,147 @@
+"""How far the slopes of a fit are off, by noise and by sampling, from releases alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privtail.default.descent import Run, model_noise
+from privtail.default.fitted import FittedSlopes
+from privtail.inference.likely_slopes import left_of_rows, likely_part
+from privtail.losses import AmountLoss, HuberLoss, SquaredLoss
+from privtail.losses.hessians import inverse_hessian
+from privtail.losses.magnitudes import kinked
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SlopeErrors:
+    """Standard deviations of slopes, in scales of the target per scale of the feature.
+
+    Attributes
+    ----------
+    noise : (d,) of what noise adds to the slopes, for a convex loss about at most; infinite of a
+        feature that is not used; NaN where it is not known.
+    sampling : (d,) of the slopes over samples of the population; NaN where nothing that was
+        released tells.
+    """
+
+    noise: Doubles
+    sampling: Doubles
+
+    @classmethod
+    def of(cls, released: object, d: int) -> Self:
+        """From what an algorithm released of d slopes (`Result.slopes`).
+
+        Nothing is known of the slopes of an algorithm that hands over no `FittedSlopes`. Slopes
+        that were set to zero have no noise. Of a feature that was not selected nothing is known.
+        """
+        unknown = np.full(d, math.nan)
+        if not isinstance(released, FittedSlopes):
+            return cls(unknown, unknown)
+        used = released.standard.used
+        unused = unknown if released.selected else np.full(d, math.inf)
+        if not released.kept:
+            return cls(np.zeros(d) if used.any() else unused, unknown)
+        noise = np.where(used, noise_deviations(released), unused)
+        return cls(noise, unknown if released.selected else sampling_deviations(released))
+
+
+def noise_deviations(slopes: FittedSlopes) -> Doubles:
+    """(d,) standard deviations of what noise did to the slopes.
+
+    A step moves the model by a multiple of the preconditioned gradient. That contracts it along
+    each principal direction by the curvature of the loss there, and adds noise. So the variance of
+    the result follows exactly from the curvatures. A curvature is that of the features times the
+    `_contraction` of a step. The features' own is told to the noise of an entry of the moments: one
+    standard deviation less than the expected one is counted on. Where no second moments were
+    released, none is.
+
+    Beside the noise stands what shrinking took from a slope, because it may have been real, and how
+    far the margins of labels are from a likely length (`likely_part`). Both are biases. For a
+    bias b and a noise of deviation s, plus or minus z hypot(b, s) holds as often as z s would
+    without a bias, at confidences of 90 % and more.
+    """
+    metric, decision, d = slopes.preconditioner, slopes.decision, slopes.d
+    rates = np.maximum(0.0, metric.likely - metric.std) / metric.curvatures
+    noise = model_noise(slopes.runs, metric, lambda run: _contraction(slopes, run) * rates)
+    whole = np.abs(slopes.w[:d]).max(axis=1) / max(decision.part, np.finfo(np.float64).tiny)
+    likely = likely_part(slopes)
+    off = (1.0 if math.isnan(likely) else likely) - decision.part
+    moved = math.hypot(off, decision.part_deviation) * whole
+    variances = metric.deviations(noise, d) ** 2 + slopes.shrunk**2 + moved**2
+    return np.asarray(np.sqrt(variances) / slopes.standard.target.scale)
+
+
+def _contraction(slopes: FittedSlopes, run: Run) -> float:
+    """By how much a step of a run contracts a direction in which features have the curvature 1.
+
+    For squares and Huber's loss it is the length of the step, times the part of the residuals that
+    is not clipped, times what is left of the rows (`left_of_rows`). For other losses, and where no
+    residuals are known, it is what the gradients show, and nothing at a kink.
+    """
+    if not (slopes.residuals.known and isinstance(run.loss, SquaredLoss | HuberLoss)):
+        return 0.0 if run.schedule.shrinking else run.shown
+    unclipped = slopes.residuals.unclipped(run.schedule.mean.threshold)
+    return run.schedule.length * unclipped * left_of_rows(int(slopes.preconditioner.active.sum()))
+
+
+def sampling_deviations(slopes: FittedSlopes) -> Doubles:
+    """(d,) standard deviations of the slopes over samples of the population; NaN if none is known.
+
+    The sandwich H^-1 S H^-1 / n of an M-estimator, H the mean Hessian and S the second moments of
+    gradients, for residuals whose size does not depend on the features. With C the covariance of
+    the features, from the released second moments,
+
+    - of numbers H = P(residual is not clipped) C and S = E(clipped residual^2) C, from the
+      histogram of residuals;
+    - of two labels, counts and amounts H is the mean Hessian for Gaussian features
+      (`inverse_hessian`), and S = H times the dispersion: 1 for labels, E(residual^2) / E(g) for
+      others, and for counts at least 1.
+
+    Where the noise of a second moment is as large as one of a standardized feature, no release
+    tells how far the steps came; nor does one where slopes are longer than any truth makes them.
+    Rows of one person count as one row. Exposures are taken not to depend on the features.
+    """
+    loss, d = slopes.loss, slopes.d
+    several = slopes.w.shape[1] > 1
+    hidden = slopes.preconditioner.std >= 1 or math.isnan(likely_part(slopes))
+    if several or hidden or kinked(loss):
+        return np.full(d, math.nan)
+    used, (mean, covariance) = slopes.standard.used, _of_features(slopes)
+    parts, sizes = slopes.residuals.parts, slopes.residuals.middles
+    if loss.targets == "real":
+        threshold = slopes.runs[-1].schedule.mean.threshold
+        clipped = float(parts @ np.minimum(sizes, threshold) ** 2)
+        dispersion = clipped / slopes.residuals.unclipped(threshold) ** 2
+        inverse = np.linalg.inv(covariance)
+    else:
+        w = slopes.w[:d, 0][used]
+        centre = float(slopes.w[d:, 0].sum() + w @ mean) + math.log(slopes.exposure)
+        inverse, curvature = inverse_hessian(loss, covariance, w, centre)
+        dispersion = 1.0
+        if isinstance(loss, AmountLoss):
+            unit = (loss.mean or 1.0) ** (2 - loss.power)
+            spread = float(parts @ sizes**2) * unit**2 / curvature
+            dispersion = max(1.0, spread) if loss.power == 1 else spread
+    found = np.full(d, math.inf)
+    found[used] = np.sqrt(dispersion * np.maximum(np.diag(inverse), 0.0) / slopes.rows)
+    return found / slopes.standard.target.scale
+
+
+def _of_features(slopes: FittedSlopes) -> tuple[Doubles, Doubles]:
+    """Mean and covariance of the used features; a curvature is at least what noise may hide."""
+    metric, d = slopes.preconditioner, slopes.d
+    curvatures = np.maximum(metric.likely, metric.hidden)
+    moments = metric.directions * np.where(curvatures > 0, curvatures, 1.0) @ metric.directions.T
+    used = np.flatnonzero(slopes.standard.used)
+    square = moments[np.ix_(used, used)]
+    if len(slopes.w) == d:
+        return np.zeros(len(used)), square
+    beside, own = moments[used, d], moments[d, d]
+    return beside / own, square - np.outer(beside, beside) / own
