@@ -32,6 +32,12 @@ values might become rows of any length.
 INSIDE = 3.7
 """The same for any run of cells of a closer histogram, where the column surely lies."""
 
+LIKELY_CELL, SURE_CELL = 2.5, 6.0
+"""A cell likely, or surely, holds records if its count is so many deviations above zero.
+
+By chance a count of noise is in one cell of 160, and of a billion.
+"""
+
 ROWS_MISSING = 3.0
 """If the sum of all cells is so many deviations below n, not all rows count."""
 
@@ -233,19 +239,19 @@ class Histogram:
         return kept if 2 * kept.sum() >= part * n else self.surest_run(part * n / 4)
 
     def sure_cells(self) -> Doubles:
-        """Counts in runs of likely cells (2.5 deviations) that hold a sure one (6); 0 elsewhere.
+        """Counts in runs of likely cells that hold a sure one (`SURE_CELL`); 0 elsewhere.
 
         Zero is no neighbour of 2^-64: its cell among the powers of two is a run of its own.
         """
         counts, zero = self.counts, self.cells.zero
         if not np.any(self.std):
             return counts
-        likely = counts > 2.5 * self.std
+        likely = counts > LIKELY_CELL * self.std
         runs: Integers = np.cumsum(~likely)
         if zero is not None:
             runs[zero] += len(counts)
             runs[zero + 1 :] += 2 * len(counts)
-        return np.where(likely & np.isin(runs, runs[counts > 6 * self.std]), counts, 0.0)
+        return np.where(likely & np.isin(runs, runs[counts > SURE_CELL * self.std]), counts, 0.0)
 
     def surest_run(self, least: float = 0.0, doubt: float = 0.0) -> Doubles:
         """Counts in the run of bounded cells that stands out most from the noise; 0 elsewhere.
