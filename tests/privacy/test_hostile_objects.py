@@ -22,7 +22,6 @@ from privtail.compilation import interpreted
 from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned
 from privtail.linear_model import DPRidge
 from privtail.losses import GeneralLoss, LogisticLoss, PoissonLoss
-from privtail.losses.loops import logistic_derivatives
 from privtail.robust_means import ClampedMean, ClippedMean
 from privtail.schema.dialect import Dialect
 from privtail.schema.encoding import Encoding
@@ -45,6 +44,7 @@ from privtail.trusted.judged import (
     OutsideModel,
     Predicted,
 )
+from privtail.trusted.losses.loops import logistic_derivatives
 from privtail.trusted.maps import FeatureMap, PredictionRanges
 from privtail.trusted.means import AskedMean, Ball, Interval, as_asked
 from privtail.trusted.mechanisms.noise import GaussianNoise

@@ -1,21 +1,20 @@
 """Losses: what one row contributes, as a function of its margin and its target.
 
 A generalized-linear loss sees a row only through its K margins m = xᵀw + intercept and its
-target y; its gradient in w is x ⊗ ∂ℓ(m, y)/∂m, which stays factored. The loops are compiled and
-row-local: what row i gets is a bitwise function of ``margins[i]`` and ``y[i]``, whatever else is
-in the block. Where a loss is not finite or the target is not one of its own the result may be
-NaN; whoever sums it forces the range.
+target y; its gradient in w is x ⊗ ∂ℓ(m, y)/∂m, which stays factored. What runs over rows is in the
+core, `privtail.trusted.losses`: it is believed to be row-local. Here are names and public numbers.
+Where a loss is not finite or the target is not one of its own the result may be NaN; whoever sums
+it forces the range.
 
-A new loss: two functions in `loops`, a class in `numeric`, `amounts` or `categorical`, and one
-name in `LOSSES`.
+A new loss: two functions in `loops` and a line in `rowwise` of the core, a class in `numeric`,
+`amounts` or `categorical`, and one name in `LOSSES`.
 """
 
 from __future__ import annotations
 
 from privtail.losses.amounts import AmountLoss, PoissonLoss, TweedieLoss, require_power
 from privtail.losses.categorical import LogisticLoss, MultinomialLoss, SigmoidLoss
-from privtail.losses.custom import CustomLoss, GeneralLoss, by_record
-from privtail.losses.loops import POISSON_MARGIN
+from privtail.losses.custom import CustomLoss, GeneralLoss
 from privtail.losses.names import LOSSES, AnyLoss, loss_by_name, require_margin
 from privtail.losses.numeric import (
     AbsoluteLoss,
@@ -29,7 +28,8 @@ from privtail.losses.numeric import (
 )
 from privtail.losses.protocol import AMOUNTS, LABELS, Loss, Targets
 from privtail.losses.scores import LabelProbability, WrongLabel
-from privtail.losses.wrapped import CutLoss, TruncatedLoss, WeightedLoss, cut_to, truncated_records
+from privtail.losses.wrapped import CutLoss, TruncatedLoss, WeightedLoss, cut_to
+from privtail.trusted.losses.loops import POISSON_MARGIN
 
 __all__ = [
     "AMOUNTS",
@@ -60,10 +60,8 @@ __all__ = [
     "TweedieLoss",
     "WeightedLoss",
     "WrongLabel",
-    "by_record",
     "cut_to",
     "loss_by_name",
     "require_margin",
     "require_power",
-    "truncated_records",
 ]

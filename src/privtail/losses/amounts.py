@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from privtail.errors import InvalidInput
-from privtail.losses.loops import (
-    POISSON_MARGIN,
-    derivatives_of,
-    poisson_derivatives,
-    poisson_values,
-    tweedie_derivatives,
-    tweedie_values,
-    values_of,
-)
-from privtail.losses.protocol import Targets
-
-if TYPE_CHECKING:
-    from privtail.losses.protocol import Array
+from privtail.losses.protocol import RowwiseLoss, Targets
+from privtail.trusted.losses.loops import POISSON_MARGIN
+from privtail.trusted.losses.rowwise import POISSON, TWEEDIE, Rowwise
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoissonLoss:
+class PoissonLoss(RowwiseLoss):
     """exp(m) − y m, the log link, for counts y; beyond |m| = 30 continued by its tangent.
 
     A count below zero is taken for 0.
@@ -59,6 +49,7 @@ class PoissonLoss:
     mean: float | None = None
     highest: float = POISSON_MARGIN
 
+    rowwise: ClassVar[Rowwise] = POISSON
     name: ClassVar[str] = "poisson"
     outputs: ClassVar[int] = 1
     targets: ClassVar[Targets] = "count"
@@ -76,19 +67,13 @@ class PoissonLoss:
     def curvature(self) -> float:
         return math.exp(POISSON_MARGIN) if self.mean is None else 2.0
 
-    def values(self, margins: Array, y: Array) -> Array:
-        return values_of(poisson_values, margins, y, self.highest) / (self.mean or 1.0)
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return derivatives_of(poisson_derivatives, margins, y, self.highest) / (self.mean or 1.0)
-
     def at(self, mean: float, lowest: float, highest: float) -> PoissonLoss:
         """The loss for counts of this mean; its lower end is public."""
         return PoissonLoss(mean=mean, highest=highest)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TweedieLoss:
+class TweedieLoss(RowwiseLoss):
     """Half the unit deviance of Tweedie models, but for a constant, of amounts y and the log link.
 
     exp((2 - p) m) / (2 - p) - y exp((1 - p) m) / (1 - p) with p the ``power`` in [1, 2], so the
@@ -133,6 +118,7 @@ class TweedieLoss:
     lowest: float = -POISSON_MARGIN
     highest: float = POISSON_MARGIN
 
+    rowwise: ClassVar[Rowwise] = TWEEDIE
     name: ClassVar[str] = "tweedie"
     outputs: ClassVar[int] = 1
     targets: ClassVar[Targets] = "amount"
@@ -156,20 +142,6 @@ class TweedieLoss:
     def at(self, mean: float, lowest: float, highest: float) -> TweedieLoss:
         """The loss for amounts of this mean, between these margins."""
         return TweedieLoss(power=self.power, mean=mean, lowest=lowest, highest=highest)
-
-    def values(self, margins: Array, y: Array) -> Array:
-        return values_of(tweedie_values, margins, y, *self._parameters) / self._unit
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return derivatives_of(tweedie_derivatives, margins, y, *self._parameters) / self._unit
-
-    @property
-    def _parameters(self) -> tuple[float, float, float]:
-        return self.power, self.lowest, self.highest
-
-    @property
-    def _unit(self) -> float:
-        return 1.0 if self.mean is None else self.mean ** (2.0 - self.power)
 
 
 AmountLoss = PoissonLoss | TweedieLoss

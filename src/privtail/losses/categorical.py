@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from privtail.errors import InvalidInput
-from privtail.losses.loops import (
-    block,
-    derivatives_of,
-    logistic_derivatives,
-    logistic_values,
-    multinomial_derivatives,
-    multinomial_values,
-    sigmoid_derivatives,
-    sigmoid_values,
-    values_of,
-)
-from privtail.losses.protocol import Targets
-
-if TYPE_CHECKING:
-    from privtail.losses.protocol import Array
+from privtail.losses.protocol import RowwiseLoss, Targets
+from privtail.trusted.losses.rowwise import LOGISTIC, MULTINOMIAL, SIGMOID, Rowwise
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogisticLoss:
+class LogisticLoss(RowwiseLoss):
     """log(1 + exp(−s m)) with s = 2y − 1 and y in {0, 1}.
 
     Examples
@@ -39,6 +24,7 @@ class LogisticLoss:
     array([0.127])
     """
 
+    rowwise: ClassVar[Rowwise] = LOGISTIC
     name: ClassVar[str] = "logistic"
     outputs: ClassVar[int] = 1
     targets: ClassVar[Targets] = "binary"
@@ -46,15 +32,9 @@ class LogisticLoss:
     curvature: ClassVar[float] = 0.25
     lipschitz: ClassVar[float] = 1.0
 
-    def values(self, margins: Array, y: Array) -> Array:
-        return values_of(logistic_values, margins, y)
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return derivatives_of(logistic_derivatives, margins, y)
-
 
 @dataclass(frozen=True, kw_only=True)
-class MultinomialLoss:
+class MultinomialLoss(RowwiseLoss):
     """log Σₖ exp(mₖ) − m_y with K symmetric margins and y in {0, …, K − 1}.
 
     A target that is no class gives NaN.
@@ -80,6 +60,7 @@ class MultinomialLoss:
 
     classes: int
 
+    rowwise: ClassVar[Rowwise] = MULTINOMIAL
     name: ClassVar[str] = "multinomial"
     targets: ClassVar[Targets] = "class"
     convex: ClassVar[bool] = True
@@ -94,21 +75,9 @@ class MultinomialLoss:
     def outputs(self) -> int:
         return self.classes
 
-    def values(self, margins: Array, y: Array) -> Array:
-        margins, y = block(margins, y, self.classes)
-        out = np.empty(y.size)
-        multinomial_values(margins, y, out)
-        return out
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        margins, y = block(margins, y, self.classes)
-        out = np.empty(margins.shape)
-        multinomial_derivatives(margins, y, out)
-        return out
-
 
 @dataclass(frozen=True, kw_only=True)
-class SigmoidLoss:
+class SigmoidLoss(RowwiseLoss):
     """1 / (1 + exp(s m)) with s = 2y − 1 and y in {0, 1}: a smooth, non-convex 0/1 loss.
 
     Source: Wang and Xu (AAAI 2019), section 6.
@@ -122,15 +91,10 @@ class SigmoidLoss:
     array([0.119])
     """
 
+    rowwise: ClassVar[Rowwise] = SIGMOID
     name: ClassVar[str] = "sigmoid"
     outputs: ClassVar[int] = 1
     targets: ClassVar[Targets] = "binary"
     convex: ClassVar[bool] = False
     curvature: ClassVar[float] = 1 / (6 * math.sqrt(3))
     lipschitz: ClassVar[float] = 0.25
-
-    def values(self, margins: Array, y: Array) -> Array:
-        return values_of(sigmoid_values, margins, y)
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return derivatives_of(sigmoid_derivatives, margins, y)

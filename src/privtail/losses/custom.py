@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import numbers
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from privtail.compilation import by_hand, compiled
 from privtail.errors import InvalidInput
-from privtail.losses.loops import block, derivatives_of, values_of
-from privtail.losses.protocol import Targets
+from privtail.losses.protocol import RowwiseLoss, Targets
+from privtail.trusted.losses.called import CUSTOM, by_record
+from privtail.trusted.losses.rowwise import Rowwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CustomLoss:
+class CustomLoss(RowwiseLoss):
     """A generalized-linear loss from two plain-Python functions of one margin and one target.
 
     Both are pure functions, for instance lambdas. They are compiled by Numba if it can, else called
@@ -69,16 +65,11 @@ class CustomLoss:
     curvature: float = math.inf
     lipschitz: float = math.inf
 
+    rowwise: ClassVar[Rowwise] = CUSTOM
     outputs: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         _check_functions(value=self.value, derivative=self.derivative)
-
-    def values(self, margins: Array, y: Array) -> Array:
-        return values_of(_custom_loop(self.value), margins, y)
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return derivatives_of(_custom_loop(self.derivative), margins, y)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,104 +136,9 @@ class GeneralLoss:
         return by_record(self.gradient, self.trusted_rowwise, w, X, y, w.shape)
 
 
-def by_record(
-    function: Callable[..., Any],
-    rowwise: bool,
-    w: Array,
-    X: Array,
-    y: Array,
-    shape: tuple[int, ...],
-) -> Array:
-    """What ``function(w, x, y)`` says of every row, (rows, *shape); NaN where it fails.
-
-    With ``rowwise`` it is asked about all rows at once, and about one after the other if that
-    fails: one row's failure must not take its block along.
-    """
-    if y.shape != X.shape[:1]:
-        raise InvalidInput(
-            f"y must have one value for each of the {X.shape[0]} rows of X, got shape {y.shape}."
-        )
-    out = np.full((y.size, *shape), np.nan)
-    if rowwise:
-        block = _answer(function, w, X, y, out.shape)
-        if block is not None:
-            return block
-    for i in range(y.size):
-        row = slice(i, i + 1) if rowwise else i
-        answer = _answer(function, w, X[row], y[row], out[row].shape)
-        if answer is not None:
-            out[row] = answer
-    return out
-
-
 def _check_functions(**functions: object) -> None:
     for name, function in functions.items():
         if not callable(function):
             raise InvalidInput(f"{name} must be a function, got {type(function).__name__}.")
         if function.__hash__ is None:
             raise InvalidInput(f"{name} must be hashable; wrap it in a function.")
-
-
-@functools.lru_cache(maxsize=128)
-def _custom_loop(function: Callable[[float, float], float]) -> Callable[..., None]:
-    """Return a loop of ``function`` over rows, compiled if that is possible."""
-    nothing = np.empty(0)
-    readonly, _ = block(nothing.reshape(0, 1), nothing, 1)
-    try:
-        loop = _guarded(compiled(function, cache=False, boundscheck=True))
-        loop(readonly.reshape(-1), readonly.reshape(-1), nothing)
-    except Exception:  # noqa: BLE001 - Numba refuses in many ways; no row is involved
-        return _interpreted(function)
-    return loop
-
-
-def _guarded(function: Callable[[float, float], float]) -> Callable[[Array, Array, Array], None]:
-    @compiled(cache=False)
-    def loop(margins: Array, y: Array, out: Array) -> None:
-        for i in range(y.size):
-            out[i] = np.nan
-            try:  # noqa: SIM105 - Numba knows try, not suppress
-                out[i] = function(margins[i], y[i])
-            except Exception:  # noqa: BLE001, S110 - law 1: the row counts as 0
-                pass
-
-    return loop
-
-
-def _interpreted(
-    function: Callable[[float, float], float],
-) -> Callable[[Array, Array, Array], None]:
-    def loop(margins: Array, y: Array, out: Array) -> None:
-        for i in range(y.size):
-            out[i] = np.nan
-            try:
-                with np.errstate(all="ignore"):
-                    result: object = function(float(margins[i]), float(y[i]))
-                if isinstance(result, (numbers.Real, np.bool_)):
-                    out[i] = float(result)
-            except BaseException as error:
-                if isinstance(error, KeyboardInterrupt) and by_hand():
-                    raise
-
-    return loop
-
-
-def _answer(
-    function: Callable[..., Any], w: Array, x: Array, y: Any, shape: tuple[int, ...]
-) -> Array | None:
-    """Return what ``function`` says of fresh read-only copies; None if it fails."""
-    try:
-        with np.errstate(all="ignore"):
-            result = np.asarray(function(_copy(w), _copy(x), _copy(y) if np.ndim(y) else float(y)))
-        if result.shape == shape and np.can_cast(result.dtype, np.float64, "same_kind"):
-            return np.array(result, dtype=np.float64, order="C")
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) and by_hand():
-            raise
-    return None
-
-
-def _copy(array: Array) -> Array:
-    array = np.array(array)
-    array.flags.writeable = False
-    return array

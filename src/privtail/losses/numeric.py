@@ -5,39 +5,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from privtail.errors import InvalidInput
-from privtail.losses.loops import (
-    absolute_derivatives,
-    absolute_values,
-    biweight_derivatives,
-    biweight_values,
-    block,
-    derivatives_of,
-    huber_derivatives,
-    huber_values,
-    log_truncated_derivatives,
-    log_truncated_table,
-    log_truncated_values,
-    quantile_derivatives,
-    quantile_values,
-    smoothed_derivatives,
-    smoothed_values,
-    squared_derivatives,
-    squared_values,
-    values_of,
+from privtail.losses.protocol import RowwiseLoss, Targets, require_threshold
+from privtail.trusted.losses.rowwise import (
+    ABSOLUTE,
+    BIWEIGHT,
+    HUBER,
+    LOG_TRUNCATED,
+    QUANTILE,
+    SMOOTHED,
+    SQUARED,
+    Rowwise,
 )
-from privtail.losses.protocol import Targets, require_threshold
-
-if TYPE_CHECKING:
-    from privtail.losses.protocol import Array
 
 
 @dataclass(frozen=True, kw_only=True)
-class SquaredLoss:
+class SquaredLoss(RowwiseLoss):
     """½ (m − y)².
 
     Examples
@@ -49,6 +34,7 @@ class SquaredLoss:
     array([2.])
     """
 
+    rowwise: ClassVar[Rowwise] = SQUARED
     name: ClassVar[str] = "squared"
     outputs: ClassVar[int] = 1
     targets: ClassVar[Targets] = "real"
@@ -56,15 +42,9 @@ class SquaredLoss:
     curvature: ClassVar[float] = 1.0
     lipschitz: ClassVar[float] = math.inf
 
-    def values(self, margins: Array, y: Array) -> Array:
-        return values_of(squared_values, margins, y)
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return derivatives_of(squared_derivatives, margins, y)
-
 
 @dataclass(frozen=True, kw_only=True)
-class HuberLoss:
+class HuberLoss(RowwiseLoss):
     """½ r² for |r| ≤ t, else t |r| − ½ t², with r = m − y and t the threshold.
 
     Parameters
@@ -88,6 +68,7 @@ class HuberLoss:
 
     threshold: float
 
+    rowwise: ClassVar[Rowwise] = HUBER
     name: ClassVar[str] = "huber"
     outputs: ClassVar[int] = 1
     targets: ClassVar[Targets] = "real"
@@ -100,12 +81,6 @@ class HuberLoss:
     @property
     def lipschitz(self) -> float:
         return float(self.threshold)
-
-    def values(self, margins: Array, y: Array) -> Array:
-        return values_of(huber_values, margins, y, self.threshold)
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return derivatives_of(huber_derivatives, margins, y, self.threshold)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +112,7 @@ class RelativeHuberLoss(HuberLoss):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AbsoluteLoss:
+class AbsoluteLoss(RowwiseLoss):
     """|m − y|; the derivative at the kink is 0.
 
     Examples
@@ -149,6 +124,7 @@ class AbsoluteLoss:
     array([2.])
     """
 
+    rowwise: ClassVar[Rowwise] = ABSOLUTE
     name: ClassVar[str] = "absolute"
     outputs: ClassVar[int] = 1
     targets: ClassVar[Targets] = "real"
@@ -156,19 +132,13 @@ class AbsoluteLoss:
     curvature: ClassVar[float] = math.inf
     lipschitz: ClassVar[float] = 1.0
 
-    def values(self, margins: Array, y: Array) -> Array:
-        return values_of(absolute_values, margins, y)
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return derivatives_of(absolute_derivatives, margins, y)
-
     def smoothed(self, width: float) -> SmoothedQuantileLoss:
         """Half of this loss with its kink rounded; the same minimisers as ``width`` goes to 0."""
         return SmoothedQuantileLoss(quantile=0.5, width=width)
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuantileLoss:
+class QuantileLoss(RowwiseLoss):
     """q (y − m)⁺ + (1 − q) (m − y)⁺, minimised by the q-quantile; derivative 0 at the kink.
 
     Parameters
@@ -192,6 +162,7 @@ class QuantileLoss:
 
     quantile: float
 
+    rowwise: ClassVar[Rowwise] = QUANTILE
     name: ClassVar[str] = "quantile"
     outputs: ClassVar[int] = 1
     targets: ClassVar[Targets] = "real"
@@ -211,19 +182,13 @@ class QuantileLoss:
         """Mean loss of a standard Gaussian at its quantile, which is its density there."""
         return NormalDist().pdf(NormalDist().inv_cdf(self.quantile))
 
-    def values(self, margins: Array, y: Array) -> Array:
-        return values_of(quantile_values, margins, y, self.quantile)
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return derivatives_of(quantile_derivatives, margins, y, self.quantile)
-
     def smoothed(self, width: float) -> SmoothedQuantileLoss:
         """The same with its kink rounded off within ``width``."""
         return SmoothedQuantileLoss(quantile=self.quantile, width=width)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmoothedQuantileLoss:
+class SmoothedQuantileLoss(RowwiseLoss):
     """The Moreau envelope of `QuantileLoss`: its derivative (m − y)/width, cut to [−q, 1 − q].
 
     Parameters
@@ -250,6 +215,7 @@ class SmoothedQuantileLoss:
     quantile: float
     width: float
 
+    rowwise: ClassVar[Rowwise] = SMOOTHED
     name: ClassVar[str] = "smoothed quantile"
     outputs: ClassVar[int] = 1
     targets: ClassVar[Targets] = "real"
@@ -268,15 +234,9 @@ class SmoothedQuantileLoss:
     def lipschitz(self) -> float:
         return float(max(self.quantile, 1 - self.quantile))
 
-    def values(self, margins: Array, y: Array) -> Array:
-        return values_of(smoothed_values, margins, y, self.quantile, self.width)
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return derivatives_of(smoothed_derivatives, margins, y, self.quantile, self.width)
-
 
 @dataclass(frozen=True, kw_only=True)
-class BiweightLoss:
+class BiweightLoss(RowwiseLoss):
     """Tukey's (c²/6) (1 − (1 − (r/c)²)³) for |r| ≤ c, else c²/6; r = m − y, c the threshold.
 
     Parameters
@@ -300,6 +260,7 @@ class BiweightLoss:
 
     threshold: float
 
+    rowwise: ClassVar[Rowwise] = BIWEIGHT
     name: ClassVar[str] = "biweight"
     outputs: ClassVar[int] = 1
     targets: ClassVar[Targets] = "real"
@@ -313,15 +274,9 @@ class BiweightLoss:
     def lipschitz(self) -> float:
         return 16 * float(self.threshold) / (25 * math.sqrt(5))
 
-    def values(self, margins: Array, y: Array) -> Array:
-        return values_of(biweight_values, margins, y, self.threshold)
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return derivatives_of(biweight_derivatives, margins, y, self.threshold)
-
 
 @dataclass(frozen=True, kw_only=True)
-class LogTruncatedLoss:
+class LogTruncatedLoss(RowwiseLoss):
     """ψ(scale |m − y|)/scale with ψ(a) = −log(1 − a + a^order/order) up to a = 1, then log(order).
 
     Close to |m − y| where that is small, and at most log(order)/scale: an ℓ1 loss for heavy tails.
@@ -353,6 +308,7 @@ class LogTruncatedLoss:
     scale: float
     order: float = 2.0
 
+    rowwise: ClassVar[Rowwise] = LOG_TRUNCATED
     name: ClassVar[str] = "log-truncated"
     outputs: ClassVar[int] = 1
     targets: ClassVar[Targets] = "real"
@@ -370,13 +326,3 @@ class LogTruncatedLoss:
     def bound(self) -> float:
         """The largest value."""
         return math.log(self.order) / self.scale
-
-    def values(self, margins: Array, y: Array) -> Array:
-        margins, y = block(margins, y, 1)
-        out = np.empty(y.size)
-        table, slopes = log_truncated_table(self.order)
-        log_truncated_values(margins.reshape(-1), y, self.scale, table, slopes, out)
-        return out
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return derivatives_of(log_truncated_derivatives, margins, y, self.scale, self.order)

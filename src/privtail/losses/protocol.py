@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from privtail.errors import InvalidInput
+from privtail.trusted.losses.rowwise import Rowwise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,6 +63,20 @@ class Loss(Protocol):
     def derivatives(self, margins: Array, y: Array) -> Array:
         """Return ∂ℓ/∂m at (mᵢ, yᵢ), shape (rows, K)."""
         ...
+
+
+class RowwiseLoss:
+    """A loss whose loops over rows are in the core: it names them and computes nothing itself."""
+
+    rowwise: ClassVar[Rowwise]
+
+    def values(self, margins: Array, y: Array) -> Array:
+        """Return ℓ(mᵢ, yᵢ), shape (rows,), of margins (rows, K) and targets (rows,)."""
+        return self.rowwise.values(self, margins, y)
+
+    def derivatives(self, margins: Array, y: Array) -> Array:
+        """Return ∂ℓ/∂m at (mᵢ, yᵢ), shape (rows, K)."""
+        return self.rowwise.derivatives(self, margins, y)
 
 
 def require_threshold(threshold: float) -> None:

@@ -6,13 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from privtail.errors import InvalidInput
 from privtail.losses.amounts import PoissonLoss, TweedieLoss
 from privtail.losses.categorical import LogisticLoss, MultinomialLoss
 from privtail.losses.custom import GeneralLoss
-from privtail.losses.protocol import LABELS, Loss, Targets, require_threshold
+from privtail.losses.protocol import LABELS, Loss, RowwiseLoss, Targets, require_threshold
+from privtail.trusted.losses.rowwise import CUT, WEIGHTED, Rowwise, gradients, truncated
 
 if TYPE_CHECKING:
     from privtail.losses.protocol import Array
@@ -41,7 +40,7 @@ class _Wrapper:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightedLoss(_Wrapper):
+class WeightedLoss(_Wrapper, RowwiseLoss):
     """A classification loss times the weight of the row's class.
 
     Parameters
@@ -68,6 +67,7 @@ class WeightedLoss(_Wrapper):
     loss: LogisticLoss | MultinomialLoss
     weights: tuple[float, ...]
 
+    rowwise: ClassVar[Rowwise] = WEIGHTED
     convex: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -90,21 +90,9 @@ class WeightedLoss(_Wrapper):
     def lipschitz(self) -> float:
         return super().lipschitz * max(self.weights)
 
-    def values(self, margins: Array, y: Array) -> Array:
-        return self.loss.values(margins, y) * self._of(y)
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return self.loss.derivatives(margins, y) * self._of(y)[:, None]
-
-    def _of(self, y: Array) -> Array:
-        weights = np.full(len(y), np.nan)
-        for code, weight in enumerate(self.weights):
-            weights[y == code] = weight
-        return weights
-
 
 @dataclass(frozen=True, kw_only=True)
-class CutLoss(_Wrapper):
+class CutLoss(_Wrapper, RowwiseLoss):
     """``loss`` of margins cut to [``lowest``, ``highest``], as predictions are: no descent on it.
 
     Its derivatives are those of the loss where the cut leads, not zero beyond.
@@ -114,6 +102,7 @@ class CutLoss(_Wrapper):
     lowest: float
     highest: float
 
+    rowwise: ClassVar[Rowwise] = CUT
     name: ClassVar[str] = "cut"
     convex: ClassVar[bool] = False
 
@@ -122,12 +111,6 @@ class CutLoss(_Wrapper):
             LogisticLoss, MultinomialLoss, PoissonLoss, TweedieLoss, WeightedLoss
         ):  # fmt: skip
             raise InvalidInput("Margins are cut for a loss of labels, counts or amounts alone.")
-
-    def values(self, margins: Array, y: Array) -> Array:
-        return self.loss.values(np.clip(margins, self.lowest, self.highest), y)
-
-    def derivatives(self, margins: Array, y: Array) -> Array:
-        return self.loss.derivatives(np.clip(margins, self.lowest, self.highest), y)
 
 
 def cut_to(loss: Loss, ends: tuple[float, float]) -> Loss:
@@ -191,23 +174,10 @@ class TruncatedLoss(_Wrapper):
 
     def values(self, w: Array, X: Array, y: Array) -> Array:
         """Return ℓ of the truncated rows, shape (rows,)."""
-        _, margins, target = truncated_records(self.bound, self.targets, w, X, y)
+        _, margins, target = truncated(self.bound, self.targets in LABELS, w, X, y)
         return self.loss.values(margins, target)
 
     def gradients(self, w: Array, X: Array, y: Array) -> Array:
         """Return the gradients in w of the truncated rows, shape (rows, *w.shape)."""
-        x, margins, target = truncated_records(self.bound, self.targets, w, X, y)
-        return x[:, :, None] * self.loss.derivatives(margins, target)[:, None, :]
-
-
-def truncated_records(
-    bound: float, targets: Targets, w: Array, X: Array, y: Array
-) -> tuple[Array, Array, Array]:
-    """Truncated rows, with a column of ones if w has a row more; their margins; their targets."""
-    x = np.ones((len(X), len(w)))
-    np.clip(X, -bound, bound, out=x[:, : X.shape[1]])
-    margins = np.zeros((len(x), w.shape[1]))
-    for j in np.flatnonzero(w.any(axis=1)):  # in a fixed order, row by row
-        margins += x[:, j : j + 1] * w[j]
-    largest = bound if targets not in LABELS else math.inf
-    return x, margins, np.clip(y, -largest, largest)
+        x, margins, target = truncated(self.bound, self.targets in LABELS, w, X, y)
+        return gradients(x, self.loss.derivatives(margins, target))

@@ -2,7 +2,8 @@
 
 To be read in this order: `sensitivity` and `means` (the lemma), `kernels` and `contributions`,
 `dataset` and `batch` (the questions), `problem` (their bounds), `sensitive`, `opening` and
-`mechanisms` (the noise), `curator`, `accountants` and `ledger` (the bill), `records`.
+`mechanisms` (the noise), `curator`, `accountants` and `ledger` (the bill), `records`; beside them
+`losses` and `callbacks` (what sees rows before their range is forced).
 
 `smooth` is a second core, which the first does not need: noise in proportion to a smooth
 sensitivity. What proves nothing is outside: `privtail.calibration`, `privtail.robust_means` and

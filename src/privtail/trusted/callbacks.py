@@ -5,12 +5,13 @@ Formal guarantee
 The lemma needs each record's contribution to be a function of that record alone. Which losses see
 a block is decided here, when a question is asked, by what the loss is and never by what it says:
 
-- Built-in losses are row-local loops. Built in is what has exactly one of these types (no
-  subclass), nothing in it but the parameters of the type, and plain numbers for these. The
-  functions called are those that the types had when this file was imported.
-- A `CustomLoss` is a loop of ours over two functions of one margin and one target.
-- A `TruncatedLoss` truncates rows with code of this project. The loss that it holds is called by
-  these same rules: what is wrapped inherits no trust.
+- Built-in losses are row-local loops of the core (`losses.rowwise`). Built in is what has exactly
+  one of these types (no subclass), nothing in it but the parameters of the type, and plain numbers
+  for these. The loops are those that the types named when this file was imported; code of the types
+  themselves sees no row.
+- A `CustomLoss` is a loop of the core over two functions of one margin and one target.
+- A `TruncatedLoss` says how far rows are truncated, by the core. The loss that it holds is called
+  by these same rules: what is wrapped inherits no trust.
 - A `GeneralLoss` sees a block only if somebody promised ``trusted_rowwise``, and the privacy
   statement prints that promise.
 
@@ -34,9 +35,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.compilation import QUIET, apart, by_hand, interpreted
+from privtail.compilation import QUIET, apart, interpreted
 from privtail.errors import IncompatibleParts
 from privtail.losses import (
+    LABELS,
     LOSSES,
     AnyLoss,
     CustomLoss,
@@ -45,19 +47,18 @@ from privtail.losses import (
     LabelProbability,
     LogTruncatedLoss,
     RelativeHuberLoss,
-    Targets,
     TruncatedLoss,
     WeightedLoss,
     WrongLabel,
-    by_record,
-    truncated_records,
 )
+from privtail.trusted.losses import rowwise
+from privtail.trusted.losses.called import by_record, copied, reply
+from privtail.trusted.losses.rowwise import Rowwise, Said
 
 Doubles = NDArray[np.float64]
 PartFunction = Callable[..., Any]
 """From the rows of a part, and their targets if there are any, to a point."""
 Gradients = Callable[[Doubles, Doubles, Doubles], Doubles]
-_Pair = tuple[Callable[..., Any], Callable[..., Any]]
 
 PURE_PART = (
     "The answer of the aggregated function depends on its part alone; it neither prints nor warns."
@@ -74,9 +75,7 @@ _BUILT_IN: frozenset[Any] = frozenset(
         WrongLabel,
     }
 )
-_OURS: dict[Any, _Pair] = {
-    kind: (kind.values, kind.derivatives) for kind in _BUILT_IN | {CustomLoss}
-}
+_OURS: dict[Any, Rowwise] = {kind: kind.rowwise for kind in _BUILT_IN | {CustomLoss}}
 _NUMBERS = frozenset(
     {int, float, bool, type(None)}
     | {kind for kind in np.sctypeDict.values() if issubclass(kind, np.number)}
@@ -139,7 +138,7 @@ def asked(loss: AnyLoss) -> AskedLoss:
     loss = _copy(loss)
     if isinstance(loss, TruncatedLoss):
         inner = asked(loss.loss)
-        truncated = partial(_truncated, inner, float(loss.bound), loss.loss.targets)
+        truncated = partial(_truncated, inner, float(loss.bound), loss.loss.targets in LABELS)
         return AskedLoss(_no_margins, _no_margins, truncated, inner.assumptions)
     pure = f"The functions of the loss {loss.name!r} are pure: they keep no state between rows."
     if isinstance(loss, GeneralLoss):
@@ -158,7 +157,7 @@ def _no_margins(margins: Doubles, y: Doubles) -> Doubles:
     raise IncompatibleParts("This question needs a loss of margins, not of all numbers of a row.")
 
 
-def _of_margins(loss: Any) -> _Pair:
+def _of_margins(loss: Any) -> tuple[Callable[..., Doubles], Callable[..., Doubles]]:
     if type(loss) is CustomLoss or built_in(loss):
         values, derivatives = _OURS[type(loss)]
         called = _at_once if built_in(loss) else _quietly_at_once
@@ -166,14 +165,12 @@ def _of_margins(loss: Any) -> _Pair:
     return partial(_one_by_one, loss.values, 1), partial(_one_by_one, loss.derivatives, 2)
 
 
-def _at_once(function: Callable[..., Any], loss: Any, margins: Doubles, y: Doubles) -> Doubles:
+def _at_once(function: Said, loss: Any, margins: Doubles, y: Doubles) -> Doubles:
     with interpreted(False):
         return np.ascontiguousarray(function(loss, margins, y), dtype=np.float64)
 
 
-def _quietly_at_once(
-    function: Callable[..., Any], loss: Any, margins: Doubles, y: Doubles
-) -> Doubles:
+def _quietly_at_once(function: Said, loss: Any, margins: Doubles, y: Doubles) -> Doubles:
     def answers() -> Doubles:
         with QUIET:
             return _at_once(function, loss, margins, y)
@@ -187,7 +184,7 @@ def _one_by_one(function: Callable[..., Any], axes: int, margins: Doubles, y: Do
 
 def _each(function: Callable[..., Any], axes: int, margins: Doubles, y: Doubles) -> Doubles:
     answers = np.zeros(margins.shape[:axes])
-    with np.errstate(all="ignore"), QUIET:
+    with QUIET:
         for i in range(len(y)):
             called = partial(function, margins[i : i + 1].copy(), y[i : i + 1].copy())
             answers[i] = answer(called, answers.shape[1:], 0.0)
@@ -201,7 +198,7 @@ def _general(
     x, y = np.where(finite[:, None], x, 0.0), np.where(finite, y, 0.0)  # others count for nothing
 
     def answers() -> Doubles:
-        with np.errstate(all="ignore"), QUIET:
+        with QUIET:
             return by_record(gradient, rowwise, w, x, y, w.shape).reshape(len(y), -1)
 
     gradients = apart(answers)
@@ -210,12 +207,11 @@ def _general(
 
 
 def _truncated(
-    inner: AskedLoss, bound: float, targets: Targets, w: Doubles, x: Doubles, y: Doubles
+    inner: AskedLoss, bound: float, labels: bool, w: Doubles, x: Doubles, y: Doubles
 ) -> Doubles:
     with np.errstate(all="ignore"):
-        rows, margins, kept = truncated_records(bound, targets, w, x, y)
-        gradients = rows[:, :, None] * inner.derivatives(margins, kept)[:, None, :]
-        return gradients.reshape(len(y), -1)
+        rows, margins, kept = rowwise.truncated(bound, labels, w, x, y)
+        return rowwise.gradients(rows, inner.derivatives(margins, kept)).reshape(len(y), -1)
 
 
 def on_part(function: PartFunction, x: Doubles, y: Doubles | None, size: int) -> Doubles:
@@ -223,12 +219,10 @@ def on_part(function: PartFunction, x: Doubles, y: Doubles | None, size: int) ->
 
     It is called as ``function(x)``, or ``function(x, y)``, on fresh read-only copies.
     """
-    copies = [np.array(a) for a in (x, y) if a is not None]
-    for copy in copies:
-        copy.flags.writeable = False
+    copies = [copied(a) for a in (x, y) if a is not None]
 
     def point() -> Doubles:
-        with np.errstate(all="ignore"), QUIET:
+        with QUIET:
             return answer(partial(function, *copies), (size,), math.nan)
 
     return apart(point)
@@ -236,11 +230,5 @@ def on_part(function: PartFunction, x: Doubles, y: Doubles | None, size: int) ->
 
 def answer(called: Callable[[], Any], shape: tuple[int, ...], missing: float) -> Doubles:
     """What a callback says, of this shape; ``missing`` where it raises, or says anything else."""
-    try:
-        said = np.asarray(called())
-        if said.size == math.prod(shape) and np.can_cast(said.dtype, np.float64, "same_kind"):
-            return np.array(said, dtype=np.float64).reshape(shape)
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) and by_hand():
-            raise
-    return np.full(shape, missing)
+    found = reply(called, shape)
+    return np.full(shape, missing) if found is None else found

@@ -1,7 +1,12 @@
 """The loops of the losses: compiled, and row by row.
 
-The code of a loss that wraps others is NumPy; these are for one margin per row but for the
-multinomial loss. All arrays are contiguous.
+Formal guarantee
+----------------
+What a loop writes for row i is a function of ``margins[i]``, of ``y[i]`` and of public numbers, to
+the bit, whatever else is in the block: it reads nothing else, takes exponentials by arithmetic
+alone, and asks the library for other functions number by number. It may be any number; whoever sums
+it forces the range. All arrays are contiguous, with one margin per row but for the multinomial
+loss.
 """
 
 from __future__ import annotations
@@ -18,7 +23,9 @@ from privtail.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from privtail.losses.protocol import Array
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
 
 
 POISSON_MARGIN = 30.0
