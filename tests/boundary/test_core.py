@@ -11,6 +11,9 @@ else, and audits of what is released.
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -452,6 +455,51 @@ def test_an_answer_that_imports_the_ledger_is_caught() -> None:
     known["privtail.trusted.maps"] += "\n\ndef f():\n    from privtail.trusted import ledger\n"
     found = imported("privtail.trusted.partitions", known)
     assert {name.split(".")[-1] for name in found} & DRIVER == {"ledger", "journal"}
+
+
+SMOOTH = "privtail.trusted.smooth"
+
+
+def loads_at_import(source: str) -> bool:
+    """Whether a module imports the second core when it is imported itself, not for types."""
+    found = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return any(name.startswith(SMOOTH) for name in found)
+
+
+def test_no_module_loads_the_second_core_but_its_own() -> None:
+    loading = {name for name, source in sources().items() if loads_at_import(source)}
+    assert {name.startswith(SMOOTH) for name in loading} == {True}
+
+
+def test_a_default_fit_never_loads_the_second_core() -> None:
+    code = """
+        import sys
+        import numpy as np
+        import privtail.trusted.curator
+        from privtail import private_mean, verify
+        from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+
+        X = np.random.default_rng(0).normal(size=(300, 2))
+        model = DPLinearRegression(epsilon=1.0, delta=1e-6).fit(X, X[:, 0])
+        verify(model.privacy_)
+        print(model.privacy_)
+        DPLogisticRegression(epsilon=1.0, delta=1e-6, classes=[0, 1]).fit(X, X[:, 0] > 0)
+        private_mean(X[:, 0], epsilon=1.0)
+        assert not [name for name in sys.modules if name.startswith(SMOOTH)]
+        from privtail.algorithms import TrimmedDescent
+        from privtail.linear_model import DPGeneralizedLinearEstimator
+
+        trimmed = TrimmedDescent(steps=1, step_size=0.3, low=-5.0, high=5.0)
+        DPGeneralizedLinearEstimator(algorithm=trimmed, epsilon=1.0).fit(X, X[:, 0])
+        assert [name for name in sys.modules if name.startswith(SMOOTH)]
+    """
+    code = f"SMOOTH = {SMOOTH!r}\n" + textwrap.dedent(code)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=300)
 
 
 def test_randomness_lives_in_two_files_of_the_core() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,11 +19,9 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.problem import Problem
-from privtail.trusted.smooth.aggregate import (
-    SampleAndAggregate,
-    blocks_needed,
-)
-from privtail.trusted.smooth.questions import aggregate
+
+if TYPE_CHECKING:
+    from privtail.trusted.smooth.aggregate import SampleAndAggregate
 
 Doubles = NDArray[np.float64]
 LARGEST = 0.9
@@ -119,6 +117,8 @@ class AggregatedMinimizer:
         InvalidInput
             If n rows are fewer than the parts that are needed.
         """
+        from privtail.trusted.smooth.aggregate import blocks_needed
+
         require_approximate(budget, "AggregatedMinimizer.from_theory")
         smoothness = suggested_smoothness(budget.epsilon, budget.delta, d)
         useful = math.ceil(2 * math.log(100) / smoothness * (1 if d == 1 else 2))
@@ -133,6 +133,8 @@ class AggregatedMinimizer:
 
     def mechanism(self, multiplier: float) -> SampleAndAggregate:
         """Lines 4-6; ``multiplier`` is 1/gamma."""
+        from privtail.trusted.smooth.aggregate import SampleAndAggregate
+
         return SampleAndAggregate(
             multiplier=multiplier, blocks=self.blocks, radius=self.radius,
             smoothness=self.smoothness, delta=self.delta,
@@ -157,6 +159,8 @@ class AggregatedMinimizer:
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The box; A(D). Parts whose minimizer cannot be used say ``start``."""
+        from privtail.trusted.smooth.questions import aggregate
+
         require(domain, *self.needs, needed_by="AggregatedMinimizer")
         smooth = self.takes(loss, curator.problem)
         w = starting_point(curator.problem, start)

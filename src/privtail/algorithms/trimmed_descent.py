@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
@@ -19,8 +19,9 @@ from privtail.trusted.events import Plan, Round
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.problem import Problem
 from privtail.trusted.sampling import Everyone
-from privtail.trusted.smooth.questions import trimmed_gradient
-from privtail.trusted.smooth.trimmed import TrimmedMean
+
+if TYPE_CHECKING:
+    from privtail.trusted.smooth.trimmed import TrimmedMean
 
 UNBOUNDED = 2.0**20
 """How far values reach where they are not clipped, in widths of the interval of their mean."""
@@ -149,6 +150,8 @@ class TrimmedDescent:
 
     def mechanism(self, multiplier: float, problem: Problem) -> TrimmedMean:
         """Algorithm 2 as every step uses it; 1/multiplier is its epsilon."""
+        from privtail.trusted.smooth.trimmed import TrimmedMean
+
         trim = problem.n // 10 if self.trim is None else self.trim
         return TrimmedMean(
             multiplier=multiplier, trim=trim, low=self.low, high=self.high,
@@ -166,6 +169,8 @@ class TrimmedDescent:
         start: ArrayLike | None = None, map: FeatureMap | None = None,
     ) -> Result:  # fmt: skip
         """The loop of the box; w^T."""
+        from privtail.trusted.smooth.questions import trimmed_gradient
+
         require(domain, *self.needs, needed_by="TrimmedDescent")
         mechanism = self.mechanism(multiplier, curator.problem)
         w = starting_point(curator.problem, start)

@@ -15,7 +15,6 @@ from privtail.trusted.events import (
     Round,
 )
 from privtail.trusted.sampling import DisjointParts, PoissonBatches, Sampling
-from privtail.trusted.smooth.accounting import lognormal_rho
 
 
 def hanging(head: str, text: str) -> str:
@@ -57,6 +56,8 @@ def relative_cost(r: Round, event: Event, neighbours: Neighbours) -> float:
     if not change or not times:
         return 0.0
     if event.law == "laplace_lognormal" and event.scale:
+        from privtail.trusted.smooth.accounting import lognormal_rho
+
         return 2 * times * event.coordinates * lognormal_rho(event)
     ratio = rate * change / event.scale if event.scale else math.inf
     ratio *= 2 if event.law == "laplace_max" else 1  # its scores move against each other

@@ -13,7 +13,6 @@ from privtail.trusted.accounting.loss import BoundedLoss, SampledGaussian
 from privtail.trusted.budget import NEIGHBOURS, Neighbours
 from privtail.trusted.events import GAUSSIAN, LAWS, SMOOTH, Event, Plan, Round
 from privtail.trusted.sampling import DisjointParts, PoissonBatches
-from privtail.trusted.smooth.accounting import lognormal_rho, smooth_gaussian_loss
 
 # A weaker release is billed as this ratio of sensitivity to noise: dearer than it is.
 _FAINTEST = 1e-9
@@ -165,6 +164,8 @@ def _add_whole(bill: Bill, events: Iterable[Event], times: int) -> None:
             bill.mu_squares.append(up(mu * mu * times))
             bill.failing += decimal(event.delta) * times
             continue
+        if event.law in SMOOTH:  # a second core, which no other plan loads
+            from privtail.trusted.smooth.accounting import lognormal_rho, smooth_gaussian_loss
         if event.law == "laplace_lognormal":
             bill.concentrated.append(up(lognormal_rho(event) * event.coordinates * times))
             continue
