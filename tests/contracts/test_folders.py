@@ -14,14 +14,15 @@ import privtail
 from privtail.cli.accuracy import read_columns
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression, DPLogisticRegression
+from privtail.schema.dialect import Dialect
 from privtail.schema.partitions import partition_values
 from privtail.trusted import partitions
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.ledger import Ledger
-from privtail.trusted.records import folders, formats
+from privtail.trusted.records import files, folders, formats
 from privtail.trusted.records.files import TableFile
-from privtail.trusted.records.folders import Listing
+from privtail.trusted.records.folders import Files
 from privtail.trusted.tables import person_ids
 from tests.contracts.test_streams import (
     JOBS,
@@ -107,11 +108,8 @@ def test_a_folder_in_another_order_is_caught(
     memory: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    honest = folders.Listing.of
-    monkeypatch.setattr(
-        folders.Listing, "of",
-        lambda data, _=None: folders.Listing(Path("x"), honest(data).paths[::-1]),
-    )  # fmt: skip
+    honest = files.listed
+    monkeypatch.setattr(files, "listed", lambda data: (Path("x"), honest(data)[1][::-1]))
     file = privtail.open_table(parts["parquet"], categories=JOBS, drop=["late"])
     with pytest.raises(AssertionError):
         require_equal(answers(file, "cost"), memory)
@@ -232,16 +230,34 @@ def test_one_file_under_two_addresses_is_refused(tmp_path: Path, url: str) -> No
     assert "count twice" in refused([a, url.format(tmp_path)])
     assert privtail.open_table(url.format(tmp_path)).n == 1
     with pytest.raises(InvalidInput, match="count twice"):
-        Listing("it", (a, a))
+        Files("it", (a, a), Dialect(), ())
 
 
-def test_a_listing_is_ours(tmp_path: Path) -> None:
-    class Twice(Listing):
-        paths = property(lambda self: (tmp_path / "a.parquet",) * 2)  # type: ignore[assignment]
+def test_a_listing_that_names_a_file_twice_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What finds the files is outside the core, and is not believed."""
+    a = some(tmp_path / "a.parquet")
+    monkeypatch.setattr(files, "listed", lambda data: (a, (a, a)))
+    with pytest.raises(InvalidInput, match="count twice"):
+        privtail.open_table(a)
 
-    some(tmp_path / "a.parquet")
-    with pytest.raises(InvalidInput, match="list of paths"):
-        Listing.of(object.__new__(Twice))
+
+def test_derived_tables_are_of_the_same_opened_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x,job,who\n" + "".join(f"{i},a,{i}\n" for i in range(20)))
+    file = privtail.open_table(path)
+    assert file.n == 20
+    monkeypatch.setattr(files, "Files", None)
+    monkeypatch.setattr(files, "listed", None)
+    typed = file.without("who").declaring({"job": ("a", "b")})
+    assert (file.kept(), typed.kept()) == (("x", "job", "who"), ("x", "job"))
+    assert (file.categories, typed.categories) == ({}, {"job": ("a", "b")})
+    some = typed.exposed("x").part(np.arange(4, 14)).part(np.array([0, 9]))
+    assert (some.n, some.exposure, file.exposure) == (2, "x", None)
+    assert [batch["x"].to_pylist() for batch in some.batches(["x"], ())] == [["4", "13"]]
 
 
 def test_links_to_folders_are_followed(tmp_path: Path) -> None:

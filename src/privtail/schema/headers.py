@@ -82,11 +82,17 @@ def irregular(path: object) -> InvalidInput:
     )
 
 
-def require_text(path: object, wide: str | None, binary: bool, dialect: Dialect) -> None:
+def _wide(first: bytes) -> str | None:
+    """The encoding of two bytes a character, by the bytes of the first one."""
+    if first in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    return {1: "utf-16-le", 0: "utf-16-be"}.get(first.find(0)) if first.count(0) == 1 else None
+
+
+def require_text(path: object, first: bytes, binary: bool, dialect: Dialect) -> None:
     """Refuse, by what it is, a file that is not one of text in the declared encoding.
 
-    ``wide`` names the encoding of two bytes a character that it begins in; ``binary`` says whether
-    it holds zeros.
+    ``first`` are its first two bytes; ``binary`` says whether it holds zeros.
     """
     file = PurePath(str(path))
     unpack = _UNPACKED.get(file.suffix.lower())
@@ -98,6 +104,7 @@ def require_text(path: object, wide: str | None, binary: bool, dialect: Dialect)
             f"{path} is compressed. Decompress it first: {unpack} {shlex.quote(str(path))} > "
             f"{shlex.quote(str(plain))}"
         )
+    wide = _wide(first)
     named = _TEXT.fullmatch(file.name) is not None
     if named and wide and dialect.encoding == "utf-8":
         raise InvalidInput(

@@ -7,10 +7,38 @@ import os
 from collections.abc import Collection
 from os import PathLike
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from privtail.errors import InvalidInput
-from privtail.storage.remote import RemoteFile, found_at, here, is_hidden, is_url
+from privtail.storage.remote import RemoteFile, found_at, here, is_hidden, is_url, plain
+
+
+def listed(data: Any) -> tuple[Path | RemoteFile | str, tuple[Path | RemoteFile, ...]]:
+    """What errors call a table, and its files, sorted by path.
+
+    ``data`` is a path, a folder, a pattern, a URL, or a list of these.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none of these, or names no file.
+    """
+    if isinstance(data, str | PathLike):
+        name = str(data)
+        shown = plain(name) if is_url(name) else Path(name)
+        return shown, tuple(sorted(files_of(data), key=str))
+    if not isinstance(data, list | tuple) or not all(
+        isinstance(path, str | PathLike) for path in data
+    ):
+        raise InvalidInput(
+            "A table on disk is a path, a folder, a pattern such as 'claims/*.parquet', or a "
+            f"list of paths; got {type(data).__name__}."
+        )
+    if not data:
+        raise InvalidInput("The list of files is empty: name at least one.")
+    paths = sorted((file for one in data for file in files_of(one)), key=str)
+    more = len(paths) - 1
+    return f"{paths[0]} and {more} more" if more else paths[0], tuple(paths)
 
 
 def files_of(named: str | PathLike[str]) -> Collection[Path | RemoteFile]:

@@ -35,6 +35,7 @@ from privtail.schema.declared import (
 )
 from privtail.schema.dialect import PLAIN, Dialect
 from privtail.schema.types import is_plain
+from privtail.storage.listing import listed
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrow import (
     Distinct,
@@ -46,8 +47,9 @@ from privtail.trusted.records.arrow import (
     one_line_end,
     text_numbers,
 )
-from privtail.trusted.records.folders import Files, Listing, Runs
-from privtail.trusted.records.source import changed
+from privtail.trusted.records.folders import Files, Runs
+from privtail.trusted.records.queries import ASSUMPTION, is_query, run
+from privtail.trusted.records.source import Place, changed
 
 _ODD, _ODD_IF_NUMERIC = 0.1, 0.5
 """Text is refused as numbers if more of its cells in the first rows are none."""
@@ -102,19 +104,23 @@ class TableFile(PrivateRows):
         dialect: Dialect = PLAIN,
     ) -> None:
         self.scratch = None if scratch is None else Path(scratch)
-        self._listing = Listing.of(path, self.scratch)
         if type(dialect) is not Dialect:
             raise InvalidInput("A dialect must be a Dialect, and no class derived from it.")
         dialect = replace(dialect)  # which rows are read as one block, other rows decide
-        self.path, self.paths, self.dialect = self._listing.name, self._listing.paths, dialect
-        self.assumptions = (*dialect.assumptions, *self._listing.assumptions)
+        self.dialect, self.assumptions = dialect, dialect.assumptions
+        if is_query(path):  # run here, once
+            self.path: Place | str = run(path, self.scratch)
+            self.paths: tuple[Any, ...] = (self.path,)
+            self.assumptions += (ASSUMPTION,)
+        else:
+            self.path, self.paths = listed(path)
         require_categories(categories)
         for option, given in (("numeric", numeric), ("drop", drop)):
             if isinstance(given, str):
                 raise InvalidInput(f"{option} must be a list of columns: {option}=[{given!r}].")
         declared = dict(categories or {})
         self.numeric, self._drop = frozenset(numeric), frozenset(drop)
-        self._format = Files(self._listing, dialect, self._drop)
+        self._format = Files(self.path, self.paths, dialect, self._drop)
         self.names, self.index = self._format.names, self._format.index
         self.schema = Columns(
             self.path, self.names, self._format.types, self._format.untyped, self.numeric
@@ -130,43 +136,47 @@ class TableFile(PrivateRows):
 
     def declaring(self, categories: Declarations) -> TableFile:
         """The same file with more categories."""
-        if all(self.categories.get(name) is listed for name, listed in categories.items()):
+        require_categories(categories)
+        new = {n: c for n, c in categories.items() if self.categories.get(n) is not c}
+        if not new:
             return self
-        return self._with({**self.categories, **categories}, self._drop)
+        self.require(new, "declared as categories")
+        other = self._alike()
+        other.categories = self.categories | {name: self.typed(name, c) for name, c in new.items()}
+        return other
 
     def without(self, name: str) -> TableFile:
         """The same file without the column that says whose a row is."""
         self.require([name], "of persons")
-        return self._with(self.categories, self._drop | {name})
+        other = self._alike()
+        other._drop = self._drop | {name}
+        return other
 
     def exposed(self, name: str) -> TableFile:
         """The same file, of which a column is the exposure of the target, and no feature."""
         self.require([name], "of exposures")
         self.require_numeric(name)
-        other = self._with(self.categories, self._drop)
+        other = self._alike()
         other.exposure = name
         return other
 
     def part(self, ids: NDArray[np.int64]) -> TableFile:
         """The rows of these (distinct) positions, in their order, as a file of their own."""
-        some = self._with(self.categories, self._drop)
-        some._format = self._format
-        some._part = np.zeros(self.n, np.bool_)
-        some._part[ids] = True
+        some = self._alike()
+        some._part = np.zeros(self._format.n, np.bool_)
+        some._part[ids if self._part is None else np.flatnonzero(self._part)[ids]] = True
         return some
 
     def copied_to(self, folder: Path) -> TableFile:
         """The same table, decoded once into a private copy in ``folder``."""
-        other = self._with(self.categories, self._drop)
-        other.scratch, other._format = folder, self._format
+        other = self._alike()
+        other.scratch = folder
         return other
 
-    def _with(self, categories: Declarations, drop: Collection[str]) -> TableFile:
-        other = TableFile(
-            self._listing, categories=categories, numeric=self.numeric, drop=drop,
-            scratch=self.scratch, dialect=self.dialect,
-        )  # fmt: skip
-        other._part, other.exposure = self._part, self.exposure
+    def _alike(self) -> TableFile:
+        """The same opened files, for another use of them."""
+        other = object.__new__(TableFile)
+        other.__dict__ |= {**self.__dict__, "_copies": {}}
         return other
 
     def copy(self, key: Any, make: Callable[[Path], Any]) -> Any:

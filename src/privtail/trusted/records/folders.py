@@ -14,9 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cached_property
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -28,68 +26,14 @@ from privtail.schema.alike import Types, refuse_mixed
 from privtail.schema.columns import refuse_repeated
 from privtail.schema.dialect import Dialect
 from privtail.schema.partitions import partition_values
-from privtail.storage.listing import files_of
-from privtail.storage.remote import RemoteFile, is_url, plain
+from privtail.storage.remote import RemoteFile
 from privtail.trusted.records import formats
 from privtail.trusted.records.formats import format_of
-from privtail.trusted.records.queries import ASSUMPTION, QueryResult, is_query, run
+from privtail.trusted.records.queries import QueryResult
 from privtail.trusted.records.source import Place, Source, changed
 
 Runs = list[tuple[int, Iterator[Any]]]
 """Record batches of every run, and the id of its first row."""
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The files of a data set.
-
-    Attributes
-    ----------
-    name : what errors call it.
-    paths : its files, sorted by path; or the rows that a query gave.
-    assumptions : what a statement says of them.
-    """
-
-    name: Place | str
-    paths: tuple[Place, ...]
-    assumptions: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        _refuse_twice(self.paths)
-
-    @classmethod
-    def of(cls, data: Any, folder: Path | None = None) -> Listing:
-        """The files that a path, a folder, a pattern, or a list of these names.
-
-        A query is run here, once, into a file in ``folder``.
-
-        Raises
-        ------
-        InvalidInput
-            If there is none, or one is found twice.
-        """
-        if type(data) is Listing:
-            return data
-        if is_query(data):
-            rows = run(data, folder)
-            return cls(rows, (rows,), (ASSUMPTION,))
-        paths: list[Place]
-        if isinstance(data, str | PathLike):
-            paths = sorted(files_of(data), key=str)
-            name = str(data)
-            return cls(plain(name) if is_url(name) else Path(name), tuple(paths))
-        if not isinstance(data, list | tuple) or not all(
-            isinstance(path, str | PathLike) for path in data
-        ):
-            raise InvalidInput(
-                "A table on disk is a path, a folder, a pattern such as 'claims/*.parquet', or a "
-                f"list of paths; got {type(data).__name__}."
-            )
-        if not data:
-            raise InvalidInput("The list of files is empty: name at least one.")
-        paths = sorted((file for one in data for file in files_of(one)), key=str)
-        more = len(paths) - 1
-        return cls(f"{paths[0]} and {more} more" if more else paths[0], tuple(paths))
 
 
 def _ends(lengths: Sequence[int]) -> list[int]:
@@ -130,7 +74,7 @@ class Files:
 
     Parameters
     ----------
-    listing : which files.
+    name, paths : what errors call the table, and its files.
     dialect : how a CSV is written.
     drop : columns that nobody will ask for.
 
@@ -143,14 +87,17 @@ class Files:
     Raises
     ------
     InvalidInput
-        If one is no table, or of another format than the others.
+        If one is no table, of another format than the others, or named twice.
     """
 
-    def __init__(self, listing: Listing, dialect: Dialect, drop: Collection[str]) -> None:
-        self._sources = [Source(path, dialect) for path in listing.paths]
-        self._name = listing.name
+    def __init__(
+        self, name: Place | str, paths: Sequence[Place], dialect: Dialect, drop: Collection[str]
+    ) -> None:
+        _refuse_twice(paths)
+        self._sources = [Source(path, dialect) for path in paths]
+        self._name = name
         refuse_mixed(
-            self._name, listing.paths, [source.kind for source in self._sources],
+            self._name, paths, [source.kind for source in self._sources],
             [not source.beginning for source in self._sources],
         )  # fmt: skip
         self._formats = [format_of(source, drop) for source in self._sources]
@@ -159,7 +106,7 @@ class Files:
         self.untyped = self._sources[0].untyped
         self.names = tuple(dict.fromkeys(name for one in self._formats for name in one.names))
         self.index = tuple(dict.fromkeys(name for one in self._formats for name in one.index))
-        self.types = Types(listing.paths, [one.types for one in self._formats], self.names)
+        self.types = Types(paths, [one.types for one in self._formats], self.names)
         self._partitions = {name: self._partition(name) for name in dialect.partition_columns}
         self.names += tuple(self._partitions)
 

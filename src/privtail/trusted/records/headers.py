@@ -27,7 +27,7 @@ def read_header(path: object, start: bytes, dialect: Dialect) -> Header:
     InvalidInput
         If this is no CSV, or its names cannot be read: the error says what it is, and the mend.
     """
-    headers.require_text(path, _wide(start), b"\0" in start, dialect)
+    headers.require_text(path, start[:2], b"\0" in start, dialect)
     try:
         # The last character may be cut in two.
         whole = len(start) < HEADER_BYTES
@@ -44,17 +44,3 @@ def read_header(path: object, start: bytes, dialect: Dialect) -> Header:
     except csv.Error:
         raise headers.unread(path) from None
     return headers.named(path, names, above, dialect, separator)
-
-
-def _wide(start: bytes) -> str | None:
-    """The encoding of two bytes a character that a file begins in."""
-    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "utf-16"
-    pairs = min(len(start), 64) // 2
-    for name, zeros in (
-        ("utf-16-le", start[1 : 2 * pairs : 2]),
-        ("utf-16-be", start[: 2 * pairs : 2]),
-    ):
-        if pairs > 1 and zeros.count(0) > 0.9 * pairs:
-            return name
-    return None
