@@ -1,23 +1,122 @@
-"""How often intervals hold what they promise, and how wide they are beside the noise.
+"""How often intervals hold what they promise, and how wide they are.
 
-    PYTHONPATH=src python benchmarks/intervals.py [RUNS]
+    python -m benchmarks.intervals run [FITS] [--rows ROWS ...] [--laws LAW ...]
+    python -m benchmarks.intervals page
+    python -m benchmarks.intervals others [RUNS]
 
-Means: tables are drawn anew, so sampling error counts. Slopes: one table, noise drawn anew; the
-centre is the mean of all runs that use the feature, which is what the releases lead to without
-noise.
+``run`` measures `conf_int` for the slopes of the population, with new rows and new (simulated)
+noise in every fit. It adds a line to ``benchmarks/results/intervals.csv`` for each law, number of
+rows and epsilon; a line of so many fits that is there is not measured again. ``refused`` counts
+fits without an interval, and the rest is of the others. ``held`` is the part of the intervals of
+95 % that hold the true slopes, ``held_error`` the standard error of that by chance, and ``least``
+the part of the slope that does worst. ``width`` is the median of half an interval over 1.96 times
+the root mean square error of the slope, the median over slopes: 1 where an interval is as wide as
+it should be. ``page`` fills ``docs/guide/intervals.md`` from the file.
+
+``others`` prints the coverage of `DPMean`, for tables drawn anew, and of ``conf_int(kind="noise")``
+for one table, where the centre is the mean of all runs that use the feature, which is what the
+releases lead to without noise.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import re
 import warnings
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from benchmarks.slopes import BUDGETS, LAWS, ROWS, drawn
+from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.linear_model import DPHuberRegressor, DPLinearRegression, DPLogisticRegression, DPMean
 
 LEVEL = 0.95
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "intervals.csv"
+PAGE = ROOT / "docs" / "guide" / "intervals.md"
+
+
+def measured(law: str, n: int, epsilon: float, fits: int) -> dict[str, Any]:
+    """A line of the results."""
+    held, errors, halves = [], [], []
+    for seed in range(fits):
+        X, y, w, kind = drawn(law, n, np.random.default_rng(seed))
+        model = kind(epsilon=epsilon, noise="simulated", random_state=seed).fit(X, y)
+        try:
+            low, high = model.conf_int(LEVEL).reshape(-1, 2).T
+        except InvalidInput:
+            continue
+        held.append((low <= w) & (w <= high))
+        errors.append(np.ravel(model.coef_) - w)
+        halves.append((high - low) / 2 / 1.96)
+    cell = {"law": law, "n": n, "epsilon": epsilon, "fits": fits, "refused": fits - len(held)}
+    if not held:
+        return cell
+    each = np.mean(held, axis=1)
+    width = np.median(halves, axis=0) / np.sqrt(np.mean(np.square(errors), axis=0))
+    return cell | {
+        "held": round(float(each.mean()), 4),
+        "held_error": round(float(each.std() / np.sqrt(len(each))), 4),
+        "least": round(float(np.mean(held, axis=0).min()), 4),
+        "width": round(float(np.median(width)), 3),
+    }
+
+
+def run(fits: int, rows: list[int], laws: list[str]) -> None:
+    """Measure the cells that are not in the file with so many fits."""
+    warnings.simplefilter("ignore", AccuracyWarning)
+    for n in rows:
+        for law in laws:
+            for epsilon in BUDGETS:
+                found = pd.read_csv(RESULTS) if RESULTS.exists() else pd.DataFrame()
+                same = np.zeros(len(found), dtype=bool)
+                if len(found):
+                    same = (found[["law", "n", "epsilon"]] == [law, n, epsilon]).all(axis=1)
+                    if (found["fits"][same] >= fits).any():
+                        continue
+                line = measured(law, n, epsilon, fits)
+                print(line, flush=True)
+                kept = pd.concat([found[~same], pd.DataFrame([line])], ignore_index=True)
+                kept.to_csv(RESULTS, index=False)
+
+
+def page(text: str, cells: pd.DataFrame) -> str:
+    """The page with its table anew."""
+    body = "\n".join(_table(cells))
+    return re.sub(
+        r"(<!-- begin slopes -->\n).*?(\n<!-- end slopes -->)",
+        lambda match: match[1] + body + match[2], text, flags=re.DOTALL,
+    )  # fmt: skip
+
+
+def _table(cells: pd.DataFrame) -> Iterator[str]:
+    """A row by law and number of rows, with the parts that hold and the widths by epsilon."""
+    heads = [f"{what}, ε = {epsilon:g}" for what in ("held", "width") for epsilon in BUDGETS]
+    yield f"| data | rows | fits | {' | '.join(heads)} |"
+    yield "|---|" + "---|" * (2 + len(heads))
+    for law in LAWS:
+        for n in ROWS:
+            own = cells[(cells["law"] == law) & (cells["n"] == n)].set_index("epsilon")
+            if len(own) < len(BUDGETS):
+                continue
+            shown = [_held(own.loc[epsilon]) for epsilon in BUDGETS]
+            shown += [_width(own.loc[epsilon]) for epsilon in BUDGETS]
+            yield f"| {law} | {n:,} | {own['fits'].min():,} | {' | '.join(shown)} |"
+
+
+def _held(cell: pd.Series) -> str:
+    if cell["refused"] == cell["fits"]:
+        return "refused"
+    part = cell["refused"] / cell["fits"]
+    return f"{100 * cell['held']:.1f} %" + (f" ({100 * part:.0f} % refused)" if part else "")
+
+
+def _width(cell: pd.Series) -> str:
+    return "–" if cell["refused"] == cell["fits"] else f"{cell['width']:.2f}"
 
 
 def means(runs: int, n: int, epsilon: float, method: Any) -> dict[str, float]:
@@ -106,8 +205,8 @@ def slopes(runs: int, kind: Any, design: str, epsilon: float) -> tuple[float, fl
     return float(inside[used].mean()), float(ratio)
 
 
-def main(runs: int) -> None:
-    """Print both tables."""
+def others(runs: int) -> None:
+    """Print the coverage of means, and of intervals for the noise of slopes."""
     warnings.simplefilter("ignore")
     print(f"coverage of {LEVEL:.0%} intervals, {runs} runs")
     for method in ("clamped", "clipped", "coinpress"):
@@ -122,5 +221,25 @@ def main(runs: int) -> None:
             print(f"slopes, {title}: {covered:.3f}, stated/actual noise {ratio:.1f}", flush=True)
 
 
+def main() -> None:
+    """One of the three commands."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    measure = commands.add_parser("run")
+    measure.add_argument("fits", type=int, nargs="?", default=1_000)
+    measure.add_argument("--rows", type=int, nargs="+", default=list(ROWS))
+    measure.add_argument("--laws", nargs="+", choices=LAWS, default=list(LAWS), metavar="LAW")
+    commands.add_parser("page")
+    commands.add_parser("others").add_argument("runs", type=int, nargs="?", default=200)
+    asked = parser.parse_args()
+    if asked.command == "run":
+        run(asked.fits, asked.rows, asked.laws)
+    elif asked.command == "page":
+        text = page(PAGE.read_text(encoding="utf-8"), pd.read_csv(RESULTS))
+        PAGE.write_text(text, encoding="utf-8")
+    else:
+        others(asked.runs)
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
+    main()

@@ -1,24 +1,13 @@
-"""Coverage of `conf_int` for the slopes of the population, and its width over the error.
-
-    python -m benchmarks.slopes [RUNS] [LAW ...]
-
-Every run draws new rows and adds new (simulated) noise. ``held`` is the part of the intervals of
-95 % that hold the true slopes, ``least`` that of the slope that does worst, ``width`` the median of
-half an interval over 1.96 times the root mean square error of the estimate: 1 where an interval is
-as wide as it should be. ``refused`` counts models that have no interval (all slopes are zero).
-"""
+"""Laws of tables with known slopes, for `benchmarks.intervals`."""
 
 from __future__ import annotations
 
-import sys
-import warnings
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.linear_model import (
     DPHuberRegressor,
     DPLinearRegression,
@@ -61,34 +50,3 @@ def drawn(law: str, n: int, rng: np.random.Generator) -> tuple[Doubles, Any, Dou
     return X, X @ SLOPES + noise, SLOPES, (
         DPHuberRegressor if law == "huber" else DPLinearRegression
     )  # fmt: skip
-
-
-def main(runs: int, laws: tuple[str, ...]) -> None:
-    """Print the table."""
-    warnings.simplefilter("ignore", AccuracyWarning)
-    print(f"{'law':<14}{'n':>8}{'epsilon':>8}{'held':>7}{'least':>7}{'width':>7}  refused")
-    for law in laws:
-        for n in ROWS:
-            for epsilon in BUDGETS:
-                held, found, halves, refused = [], [], [], 0
-                for seed in range(runs):
-                    X, y, w, kind = drawn(law, n, np.random.default_rng(seed))
-                    model = kind(epsilon=epsilon, noise="simulated", random_state=seed).fit(X, y)
-                    try:
-                        low, high = model.conf_int().reshape(-1, 2).T
-                    except InvalidInput:
-                        refused += 1
-                        continue
-                    held.append((low <= w) & (w <= high))
-                    found.append(np.ravel(model.coef_) - w)
-                    halves.append((high - low) / 2 / 1.96)
-                row = f"{law:<14}{n:>8,}{epsilon:>8g}"
-                if held:
-                    errors = np.sqrt(np.mean(np.square(found), axis=0))
-                    width = np.median(np.median(halves, axis=0) / errors)
-                    row += f"{np.mean(held):>7.3f}{np.mean(held, axis=0).min():>7.2f}{width:>7.2f}"
-                print(f"{row:<51}  {refused}", flush=True)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20, tuple(sys.argv[2:]) or LAWS)

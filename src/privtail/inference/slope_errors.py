@@ -13,7 +13,7 @@ from privtail.default.descent import Run, model_noise
 from privtail.default.fitted import FittedSlopes
 from privtail.inference.likely_slopes import left_of_rows, likely_part
 from privtail.losses import AmountLoss, HuberLoss, SquaredLoss
-from privtail.losses.hessians import inverse_hessian
+from privtail.losses.hessians import NODES, inverse_hessian
 from privtail.losses.magnitudes import kinked
 
 Doubles = NDArray[np.float64]
@@ -58,9 +58,9 @@ def noise_deviations(slopes: FittedSlopes) -> Doubles:
     A step moves the model by a multiple of the preconditioned gradient. That contracts it along
     each principal direction by the curvature of the loss there, and adds noise. So the variance of
     the result follows exactly from the curvatures. A curvature is that of the features times the
-    `_contraction` of a step. The features' own is told to the noise of an entry of the moments: one
-    standard deviation less than the expected one is counted on. Where no second moments were
-    released, none is.
+    `_contraction` of a step. The features' own is told to the noise of an entry of the moments, so
+    it has a normal law above zero, over which the deviation is averaged. Where no second moments
+    were released, no curvature is counted on.
 
     Beside the noise stands what shrinking took from a slope, because it may have been real, and how
     far the margins of labels are from a likely length (`likely_part`). Both are biases. For a
@@ -68,14 +68,28 @@ def noise_deviations(slopes: FittedSlopes) -> Doubles:
     without a bias, at confidences of 90 % and more.
     """
     metric, decision, d = slopes.preconditioner, slopes.decision, slopes.d
-    rates = np.maximum(0.0, metric.likely - metric.std) / metric.curvatures
-    noise = model_noise(slopes.runs, metric, lambda run: _contraction(slopes, run) * rates)
+    noise = _expected_noise(slopes)
     whole = np.abs(slopes.w[:d]).max(axis=1) / max(decision.part, np.finfo(np.float64).tiny)
     likely = likely_part(slopes)
     off = (1.0 if math.isnan(likely) else likely) - decision.part
     moved = math.hypot(off, decision.part_deviation) * whole
     variances = metric.deviations(noise, d) ** 2 + slopes.shrunk**2 + moved**2
     return np.asarray(np.sqrt(variances) / slopes.standard.target.scale)
+
+
+def _expected_noise(slopes: FittedSlopes) -> Doubles:
+    """(r,) expected deviations of the noise along principal directions of unsure curvatures."""
+    metric = slopes.preconditioner
+
+    def noise(curvatures: Doubles | float) -> Doubles:
+        rates = curvatures / metric.curvatures
+        return model_noise(slopes.runs, metric, lambda run: _contraction(slopes, run) * rates)
+
+    if not math.isfinite(metric.std):
+        return noise(0.0)
+    z, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    curvatures = np.maximum(0.0, metric.likely + metric.std * z[:, None])
+    return np.asarray(weights @ [noise(x) for x in curvatures] / weights.sum())
 
 
 def _contraction(slopes: FittedSlopes, run: Run) -> float:
