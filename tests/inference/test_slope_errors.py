@@ -53,6 +53,19 @@ def test_stated_noise_is_that_of_the_fits(loss, moments):
     assert found.mean(axis=0) == pytest.approx(w, abs=0.1)
 
 
+def test_unsure_curvatures_are_averaged_over_and_no_bound_is_taken():
+    """Features of one curvature, of which an entry of the moments shows 1 with noise of .16."""
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(4_000, 3)), np.array([0.6, -0.4, 0.2])
+    y = X @ w + 0.5 * rng.normal(size=4_000)
+    fits = [staged(stages(40.0, 60.0), X, y, random_state=seed) for seed in range(60)]
+    found = np.array([fit.w[:3, 0] for fit in fits])
+    stated = np.sqrt(np.mean([noise_deviations(handed(fit)) ** 2 for fit in fits], axis=0))
+    ratio = stated / found.std(axis=0)
+    assert (ratio > 1).all(), ratio
+    assert (ratio < 1.4).all(), ratio
+
+
 def test_slopes_that_are_zero_have_no_noise_and_unused_ones_no_bound():
     X = np.random.default_rng(0).normal(size=(2_000, 3))
     fit = staged(stages(1e-3, 20.0), X, X[:, 0])
