@@ -121,10 +121,11 @@ def added_noise(
 ) -> Doubles:
     """(r,) standard deviations of the average of the iterates along the principal directions.
 
-    Steps contract the noise ``start`` of the model where they began, by ``contraction`` (one, or
-    (r,)) each, and add their own.
+    Steps contract the noise ``start`` of the model where they began, by ``contraction`` (one, (r,)
+    or several of these, (k, r)) each, and add their own.
     """
     rates, each = np.unique(np.minimum(1.0, contraction), return_inverse=True)
+    each = each.reshape(np.shape(contraction))
     of_start, left = (x[each] for x in _kept(rates, schedule))
     added = schedule.std * left / np.sqrt(metric.curvatures)
     return np.asarray(np.hypot(of_start * start, added))
@@ -135,7 +136,7 @@ def model_noise(
 ) -> Doubles:
     """(r,) standard deviations of the noise of a model along the principal directions.
 
-    ``contraction`` says by how much each step of a run contracts them.
+    ``contraction`` says by how much each step of a run contracts them: one, (r,) or (k, r).
     """
     noise = np.zeros(len(metric.curvatures))
     for run in runs:

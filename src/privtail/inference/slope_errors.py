@@ -80,16 +80,11 @@ def noise_deviations(slopes: FittedSlopes) -> Doubles:
 def _expected_noise(slopes: FittedSlopes) -> Doubles:
     """(r,) expected deviations of the noise along principal directions of unsure curvatures."""
     metric = slopes.preconditioner
-
-    def noise(curvatures: Doubles | float) -> Doubles:
-        rates = curvatures / metric.curvatures
-        return model_noise(slopes.runs, metric, lambda run: _contraction(slopes, run) * rates)
-
-    if not math.isfinite(metric.std):
-        return noise(0.0)
+    unsure = metric.std if math.isfinite(metric.std) else 0.0
     z, weights = np.polynomial.hermite_e.hermegauss(NODES)
-    curvatures = np.maximum(0.0, metric.likely + metric.std * z[:, None])
-    return np.asarray(weights @ [noise(x) for x in curvatures] / weights.sum())
+    rates = np.maximum(0.0, metric.likely + unsure * z[:, None]) / metric.curvatures
+    noise = model_noise(slopes.runs, metric, lambda run: _contraction(slopes, run) * rates)
+    return np.asarray(weights @ noise / weights.sum())
 
 
 def _contraction(slopes: FittedSlopes, run: Run) -> float:
