@@ -112,6 +112,14 @@ def test_a_closed_pipe_is_said(shell, table):
         assert "What the budget paid for is in" in found.stderr
     reading, writing = os.pipe()
     os.close(reading)
+    silent = [sys.executable, "-m", "privtail.cli", *map(str, FIT), "--out", "silent.json"]
+    code = subprocess.call(silent, env=ENVIRONMENT, stdout=writing, stderr=writing)
+    os.close(writing)
+    assert code == 0
+    assert json.loads(Path("silent.json").read_text())["coef"]
+    assert len(list(Path.cwd().glob("privtail-statement-*.txt"))) == 2
+    reading, writing = os.pipe()
+    os.close(reading)
     found = process("predict", "model.json", "claims.csv", stdout=writing)
     os.close(writing)
     assert found.returncode == 2

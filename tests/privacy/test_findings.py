@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from privtail import open_table, private_count
 from privtail.algorithms import ProximalGradient
 from privtail.calibration import calibrated
 from privtail.cli.accuracy import read_columns
@@ -851,6 +852,24 @@ def test_lists_are_no_labels_and_that_is_said_before_the_charge(cells: Any, tmp_
             Labels(values, 2)
         with pytest.raises(InvalidInput, match="not numbers or text"):
             Persons(values, 2)
+
+
+def test_times_of_an_unknown_zone_are_refused_before_the_charge(tmp_path: Any) -> None:
+    """Arrow's own error was raised after the charge. As ids they are numbers, and serve."""
+    cells = pa.array([1, 2], pa.timestamp("s", tz="Mars/Phobos"))
+    said = "a time zone that this machine does not know"
+    with pytest.raises(InvalidInput, match=rf"Column 'label'.*{said}.*days since"):
+        Stream(TableFile(_arrow_file(tmp_path, cells)), "label").target(())
+    for values in (cells, cells.dictionary_encode()):
+        with pytest.raises(InvalidInput, match=said):
+            Labels(values, 2)
+    assert Persons(cells, 2).seats(np.arange(2), 1)[0].tolist() == [0, 1]
+    ledger = Ledger(epsilon=1, delta=1e-6)
+    frame = pa.table({"x": [1.0, 2.0], "when": cells})
+    for table, by in ((frame, "when"), (open_table(_arrow_file(tmp_path, cells)), "label")):
+        with pytest.raises(InvalidInput, match=said):
+            private_count(table, by=by, categories=["2020"], epsilon=1, ledger=ledger)
+    assert not ledger.entries()
 
 
 _ALIKE = {

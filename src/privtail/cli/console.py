@@ -36,8 +36,9 @@ def show(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Print what is not a result: plans, progress, errors."""
-    typer.echo(printable(text, sys.stderr), err=True)
+    """Print what is not a result: plans, progress, errors. If nobody reads it, work goes on."""
+    with suppress(OSError):
+        typer.echo(printable(text, sys.stderr), err=True)
 
 
 def show_bought(text: str, name: str) -> None:
@@ -172,9 +173,7 @@ def reporting(verb: Callable[_Options, None]) -> Callable[_Options, None]:
         except OSError as error:
             if os.environ.get("PRIVTAIL_DEBUG"):
                 raise
-            # stderr may be closed too
-            with suppress(OSError):
-                say(f"Error. {_place(error)}: {error.strerror or 'it failed'}.")
+            say(f"Error. {_place(error)}: {error.strerror or 'it failed'}.")
             raise typer.Exit(2) from None
         except Exception as error:
             if os.environ.get("PRIVTAIL_DEBUG"):

@@ -20,7 +20,7 @@ from privtail.schema.declared import (
     typed_labels,
 )
 from privtail.schema.headers import COMMENTS
-from privtail.schema.types import is_label, is_number, is_text
+from privtail.schema.types import in_unknown_zone, is_label, is_number, is_text
 from privtail.spelling import meant
 
 MARKS = 'For numbers like 1.234,5: decimal=",", thousands="."; like 1,234.5: thousands=",".'
@@ -195,6 +195,8 @@ class Columns:
     def unusable(self, name: str, kind: Any, *, needed: bool = False) -> InvalidInput:
         """The refusal of a column of a type that cannot be used."""
         what = "no values" if str(kind) == "null" else f"values of type {kind}"
+        if in_unknown_zone(kind):
+            what += ", a time zone that this machine does not know"
         mend = "Turn it into numbers"
         if str(kind).startswith(("date", "timestamp")):
             mend += ", for example the days since a date that you choose"

@@ -19,7 +19,7 @@ def is_label(arrow: Any) -> bool:
     """Whether cells of an Arrow type can be labels or ids; of a dictionary, its values.
 
     No lists, records or intervals; nor extension types, whose cells Arrow may fail to turn into
-    text, one or all of them.
+    text, one or all of them; nor times of a zone that this machine does not know.
     """
     import pyarrow as pa
     import pyarrow.types as kind
@@ -27,7 +27,23 @@ def is_label(arrow: Any) -> bool:
     if kind.is_dictionary(arrow):
         return is_label(arrow.value_type)
     unlike = kind.is_nested(arrow) or kind.is_run_end_encoded(arrow) or kind.is_interval(arrow)
-    return not (unlike or isinstance(arrow, pa.BaseExtensionType))
+    return not (unlike or isinstance(arrow, pa.BaseExtensionType) or in_unknown_zone(arrow))
+
+
+def in_unknown_zone(arrow: Any) -> bool:
+    """Whether an Arrow type, or that of a dictionary's values, is of times in an unknown zone."""
+    import pyarrow as pa
+    import pyarrow.types as kind
+
+    if kind.is_dictionary(arrow):
+        return in_unknown_zone(arrow.value_type)
+    if not kind.is_timestamp(arrow):
+        return False
+    try:
+        pa.array([0], arrow).cast(pa.string())
+    except pa.ArrowInvalid:
+        return True
+    return False
 
 
 def is_bytes(arrow: Any) -> bool:

@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
 from privtail.schema.dialect import PLAIN, Dialect
-from privtail.schema.types import is_bytes, is_label, is_number, is_plain, is_text
+from privtail.schema.types import (
+    in_unknown_zone,
+    is_bytes,
+    is_label,
+    is_number,
+    is_plain,
+    is_text,
+)
 from privtail.trusted.private_rows import PrivateRows
 
 _MISSING = (
@@ -99,9 +106,10 @@ def arrow_objects(column: Any) -> NDArray[Any]:
 
     column = decoded(column)
     if not is_label(column.type):
+        zone = ", a time zone that this machine does not know" * in_unknown_zone(column.type)
         raise InvalidInput(
-            f"A column of labels or ids holds values of type {column.type}, not numbers or text. "
-            "Turn it into one of these."
+            f"A column of labels or ids holds values of type {column.type}{zone}, not numbers or "
+            "text. Turn it into one of these."
         )
     if not (is_plain(column.type) or is_bytes(column.type)):
         column = column.cast(pa.string())
