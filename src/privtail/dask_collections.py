@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,3 +67,26 @@ def partitions(values: Any) -> list[Any]:
     if hasattr(values, "simplify"):  # columns are chosen in the files, and no files are read as one
         return list(values.simplify().to_delayed(optimize_graph=False))
     return list(np.asarray(values.to_delayed(), dtype=object).ravel())
+
+
+def own_tasks(parts: Sequence[Any], common: Any) -> list[dict[Any, Any]] | None:
+    """The tasks of each delayed value, if a worker can run them by itself, else None.
+
+    It cannot where a task is of two values (of a shuffle, for example), needs what a cluster keeps,
+    or has annotations: it may be bound to some workers. ``common`` is the key that they may share.
+    """
+    from dask import delayed
+    from dask.optimization import cull
+
+    graph = delayed(list(parts)).__dask_graph__()
+    if any(layer.annotations for layer in graph.layers.values()):
+        return None
+    whole = dict(graph)
+    own = [cull(whole, [one.key])[0] for one in parts]
+    shared = Counter(key for tasks in own for key in tasks if key != common)
+    for tasks in own:
+        for key, task in tasks.items():
+            needed = getattr(task, "dependencies", None)
+            if shared[key] > 1 or needed is None or not needed <= tasks.keys():
+                return None
+    return own

@@ -15,6 +15,7 @@ import pytest
 import privtail
 from privtail import compilation
 from privtail.compilation import Compiled
+from privtail.dask_collections import own_tasks
 from privtail.errors import InvalidInput
 from privtail.features import bins, cross, log, spline
 from privtail.linear_model import (
@@ -38,7 +39,8 @@ from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, S
 
 dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")
-delayed = pytest.importorskip("dask").delayed
+dask = pytest.importorskip("dask")
+delayed = dask.delayed
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
@@ -178,14 +180,34 @@ def test_bits_of_declared_features(client: Any) -> None:
 
 
 def test_rows_that_do_not_fit_are_read_again(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker reads its partitions within one task, unless their tasks are not theirs alone."""
     monkeypatch.setattr(Spread, "_fits", lambda _: False)
-    here, away = rows(), spread_out(rows(), CUTS[2])
+    here, away = rows(), spread_out(rows(), list(range(0, N + 1, N // 30)))
     expected = privtail.private_mean(here["cost"], **options())
-    assert float(privtail.private_mean(away["cost"], **options())) == float(expected)
+    for frame, tasks in (
+        (away, spread.TASKS * 2), (away.persist(), 30), (away.shuffle(on_index=True), 30),
+    ):  # fmt: skip
+        held = Spread(frame[FEATURES], None, None, None)
+        assert len(held._groups()) == tasks
+        assert [i for _, places in held._groups() for i in places] == list(range(30))
+        if frame is not away:
+            assert held._unread is None
+    for frame in (away, away.persist()):
+        assert float(privtail.private_mean(frame["cost"], **options())) == float(expected)
     for frame in (here, away):
         found = privtail.private_mean(frame["cost"], groups=frame["city"], max_rows=9, **options())
         expected = found if frame is here else expected
     assert float(found) == float(expected)
+
+
+def test_tasks_that_are_bound_to_workers_are_run_by_dask() -> None:
+    one, other = delayed(len)([1]), delayed(len)([2])
+    assert [len(tasks) for tasks in own_tasks([one, other], None) or ()] == [1, 1]
+    assert own_tasks([one, one + other], None) is None
+    assert own_tasks([one, one + other], one.key) is not None
+    with dask.annotate(workers=["near the file"]):
+        bound = delayed(len)([3])
+    assert own_tasks([one, bound], None) is None
 
 
 def test_partitions_of_one_worker_are_shared(client: Any) -> None:
@@ -377,6 +399,25 @@ def test_a_failing_graph_quotes_no_cell(client: Any, caplog: pytest.LogCaptureFi
     assert SECRET not in str(caught.getrepr(chain=True, showlocals=False))
     assert caught.value.__cause__ is None and caught.value.__context__ is None  # noqa: PT018
     assert SECRET not in caplog.text
+
+
+def test_a_graph_that_fails_when_it_is_read_again_quotes_no_cell(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Spread, "_fits", lambda _: False)
+    planted = SECRET + " of a second reading"
+
+    def read(frame: pd.DataFrame, seen: Path) -> pd.DataFrame:
+        if seen.exists():
+            raise ValueError(planted)
+        seen.touch()
+        return frame
+
+    parts = [delayed(read)(rows(), tmp_path / f"seen-{i}") for i in range(2)]
+    away = dd.from_delayed(parts, meta=rows().iloc[:0], verify_meta=False)
+    with pytest.raises(InvalidInput, match="A task failed on a Dask worker"):
+        privtail.private_mean(away["cost"], **options())
+    assert planted not in str(client.get_worker_logs()) + str(client.get_events())
 
 
 def test_a_failing_answer_quotes_no_cell(client: Any) -> None:

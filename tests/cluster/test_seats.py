@@ -38,7 +38,7 @@ KEY = bytes(range(32))
 
 def held(ids: Any, announced: Any = None) -> Held:
     empty = ids[:0] if announced is None else announced
-    reading = Reading(np.empty((0, 1)), None, empty, None, False)
+    reading = Reading(np.empty((0, 1)), None, empty, None, False, KEY)
     return Held(np.zeros((len(ids), 1)), None, ids, reading)
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from privtail.errors import InvalidInput
 from privtail.schema.encoding import PLAIN, Encoding
+from privtail.trusted.kernels.digests import digested
 from privtail.trusted.records import Dense, InMemory, Targets, Window, as_records
 from privtail.trusted.records.arrays import as_numbers, column_names, column_of
 from privtail.trusted.records.arrow import Distinct
@@ -49,6 +50,7 @@ class Reading:
         and its exposure where it has one; groups is None where rows are protected.
     categories : column -> its declared categories.
     labelled : whether the target holds labels.
+    key : of checksums; secret, and new in every fit.
     encoding : what is declared of the features beside categories.
     """
 
@@ -57,6 +59,7 @@ class Reading:
     groups: Any
     categories: Mapping[str, Sequence[Any]] | None
     labelled: bool
+    key: bytes
     encoding: Encoding = PLAIN
 
     def empty(self) -> tuple[Any, Targets | None]:
@@ -70,11 +73,14 @@ class Reading:
         return records, Numbers(next(iter(columns)), 0, *list(columns)[1:])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Sent:
-    """A value on its way to a worker, which shows nothing."""
+    """A value on its way to a worker. It shows nothing, and Dask does not look into it."""
 
-    value: Any
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return "Sent()"
 
 
 class Held:
@@ -147,7 +153,7 @@ class Held:
             for value in values:
                 one = spelt(value)
                 digest.update(len(one).to_bytes(8, "little") + b"?"[: value is None] + one)
-            digest.update(np.ascontiguousarray(array).data if array.size else b"")
+            digest.update(digested(array, reading.key))
         self.checksum = digest.digest()
 
     def _opened(self, codes: Codes | None) -> tuple[InMemory, Targets | None]:
@@ -180,6 +186,28 @@ class Held:
 
     def __repr__(self) -> str:
         return "Held()"
+
+
+class Unread:
+    """A partition by its tasks, which a worker runs within the one that asks.
+
+    Parameters
+    ----------
+    tasks : of a graph, the last of which makes a `Held`.
+    last : its key.
+    """
+
+    def __init__(self, tasks: Mapping[Any, Any], last: Any) -> None:
+        self._tasks, self._last = tasks, last
+
+    def read(self) -> list[Held]:
+        """The partition, which is not kept."""
+        from dask import get
+
+        return [get(self._tasks, self._last)]
+
+    def __repr__(self) -> str:
+        return "Unread()"
 
 
 def moved(held: Held) -> Held:

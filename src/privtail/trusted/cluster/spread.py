@@ -31,14 +31,24 @@ from numpy.typing import NDArray
 
 import privtail
 from privtail.dask_client import balanced, found, is_lost
-from privtail.dask_collections import announced, is_spread, partitions
+from privtail.dask_collections import announced, is_spread, own_tasks, partitions
 from privtail.errors import InvalidInput
 from privtail.losses import AnyLoss
 from privtail.schema.encoding import PLAIN, Encoding
-from privtail.trusted.cluster.held import CHANGED, FAILED, Held, Reading, Sent, facts, moved
+from privtail.trusted.cluster.held import (
+    CHANGED,
+    FAILED,
+    Held,
+    Reading,
+    Sent,
+    Unread,
+    facts,
+    moved,
+)
 from privtail.trusted.cluster.probe import DIFFERS
 from privtail.trusted.cluster.seats import decided, joined, shared
 from privtail.trusted.cluster.workers import Partial, answer, tried
+from privtail.trusted.dataset import in_parts
 from privtail.trusted.deals import Deal, Seen
 from privtail.trusted.events import SMOOTH, Plan
 from privtail.trusted.mechanisms.samplers import secret
@@ -58,6 +68,8 @@ LOST = (
 )
 MEMORY = 0.5
 """Part of the workers' memory that decoded rows may take; of more, every pass reads them again."""
+TASKS = 4
+"""Tasks for each thread of the workers, where partitions are read again: who is fast does more."""
 
 
 class Spread(PrivateRows):
@@ -111,6 +123,7 @@ class Spread(PrivateRows):
             None if groups is None else announced(groups),
             categories,
             classes is not None,
+            secret(),
             replace(encoding),
         )
         empty, self.targets = self._reading.empty()
@@ -122,6 +135,7 @@ class Spread(PrivateRows):
             self.targets.declare(tuple(classes))
         self._parts = self._delayed(partitions(X), y=y, groups=groups)
         self._seats: list[Any] | None = None
+        self._unread: list[Unread] | None = None
         self._kept: list[Any] | None = self._client.compute(self._parts)
         told = self._gathered([self._submitted(facts, future) for future in self._kept])
         self.lengths = tuple(lengths[0] for lengths, _, _ in told)
@@ -136,7 +150,10 @@ class Spread(PrivateRows):
         if self._fits():
             self._balance()
         else:
-            self._kept = None
+            self._kept, tasks = None, own_tasks(self._parts, self._reading_key)
+            if tasks is not None:
+                pairs = zip(tasks, self._parts, strict=True)
+                self._unread = [Unread(own, part.key) for own, part in pairs]
         self._probe = b""
 
     # ---------------------------------------------------------------- questions
@@ -181,7 +198,7 @@ class Spread(PrivateRows):
         """Decide whose rows count, once a fit and after its charge: see `seats`."""
         from dask import delayed
 
-        workers = max(1, len(self._reached(self._client.scheduler_info)["workers"]))
+        workers = max(1, len(self._workers()))
         shares, ends = min(workers, len(self.lengths)), self._ends()
         held = self._parts if self._kept is None else self._kept
         key = secret()
@@ -212,19 +229,21 @@ class Spread(PrivateRows):
     def _asked(self, task: Question | Seen) -> list[Partial]:
         codes = self.targets.codes_declared if isinstance(self.targets, Labels) else None
         sent = Sent((task, codes))
-        groups, tasks = self._groups(), []
+        groups = self._groups()
         starts = self._ends()
-        for where, places in groups:
-            firsts = [starts[i] for i in places]
+        given = []
+        for _, places in groups:
+            held: Any = [(self._kept or self._unread or self._parts)[i] for i in places]
+            held = Sent(held) if self._unread else held
             seats = None if self._seats is None else [self._seats[i] for i in places]
-            if self._kept is None:
-                held = [self._parts[i] for i in places]
-                tasks.append(self._again(sent, self.n, held, firsts, seats))
-            else:
-                held = [self._kept[i] for i in places]
-                tasks.append(
-                    self._submitted(answer, sent, self.n, held, firsts, seats, where=where)
-                )
+            given.append((sent, self.n, held, [starts[i] for i in places], seats))
+        if self._kept is None:
+            tasks = self._again(given)
+        else:
+            tasks = [
+                self._submitted(answer, *one, where=where)
+                for one, (where, _) in zip(given, groups, strict=True)
+            ]
         partials: list[Partial] = self._gathered(tasks)
         if any(
             partial.where != where for partial, (where, _) in zip(partials, groups, strict=True)
@@ -248,11 +267,14 @@ class Spread(PrivateRows):
     def _groups(self) -> list[tuple[str | None, list[int]]]:
         """Partitions by the worker that holds them; one that is nowhere is by itself.
 
-        Workers are asked for again when one has answered for another.
+        Workers are asked for again when one has answered for another. Where partitions are read
+        again, each task has some that follow each other.
         """
         places = range(len(self.lengths))
         if self._kept is None:
-            return [(None, [i]) for i in places]
+            threads = sum(worker["nthreads"] for worker in self._workers().values())
+            tasks = TASKS * threads if self._unread else len(places)
+            return [(None, list(places[run])) for run in in_parts(len(places), max(1, tasks))]
         if self._placed is None:
             kept = self._kept
             found = self._reached(lambda: self._client.who_has(kept))
@@ -269,8 +291,8 @@ class Spread(PrivateRows):
 
     def _balance(self) -> None:
         """Let no worker hold most of the rows, where moving partitions helps."""
-        kept, found = self._kept or [], self._reached(self._client.scheduler_info)
-        held: dict[str, list[int]] = {worker: [] for worker in found["workers"]}
+        kept = self._kept or []
+        held: dict[str, list[int]] = {worker: [] for worker in self._workers()}
         for where, places in self._groups():
             if where is not None:
                 held.setdefault(where, []).extend(places)
@@ -284,11 +306,13 @@ class Spread(PrivateRows):
             lambda: self._client.submit(work, *args, key=_key(), pure=False, **pinned)
         )
 
-    def _again(self, *task: Any) -> Any:
-        """An answer of partitions that are read for it alone."""
+    def _again(self, given: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Answers of partitions that are read for them alone, asked for in one graph."""
         from dask import delayed
 
-        return self._client.compute(delayed(answer, traverse=False)(*task, dask_key_name=_key()))
+        asked = delayed(answer, traverse=False)
+        tasks = [asked(*one, dask_key_name=_key()) for one in given]
+        return list(self._reached(lambda: self._client.compute(tasks)))
 
     def _gathered(self, futures: list[Any]) -> list[Any]:
         return list(self._reached(lambda: self._client.gather(futures)))
@@ -314,7 +338,8 @@ class Spread(PrivateRows):
                     "one frame, or repartition one like the other."
                 )
             columns.append(found)
-        reading = delayed(self._reading, traverse=False, pure=False, name=_key())
+        self._reading_key = _key()
+        reading = delayed(self._reading, traverse=False, pure=False, name=self._reading_key)
         read = delayed(Held, traverse=True, pure=False)
         return [
             read(*cells, reading, dask_key_name=_key())
@@ -332,9 +357,13 @@ class Spread(PrivateRows):
                         "one frame, whose rows belong together by their position."
                     )
 
+    def _workers(self) -> dict[str, Any]:
+        """What the scheduler says of all workers; unasked, some versions of it tell of five."""
+        found = self._reached(lambda: self._client.scheduler_info(n_workers=-1))
+        return dict(found["workers"])
+
     def _fits(self) -> bool:
-        found = self._reached(self._client.scheduler_info)["workers"].values()
-        limits = [worker["memory_limit"] for worker in found]
+        limits = [worker["memory_limit"] for worker in self._workers().values()]
         return 0 in limits or 8.0 * self.n * (self.d + 1) <= MEMORY * sum(limits)
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -62,35 +62,58 @@ class Partial:
 
 
 def answer(
-    sent: Sent, n: int, held: Sequence[Held], starts: Sequence[int],
+    sent: Sent, n: int, held: Sequence[Held] | Sent, starts: Sequence[int],
     seats: Sequence[Seated] | None,
 ) -> Partial:  # fmt: skip
     """The answer of some partitions, whose first ids are ``starts``, of n rows.
 
-    With ``seats`` the rows of a person count that have one.
+    Those that were sent as tasks are read one after the other, and none is kept. With ``seats`` the
+    rows of a person count that have one.
     """
     from distributed import get_worker
 
-    checksums, where = tuple(one.checksum for one in held), get_worker().address
+    where, total = get_worker().address, None
+    checksums: tuple[bytes, ...] = ()
     try:
-        told = [*(one.refused for one in held), *(one.refused for one in seats or ())]
-        refused = next(filter(None, told), "")
-        if refused:
-            return Partial(None, checksums, probed(), where, refused)
-        task, codes = sent.value
-        chosen = task.seen if isinstance(task, Question) else task
-        seen = [chosen] * len(held)
-        if seats is not None:
-            speaking = heads(chosen, n)
-            seen = [spoken_for(one.positions, one.leaders, speaking) for one in seats]
-        windows = [one.window(start, codes) for one, start in zip(held, starts, strict=True)]
-        pairs = list(zip(windows, seen, strict=True))
-        value = _summed(task, pairs) if isinstance(task, Question) else _counted(pairs)
-        return Partial(value, checksums, probed(), where)
+        for run, read in _runs(held):
+            value, found = _read(
+                sent, n, read(), starts[run], None if seats is None else seats[run]
+            )
+            total, checksums = value if total is None else total + value, checksums + found
+        return Partial(total, checksums, probed(), where)
     except InvalidInput as error:
         return Partial(None, checksums, b"", where, str(error))
     except Exception:  # noqa: BLE001  its text may quote a cell
         return Partial(None, checksums, b"", where, FAILED)
+
+
+def _runs(held: Sequence[Held] | Sent) -> Iterator[tuple[slice, Callable[[], Sequence[Held]]]]:
+    """Partitions that are summed together: all that are held, or each that is read for it."""
+    if not isinstance(held, Sent):
+        yield slice(None), lambda: held
+    else:
+        for i, one in enumerate(held.value):
+            yield slice(i, i + 1), one.read
+
+
+def _read(
+    sent: Sent, n: int, held: Sequence[Held], starts: Sequence[int], seats: Sequence[Seated] | None
+) -> tuple[Any, tuple[bytes, ...]]:
+    """What some partitions answer, and their checksums."""
+    told = [*(one.refused for one in held), *(one.refused for one in seats or ())]
+    refused = next(filter(None, told), "")
+    if refused:
+        raise InvalidInput(refused)
+    task, codes = sent.value
+    chosen = task.seen if isinstance(task, Question) else task
+    seen = [chosen] * len(held)
+    if seats is not None:
+        speaking = heads(chosen, n)
+        seen = [spoken_for(one.positions, one.leaders, speaking) for one in seats]
+    windows = [one.window(start, codes) for one, start in zip(held, starts, strict=True)]
+    pairs = list(zip(windows, seen, strict=True))
+    value = _summed(task, pairs) if isinstance(task, Question) else _counted(pairs)
+    return value, tuple(one.checksum for one in held)
 
 
 def tried(sent: Sent) -> tuple[str, bytes, bytes]:
