@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privtail.errors import InvalidInput
 from privtail.trusted.problem import Problem
 
 Doubles = NDArray[np.float64]
@@ -102,3 +103,9 @@ def starting_point(problem: Problem, start: ArrayLike | None) -> Doubles:
     """``start`` as (rows, K) doubles; zeros if None."""
     shape = (problem.rows, problem.outputs)
     return np.zeros(shape) if start is None else np.array(start, dtype=np.float64).reshape(shape)
+
+
+def require_no_start(start: ArrayLike | None) -> None:
+    """Raise InvalidInput if there is a ``start``: the algorithm begins at a constant of its own."""
+    if start is not None:
+        raise InvalidInput("This algorithm begins at the intercept-only model: give no start.")

@@ -14,12 +14,7 @@ from scipy.special import expit, ndtr, ndtri
 from privtail.default.fit import Decision, Fit
 from privtail.default.labels import lead
 from privtail.default.tuning import Tuning
-from privtail.losses import (
-    AmountLoss,
-    Loss,
-    WeightedLoss,
-    cut_to,
-)
+from privtail.losses import AmountLoss, Loss, WeightedLoss, cut_to
 from privtail.losses.magnitudes import loss_off_by, unclamped
 from privtail.robust_means import ClampedMean
 from privtail.summaries.summary import FARTHER
@@ -111,10 +106,9 @@ class Accept:
     is clamped as far out as noise lets a loss of `Tuning.small_gain` be seen. It shows a model
     that is far off for a few records.
 
-    The slopes are significantly better if one gain is significant, and the other is no significant
-    loss. That is two chances to be wrong, so each test is as strict as two need (Bonferroni 1936).
-    They also are if the far gain is sure. The slopes are kept then, and also if the near gain is
-    likely and the far one above zero.
+    The slopes are significantly better if one gain is significant (`_bonferroni`), and the other is
+    no significant loss. They also are if the far gain is sure. The slopes are kept then, and also
+    if the near gain is likely and the far one above zero.
 
     Of a target without a scale the intercept-only model takes the intercept of the model, which
     later releases moved: else gains would be those of the better intercept.
@@ -245,17 +239,14 @@ def label_decision(
     with ends where these likely gain more. Where no gain is significant, it is the first part:
     hardly more than the signs of the margins.
 
-    Features with heavy tails break the law: a few margins are far longer than `typical`, and what
+    Heavy tails of features break the law: a few margins are far longer than `typical`, and what
     they lose is not in the first gain. Where the whole margins gain nothing significant, those of
-    two labels end `Tuning.sure` typical lengths from the base, as normal ones do. Those of more
-    labels have no ends: a part whose own gain is a significant loss is not kept, and if all are, no
-    slope is.
+    two labels end `Tuning.sure` typical lengths from the base, as normal ones do. Of more labels no
+    part is kept whose own gain is a significant loss.
 
-    Gains are significant together: `best_part` sums them. The sum is mainly the first gain or
-    mainly the others, so there are two chances to be wrong, and each test is as strict as two need
-    (Bonferroni 1936). Slopes are kept if gains are significant, or if the first and the largest
-    other one are likely. With a ``coin``, where labels are about equally frequent, a model has
-    nothing to spoil: slopes are kept unless the first gain is a significant loss.
+    Slopes are kept if gains are significant together, or if the first and the largest other one are
+    likely. With a ``coin``, where labels are about equally frequent, a model has nothing to spoil:
+    slopes are kept unless the first gain is a significant loss.
 
     Parameters
     ----------
@@ -280,15 +271,26 @@ def label_decision(
     kept = kept or (coin and near > -tuning.significant)
     if not significant:
         part, off = candidates[0].part, 0.0
+    decision = Decision(kept, significant, (near, far), part, off)
     line = tuning.significant * deviation
     if len(whole) == len(candidates):
-        harmless = [each.part for each, gain in zip(whole[1:], gains[1:], strict=True)
-                    if gain >= -line]  # fmt: skip
-        kept, part = kept and bool(harmless), min(part, max(harmless, default=part))
-    elif ends == candidates[1].ends and gains[1] <= line:
+        return _harmless(decision, whole[1:], gains[1:], line), ends
+    if ends == candidates[1].ends and gains[1] <= line:
         reach = tuning.sure * part * typical
         ends = max(ends[0], middle - reach), min(ends[1], middle + reach)
-    return Decision(kept, significant, (near, far), part, off), ends
+    return decision, ends
+
+
+def _harmless(
+    decision: Decision, candidates: Sequence[Candidate], gains: Doubles, line: float
+) -> Decision:
+    """The decision for a part of the margins that does not lose more than ``line``.
+
+    No slope is kept if all candidates do.
+    """
+    parts = [each.part for each, gain in zip(candidates, gains, strict=True) if gain >= -line]
+    part = min(decision.part, max(parts, default=decision.part))
+    return replace(decision, kept=decision.kept and bool(parts), part=part)
 
 
 def best_part(
@@ -303,7 +305,8 @@ def best_part(
     2^-12, and zero: no part is farther than 5 % from one.
 
     The significance is that of the sum of the gains whose weights are what the law expects of each
-    (a matched filter), in standard deviations of its noise. ``deviation`` is that of the noise of a
+    (a matched filter), in standard deviations of its noise. The sum is mainly the first gain or
+    mainly the others: that is two tests (`_bonferroni`). ``deviation`` is that of the noise of a
     gain; both are in units of its clamp.
 
     The last number is the standard deviation of the true part around the best one, given the noisy
@@ -338,5 +341,8 @@ def best_part(
 
 
 def _bonferroni(deviations: float) -> float:
-    """The threshold for the larger of two tests, as strict as ``deviations`` for one."""
+    """The threshold for the larger of two tests, as strict as ``deviations`` is for one.
+
+    Two tests are two chances to be wrong (Bonferroni 1936).
+    """
     return -float(ndtri(ndtr(-deviations) / 2))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from privtail.default.descent import Run
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain
-from privtail.errors import InvalidInput
 from privtail.losses import LABELS, Loss, SquaredLoss
 from privtail.summaries.residuals import ResidualHistogram
 from privtail.summaries.standardization import Standardization, tail_adjusted
@@ -103,18 +102,12 @@ class Fit:
     overshoots : whether extrapolated predictions are surely worse than clipped ones.
     unsure : whether the target may have been found in the wrong place.
     remarks, report : further messages, and released numbers for `Result.report`.
-
-    Raises
-    ------
-    InvalidInput
-        If ``start`` is given: a fit begins at the intercept-only model.
     """
 
     curator: Curator
     given: Loss
     domain: Domain
     tuning: Tuning
-    start: InitVar[ArrayLike | None] = None
     loss: Loss = field(init=False)
     summary: Summary = field(init=False)
     standard: Standardization = field(init=False)
@@ -140,9 +133,7 @@ class Fit:
     remarks: tuple[str, ...] = ()
     report: dict[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self, start: ArrayLike | None) -> None:
-        if start is not None:
-            raise InvalidInput("This algorithm begins at the intercept-only model: give no start.")
+    def __post_init__(self) -> None:
         self.loss = self.given
         self.w = np.zeros((self.problem.rows, self.problem.outputs))
         self.constant, self.shrunk = self.w, np.zeros(self.problem.d)

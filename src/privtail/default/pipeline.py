@@ -17,7 +17,7 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 from numpy.typing import ArrayLike
 
-from privtail.algorithms.result import Result
+from privtail.algorithms.result import Result, require_no_start
 from privtail.default.acceptance import Accept, AcceptLabels, Improvement, LimitExtrapolation
 from privtail.default.allocation import Share
 from privtail.default.amounts import StartAtMeanAmount
@@ -150,8 +150,9 @@ class ScaledDescent:
             If ``start`` is given: the fit begins at the intercept-only model.
         """
         require(domain, *self.needs, needed_by="ScaledDescent")
+        require_no_start(start)
         problem = curator.problem
-        fit = Fit(curator, self.takes(loss, problem), domain, self.tuning, start)
+        fit = Fit(curator, self.takes(loss, problem), domain, self.tuning)
         regime, stages = self.chosen(multiplier, problem)
         run_stages(stages, fit)
         return finished(fit, regime, multiplier)
@@ -165,7 +166,7 @@ class ScaledDescent:
         stages = made(self._lines(problem, few=False), budget)
         if self._selects_features(stages, problem):
             regime, stages = "few features", made(self._lines(problem, few=True), budget)
-        if not self._finds_target(stages, problem):
+        if problem.intercept and not _finds_target(stages, problem):
             regime, stages = "intercept only", made(self._intercept_only(), budget)
         return regime, stages
 
@@ -183,14 +184,6 @@ class ScaledDescent:
         most = tuning.crowded * (math.sqrt(self.labels / 2) if self.targets in LABELS else 1.0)
         return any(
             stage.relative_noise(problem) > most for stage in stages if isinstance(stage, Descend)
-        )
-
-    def _finds_target(self, stages: tuple[Stage, ...], problem: Problem) -> bool:
-        """Whether the noise of these stages lets them find the intercept-only model."""
-        return not problem.intercept or all(
-            stage.finds_target(problem)
-            for stage in stages
-            if isinstance(stage, SummarizeColumns | CountLabels)
         )
 
     # ---------------------------------------------------------------- stages and their prices
@@ -261,6 +254,15 @@ class ScaledDescent:
         """A few moves lead to a quantile, and one to another constant."""
         moves = self.tuning.moves if self.quantile else 1
         return StartAtConstant(MeanDerivative(share.mean_noise(moves), moves, CONSTANT))
+
+
+def _finds_target(stages: tuple[Stage, ...], problem: Problem) -> bool:
+    """Whether the noise of these stages lets them find the intercept-only model."""
+    return all(
+        stage.finds_target(problem)
+        for stage in stages
+        if isinstance(stage, SummarizeColumns | CountLabels)
+    )
 
 
 def _descent(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterator[Line]:

@@ -26,7 +26,6 @@ SIGN = 2.0**-30
 DENSITY = math.sqrt(2 / math.pi)
 """Twice the density of a Gaussian at its median, in its scales: the slope of a mean of signs."""
 
-
 OWN = ColumnSummaries(enough=RARE)
 """The column summaries that the chosen features get."""
 

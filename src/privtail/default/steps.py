@@ -79,9 +79,7 @@ class Precondition:
             fit.standard = fit.standard.only(fit.standard.used & ~rare)
         fewer = _active(fit.standard.used, problem)
         length = clip / 2 / self.row_part * math.sqrt(fewer.sum() / active.sum())
-        return Preconditioner.of_moments(
-            moments, std, fewer, length, outstanding=1 / self.row_part
-        )  # fmt: skip
+        return Preconditioner.of_moments(moments, std, fewer, length, outstanding=1 / self.row_part)
 
 
 def _active(used: NDArray[np.bool_], problem: Problem) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privtail.algorithms.result import Result
+from privtail.algorithms.result import Result, require_no_start
 from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import SummarizeColumns
 from privtail.default.fit import Fit, Stage, planned, run_stages
@@ -102,8 +102,9 @@ class AcceleratedDescent:
                 "AcceleratedDescent is for epsilon=inf; privately use ScaledDescent."
             )
         require(domain, *self.needs, needed_by="AcceleratedDescent")
+        require_no_start(start)
         problem = curator.problem
-        fit = Fit(curator, self.takes(loss, problem), domain, Tuning(), start)
+        fit = Fit(curator, self.takes(loss, problem), domain, Tuning())
         run_stages(self._first(multiplier, problem), fit)
         standard, scale = fit.standard, fit.standard.target.scale
         metric = self._metric(fit, multiplier)

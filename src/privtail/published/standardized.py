@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privtail.algorithms.protocol import MappedAlgorithm, require_loss
-from privtail.algorithms.result import Result
+from privtail.algorithms.result import Result, require_no_start
 from privtail.default.acceptance import Accept, AcceptLabels, Improvement
 from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import SummarizeColumns
@@ -105,7 +105,8 @@ class Standardized:
             If ``start`` is given: the fit begins at the intercept-only model.
         """
         require(domain, *self.needs, needed_by="Standardized")
-        fit = Fit(curator, self.takes(loss, curator.problem), domain, Tuning(), start)
+        require_no_start(start)
+        fit = Fit(curator, self.takes(loss, curator.problem), domain, Tuning())
         run_stages(self.stages(multiplier, curator.problem), fit)
         return replace(finished(fit, "published algorithm", multiplier), slopes=None)
 
