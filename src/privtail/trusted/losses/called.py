@@ -128,8 +128,13 @@ def _interpreted(
     return loop
 
 
-CUSTOM = Rowwise(
-    lambda loss, margins, y: values_of(loop_of(loss.value), margins, y),
-    lambda loss, margins, y: derivatives_of(loop_of(loss.derivative), margins, y),
-)
+def _custom_values(loss: Any, margins: Doubles, y: Doubles) -> Doubles:
+    return values_of(loop_of(loss.value), margins, y)
+
+
+def _custom_derivatives(loss: Any, margins: Doubles, y: Doubles) -> Doubles:
+    return derivatives_of(loop_of(loss.derivative), margins, y)
+
+
+CUSTOM = Rowwise(_custom_values, _custom_derivatives)
 """How two functions of somebody else are called, of one margin and one target."""

@@ -10,6 +10,7 @@ result for an entry does not depend on the others.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -29,20 +30,34 @@ class Rowwise(NamedTuple):
     derivatives: Said
 
 
+def _looped(
+    loop: Callable[..., None], called: Callable[..., Doubles], numbers: tuple[str, ...],
+    unit: Callable[[Any], float] | None, loss: Any, margins: Doubles, y: Doubles,
+) -> Doubles:  # fmt: skip
+    found = called(loop, margins, y, *(getattr(loss, name) for name in numbers))
+    return found if unit is None else found / unit(loss)
+
+
 def _of_one_margin(
     values: Callable[..., None], derivatives: Callable[..., None], *numbers: str,
     unit: Callable[[Any], float] | None = None,
 ) -> Rowwise:  # fmt: skip
-    """Two loops that take these numbers of the loss; all is divided by a ``unit``."""
+    """Two loops that take these numbers of the loss; all is divided by a ``unit``.
 
-    def said(loop: Callable[..., None], called: Callable[..., Doubles]) -> Said:
-        def of(loss: Any, margins: Doubles, y: Doubles) -> Doubles:
-            found = called(loop, margins, y, *(getattr(loss, name) for name in numbers))
-            return found if unit is None else found / unit(loss)
+    What it gives can be pickled: a question is sent to workers.
+    """
+    return Rowwise(
+        partial(_looped, values, loops.values_of, numbers, unit),
+        partial(_looped, derivatives, loops.derivatives_of, numbers, unit),
+    )
 
-        return of
 
-    return Rowwise(said(values, loops.values_of), said(derivatives, loops.derivatives_of))
+def _poisson_unit(loss: Any) -> float:
+    return float(loss.mean or 1.0)
+
+
+def _tweedie_unit(loss: Any) -> float:
+    return 1.0 if loss.mean is None else float(loss.mean ** (2.0 - loss.power))
 
 
 SQUARED = _of_one_margin(loops.squared_values, loops.squared_derivatives)
@@ -56,11 +71,11 @@ BIWEIGHT = _of_one_margin(loops.biweight_values, loops.biweight_derivatives, "th
 LOGISTIC = _of_one_margin(loops.logistic_values, loops.logistic_derivatives)
 SIGMOID = _of_one_margin(loops.sigmoid_values, loops.sigmoid_derivatives)
 POISSON = _of_one_margin(
-    loops.poisson_values, loops.poisson_derivatives, "highest", unit=lambda loss: loss.mean or 1.0
+    loops.poisson_values, loops.poisson_derivatives, "highest", unit=_poisson_unit
 )
 TWEEDIE = _of_one_margin(
     loops.tweedie_values, loops.tweedie_derivatives, "power", "lowest", "highest",
-    unit=lambda loss: 1.0 if loss.mean is None else loss.mean ** (2.0 - loss.power),
+    unit=_tweedie_unit,
 )  # fmt: skip
 
 
@@ -105,26 +120,23 @@ def _weights(weights: tuple[float, ...], y: Doubles) -> Doubles:
     return found
 
 
-def _weighted(which: Literal["values", "derivatives"]) -> Said:
-    def of(loss: Any, margins: Doubles, y: Doubles) -> Doubles:
-        found: Doubles = getattr(loss.loss.rowwise, which)(loss.loss, margins, y)
-        weights = _weights(loss.weights, y)
-        return found * (weights if found.ndim == 1 else weights[:, None])
-
-    return of
+_Which = Literal["values", "derivatives"]
 
 
-def _cut(which: Literal["values", "derivatives"]) -> Said:
-    def of(loss: Any, margins: Doubles, y: Doubles) -> Doubles:
-        margins = np.clip(margins, loss.lowest, loss.highest)
-        found: Doubles = getattr(loss.loss.rowwise, which)(loss.loss, margins, y)
-        return found
-
-    return of
+def _weighted(which: _Which, loss: Any, margins: Doubles, y: Doubles) -> Doubles:
+    found: Doubles = getattr(loss.loss.rowwise, which)(loss.loss, margins, y)
+    weights = _weights(loss.weights, y)
+    return found * (weights if found.ndim == 1 else weights[:, None])
 
 
-WEIGHTED = Rowwise(_weighted("values"), _weighted("derivatives"))
-CUT = Rowwise(_cut("values"), _cut("derivatives"))
+def _cut(which: _Which, loss: Any, margins: Doubles, y: Doubles) -> Doubles:
+    margins = np.clip(margins, loss.lowest, loss.highest)
+    found: Doubles = getattr(loss.loss.rowwise, which)(loss.loss, margins, y)
+    return found
+
+
+WEIGHTED = Rowwise(partial(_weighted, "values"), partial(_weighted, "derivatives"))
+CUT = Rowwise(partial(_cut, "values"), partial(_cut, "derivatives"))
 
 
 def _wrong(loss: Any, margins: Doubles, y: Doubles) -> Doubles:
