@@ -462,26 +462,28 @@ def test_an_answer_that_imports_the_ledger_is_caught() -> None:
     assert {name.split(".")[-1] for name in found} & DRIVER == {"ledger", "journal"}
 
 
-SMOOTH = "privtail.trusted.smooth"
+OPTIONAL = ("privtail.trusted.smooth", "privtail.trusted.cluster")
+"""Rooms of the core that the first core is read and run without."""
 
 
-def loads_at_import(source: str) -> bool:
-    """Whether a module imports the second core when it is imported itself, not for types."""
+def loads_at_import(source: str, room_: str) -> bool:
+    """Whether a module imports this room when it is imported itself, not for types."""
     found = []
     for node in ast.parse(source).body:
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             found += [f"{node.module}.{alias.name}" for alias in node.names]
-    return any(name.startswith(SMOOTH) for name in found)
+    return any(name.startswith(room_) for name in found)
 
 
-def test_no_module_loads_the_second_core_but_its_own() -> None:
-    loading = {name for name, source in sources().items() if loads_at_import(source)}
-    assert {name.startswith(SMOOTH) for name in loading} == {True}
+@pytest.mark.parametrize("optional", OPTIONAL)
+def test_no_module_loads_an_optional_room_but_its_own(optional: str) -> None:
+    loading = {name for name, source in sources().items() if loads_at_import(source, optional)}
+    assert {name.startswith(optional) for name in loading} == {True}
 
 
-def test_a_default_fit_never_loads_the_second_core() -> None:
+def test_a_default_fit_loads_no_optional_room() -> None:
     code = """
         import sys
         import numpy as np
@@ -495,15 +497,15 @@ def test_a_default_fit_never_loads_the_second_core() -> None:
         print(model.privacy_)
         DPLogisticRegression(epsilon=1.0, delta=1e-6, classes=[0, 1]).fit(X, X[:, 0] > 0)
         private_mean(X[:, 0], epsilon=1.0)
-        assert not [name for name in sys.modules if name.startswith(SMOOTH)]
+        assert not [name for name in sys.modules if name.startswith(OPTIONAL)]
         from privtail.algorithms import TrimmedDescent
         from privtail.linear_model import DPGeneralizedLinearEstimator
 
         trimmed = TrimmedDescent(steps=1, step_size=0.3, low=-5.0, high=5.0)
         DPGeneralizedLinearEstimator(algorithm=trimmed, epsilon=1.0).fit(X, X[:, 0])
-        assert [name for name in sys.modules if name.startswith(SMOOTH)]
+        assert [name for name in sys.modules if name.startswith(OPTIONAL[0])]
     """
-    code = f"SMOOTH = {SMOOTH!r}\n" + textwrap.dedent(code)
+    code = f"OPTIONAL = {OPTIONAL!r}\n" + textwrap.dedent(code)
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=300)
 
 

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 from privtail.errors import InvalidInput
 from privtail.trusted.cluster import seats
-from privtail.trusted.cluster.held import CHANGED, Held, Reading, Sent, spelt
+from privtail.trusted.cluster.held import CHANGED, Held, Reading, Sent, require_one_type, spelt
 from privtail.trusted.cluster.seats import Seated, decided, joined, shared
 from privtail.trusted.deals import Deal
-from privtail.trusted.records.persons import Persons, require_one_type
+from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.persons import _identity as identity
 
 Pair = tuple[list[int], list[int]]

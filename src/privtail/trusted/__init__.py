@@ -5,7 +5,8 @@ To be read in this order: `sensitivity` and `means` (the lemma), `kernels` and `
 `mechanisms` (the noise), `curator`, `accountants` and `ledger` (the bill), `records`; beside them
 `losses` and `callbacks` (what sees rows before their range is forced).
 
-`smooth` is a second core, which the first does not need: noise in proportion to a smooth
-sensitivity. What proves nothing is outside: `privtail.calibration`, `privtail.robust_means` and
-`privtail.influence`, `privtail.storage`, `privtail.schema`, `privtail.ledger_texts`.
+`smooth` and `cluster` are cores beside it, which it is read without and loads only when they are
+asked for: noise in proportion to a smooth sensitivity, and rows on a Dask cluster. What proves
+nothing is outside: `privtail.calibration`, `privtail.robust_means` and `privtail.influence`,
+`privtail.storage`, `privtail.schema`, `privtail.ledger_texts`.
 """

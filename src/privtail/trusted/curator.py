@@ -40,7 +40,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,6 @@ from privtail.trusted.accountants import cost
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.batch import Batch
 from privtail.trusted.budget import ROW, Budget, protected
-from privtail.trusted.cluster.spread import ASSUMED, Spread
 from privtail.trusted.dataset import Dataset
 from privtail.trusted.deals import Deal, Ids, Listed, Part, Seen
 from privtail.trusted.events import SMOOTH, Plan, Round, own_plan, plan_to_json
@@ -76,6 +75,9 @@ from privtail.trusted.records.persons import Persons, Seats, heads, spoken_for
 from privtail.trusted.records.targets import Labels
 from privtail.trusted.rehearsal import rehearse, rehearse_noise
 from privtail.trusted.sampling import Everyone, PoissonBatches, Sampling
+
+if TYPE_CHECKING:
+    from privtail.trusted.cluster.spread import Spread
 
 PERSONS = (
     "An id stands for one person: nobody has two, and no two share one.",
@@ -145,6 +147,8 @@ class Curator:
         away: Spread | None = None
         records: Any
         if is_spread(X, y, groups):
+            from privtail.trusted.cluster.spread import Spread
+
             records = away = Spread(X, y, classes, *declared, groups=groups)
             targets = away.targets
         else:
@@ -178,7 +182,7 @@ class Curator:
         if max_rows is not None:
             self.assume(PERSONS)
         if away is not None:
-            self.assume(ASSUMED)
+            self.assume(away.assumptions)
         public, simulated, dealt = np.random.SeedSequence(random_state).spawn(3)
         self._sampler: Sampler = ExactSampler() if noise == "exact" else SimulatedSampler(simulated)
         self.seeded = random_state is not None

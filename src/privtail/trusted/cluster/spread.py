@@ -44,6 +44,7 @@ from privtail.trusted.cluster.held import (
     Unread,
     facts,
     moved,
+    require_one_type,
 )
 from privtail.trusted.cluster.probe import DIFFERS
 from privtail.trusted.cluster.seats import decided, joined, shared
@@ -54,7 +55,6 @@ from privtail.trusted.events import SMOOTH, Plan
 from privtail.trusted.mechanisms.samplers import secret
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.questions import Question
-from privtail.trusted.records.persons import require_one_type
 from privtail.trusted.records.targets import Labels
 
 ASSUMED = (
@@ -80,6 +80,7 @@ class Spread(PrivateRows):
     lengths : of the partitions; public.
     targets : numbers, or labels, without rows; they know what is declared.
     n, d, names, indicators, optional : as other records.
+    assumptions : what a promise rests on beside them.
 
     Parameters
     ----------
@@ -94,6 +95,7 @@ class Spread(PrivateRows):
 
     sparse = False
     viewed = False
+    assumptions = ASSUMED
 
     def __init__(
         self, X: Any, y: Any, classes: Sequence[Any] | None,

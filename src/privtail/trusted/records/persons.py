@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,61 +57,6 @@ class Persons(PrivateRows):
 def owners(ids: Any) -> tuple[list[Any], Integers]:
     """Ids in one form, None for a missing one; and for each row the place of its id among them."""
     return distinct(as_ids(column_of(ids)), _identity)
-
-
-def require_one_type(announced: Any) -> None:
-    """Refuse, of ids on a cluster, a type that says nothing of them: Python objects.
-
-    One id may then be a whole number in one partition and a double in another, which rounds it, and
-    its person would be two.
-
-    Raises
-    ------
-    InvalidInput
-        By the announced type alone.
-    """
-    Persons(announced, 0)
-    if "object" in _form(announced):
-        raise InvalidInput(
-            "The groups of a Dask collection are Python objects, and the ids of one person could "
-            'differ by partition. Give the column one type: groups=ddf["id"].astype("int64"), '
-            'or .astype("string[pyarrow]") for text.'
-        )
-
-
-def require_typed_alike(ids: Any, announced: Any) -> None:
-    """Refuse ids of another type than was announced: two forms of one id would be two persons.
-
-    Whole numbers of all widths have one form; so has text of NumPy, however long. Doubles have
-    another: they round what is larger than 2^53, and pandas makes doubles of whole numbers where
-    one is missing. So this refusal may follow from a missing cell; like that of a malformed file,
-    it is outside the promise. Of no rows the type says nothing.
-
-    Raises
-    ------
-    InvalidInput
-        By the types alone.
-    """
-    if len(ids) and _form(ids) != _form(announced):
-        raise InvalidInput(
-            "A partition of groups has another type than the collection announces, and the ids of "
-            "one person could differ: whole numbers become doubles where one is missing. Read the "
-            'column in a type that can miss cells, dtype_backend="pyarrow" of '
-            "dask.dataframe.read_parquet, or pass what privtail.open_table(folder) gives."
-        )
-
-
-def _form(ids: Any) -> str:
-    """What decides, of a type, which form an id has."""
-    column = column_of(ids)[:0]
-    read, own = as_ids(column).dtype, cast(Any, getattr(column, "dtype", None))
-    if str(own) == "category":
-        return f"category of {_form(own.categories)}"
-    if read.kind in "US":
-        return read.kind
-    if read.kind in "iub":
-        return "whole numbers"
-    return read.str if read.kind == "f" else f"{own} {getattr(own, 'storage', '')}"
 
 
 def seated(
