@@ -190,7 +190,7 @@ SECTIONS = {
     ),
     "Saved models, statements and reports": ("model/", "statement/", "reporting/", "json_files"),
     "Clusters": ("trusted/cluster/", "dask_client"),
-    "Losses and domains": ("losses/", "domains/"),
+    "Losses and domains": ("losses/", "domains/", "trusted/losses/"),
     "For authors of algorithms": ("",),
 }  # fmt: skip
 """Heading and the modules below it; the first that fits is taken."""

@@ -258,20 +258,11 @@ def test_labels_in_any_partitions() -> None:
     assert parts == whole
 
 
-def test_lengths_are_public_and_add_up() -> None:
-    curator = Curator(*data(), budget=Budget(1.0, 1e-6))
-    assert sum(curator._data.lengths) == N
-
-
 @dataclass(frozen=True)
 class Divided:
     """Another implementation of `Partitions`: every question is pickled for every part."""
 
     windows: tuple[Window, ...]
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        return tuple(window.stop - window.start for window in self.windows)
 
     def sums(self, question: Question) -> Any:
         return away(question, list(self.windows))
@@ -295,7 +286,6 @@ def test_a_whole_fit_in_any_partitions(
 
     here = fitted()
     held: Partitions = Divided(tuple(divided(ends, X=X)))
-    assert sum(held.lengths) == N
     monkeypatch.setattr(Dataset, "sums", lambda self, question: held.sums(question))
     assert fitted() == here
 

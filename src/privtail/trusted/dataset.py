@@ -76,11 +76,6 @@ class Dataset(PrivateRows):
         """Whether the records are CSR, which cannot be centred."""
         return bool(self.records.sparse)
 
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """Here one partition, which is swept window by window."""
-        return (self.records.n,) if self._away is None else self._away.lengths
-
     def deal(self, count: int) -> Deal:
         """The public deal of the n ids into ``count`` blocks of equal size."""
         count = require_whole("count", count, 1)

@@ -40,11 +40,6 @@ COPIED = 32
 class Partitions(Protocol):
     """Records that answer questions, wherever they are; ids count through all partitions."""
 
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """How many rows each partition has; public."""
-        ...
-
     def sums(self, question: Question) -> Integers:
         """Exact sums over the records that the question sees, of its shape."""
         ...

@@ -35,12 +35,6 @@ class QueryResult:
 
     _pages: mmap.mmap
     _shown: str
-    suffix = ".parquet"
-
-    @property
-    def name(self) -> str:
-        """What errors call it."""
-        return self._shown
 
     def open(self) -> Any:
         """The file as PyArrow reads it."""
