@@ -116,7 +116,7 @@ def test_a_stage_costs_its_weight():
         squared = [priced((r,)).mu ** 2 for r in plan]
         steps = sum(s for s, r in zip(squared, plan, strict=True) if r.stage == "descent")
         parts = {r.stage: s / steps for s, r in zip(squared, plan, strict=True)}
-        assert parts["preconditioner"] == pytest.approx(tuning.moments)
+        assert parts["preconditioner"] == pytest.approx(tuning.others)
         assert parts["residual histogram"] == pytest.approx(tuning.others)
         assert parts["acceptance test"] == pytest.approx(2 * tuning.others)
         assert parts["extrapolation"] == pytest.approx(tuning.others)

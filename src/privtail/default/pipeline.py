@@ -276,8 +276,10 @@ def _descent(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterator[Line
             lambda share: Descend(share.mean_noise(steps), steps, row_part),
         )
 
-    moments = tuning.moments if problem.rows <= tuning.most_moments else 0.0
-    yield Line(moments, lambda s: Precondition(s.count_noise() if moments else None, row_part))
+    if problem.rows <= tuning.most_moments:
+        yield Line(tuning.others, lambda share: Precondition(share.count_noise(), row_part))
+    else:
+        yield Line(0.0, lambda _: Precondition(None, row_part))
     if first:
         yield descend(first)
     yield Line(tuning.others, lambda share: MeasureResiduals(share.count_noise()))

@@ -17,8 +17,8 @@ class Tuning:
 
     Parameters
     ----------
-    column_summaries, label_counts, moments, screening, others : budget weights of stages, relative
-        to all gradients together; ``others`` is that of each release of most other kinds. A stage
+    column_summaries, label_counts, screening, others : budget weights of stages, relative to all
+        gradients together; ``others`` is that of each release of most other kinds. A stage
         gets its weight over the sum of the weights of all stages of the fit
         (``default/pipeline.py`` has a line for each stage). Histograms of counts and amounts weigh
         as much as column summaries do.
@@ -62,7 +62,6 @@ class Tuning:
 
     column_summaries: float = 0.6
     label_counts: float = 0.2
-    moments: float = 0.1
     screening: float = 2.5
     others: float = 0.05
     steps: int = 25
