@@ -318,7 +318,7 @@ def _mean_amount(tuning: Tuning, problem: Problem) -> Line:
 
 def _selection(tuning: Tuning, problem: Problem, sparsity: int | None, *, numbers: bool) -> Line:
     """The median of a numeric target with an intercept, a noisy top-k, summaries of the picks."""
-    most, moves = sparsity or tuning.few_features, tuning.moves
+    most, moves = sparsity or problem.d, tuning.moves
     weights = [tuning.screening, tuning.column_summaries / 2]
     if numbers and problem.intercept:
         weights.append(2 * tuning.others)

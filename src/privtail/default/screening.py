@@ -112,5 +112,4 @@ def findable(most: int, noise: float, clear: float, problem: Problem) -> int:
     ``clear`` times as large as that.
     """
     largest = noise * problem.max_rows / problem.n * math.log(problem.d)
-    most = min(most, problem.d)
     return max(1, min(most, int(2 / math.pi / (clear * largest)))) if largest > 0 else most

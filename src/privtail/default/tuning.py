@@ -38,7 +38,6 @@ class Tuning:
     moves : number of moves of an intercept that is a quantile, of the median of a target before a
         selection, and of a rate beside exposures.
     heavier_tails : a tail is heavy if it is so many times as long as is usual.
-    few_features : number of features that are selected at most, unless ``sparsity`` says it.
     many_features : with fewer features none are left out.
     prior_slopes : weight of the prior that a slope is real, times the number of slopes.
     clear : how many times as large as the largest noise the score of a feature should be.
@@ -74,7 +73,6 @@ class Tuning:
     most_moments: int = 512
     moves: int = 3
     heavier_tails: float = 1.5
-    few_features: int = 10
     many_features: int = 50
     prior_slopes: float = 120.0
     clear: float = 1.5
