@@ -99,12 +99,6 @@ def _curvature(points: list[Doubles], gradients: list[Doubles]) -> float:
     return float(np.sum(x * g)) / square if square > 0 else 0.0
 
 
-def expected_noise(schedule: Schedule, metric: Preconditioner, loss: Loss, scale: float) -> Doubles:
-    """(r,) the standard deviations to expect of the average of these steps."""
-    rates = schedule.length * curvature_of(loss, scale) * metric.likely_rates
-    return added_noise(schedule, metric, np.zeros(len(metric.curvatures)), rates)
-
-
 def shown_contraction(
     curvature: float, schedule: Schedule, loss: Loss, scale: float, tuning: Tuning
 ) -> float:
@@ -117,7 +111,7 @@ def shown_contraction(
 
 
 def added_noise(
-    schedule: Schedule, metric: Preconditioner, start: Doubles, contraction: Doubles | float
+    schedule: Schedule, metric: Preconditioner, start: Doubles | float, contraction: Doubles | float
 ) -> Doubles:
     """(r,) standard deviations of the average of the iterates along the principal directions.
 

@@ -137,8 +137,7 @@ class Fit:
         self.loss = self.given
         self.w = np.zeros((self.problem.rows, self.problem.outputs))
         self.constant, self.shrunk = self.w, np.zeros(self.problem.d)
-        alike = np.ones(self.problem.rows, dtype=np.bool_)
-        self.preconditioner = Preconditioner.without_moments(alike)
+        self.preconditioner = Preconditioner.without_moments(np.ones(self.problem.rows, np.bool_))
         self.summary = replace(Summary.declared(self.problem.d), scales=np.ones(self.problem.d))
         self.standard = Standardization.of(self.summary, self.problem, sparse=self.curator.sparse)
 

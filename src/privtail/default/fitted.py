@@ -27,8 +27,7 @@ class FittedSlopes:
     kept : whether the model has these slopes, or zeros in their place.
     selected : whether the features were selected by what they tell of the target.
     rows : how many rows count, those of one person as one.
-    loss, w, constant, shrunk, margins, exposure, decision : as in `Fit`.
-    standard, preconditioner, runs, residuals : as in `Fit`.
+    loss, w, constant, shrunk, and all others : as in `Fit`.
     """
 
     kept: bool

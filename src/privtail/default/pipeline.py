@@ -205,11 +205,10 @@ class ScaledDescent:
 
     def _numbers(self, problem: Problem, *, few: bool) -> Iterator[Line]:
         """The stages of a numeric target, after the column summaries."""
-        weight = self.tuning.others
         if few:
             yield _selection(self.tuning, problem, self.sparsity, numbers=True)
         if problem.intercept:
-            yield Line(weight, self._constant)
+            yield Line(self.tuning.others, self._constant)
         yield from _descent(self.tuning, problem, labels=False)
         if problem.intercept and self.squares:
             yield _intercept(self.tuning, FitIntercept)
@@ -230,14 +229,13 @@ class ScaledDescent:
 
     def _labels(self, problem: Problem, *, few: bool) -> Iterator[Line]:
         """The stages of labels, after the column summaries."""
-        weight = self.tuning.others
         yield Line(self.tuning.label_counts, lambda share: CountLabels(share.count_noise()))
         if few:
             yield _selection(self.tuning, problem, self.sparsity, numbers=False)
         yield from _descent(self.tuning, problem, labels=True)
         yield _gains(self.tuning, AcceptLabels)
         if problem.intercept and not self.weighted:
-            yield Line(weight, lambda share: MatchFrequencies(share.one_sided_noise()))
+            yield Line(self.tuning.others, lambda share: MatchFrequencies(share.one_sided_noise()))
 
     def _intercept_only(self) -> Iterator[Line]:
         """The stages of a fit without slopes: one half of the budget for the scale of a number."""
@@ -272,8 +270,7 @@ def _descent(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterator[Line
 
     def descend(steps: int) -> Line:
         return Line(
-            steps / tuning.steps,
-            lambda share: Descend(share.mean_noise(steps), steps, row_part),
+            steps / tuning.steps, lambda share: Descend(share.mean_noise(steps), steps, row_part)
         )
 
     if problem.rows <= tuning.most_moments:
@@ -292,8 +289,7 @@ def _intercept(
 ) -> Line:
     """A stage that moves the intercept by so many mean derivatives, and pays for each alike."""
     return Line(
-        moves * tuning.others,
-        lambda share: kind(MeanDerivative(share.mean_noise(moves), moves)),
+        moves * tuning.others, lambda share: kind(MeanDerivative(share.mean_noise(moves), moves))
     )
 
 

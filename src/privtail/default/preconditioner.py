@@ -62,11 +62,12 @@ class Preconditioner:
     ) -> Self:  # fmt: skip
         """From released second moments.
 
-        The curvature of a direction is the likely one plus the spectral norm of the noise, and at
-        most the trace, which bounds all curvatures. If noise hides the curvature 1 of a typical
-        direction, the row length is enough for a bound, because it bounds the gradients. Then only
-        directions that show more than ``outstanding`` times the norm have their own curvature.
-        Coordinates that are not active get the largest curvature.
+        A step along a direction is the gradient over the curvature there. So a curvature must not
+        be too small: it is the likely one plus the spectral norm of the noise, and at most the
+        trace, which bounds all curvatures. A norm above 1, the curvature of a typical direction,
+        would make all steps short. Then a direction counts for at most the row length, which bounds
+        gradients, unless it shows more than ``outstanding`` times the norm. Coordinates that are
+        not active get the largest curvature.
         """
         rows, square = len(active), np.ix_(active, active)
         seen, vectors = np.linalg.eigh(moments[square])

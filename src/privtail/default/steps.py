@@ -12,8 +12,8 @@ from scipy.special import ndtri
 from privtail.default.descent import (
     Run,
     Schedule,
+    added_noise,
     descended,
-    expected_noise,
     lasting,
     model_noise,
     shown_contraction,
@@ -35,8 +35,7 @@ from privtail.trusted.problem import Problem
 Doubles = NDArray[np.float64]
 
 LONGEST = 2.0**10
-"""Without noise rows count up to so many typical lengths: squares keep 12 of 34 digits of the grid.
-"""
+"""Without noise rows count up to so many typical lengths: squares keep 12 digits of the grid."""
 
 
 @dataclass(frozen=True)
@@ -190,8 +189,9 @@ class Descend:
 
     def _balanced(self, fit: Fit, residuals: ResidualHistogram) -> float:
         """The threshold at which clipping misses as much as the noise of these steps adds."""
-        schedule, scale = self.schedule(fit, 1.0), fit.standard.target.scale
-        noise = expected_noise(schedule, fit.preconditioner, fit.loss, scale)
+        schedule, metric = self.schedule(fit, 1.0), fit.preconditioner
+        contraction = schedule.length * curvature_of(fit.loss, fit.standard.target.scale)
+        noise = added_noise(schedule, metric, 0.0, contraction * metric.likely_rates)
         return residuals.balanced(math.sqrt(float(np.mean(noise**2))))
 
     def schedule(self, fit: Fit, threshold: float) -> Schedule:

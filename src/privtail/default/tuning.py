@@ -17,11 +17,11 @@ class Tuning:
 
     Parameters
     ----------
-    column_summaries, label_counts, screening, others : budget weights of stages, relative to all
-        gradients together; ``others`` is that of each release of most other kinds. A stage
-        gets its weight over the sum of the weights of all stages of the fit
-        (``default/pipeline.py`` has a line for each stage). Histograms of counts and amounts weigh
-        as much as column summaries do.
+    column_summaries, label_counts, screening, others : budget weights. All gradients of the descent
+        together weigh 1, and a stage gets its weight over the sum of the weights of all stages of
+        the fit (``default/pipeline.py`` has a line for each stage). A histogram of counts or
+        amounts weighs as much as the column summaries. ``others`` is the weight of second moments,
+        of the residual histogram, and of each mean derivative and mean gain.
     steps : number of gradients of the descent, a fifth of them before the residual histogram.
     momentum : fraction of the last move that is added to a step; at a kink none is.
     clipped : part of the residuals that is clipped, in (0, 1); with rare labels less of them. For
