@@ -1,15 +1,16 @@
 """A Dask cluster on this machine: what a round costs beside its sweep, and what a worker adds.
 
     python benchmarks/cluster.py [overhead] [driver] [workers] [folder] [ceiling] [threads]
-                                 [--rows 1000000] [--columns 20] [--rounds 15]
+                                 [--rows 1000000] [--columns 20] [--rounds 15] [--files FOLDER]
 
 A round is one clipped gradient; workers are processes of one thread each. Ratios are those of
-interleaved rounds in one run.
+interleaved rounds in one run, of rounds after each other for a folder.
 
-- overhead: a round over next to no rows.
+- overhead: a round over next to no rows, and what a cluster takes of a core that has nothing to do.
 - driver: the most memory of this process, which holds no rows, in fits of numbers, labels, persons.
-- workers: one beside two, with rows in their memory.
-- folder: the same, with rows that are read from a folder of Parquet files in every round.
+- workers: one of two workers has all rows in its memory, or both have halves; where the time goes.
+- folder: the same for one worker and two, which read Parquet files in every round. --files says
+  where these are kept, and are not written again.
 - ceiling: the same gradients without Dask: one process with all rows beside two that have one half
   each. No cluster can gain more from two workers.
 - threads: two workers beside two threads in this process, for a round and a whole default fit.
@@ -31,8 +32,8 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--files")
     options = parser.parse_args()
     os.environ["PRIVTAIL_THREADS"] = "2"
     warnings.simplefilter("ignore")
@@ -66,12 +68,17 @@ def main() -> None:
     print(f"{options.rows:,} rows x {options.columns}")
     for name, measure in measures.items():
         if not options.what or name in options.what:
-            measure(options.rows, options.columns, options.rounds)
+            more = {"files": options.files} if name == "folder" else {}
+            measure(options.rows, options.columns, options.rounds, **more)
 
 
 def overheads(n: int, d: int, rounds: int) -> None:
     """Rounds over one row a partition."""
     with cluster(2) as two, two.as_current():
+        before, seconds = spent(two), 3.0
+        time.sleep(seconds)
+        idle = 100 * (spent(two) - before) / seconds
+        print(f"driver, scheduler and two workers that wait take {idle:.0f} % of a core")
         for parts, limit in LIMITS.items():
             work = round_of(*collections(parts, d, parts))
             work()
@@ -113,45 +120,128 @@ def driver(n: int, d: int, rounds: int) -> None:
 
 
 def workers(n: int, d: int, rounds: int) -> None:
-    """One worker beside two, rows in memory."""
-    with cluster(2) as two, cluster(1) as one:
-        works = []
-        for client, parts in ((one, 1), (two, 2)):
-            with client.as_current():
-                works.append(round_of(*held(*collections(n, d, parts))))
-        compared("one worker / two workers", (one, two), works, rounds)
+    """Rows in the memory of one worker of a cluster beside halves in that of two."""
+    with cluster(2) as two, two.as_current():
+        works = [round_of(*held(*collections(n, d, parts))) for parts in (1, 2)]
+        show("one worker / two workers", pairs(*works, rounds))
+        table([watched(two, work, rounds) for work in works])
 
 
-def folder(n: int, d: int, rounds: int) -> None:
-    """One worker beside two, rows in files."""
+def folder(n: int, d: int, rounds: int, files: str | None = None) -> None:
+    """One worker, then two, rows in files."""
     import dask.dataframe as dd
 
     from privtail.trusted.cluster.spread import Spread
 
     Spread._fits = lambda _: False  # type: ignore[method-assign]  # noqa: SLF001
-    with tempfile.TemporaryDirectory() as place, cluster(2) as two, cluster(1) as one:
-        for i, part in enumerate(range(FILES)):
-            write(
-                Path(place, f"part-{i:02}.parquet"), n * part // FILES, n * (part + 1) // FILES, d
-            )
-        works = []
-        for client in (one, two):
-            with client.as_current():
+    with tempfile.TemporaryDirectory() as temporary:
+        place = files or temporary
+        for i in range(FILES):
+            path = Path(place, f"part-{i:02}.parquet")
+            if not path.exists():
+                write(path, n * i // FILES, n * (i + 1) // FILES, d)
+        found = []
+        for count in (1, 2):
+            with cluster(count) as client, client.as_current():
                 frame = dd.read_parquet(place)
-                works.append(round_of(frame.drop(columns="y"), frame["y"]))
-        compared("one worker / two workers, from Parquet", (one, two), works, rounds)
+                work = round_of(frame.drop(columns="y"), frame["y"])
+                found.append(watched(client, work, rounds))
+        one, two = (each["a round"] for each in found)
+        print(f"one worker / two workers, from Parquet: median {one / two:.2f}")
+        table(found)
 
 
-def compared(what: str, clients: Sequence[Any], works: Sequence[Any], rounds: int) -> None:
-    """Two clusters beside each other: seconds, and those of all processors."""
-    show(what, pairs(*works, rounds))
-    used = []
-    for client, work in zip(clients, works, strict=True):
-        before = spent(client)
-        for _ in range(rounds):
-            work()
-        used.append(1000 * (spent(client) - before) / rounds)
-    print(f"processor time of a round: {used[0]:.0f} ms / {used[1]:.0f} ms", flush=True)
+def watched(client: Any, work: Callable[[], Any], rounds: int) -> dict[str, float]:
+    """Where the time of a round goes: milliseconds, medians of rounds, means of busy workers."""
+    client.run(watch)
+    work()
+    before, ends = spent(client), [time.perf_counter()]
+    client.run(seen)
+    for _ in range(rounds):
+        work()
+        ends.append(time.perf_counter())
+    told = {name: tasks for name, tasks in client.run(seen).items() if tasks}
+    used = sum(task["processor"] for tasks in told.values() for task in tasks)
+    beside = (spent(client) - before - used) / rounds
+    lines: list[dict[str, float]] = []
+    for start, stop in itertools.pairwise(ends):
+        of_worker = []
+        for tasks in told.values():
+            here = [task for task in tasks if start <= task["start"] < stop]
+            of_worker.append({part: sum(t[part] for t in here) for part in (*PARTS, "took")})
+        mean = {k: statistics.fmean(one[k] for one in of_worker) for k in of_worker[0]}
+        most = max(one["took"] for one in of_worker)
+        lines.append({
+            "a round": stop - start,
+            "  its sums": mean["sums"],
+            "  checksums": mean["checksums"],
+            "  reading and laying out": mean["processor"] - mean["sums"] - mean["checksums"],
+            "  waits for a core": mean["waited"],
+            "  waits for other threads": mean["took"] - mean["processor"] - mean["waited"],
+            "  the last worker, beyond the mean": most - mean["took"],
+            "  asking, gathering, between tasks": stop - start - most,
+            "all processors, beside tasks": beside,
+        })  # fmt: skip
+    return {line: 1000 * statistics.median(one[line] for one in lines) for line in lines[0]}
+
+
+PARTS = ("processor", "waited", "sums", "checksums")
+"""What is measured of a task: time of its thread on a core, in wait of one; parts of the first."""
+
+
+def watch() -> None:
+    """On a worker: note what each task does with its time, once."""
+    from privtail.trusted.cluster import held, workers
+
+    if hasattr(workers, "tasks_seen"):
+        return
+    workers.tasks_seen, parts = [], dict.fromkeys(("sums", "checksums"), 0.0)
+
+    def timed(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*given: Any) -> Any:
+            start = time.thread_time()
+            try:
+                return function(*given)
+            finally:
+                parts[part] += time.thread_time() - start
+
+        return called
+
+    def waited() -> float:
+        told = Path("/proc/thread-self/schedstat")  # of Linux: nanoseconds run, and waited
+        return float(told.read_text().split()[1]) / 1e9 if told.exists() else 0.0
+
+    honest = workers.answer
+
+    def answer(*given: Any) -> Any:
+        parts.update(dict.fromkeys(parts, 0.0))
+        start, ran, stood = time.perf_counter(), time.thread_time(), waited()
+        found = honest(*given)
+        workers.tasks_seen.append({
+            "start": start, "took": time.perf_counter() - start, "waited": waited() - stood,
+            "processor": time.thread_time() - ran, **parts,
+        })  # fmt: skip
+        return found
+
+    workers._summed = timed("sums", workers._summed)  # noqa: SLF001
+    held.digested = timed("checksums", held.digested)
+    answer.__module__, answer.__qualname__ = honest.__module__, honest.__qualname__
+    workers.answer = answer
+
+
+def seen() -> list[dict[str, float]]:
+    """On a worker: what was noted since this was asked the last time."""
+    from privtail.trusted.cluster import workers
+
+    told, workers.tasks_seen[:] = list(workers.tasks_seen), []
+    return told
+
+
+def table(found: Sequence[dict[str, float]]) -> None:
+    """Milliseconds of one worker and of two, and what would be half of one."""
+    print(f"{'milliseconds':36} one worker  two workers  half of one")
+    for line, one in found[0].items():
+        print(f"{line:36}{one:11.1f}{found[1][line]:13.1f}{one / 2:13.1f}", flush=True)
 
 
 def write(path: Path, start: int, stop: int, d: int) -> None:
@@ -219,15 +309,17 @@ def beside_threads(n: int, d: int, rounds: int) -> None:
         assert here[0].coef_.tobytes() == away[0].coef_.tobytes(), "other bits"
 
 
-def cluster(workers: int) -> Any:
-    """A client of a cluster of processes with one thread each."""
+@contextmanager
+def cluster(workers: int) -> Iterator[Any]:
+    """A client of a cluster of processes with one thread each, which ends with it."""
     from distributed import Client, LocalCluster
 
     logging.getLogger("distributed").setLevel(logging.ERROR)
     local = LocalCluster(
         n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
     )
-    return Client(local, set_as_default=False)
+    with local, Client(local, set_as_default=False) as client:
+        yield client
 
 
 def collections(n: int, d: int, parts: int) -> tuple[Any, Any]:
