@@ -20,7 +20,7 @@ import pytest
 
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression
-from privtail.losses import SquaredLoss
+from privtail.losses import CustomLoss, GeneralLoss, SquaredLoss
 from privtail.robust_means import ClippedMean
 from privtail.trusted.budget import Budget
 from privtail.trusted.cluster import spread
@@ -211,6 +211,63 @@ def test_a_late_worker_that_rounds_in_another_way(
         with pytest.raises(InvalidInput, match="computes other bits than another"):
             model(ledger).fit(away[FEATURES], away["cost"])
         assert len(ledger.entries()) == 1
+
+
+def of_margins() -> CustomLoss:
+    return CustomLoss(value=lambda m, y: abs(m - y), derivative=lambda m, y: 1.0 if m > y else -1.0)
+
+
+def of_records() -> GeneralLoss:
+    return GeneralLoss(
+        value=lambda w, x, y: (w.ravel() @ x - y) ** 2,
+        gradient=lambda w, x, y: (x * (w.ravel() @ x - y))[:, None],
+    )
+
+
+@pytest.mark.parametrize(
+    ("loss", "name", "refused"),
+    [
+        (of_margins(), "_quietly_at_once", True), (of_records(), "_general", True),
+        (of_margins(), "_general", False),
+    ],
+)  # fmt: skip
+def test_a_late_worker_that_rounds_an_own_loss_in_another_way(
+    processes: Any, monkeypatch: pytest.MonkeyPatch, loss: Any, name: str, refused: bool
+) -> None:
+    """What is called for each loss of a user is made wrong by a bit on the worker that is late."""
+
+    def sabotage() -> None:
+        from privtail.trusted import callbacks
+
+        honest = getattr(callbacks, name)
+        setattr(callbacks, name, lambda *given: honest(*given) * (1 + 2**-52))
+
+    def descend(X: Any, y: Any) -> None:
+        curator = Curator(X, y, budget=Budget(9.0, 1e-6), random_state=0, noise="simulated")
+        mean, noise = ClippedMean(1.0), GaussianNoise(9.0)
+        event = noise.event(curator.problem.gradient(mean))
+        curator.open((Round(events=(event,), times=4),), loss)
+        for batch in curator.rounds(Everyone(), 4):
+            batch.gradient(loss, np.ones((X.shape[1], 1)), mean).release(noise)
+
+    with processes(1) as client:
+        away = spread_out()
+
+        def replace() -> None:
+            first = list(client.scheduler_info()["workers"])
+            client.cluster.scale(2)
+            client.wait_for_workers(2)
+            late = [w for w in client.scheduler_info()["workers"] if w not in first]
+            client.run(sabotage, workers=late)
+            client.retire_workers(first)
+
+        asked = disturbed(monkeypatch, 3, replace)
+        if refused:
+            with pytest.raises(InvalidInput, match="computes other bits than another"):
+                descend(away[FEATURES], away["cost"])
+            assert asked == [3]
+        else:
+            descend(away[FEATURES], away["cost"])
 
 
 def test_a_late_worker_that_computes_alike(processes: Any, monkeypatch: pytest.MonkeyPatch) -> None:

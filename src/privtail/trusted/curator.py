@@ -237,7 +237,7 @@ class Curator:
                     rehearse(some, self.problem, self._data.records, of)
                 else:
                     progress.report(0, sum(r.times for r in plan), "workers")
-                    self._away.rehearse(some, of)
+                    self._away.rehearse(some, self.problem, of)
                 rehearse_noise(some, self._sampler)
             if self._ledger is not None:
                 reserved = self._ledger.reserve(

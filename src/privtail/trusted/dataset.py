@@ -122,7 +122,10 @@ class Dataset(PrivateRows):
     def _runs(self, targets: bool) -> list[Iterator[Window]]:
         """One pass over the records, in runs that threads can read at one time."""
         if self._away is not None:
-            raise InvalidInput("This needs all rows on one machine, and they are on a cluster.")
+            raise InvalidInput(
+                "This needs all rows on one machine, and they are on a Dask cluster. Write them to "
+                "Parquet, and pass what privtail.open_table(folder) gives."
+            )
         records, needed = self.records, self.targets if targets else None
         if isinstance(records, Stream):
             return records.runs(needed)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 from collections.abc import Iterator
 from importlib.metadata import version
 
@@ -21,17 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privtail
-from privtail.losses import (
-    LOSSES,
-    AnyLoss,
-    GeneralLoss,
-    HuberLoss,
-    LogisticLoss,
-    TruncatedLoss,
-)
+from privtail.losses import LOSSES, HuberLoss, LogisticLoss
 from privtail.schema.encoding import Encoding
 from privtail.schema.features import Bins, Cross, Log, Spline
 from privtail.trusted import callbacks, questions
+from privtail.trusted.callbacks import AskedLoss
 from privtail.trusted.deals import Deal, Listed
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import CATONI, FRACTION_DEGREE, AskedMean, Ball, Interval
@@ -42,7 +37,7 @@ from privtail.trusted.records import Window, as_records
 from privtail.trusted.records.tables import Table
 from privtail.trusted.records.targets import Numbers
 
-N, D, POINTS = 1000, 5, 4096
+N, D, POINTS, RECORDS = 1000, 5, 4096, 64
 DIFFERS = (
     "A Dask worker computes other bits than another: it has other versions of privtail, NumPy or "
     "Numba, or another processor or C library. Give all workers one environment on one kind of "
@@ -70,7 +65,7 @@ def probed() -> bytes:
     for question in _questions():
         digest.update(answered(question, Window(0, N, lambda: part)).tobytes())
     for loss in LOSSES:
-        digest.update(probed_loss(loss))
+        digest.update(probed_loss(callbacks.asked(loss), D, (D, loss.outputs)))
     features = Table(dict(zip("abcde", X.T, strict=True)), {}, ENCODING)
     one, zero = np.ones(features.d), np.zeros(features.d)
     rows = features.rows(slice(0, N)).transformed(one, zero)
@@ -78,16 +73,21 @@ def probed() -> bytes:
     return digest.digest()
 
 
-def probed_loss(loss: AnyLoss | None) -> bytes:
-    """Values and derivatives of a loss at public margins and targets; of whole records nothing."""
-    if loss is None or isinstance(loss, GeneralLoss | TruncatedLoss):
-        return b""
-    called = callbacks.asked(loss)
-    margins = _points(POINTS * loss.outputs).reshape(POINTS, loss.outputs)
-    targets = (np.arange(POINTS) % max(2, loss.outputs)).astype(float)
+def probed_loss(called: AskedLoss, d: int, shape: tuple[int, ...]) -> bytes:
+    """What a loss says at public margins and targets, or of public rows and a w of ``shape``."""
     with np.errstate(all="ignore"):
-        found = called.values(margins, targets), called.derivatives(margins, targets)
-    return b"".join(np.where(np.isnan(f), 0.0, f).tobytes() for f in found)
+        if called.gradients:
+            rows = _points(RECORDS * d).reshape(RECORDS, d)
+            w = _points(math.prod(shape)).reshape(shape)
+            found = [called.gradients(w, rows, _points(RECORDS))]
+        else:
+            margins = _points(POINTS * shape[1]).reshape(POINTS, shape[1])
+            targets = (np.arange(POINTS) % max(2, shape[1])).astype(float)
+            found = [called.values(margins, targets), called.derivatives(margins, targets)]
+    digest = hashlib.blake2b(digest_size=16)
+    for numbers in found:
+        digest.update(np.where(np.isnan(numbers), 0.0, numbers).tobytes())
+    return digest.digest()
 
 
 def _points(count: int) -> NDArray[np.float64]:

@@ -35,6 +35,7 @@ from privtail.dask_collections import announced, is_spread, own_tasks, partition
 from privtail.errors import InvalidInput
 from privtail.losses import AnyLoss
 from privtail.schema.encoding import PLAIN, Encoding
+from privtail.trusted.callbacks import asked
 from privtail.trusted.cluster.held import (
     CHANGED,
     FAILED,
@@ -48,12 +49,20 @@ from privtail.trusted.cluster.held import (
 )
 from privtail.trusted.cluster.probe import DIFFERS
 from privtail.trusted.cluster.seats import decided, joined, shared
-from privtail.trusted.cluster.workers import Partial, answer, tried
+from privtail.trusted.cluster.workers import (
+    Partial,
+    SentLoss,
+    answer,
+    apart,
+    pickled,
+    tried,
+)
 from privtail.trusted.dataset import in_parts
 from privtail.trusted.deals import Deal, Seen
 from privtail.trusted.events import SMOOTH, Plan
 from privtail.trusted.mechanisms.samplers import secret
 from privtail.trusted.private_rows import PrivateRows
+from privtail.trusted.problem import Problem
 from privtail.trusted.questions import Question
 from privtail.trusted.records.targets import Labels
 
@@ -156,7 +165,7 @@ class Spread(PrivateRows):
             if tasks is not None:
                 pairs = zip(tasks, self._parts, strict=True)
                 self._unread = [Unread(own, part.key) for own, part in pairs]
-        self._probe = b""
+        self._probes: dict[SentLoss | None, bytes] = {}
 
     # ---------------------------------------------------------------- questions
 
@@ -171,15 +180,17 @@ class Spread(PrivateRows):
         """How often each label occurs among the ids that are seen; private."""
         return sum((partial.value for partial in self._asked(seen)), Counter())
 
-    def rehearse(self, plan: Plan, loss: AnyLoss | None) -> None:
+    def rehearse(self, plan: Plan, problem: Problem, loss: AnyLoss | None) -> None:
         """Refuse what workers cannot do, and workers that compute other bits, before the charge."""
         if any(event.law in SMOOTH for r in plan for event in r.events):
             raise InvalidInput(
                 "Trimmed means and sample-and-aggregate need all rows on one machine, and these "
                 "are on a Dask cluster. algorithm='auto' works there."
             )
+        shape = problem.rows, getattr(loss, "outputs", problem.outputs)
+        sent = None if loss is None else pickled(asked(loss), problem.d, shape)
         for _ in range(2):  # a worker that died is not asked twice
-            found = self._reached(lambda: self._client.run(tried, Sent(loss), on_error="return"))
+            found = self._reached(lambda: self._client.run(tried, Sent(sent), on_error="return"))
             told = list(found.values())
             if not any(isinstance(one, Exception) and is_lost(one) for one in told):
                 break
@@ -192,9 +203,7 @@ class Spread(PrivateRows):
                 "A Dask worker cannot run privtail, or runs another version of it than this "
                 "process: install the same version everywhere."
             )
-        self._require_alike(probe for _, probe, _ in told)
-        if len({loss for _, _, loss in told}) > 1:
-            raise InvalidInput(DIFFERS)
+        self._require_alike(sent, (probe for _, probe in told))
 
     def seat(self, order: Deal, max_rows: int) -> None:
         """Decide whose rows count, once a fit and after its charge: see `seats`."""
@@ -230,7 +239,8 @@ class Spread(PrivateRows):
 
     def _asked(self, task: Question | Seen) -> list[Partial]:
         codes = self.targets.codes_declared if isinstance(self.targets, Labels) else None
-        sent = Sent((task, codes))
+        task, loss = apart(task)
+        sent = Sent((task, loss, codes))
         groups = self._groups()
         starts = self._ends()
         given = []
@@ -254,16 +264,18 @@ class Spread(PrivateRows):
         for partial, (_, places) in zip(partials, groups, strict=True):
             if partial.refused:
                 raise InvalidInput(partial.refused)
-            self._require_alike([partial.probe])
+            self._require_alike(loss, [partial.probe])
             if partial.checksums != tuple(self._checksums[i] for i in places):
                 raise InvalidInput(CHANGED)
         return partials
 
-    def _require_alike(self, probes: Iterable[bytes]) -> None:
+    def _require_alike(self, loss: SentLoss | None, probes: Iterable[tuple[bytes, bytes]]) -> None:
         """Refuse a worker that computes otherwise than any that was asked before."""
-        for probe in probes:
-            self._probe = self._probe or probe
-            if probe != self._probe:
+        for probe, of_loss in probes:
+            alike = probe == self._probes.setdefault(None, probe)
+            if loss is not None:
+                alike &= of_loss == self._probes.setdefault(loss, of_loss)
+            if not alike:
                 raise InvalidInput(DIFFERS)
 
     def _groups(self) -> list[tuple[str | None, list[int]]]:

@@ -13,8 +13,9 @@ import ctypes
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 import privtail
 from privtail.compilation import steady
 from privtail.errors import InvalidInput
-from privtail.losses import AnyLoss
+from privtail.trusted.callbacks import AskedLoss
 from privtail.trusted.cluster.held import FAILED, Codes, Held, Sent
 from privtail.trusted.cluster.probe import probed, probed_loss
 from privtail.trusted.cluster.seats import Seated
@@ -37,8 +38,24 @@ Integers = NDArray[np.int64]
 MOST_KEPT = 2**25
 """Bytes of freed memory that glibc may keep for the next block, and of one array at most."""
 
-Task = tuple[Question | Seen, Codes | None]
-"""What is asked, or of which ids labels are counted; and the codes of labels."""
+
+@dataclass(frozen=True, repr=False)
+class SentLoss:
+    """The loss of a question, which a worker opens and probes once, and not in every round.
+
+    Attributes
+    ----------
+    pickled : the loss, as the core calls it.
+    d, shape : numbers of a row, and the shape of its parameters.
+    """
+
+    pickled: bytes
+    d: int
+    shape: tuple[int, ...]
+
+
+Task = tuple[Question | Seen, SentLoss | None, Codes | None]
+"""What is asked without its loss, or of which ids labels are counted; its loss; codes of labels."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,14 +66,14 @@ class Partial:
     ----------
     value : sums, or a counter of labels.
     checksums : of the partitions that it read.
-    probe : what this worker makes of the public probe.
+    probe : what this worker makes of the public probe, and of the loss of the question.
     where : the address of this worker.
     refused : why there is no value; no text quotes a cell.
     """
 
     value: Any
     checksums: tuple[bytes, ...]
-    probe: bytes
+    probe: tuple[bytes, bytes]
     where: str
     refused: str = ""
 
@@ -80,11 +97,11 @@ def answer(
                 sent, n, read(), starts[run], None if seats is None else seats[run]
             )
             total, checksums = value if total is None else total + value, checksums + found
-        return Partial(total, checksums, probed(), where)
+        return Partial(total, checksums, (probed(), _probe_of(sent.value[1])), where)
     except InvalidInput as error:
-        return Partial(None, checksums, b"", where, str(error))
+        return Partial(None, checksums, (b"", b""), where, str(error))
     except Exception:  # noqa: BLE001  its text may quote a cell
-        return Partial(None, checksums, b"", where, FAILED)
+        return Partial(None, checksums, (b"", b""), where, FAILED)
 
 
 def _runs(held: Sequence[Held] | Sent) -> Iterator[tuple[slice, Callable[[], Sequence[Held]]]]:
@@ -104,7 +121,9 @@ def _read(
     refused = next(filter(None, told), "")
     if refused:
         raise InvalidInput(refused)
-    task, codes = sent.value
+    task, loss, codes = sent.value
+    if loss is not None:
+        task = replace(task, term=replace(task.term, loss=_opened(loss)))
     chosen = task.seen if isinstance(task, Question) else task
     seen = [chosen] * len(held)
     if seats is not None:
@@ -116,10 +135,40 @@ def _read(
     return value, tuple(one.checksum for one in held)
 
 
-def tried(sent: Sent) -> tuple[str, bytes, bytes]:
+def apart(task: Question | Seen) -> tuple[Question | Seen, SentLoss | None]:
+    """What is asked, without its loss, and that."""
+    loss = getattr(task.term, "loss", None) if isinstance(task, Question) else None
+    if loss is None:
+        return task, None
+    assert isinstance(task, Question)  # noqa: S101  for the type checker
+    problem, term = task.problem, cast("Any", task.term)
+    shape = np.shape(getattr(term, "w", np.empty((problem.rows, problem.outputs))))
+    return replace(task, term=replace(term, loss=None)), pickled(loss, problem.d, shape)
+
+
+def pickled(loss: AskedLoss, d: int, shape: tuple[int, ...]) -> SentLoss:
+    """A loss on its way, with functions of a notebook, too."""
+    from cloudpickle import dumps  # type: ignore[import-untyped]
+
+    return SentLoss(dumps(loss), d, shape)
+
+
+@lru_cache(maxsize=32)
+def _opened(loss: SentLoss) -> AskedLoss:
+    from cloudpickle import loads
+
+    found: AskedLoss = loads(loss.pickled)  # from the driver, as all tasks are
+    return found
+
+
+@lru_cache(maxsize=32)
+def _probe_of(loss: SentLoss | None) -> bytes:
+    return b"" if loss is None else probed_loss(_opened(loss), loss.d, loss.shape)
+
+
+def tried(sent: Sent) -> tuple[str, tuple[bytes, bytes]]:
     """The version of this worker, and what it makes of the public probe and of a loss."""
-    loss: AnyLoss | None = sent.value
-    return privtail.__version__, probed(), probed_loss(loss)
+    return privtail.__version__, (probed(), _probe_of(sent.value))
 
 
 def keep_freed_memory() -> None:
