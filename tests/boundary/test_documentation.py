@@ -20,7 +20,7 @@ import sklearn.linear_model
 
 import privtail
 from privtail import Ledger, Statement, errors, evaluation, linear_model, private_mean
-from privtail.linear_model import DPLogisticRegression, DPRidge
+from privtail.linear_model import DPLinearRegression, DPLogisticRegression, DPRidge
 from privtail.trusted.events import LAWS
 
 MOST_WORDS = 35
@@ -468,3 +468,27 @@ def test_code_names_sections_of_pages_that_are_there(root):
         heads = [re.sub(r"[^\w\s-]", "", h).strip().lower().replace(" ", "-")
                  for h in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)]  # fmt: skip
         assert f"({anchor})=" in text or anchor in heads, f"{page}#{anchor}"
+
+
+def test_the_page_on_scale_plans_by_its_formula(root):
+    """Its example of 1e9 rows follows from what it says was measured, and from a plan's passes."""
+    page = (root / "docs/background/scale.md").read_text(encoding="utf-8")
+    passes = DPLinearRegression(epsilon=1, delta=1e-10).plan(n=10**9, d=50).passes
+    assert f"P is {passes} for" in page
+    costs = {}
+    for start in ("in memory", "in a folder"):
+        line = next(line for line in page.splitlines() if line.startswith(f"| {start}"))
+        each, whole = (float(cell.replace(",", "")) for cell in line.split("|")[2:4])
+        assert each == pytest.approx(whole / passes, rel=0.01)
+        costs[start] = whole
+    for start, cost in (("rows in memory", "in memory"), ("read from Parquet", "in a folder")):
+        line = next(line for line in page.splitlines() if line.startswith(f"| {start}"))
+        seconds, *plans = (cell.strip() for cell in line.split("|")[2:5])
+        assert float(seconds.replace(",", "")) == costs[cost]
+        for workers, plan in zip((10, 100), plans, strict=True):
+            minutes = (costs[cost] / (4 * workers) + passes * 0.04) / 60
+            assert float(plan.split()[0]) == pytest.approx(minutes, abs=0.051)
+            if "GB" in plan:
+                assert float(plan.split(", ")[1].split()[0]) == pytest.approx(
+                    408 / workers, rel=0.02
+                )
