@@ -99,6 +99,27 @@ def test_who_watches_is_told_that_workers_begin(client: Any) -> None:
     assert [done for done, _, _ in seen] == list(range(len(seen)))
 
 
+def test_a_fit_reads_the_rows_as_often_as_its_plan_says(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away, asked = spread_out(rows(), CUTS[2]), []
+    ask = Spread._asked
+    monkeypatch.setattr(Spread, "_asked", lambda *given: [asked.append(1), ask(*given)][1])
+    model = DPLinearRegression(**options()).fit(away[FEATURES], away["cost"])
+    assert len(asked) == model.plan_.passes
+    assert model.plan_.bytes_per_pass == 8 * N * (len(FEATURES) + 1)
+
+
+def test_all_workers_are_known(client: Any, held: Spread, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some versions of Dask tell of five, unless asked for all."""
+    told = distributed.Client.scheduler_info
+    monkeypatch.setattr(
+        distributed.Client, "scheduler_info", lambda self, n_workers=1: told(self, n_workers)
+    )
+    assert len(client.scheduler_info()["workers"]) == 1
+    assert len(held._workers()) == 2
+
+
 def test_bits_of_labels_counts_categories_and_means(client: Any) -> None:
     here, away = rows(), spread_out(rows())
     cities = {"city": ["Oslo", "Rome"]}

@@ -242,6 +242,11 @@ def test_a_late_worker_that_rounds_an_own_loss_in_another_way(
         honest = getattr(callbacks, name)
         setattr(callbacks, name, lambda *given: honest(*given) * (1 + 2**-52))
 
+    def loops_made() -> int:
+        from privtail.trusted.losses.called import loop_of
+
+        return int(loop_of.cache_info().misses)
+
     def descend(X: Any, y: Any) -> None:
         curator = Curator(X, y, budget=Budget(9.0, 1e-6), random_state=0, noise="simulated")
         mean, noise = ClippedMean(1.0), GaussianNoise(9.0)
@@ -268,6 +273,7 @@ def test_a_late_worker_that_rounds_an_own_loss_in_another_way(
             assert asked == [3]
         else:
             descend(away[FEATURES], away["cost"])
+            assert set(client.run(loops_made).values()) == {2}, "one compilation of each function"
 
 
 def test_a_late_worker_that_computes_alike(processes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
