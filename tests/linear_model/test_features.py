@@ -69,6 +69,18 @@ def test_a_column_that_is_mostly_missing_is_found_where_it_lies() -> None:
     assert model.fill_[0] == pytest.approx(2000, abs=3)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_column_without_any_number_is_not_used(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": rng.normal(size=5_000), "b": np.nan, "c": 0.0})
+    model = DPLinearRegression(missing="indicator", noise="simulated", random_state=seed)
+    table = model.fit(X, X["a"] + rng.normal(size=5_000)).summary()
+    unused = np.isinf(table.std_err)
+    assert {"b", "c"} <= {name for name, no in zip(table.names, unused, strict=True) if no}
+    assert not unused[table.names.index("a")]
+    assert model.coef_[table.names.index("b")] == 0
+
+
 def test_an_infinite_number_has_no_prediction_as_before(filled: DPLinearRegression) -> None:
     found = filled.predict(
         pd.DataFrame({"age": [np.nan, np.inf, 50.0], "size": [0.0, 0.0, np.nan]})

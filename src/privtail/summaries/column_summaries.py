@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.losses import LABELS, Targets
-from privtail.summaries.histograms import COARSE, FINE, POWERS, Cells, part_that_counts
+from privtail.summaries.histograms import COARSE, FINE, POWERS, Cells, nearly_none, part_that_counts
 from privtail.summaries.mean_intervals import View
 from privtail.summaries.prior import described
 from privtail.summaries.summary import Summary
@@ -304,6 +304,7 @@ class _Search:
         self._release, self._problem, self._columns, self._fixed = release, problem, columns, fixed
         self._rows, self._kept, self._cells = rows.copy(), kept, cells
         self._gaps = np.isin(columns, problem.optional) & (not release.pooled)
+        self._empty = np.zeros(release.votes, dtype=np.bool_)
         count = release.votes
         self._narrow = FINE if release.std <= rows.max() / FINE_FROM else COARSE
         self._windows = [Window() for _ in range(count)]
@@ -337,7 +338,8 @@ class _Search:
 
         Narrow cells cannot show tails, so they are taken to be those of a Gaussian at least. Unless
         ``narrow``, a column without a scale has the spread that the powers of two show. A column
-        that a closer histogram does not detect is spread over its window, and keeps its scale.
+        that a closer histogram does not detect is spread over its window, and keeps its scale. One
+        of missing values alone is described as one of zeros.
         """
         found, first = self.found, self._first
         needles = ~(found.scale_known | self._hidden | narrow)
@@ -352,6 +354,7 @@ class _Search:
             tails=np.maximum(tails, closer * UNSHOWN * scales),
             single=found.single & closer & ~self._hidden & (found.shown >= HELD),
         )
+        seen.put(empty := self._empty & ~seen.detected, seen.take(empty).as_zeros())
         return seen.shared(self._release.columns) if self._release.pooled else seen
 
     def observe(self, batch: Batch) -> None:
@@ -383,8 +386,10 @@ class _Search:
     def _count_gaps(self, stds: Doubles) -> None:
         """Counts the numbers in columns with missing values, by the powers of two."""
         for j in np.flatnonzero(self._gaps & ~self._closer):
-            part, _ = part_that_counts(self._sums[j] / self._times[j], stds[j], self._problem.n)
+            counts = self._sums[j] / self._times[j]
+            part, deviation = part_that_counts(counts, stds[j], self._problem.n)
             self._rows[j] = max(1, round(part * self._problem.n))
+            self._empty[j] = nearly_none(part, deviation)
 
     def _described(self, stds: Doubles) -> Summary:
         """The summary by all histograms over the present windows, in units of these."""

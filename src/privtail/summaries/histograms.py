@@ -316,7 +316,7 @@ def fewer(part: float, deviation: float, n: int, consequence: str) -> tuple[str,
         return ()
     noise = max(1, round(deviation * n))
     said = FEWER.format(counted=round(part * n), n=n, noise=noise)
-    if part <= ROWS_MISSING * deviation:
+    if nearly_none(part, deviation):
         most = math.ceil(2 * ROWS_MISSING * deviation * n)
         said = HIDDEN.format(n=n, most=UNLIKELY.format(most=most) if most < n else "")
     return (f"{said} {consequence}",)
@@ -324,4 +324,9 @@ def fewer(part: float, deviation: float, n: int, consequence: str) -> tuple[str,
 
 def most_are_lost(part: float, deviation: float) -> bool:
     """Whether less than half of the rows count as far as noise shows, or likely nearly none."""
-    return part < 0.5 or part <= ROWS_MISSING * deviation
+    return part < 0.5 or nearly_none(part, deviation)
+
+
+def nearly_none(part: float, deviation: float) -> bool:
+    """Whether noise allows that no row counts, and not that all do."""
+    return part <= ROWS_MISSING * deviation

@@ -115,6 +115,11 @@ class Summary:
         """(columns,) whether only zeros were detected: the size of the rest is unknown."""
         return self.mostly_zeros & ~self.scale_known
 
+    def as_zeros(self) -> Self:
+        """The same columns, as if only zeros were detected."""
+        least, no = np.full_like(self.lows, SMALLEST), np.zeros_like(self.scale_known)
+        return replace(self, lows=-least, highs=least, scale_known=no)
+
     def ranges(self, reach: float = FARTHER) -> Doubles:
         """(columns, 2) the range in which values may lie: ``reach`` times the tail on each side.
 
