@@ -23,16 +23,18 @@ RATES = np.array([0.3, -0.5, 0.0, 0.1, 0.4])
 ROWS, BUDGETS = (2_000, 20_000, 200_000), (0.2, 1.0, 5.0)
 LAWS = (
     "normal", "t(2.5)", "lognormal", "correlated", "huber", "labels", "heavy labels", "rare labels",
-    "counts", "overdispersed",
+    "long labels", "counts", "overdispersed",
 )  # fmt: skip
 
 
 def drawn(law: str, n: int, rng: np.random.Generator) -> tuple[Doubles, Any, Doubles, Any]:
     """Features, targets, true slopes and an estimator."""
     X = rng.normal(size=(n, 5))
-    if law in ("labels", "heavy labels", "rare labels"):
+    if law.endswith("labels"):
         X = rng.standard_t(4, (n, 5)) if law == "heavy labels" else X
-        w, centre = (ODDS / 2, -4.0) if law == "rare labels" else (ODDS, 0.0)
+        w, centre = {"rare labels": (ODDS / 2, -4.0), "long labels": (4 * ODDS, 0.0)}.get(
+            law, (ODDS, 0.0)
+        )
         y = rng.random(n) < 1 / (1 + np.exp(-(X @ w + centre)))
         return X, y.astype(int), w, partial(DPLogisticRegression, classes=[0, 1])
     if law in ("counts", "overdispersed"):

@@ -66,6 +66,19 @@ def test_unsure_curvatures_are_averaged_over_and_no_bound_is_taken():
     assert (ratio < 1.4).all(), ratio
 
 
+def test_where_features_are_alike_no_curvature_is_counted_on():
+    """Noise alone splits their slopes, and the moments show no more of the direction than that."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4_000, 3))
+    X[:, 2] = X[:, 1]
+    y = X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=4_000)
+    fits = [staged(stages(10.0, 60.0), X, y, random_state=seed) for seed in range(60)]
+    found = np.array([fit.w[1:3, 0] for fit in fits])
+    stated = np.array([noise_deviations(handed(fit))[1:3] for fit in fits])
+    held = np.abs(found - found.mean(axis=0)) < 1.96 * stated
+    assert held.mean() > 0.85, held.mean()
+
+
 def test_slopes_that_are_zero_have_no_noise_and_unused_ones_no_bound():
     X = np.random.default_rng(0).normal(size=(2_000, 3))
     fit = staged(stages(1e-3, 20.0), X, X[:, 0])
@@ -154,7 +167,28 @@ def test_true_slopes_of_labels_follow_from_fitted_ones(law, centre, size):
     ]  # fmt: skip
     fit = staged(steps, X, y, LogisticLoss())
     found = fit.w[:4, 0]
-    assert likely_part(handed(fit)) == pytest.approx(float(found @ w / (found @ found)), rel=0.12)
+    part, unsure = likely_part(handed(fit), np.zeros(5))
+    assert part == pytest.approx(float(found @ w / (found @ found)), rel=0.12)
+    assert unsure == 0
+
+
+def test_where_all_long_margins_end_alike_their_length_is_unsure_and_then_not_known():
+    """Few steps lead no farther: noise in a long end leaves its beginning open, in a short not."""
+    rng = np.random.default_rng(0)
+    X, some = rng.normal(size=(20_000, 2)), np.full(3, 0.15)
+    steps = [
+        CountLabels(LITTLE), Precondition(LITTLE, 0.5), Descend(LITTLE, 5, 0.5),
+        MeasureResiduals(LITTLE), Descend(LITTLE, 20, 0.5),
+    ]  # fmt: skip
+    relative, with_more = [], []
+    for length in (3.0, 9.0):
+        y = (rng.random(20_000) < expit(length * X[:, 0])).astype(float)
+        fit = handed(staged(steps, X, y, LogisticLoss()))
+        part, unsure = likely_part(fit, some)
+        relative.append(unsure / part)
+        with_more.append(likely_part(fit, 4 * some)[0])
+    assert relative[1] > 3 * relative[0], relative
+    assert np.isnan(with_more).tolist() == [False, True]
 
 
 def test_true_slopes_of_counts_follow_from_those_of_cut_predictions():
@@ -169,9 +203,8 @@ def test_true_slopes_of_counts_follow_from_those_of_cut_predictions():
     assert np.linalg.norm(found[:2]) > 1.2 * np.linalg.norm(w)
     fit = staged(stages(1e-3, 1e-3), X, y, PoissonLoss(mean=1.0, highest=top))
     fit.w, fit.margins = found[:, None], (-30.0, top)
-    assert likely_part(handed(fit)) == pytest.approx(
-        np.linalg.norm(w) / np.linalg.norm(found[:2]), rel=0.03
-    )
+    part, _ = likely_part(handed(fit), np.zeros(3))
+    assert part == pytest.approx(np.linalg.norm(w) / np.linalg.norm(found[:2]), rel=0.03)
 
 
 def test_slopes_that_no_truth_leads_to_have_no_sampling_error():

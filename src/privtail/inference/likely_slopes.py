@@ -22,32 +22,43 @@ EXTREME, HALVINGS = 1e3, 40
 """Mean log-odds are searched between plus and minus this, by so many halvings."""
 
 
-def likely_part(slopes: FittedSlopes) -> float:
+def likely_part(slopes: FittedSlopes, noise: Doubles) -> tuple[float, float]:
     """The true slopes as a multiple of the fitted ones, for two labels, counts and amounts.
+
+    Beside it is its deviation, for ``noise`` (r,) of the slopes along the principal directions.
 
     Clipped derivatives make slopes of labels too long, and few or short steps make them too short.
     Predictions of amounts that are cut make slopes too long. For normal margins the length of the
     true ones says how long those of a fit are, so here it follows from theirs. It is NaN where no
-    length leads there: slopes that a descent does not bound are mostly noise. It is NaN, too, for
-    labels without a significant gain, whose margins are of no length that was measured. It is 1 for
-    other targets, without an intercept and without privacy.
+    length leads there, or none to what is a standard deviation of the noise longer or shorter:
+    slopes that a descent does not bound are mostly noise, and where steps are too few for long
+    margins, all of these end alike. It is NaN, too, for labels without a significant gain, whose
+    margins are of no length that was measured. It is 1 for other targets, without an intercept and
+    without privacy.
     """
     loss = slopes.loss.loss if isinstance(slopes.loss, WeightedLoss) else slopes.loss
     w = slopes.w[: slopes.d] / max(slopes.decision.part, np.finfo(np.float64).tiny)
-    found = float(np.linalg.norm(slopes.preconditioner.coordinates(w, len(slopes.w))))
+    coordinates = slopes.preconditioner.coordinates(w, len(slopes.w))
+    found = float(np.linalg.norm(coordinates))
     private = any(run.schedule.std > 0 for run in slopes.runs)
     intercept = len(slopes.w) > slopes.d
     if not (private and intercept and 0 < found < math.inf):
-        return 1.0
+        return 1.0, 0.0
+    ends = found * LENGTHS
     if isinstance(loss, LogisticLoss):
         if not slopes.decision.significant:
-            return math.nan
-        ends = np.maximum.accumulate(_lengths_of_fits(slopes, found * LENGTHS))
-    elif isinstance(loss, AmountLoss):
-        found, ends = _tilts(slopes, found, found * LENGTHS)
-    else:
-        return 1.0
-    return float(np.interp(found, ends, LENGTHS, left=math.nan, right=math.nan))
+            return math.nan, math.nan
+        ends = np.maximum.accumulate(_lengths_of_fits(slopes, ends))
+    elif not isinstance(loss, AmountLoss):
+        return 1.0, 0.0
+
+    def part(length: float) -> float:
+        at, to = _tilts(slopes, length, ends) if isinstance(loss, AmountLoss) else (length, ends)
+        return float(np.interp(at, to, LENGTHS, left=math.nan, right=math.nan))
+
+    unsure = float(np.linalg.norm(coordinates[:, 0] / found * noise))
+    deviation = (part(found + unsure) - part(found - unsure)) / 2
+    return (math.nan if math.isnan(deviation) else part(found)), deviation
 
 
 def _tilts(slopes: FittedSlopes, found: float, true: Doubles) -> tuple[float, Doubles]:

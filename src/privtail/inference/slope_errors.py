@@ -59,20 +59,22 @@ def noise_deviations(slopes: FittedSlopes) -> Doubles:
     each principal direction by the curvature of the loss there, and adds noise. So the variance of
     the result follows exactly from the curvatures. A curvature is that of the features times the
     `_contraction` of a step. The features' own is told to the noise of an entry of the moments, so
-    it has a normal law above zero, over which the deviation is averaged. Where no second moments
-    were released, no curvature is counted on.
+    it has a normal law above zero, over which the deviation is averaged. Where the expected one is
+    no larger than that noise, as of features that are alike, and where no second moments were
+    released, no curvature is counted on.
 
-    Beside the noise stands what shrinking took from a slope, because it may have been real, and how
-    far the margins of labels are from a likely length (`likely_part`). Both are biases. For a
-    bias b and a noise of deviation s, plus or minus z hypot(b, s) holds as often as z s would
-    without a bias, at confidences of 90 % and more.
+    Beside the noise stands what shrinking took from a slope, because it may have been real, how far
+    margins are from a likely length, and how sure that is (`likely_part`). For a bias b and a noise
+    of deviation s, plus or minus z hypot(b, s) holds as often as z s would without a bias, at
+    confidences of 90 % and more.
     """
     metric, decision, d = slopes.preconditioner, slopes.decision, slopes.d
     noise = _expected_noise(slopes)
     whole = np.abs(slopes.w[:d]).max(axis=1) / max(decision.part, np.finfo(np.float64).tiny)
-    likely = likely_part(slopes)
-    off = (1.0 if math.isnan(likely) else likely) - decision.part
-    moved = math.hypot(off, decision.part_deviation) * whole
+    likely, unsure = likely_part(slopes, noise)
+    if math.isnan(likely):
+        likely, unsure = 1.0, 0.0
+    moved = math.hypot(likely - decision.part, decision.part_deviation, unsure) * whole
     variances = metric.deviations(noise, d) ** 2 + slopes.shrunk**2 + moved**2
     return np.asarray(np.sqrt(variances) / slopes.standard.target.scale)
 
@@ -82,7 +84,8 @@ def _expected_noise(slopes: FittedSlopes) -> Doubles:
     metric = slopes.preconditioner
     unsure = metric.std if math.isfinite(metric.std) else 0.0
     z, weights = np.polynomial.hermite_e.hermegauss(NODES)
-    rates = np.maximum(0.0, metric.likely + unsure * z[:, None]) / metric.curvatures
+    curvatures = np.maximum(0.0, metric.likely + unsure * z[:, None])
+    rates = np.where(metric.likely > unsure, curvatures, 0.0) / metric.curvatures
     noise = model_noise(slopes.runs, metric, lambda run: _contraction(slopes, run) * rates)
     return np.asarray(weights @ noise / weights.sum())
 
@@ -119,7 +122,8 @@ def sampling_deviations(slopes: FittedSlopes) -> Doubles:
     """
     loss, d = slopes.loss, slopes.d
     several = slopes.w.shape[1] > 1
-    hidden = slopes.preconditioner.std >= 1 or math.isnan(likely_part(slopes))
+    part, _ = likely_part(slopes, _expected_noise(slopes))
+    hidden = slopes.preconditioner.std >= 1 or math.isnan(part)
     if several or hidden or kinked(loss):
         return np.full(d, math.nan)
     used, (mean, covariance) = slopes.standard.used, _of_features(slopes)

@@ -50,17 +50,17 @@ class FittedLinearModel(PrivateEstimator):
         predictions and few steps do to the length of all slopes together. They do not allow for
         other effects of clipping, which moves the slopes of skewed residuals and of features with
         heavy tails.
-        ``benchmarks/slopes.py`` measures how often they hold and how wide they are.
+        ``benchmarks/intervals.py`` measures how often they hold and how wide they are.
 
         ``kind="noise"``: for the slopes to which the same releases would have led without noise. A
         step adds noise, and brings two paths nearer where the loss is curved. The curvature is that
-        of released second moments, less a standard deviation of their noise, times the part of the
-        residuals that is not clipped; at a kink none is counted on. What shrinking took from a
-        slope is added, and how far margins are from a likely length. ``benchmarks/intervals.py``
+        of released second moments times the part of the residuals that is not clipped, averaged
+        over what noise leaves open; at a kink none is counted on. What shrinking took from a slope
+        is added, and how far margins are from a likely length. ``benchmarks/intervals.py``
         shows how much wider that is than the noise it saw.
 
         Two columns that are alike, or all indicators of a category beside an intercept, leave the
-        split of their slopes to noise. Their intervals are wide, and those of 95 % hold in 86 % to
+        split of their slopes to noise. Their intervals are wide, and those of 95 % hold in 82 % to
         100 % of the fits. A feature of one value in 99 % of the rows or more may not be used, nor
         may one of which noise hides the rest: then its slope is zero, and its interval has no ends.
 
