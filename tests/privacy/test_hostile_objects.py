@@ -695,10 +695,14 @@ def test_no_cell_raises_when_it_is_compared(cell):
         pa.array([0, 90_000], pa.int64()).view(pa.date64()),
         np.array([np.datetime64(1, "ns"), np.datetime64(1, "ps")], object),
         np.array([np.timedelta64(1, "ns"), 1], object),
+        [pd.Period("2020", freq="h"), pd.Period("2020", freq="min")],
+        [pd.Period("2020Q1", freq="Q-DEC"), pd.Period("2020Q1", freq="Q-JAN")],
+        [np.void(b"\xff"), np.void(b"\xfe")],
     ],
-    ids=["day", "unit", "number"],
+    ids=["day", "unit", "number", "length", "quarter", "bytes"],
 )
-def test_persons_are_apart_whose_times_look_alike(ids):
+def test_persons_are_apart_whose_ids_look_alike(ids):
+    """Two persons that were one had the seats of one: who left moved the other's rows."""
     persons = Persons(ids, 2)
     assert persons.seats(np.arange(2), 1)[0].tolist() == [0, 1]
 

@@ -12,6 +12,7 @@ from privtail.errors import InvalidInput
 from privtail.trusted.deals import Ids, Listed, Seen
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records.arrays import as_ids, column_of
+from privtail.trusted.records.kinds import room
 from privtail.trusted.records.targets import canonical_label, distinct
 from privtail.trusted.records.times import time_form
 
@@ -132,5 +133,7 @@ def _identity(cell: Any) -> Any:
     if time is not None:
         return time
     if isinstance(label, str) and not isinstance(cell, str):
+        if room(cell) in ("numpy", "pandas"):  # whose text leaves out bytes, and lengths of periods
+            label = str.__str__(repr(cell))
         return type.__repr__(type(cell)), label
     return label
