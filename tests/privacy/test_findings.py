@@ -32,8 +32,10 @@ from privtail.linear_model import DPLinearRegression, DPLogisticRegression
 from privtail.losses import (
     AbsoluteLoss,
     CustomLoss,
+    CutLoss,
     GeneralLoss,
     LogisticLoss,
+    LogTruncatedLoss,
     MultinomialLoss,
     PoissonLoss,
     SquaredLoss,
@@ -49,6 +51,7 @@ from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Event, Round
 from privtail.trusted.ledger import Ledger
+from privtail.trusted.losses.rowwise import Rowwise
 from privtail.trusted.maps import FeatureMap
 from privtail.trusted.means import Ball, Interval
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -442,6 +445,39 @@ def test_the_functions_called_are_those_of_the_type_at_import(
     honest = moved(SquaredLoss())
     monkeypatch.setattr(SquaredLoss, "derivatives", Onlooker().derivatives)
     assert moved(SquaredLoss()) == honest
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        LogisticLoss(),
+        WeightedLoss(loss=LogisticLoss(), weights=(1.0, 1.0)),
+        CutLoss(loss=LogisticLoss(), lowest=-9.0, highest=9.0),
+        CutLoss(
+            loss=WeightedLoss(loss=LogisticLoss(), weights=(1.0, 1.0)), lowest=-9.0, highest=9.0
+        ),
+    ],
+    ids=lambda loss: loss.name,
+)
+def test_so_are_those_of_a_loss_that_another_holds(
+    loss: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One record moved the sum by n: the loops of what is held were looked up at every block."""
+    honest = moved(loss)
+    seen = Onlooker()
+    theirs = Rowwise(lambda _, *block: seen.values(*block), lambda _, *b: seen.derivatives(*b))
+    monkeypatch.setattr(LogisticLoss, "rowwise", theirs)
+    assert moved(loss) == honest <= 1
+
+
+@pytest.mark.parametrize("scale", [-1.0, -0.3])
+def test_no_number_of_a_loss_lets_a_loop_read_beyond_its_table(scale: float) -> None:
+    """A scale that was changed after its check read other memory: other rows, or nobody's."""
+    loss = LogTruncatedLoss(scale=1.0)
+    object.__setattr__(loss, "scale", scale)
+    y = np.array([0.0, 0.5, 1.5, -2.0, 3.0, math.nan])
+    values = loss.values(np.zeros((y.size, 1)), y) * scale
+    assert ((values >= 0) & (values <= math.log(loss.order)) | np.isnan(values)).all()
 
 
 def test_a_range_divides_by_a_plain_number() -> None:

@@ -159,10 +159,19 @@ def _no_margins(margins: Doubles, y: Doubles) -> Doubles:
 
 def _of_margins(loss: Any) -> tuple[Callable[..., Doubles], Callable[..., Doubles]]:
     if type(loss) is CustomLoss or built_in(loss):
-        values, derivatives = _OURS[type(loss)]
+        values, derivatives = _ours(loss)
         called = _at_once if built_in(loss) else _quietly_at_once
         return partial(called, values, loss), partial(called, derivatives, loss)
     return partial(_one_by_one, loss.values, 1), partial(_one_by_one, loss.derivatives, 2)
+
+
+def _ours(loss: Any) -> Rowwise:
+    """The loops of one of our losses, and of ours that it holds."""
+    own = _OURS[type(loss)]
+    if type(loss) not in (CutLoss, WeightedLoss):
+        return own
+    held = _ours(loss.loss)
+    return Rowwise(*(partial(said, held=held) for said in own))
 
 
 def _at_once(function: Said, loss: Any, margins: Doubles, y: Doubles) -> Doubles:

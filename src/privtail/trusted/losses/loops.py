@@ -338,6 +338,7 @@ def log_truncated_values(
     for i in range(y.size):
         a = abs(margins[i] - y[i]) * scale
         a = a if a < 1.0 else 1.0
+        a = a if a > 0.0 else 0.0  # whatever the scale: within the table
         j = int(a * cells)
         out[i] = (table[j] + (a * cells - j) * slopes[j]) / scale
 

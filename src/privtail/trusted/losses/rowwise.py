@@ -123,15 +123,19 @@ def _weights(weights: tuple[float, ...], y: Doubles) -> Doubles:
 _Which = Literal["values", "derivatives"]
 
 
-def _weighted(which: _Which, loss: Any, margins: Doubles, y: Doubles) -> Doubles:
-    found: Doubles = getattr(loss.loss.rowwise, which)(loss.loss, margins, y)
+def _weighted(
+    which: _Which, loss: Any, margins: Doubles, y: Doubles, *, held: Rowwise | None = None
+) -> Doubles:
+    found: Doubles = getattr(held or loss.loss.rowwise, which)(loss.loss, margins, y)
     weights = _weights(loss.weights, y)
     return found * (weights if found.ndim == 1 else weights[:, None])
 
 
-def _cut(which: _Which, loss: Any, margins: Doubles, y: Doubles) -> Doubles:
+def _cut(
+    which: _Which, loss: Any, margins: Doubles, y: Doubles, *, held: Rowwise | None = None
+) -> Doubles:
     margins = np.clip(margins, loss.lowest, loss.highest)
-    found: Doubles = getattr(loss.loss.rowwise, which)(loss.loss, margins, y)
+    found: Doubles = getattr(held or loss.loss.rowwise, which)(loss.loss, margins, y)
     return found
 
 
