@@ -30,7 +30,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,9 +167,9 @@ def _of_margins(loss: Any) -> tuple[Callable[..., Doubles], Callable[..., Double
 
 def _ours(loss: Any) -> Rowwise:
     """The loops of one of our losses, and of ours that it holds."""
-    own = _OURS[type(loss)]
+    own: Any = _OURS[type(loss)]
     if type(loss) not in (CutLoss, WeightedLoss):
-        return own
+        return cast(Rowwise, own)
     held = _ours(loss.loss)
     return Rowwise(*(partial(said, held=held) for said in own))
 
