@@ -198,7 +198,7 @@ def taken(values: Any, ids: NDArray[np.int64]) -> Any:
         return {name: taken(column, ids) for name, column in values.items()}
     if hasattr(values, "iloc"):
         return values.iloc[ids]
-    if room(values) == "pyarrow":
+    if room(values) in ("pandas", "pyarrow"):  # of pandas an index, or what a column holds
         return values.take(ids)
     if room(values) == "polars" or hasattr(values, "tocsr"):
         return (values.tocsr() if hasattr(values, "tocsr") else values)[ids]
