@@ -19,7 +19,7 @@ import pytest
 
 from privtail import Ledger
 from privtail.compilation import interpreted
-from privtail.errors import BudgetExceeded, InvalidInput, NotPlanned
+from privtail.errors import BudgetExceeded, IncompatibleParts, InvalidInput, NotPlanned
 from privtail.linear_model import DPRidge
 from privtail.losses import CutLoss, GeneralLoss, LogisticLoss, PoissonLoss
 from privtail.robust_means import ClampedMean, ClippedMean
@@ -44,6 +44,7 @@ from privtail.trusted.judged import (
     OutsideModel,
     Predicted,
 )
+from privtail.trusted.losses import rowwise
 from privtail.trusted.losses.loops import logistic_derivatives
 from privtail.trusted.maps import FeatureMap, PredictionRanges
 from privtail.trusted.means import AskedMean, Ball, Interval, as_asked
@@ -117,6 +118,9 @@ class OfAll:
     def __array_ufunc__(self, ufunc, method, margins, *ends, **_):
         return np.full(margins.shape, 1.0 if (np.abs(margins) > 1e5).any() else 0.0)
 
+    def __float__(self):
+        return -9.0
+
 
 class Swaps:
     """A mean that changes the loss while the question is asked."""
@@ -145,7 +149,64 @@ def test_a_loss_that_changes_after_its_check_moves_one_record_alone(monkeypatch)
     assert moved(ask_with_swap, X, y, X2, y) <= 1
     monkeypatch.setattr(callbacks, "_copy", lambda loss: loss)
     monkeypatch.setattr(callbacks, "built_in", lambda loss: True)
+    assert moved(ask_with_swap, X, y, X2, y) <= 1, "what is read is made a number"
+    monkeypatch.setattr(rowwise, "float", lambda x: x, raising=False)
     assert moved(ask_with_swap, X, y, X2, y) > 1, "the twin is caught"
+
+
+def alike(kind, **own):
+    """A class of somebody else that says that it is ``kind``, in a set and beside it."""
+
+    class Says(type):
+        def __hash__(cls):
+            return hash(kind)
+
+        def __eq__(cls, other):
+            return other is kind or other is cls
+
+    fields = getattr(kind, "__dataclass_fields__", {})
+    return Says("Alike", (), {"__dataclass_fields__": fields, **own})
+
+
+def test_no_class_passes_for_ours_by_saying_so(monkeypatch):
+    """A mechanism that did released the exact mean; a model and a loss saw all rows at once."""
+    seen = []
+
+    def look(self, margins, y):
+        seen.append(len(y))
+        return np.zeros((len(y), 1))
+
+    about = {"name": "odd", "outputs": 1, "targets": "binary", "lipschitz": 1.0, "curvature": 1.0}
+    loss = alike(
+        CutLoss, derivatives=look, values=look, lowest=property(lambda _: OfAll()), **about
+    )()
+    vars(loss).update(loss=LogisticLoss(), lowest=-9.0, highest=9.0)
+    X, y = np.zeros((1_000, 2)), np.zeros(1_000)
+    X[:, 0] = 1.0
+    X2 = X.copy()
+    X2[3, 0] = 1e9
+
+    def ask(records):
+        return records.gradient(loss, np.array([[1.0], [0.0]]), ClampedMean(1.0))
+
+    assert moved(ask, X, y, X2, y) <= 1
+    assert set(seen) == {1}
+    assert "pure" in str(callbacks.asked(loss).assumptions)
+
+    noise = alike(GaussianNoise)()
+    with pytest.raises(IncompatibleParts, match="opened by one of"):
+        batch(X, y).means(ClampedMean(1.0)).release(noise)
+    with pytest.raises(InvalidInput, match="A model must be"):
+        Predicted(X, y, alike(OutsideModel)())
+    with pytest.raises(InvalidInput, match="no class derived"):
+        Round(sampling=alike(PoissonBatches)(), events=())
+    for feature in (Bins, Log):
+        with pytest.raises(InvalidInput, match="features takes names"):
+            Encoding(features=[alike(feature)()])
+    monkeypatch.setattr(sensitive, "is_one_of", lambda value, kinds: type(value) in kinds)
+    monkeypatch.setattr(sensitive, "replace", lambda mechanism: mechanism)
+    with pytest.raises(AttributeError, match="event"):
+        batch(X, y).means(ClampedMean(1.0)).release(noise)
 
 
 def kinked(w, X, y):

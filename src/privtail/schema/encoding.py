@@ -251,7 +251,7 @@ def _own(feature: Any) -> Feature:
     """A copy of one of our features, read now; names are as they are."""
     if isinstance(feature, str):
         return feature
-    if type(feature) not in (Bins, Spline, Log, Cross):
+    if not any(type(feature) is kind for kind in (Bins, Spline, Log, Cross)):
         raise InvalidInput(
             "features takes names of columns and what privtail.features makes, got "
             f"{feature!r}. A function of your own would run on private rows."

@@ -135,7 +135,7 @@ class Cross:
     def __post_init__(self) -> None:
         for name in ("left", "right"):
             side = getattr(self, name)
-            if type(side) in (Bins, Spline, Log, Cross):
+            if any(type(side) is kind for kind in (Bins, Spline, Log, Cross)):
                 object.__setattr__(self, name, replace(side))
             elif not isinstance(side, str):
                 raise InvalidInput(

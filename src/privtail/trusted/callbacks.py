@@ -51,6 +51,7 @@ from privtail.losses import (
     WeightedLoss,
     WrongLabel,
 )
+from privtail.trusted.exactly import is_one_of
 from privtail.trusted.losses import rowwise
 from privtail.trusted.losses.called import by_record, copied, reply
 from privtail.trusted.losses.rowwise import Rowwise, Said
@@ -84,7 +85,7 @@ _NUMBERS = frozenset(
 
 def built_in(loss: object) -> bool:
     """Whether ``loss`` is exactly one of ours, with plain numbers for its parameters."""
-    if type(loss) not in _BUILT_IN:
+    if not is_one_of(loss, _BUILT_IN):
         return False
     kind: Any = type(loss)
     held = vars(loss)
@@ -97,7 +98,7 @@ def _copy(value: Any) -> Any:
     """A copy of one of our losses, and of ours that it holds; anything else itself."""
     if type(value) is tuple:
         return tuple(map(_copy, value))
-    if type(value) not in _BUILT_IN:
+    if not is_one_of(value, _BUILT_IN):
         return value
     own = object.__new__(type(value))
     for name, held in vars(value).items():
@@ -108,7 +109,7 @@ def _copy(value: Any) -> Any:
 def _plain(value: object) -> bool:
     if type(value) is tuple:
         return all(_plain(entry) for entry in value)
-    return type(value) in _NUMBERS or built_in(value)
+    return is_one_of(value, _NUMBERS) or built_in(value)
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ def _of_margins(loss: Any) -> tuple[Callable[..., Doubles], Callable[..., Double
 def _ours(loss: Any) -> Rowwise:
     """The loops of one of our losses, and of ours that it holds."""
     own: Any = _OURS[type(loss)]
-    if type(loss) not in (CutLoss, WeightedLoss):
+    if not is_one_of(loss, (CutLoss, WeightedLoss)):
         return cast(Rowwise, own)
     held = _ours(loss.loss)
     return Rowwise(*(partial(said, held=held) for said in own))

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from privtail.errors import InvalidInput, require_whole
+from privtail.trusted.exactly import is_one_of
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
 
 
@@ -143,7 +144,7 @@ class Round:
     def __post_init__(self) -> None:
         read_whole(self, times=0)
         object.__setattr__(self, "events", tuple(self.events))
-        known = type(self.sampling) in get_args(Sampling)
+        known = is_one_of(self.sampling, get_args(Sampling))
         if not known or any(type(event) is not Event for event in self.events):
             raise InvalidInput(
                 "A Round holds events of Everyone(), PoissonBatches(rate) or DisjointParts(parts), "

@@ -35,6 +35,7 @@ from privtail.schema.declared import Label
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.callbacks import answer
 from privtail.trusted.curator import Curator
+from privtail.trusted.exactly import is_one_of
 from privtail.trusted.maps import MappedRows
 from privtail.trusted.private_rows import PrivateRows
 from privtail.trusted.records import InMemory, as_records, targets_of
@@ -216,7 +217,7 @@ AnyModel = LinearModel | OutsideModel | FoldedModel
 
 def _own(model: AnyModel) -> AnyModel:
     """A copy of a model that shows nobody more than one row, read now."""
-    if type(model) not in (LinearModel, OutsideModel, FoldedModel):
+    if not is_one_of(model, (LinearModel, OutsideModel, FoldedModel)):
         raise InvalidInput("A model must be a LinearModel, a FoldedModel or an OutsideModel.")
     return replace(model)
 

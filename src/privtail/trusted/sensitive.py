@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privtail.errors import IncompatibleParts, InvalidInput, NotReleased
 from privtail.trusted.events import Event
+from privtail.trusted.exactly import is_one_of
 from privtail.trusted.mechanisms.registry import MECHANISMS
 from privtail.trusted.mechanisms.samplers import Sampler
 from privtail.trusted.opening import Opening
@@ -131,7 +132,7 @@ class Sensitive:
             If this is not the next release that was paid for, or its batch is closed.
         """
         asked: Any = mechanism
-        if type(asked) not in MECHANISMS:
+        if not is_one_of(asked, MECHANISMS):
             names = ", ".join(known.__name__ for known in MECHANISMS)
             raise IncompatibleParts(f"A sensitive value is opened by one of {names} only.")
         own: Mechanism[T_co] = replace(asked)  # in plain numbers: what is billed is what is drawn

@@ -82,8 +82,8 @@ TWEEDIE = _of_one_margin(
 def _log_truncated_values(loss: Any, margins: Doubles, y: Doubles) -> Doubles:
     margins, y = loops.block(margins, y, 1)
     out = np.empty(y.size)
-    table, slopes = loops.log_truncated_table(loss.order)
-    loops.log_truncated_values(margins.reshape(-1), y, loss.scale, table, slopes, out)
+    table, slopes = loops.log_truncated_table(float(loss.order))
+    loops.log_truncated_values(margins.reshape(-1), y, float(loss.scale), table, slopes, out)
     return out
 
 
@@ -134,7 +134,7 @@ def _weighted(
 def _cut(
     which: _Which, loss: Any, margins: Doubles, y: Doubles, *, held: Rowwise | None = None
 ) -> Doubles:
-    margins = np.clip(margins, loss.lowest, loss.highest)
+    margins = np.clip(margins, float(loss.lowest), float(loss.highest))
     found: Doubles = getattr(held or loss.loss.rowwise, which)(loss.loss, margins, y)
     return found
 

@@ -19,6 +19,7 @@ from scipy.special import xlogy
 from privtail.errors import InvalidInput
 from privtail.schema.encoding import Cell, Design, Gap, Levels, Part, Product
 from privtail.schema.features import Bins, Log, Spline
+from privtail.trusted.exactly import is_one_of
 
 Doubles = NDArray[np.float64]
 
@@ -54,7 +55,7 @@ def _put(
         _ones(x, part.base, out)
         return
     x = np.ascontiguousarray(x, dtype=np.float64)
-    if type(source) not in (Gap, Bins, Spline, Log):
+    if not is_one_of(source, (Gap, Bins, Spline, Log)):
         raise InvalidInput("A feature is one of privtail.features.")
     if isinstance(source, Gap):
         out[0] = np.isnan(x)

@@ -1,0 +1,16 @@
+"""Of which type an object is, as nobody else can say it.
+
+Formal guarantee
+----------------
+Types are compared by identity. A class of somebody else may say that it equals one of ours, and
+hash as it does: a set, a tuple or a dictionary of types would take it for ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def is_one_of(value: object, kinds: Iterable[object]) -> bool:
+    """Whether the type of ``value`` is one of these, and no class derived from it."""
+    return any(type(value) is kind for kind in kinds)
