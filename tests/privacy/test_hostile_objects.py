@@ -316,6 +316,24 @@ def test_a_budget_is_billed_for_the_relation_that_it_says():
     assert type(Terms(1.0, 1e-6, neighbours=Either("replace_one")).neighbours) is str
 
 
+class Composes(str):
+    """A composition that is basic where a limit is read, and Gaussian where costs are added."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        limits = sys._getframe(1).f_code.co_name == "limits"
+        return str.__eq__(other, "basic" if limits else "gdp")
+
+
+def test_a_ledger_composes_in_one_way():
+    """Squares of Gaussian costs were held against a limit of epsilons: 60 means of .25 were one."""
+    terms, honest = (Terms(1.0, 1e-4, composition=c) for c in (Composes("basic"), "gdp"))
+    assert type(terms.composition) is str
+    assert terms.limits == honest.limits
+
+
 class OneOfAll(int):
     __array_ufunc__ = None
 

@@ -48,10 +48,12 @@ class Terms:
         object.__setattr__(self, "delta", _number("delta", self.delta))
         promised = Budget(self.epsilon, self.delta, self.neighbours)
         object.__setattr__(self, "neighbours", promised.neighbours)
-        if self.composition not in ("basic", "zcdp", "gdp"):
+        own = [kind for kind in ("basic", "zcdp", "gdp") if kind == self.composition]
+        if not own:
             raise InvalidInput(
                 f"composition must be 'basic', 'zcdp' or 'gdp', got {self.composition!r}."
             )
+        object.__setattr__(self, "composition", own[0])  # limits and sums are of one
         if self.composition != "basic" and (self.delta == 0 or math.isinf(self.epsilon)):
             raise InvalidInput(
                 f"{self.composition} composition needs a finite epsilon and a delta above 0; got "
