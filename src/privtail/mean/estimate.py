@@ -87,7 +87,7 @@ class MeanEstimate:
         """Intervals for the mean, by the central limit theorem.
 
         Noise, sampling error and what clipping may have cost are in it. The last is a bound from
-        noisy counts, for tails whose part beyond a distance falls with a power of 1.1 of it, or
+        noisy counts, for tails whose part beyond a distance falls with a power of 1.2 of it, or
         faster. Rows so few that noise hides them, and so far that they move the mean, are not in
         it. Where counts show a tail without a mean, rows far beyond a gap, or too little, an end is
         infinite.
