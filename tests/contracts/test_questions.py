@@ -125,6 +125,7 @@ def with_losses(b: Batch, loss: Any) -> None:
     b.gradient(loss, w, MallowsMean(0.7, 2.0))
     b.gradient(loss, w, ClampedMean(0.7, blocks=2))
     b.derivatives(loss, w, ClippedMean(0.5))
+    b.derivatives(loss, w, ClippedMean(0.5), ranges)
     b.scores(loss, [w, -w], BoundedMean(2.0, blocks=2), ranges)
     b.improvement(loss, w, -w, ClampedMean(2.0), ranges)
     b.separations(loss, w, ClampedMean(1.0))

@@ -149,8 +149,9 @@ def test_skewed_noise_moves_no_slope_and_the_intercept_is_a_mean():
 def test_an_intercept_that_noise_hides_is_that_of_the_constant():
     """Steps of clipped residuals went to .3 of the mean: RMSE 2 % above that of a constant.
 
-    Noise of the released mean is a quarter of it.
+    Noise of the released mean is a quarter of it; over 40 seeds the part is .87 on average.
     """
+    parts = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(3_000, 8))
@@ -158,8 +159,26 @@ def test_an_intercept_that_noise_hides_is_that_of_the_constant():
         y = np.where(some, np.maximum(0, 10 + 5 * X[:, 0]), 0)
         model = DPLinearRegression(epsilon=0.7, delta=1e-6, random_state=seed, **SIMULATED)
         fit = model.fit(X, y).predict(X)
-        assert np.mean(fit) > 0.55 * np.mean(y)
+        parts.append(np.mean(fit) / np.mean(y))
         assert np.mean((fit - y) ** 2) < 1.02 * np.var(y)
+    assert np.mean(parts) > 0.65
+
+
+def test_few_far_rows_do_not_move_every_prediction():
+    """200 of 50,000 rows hold up to 1e5. Residuals there moved the intercept by -200.
+
+    All predictions ended at one end of the range, at 33 times the error of the constant, and the
+    constant had moved too. Noise for residuals as large did the same.
+    """
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, noise = rng.normal(size=(50_000, 2)), rng.normal(size=50_000)
+        y = X[:, 0] + noise
+        far = rng.permutation(50_000)[:200]
+        X[far, 0], y[far] = rng.uniform(0, 1e5, 200), noise[far]
+        model = DPLinearRegression(epsilon=10.0, random_state=seed, **SIMULATED).fit(X, y)
+        assert abs(model.intercept_) < 0.1
+        assert model.score(X, y) > 0.4
 
 
 def test_slopes_are_not_kept_for_what_their_intercept_gains():

@@ -71,8 +71,8 @@ def test_the_plan_of_numbers():
         ("descent", ["gradient"], 5),
         ("residual histogram", ["derivative norms"], 1),
         ("descent", ["gradient"], 20),
-        ("intercept", ["derivatives"], 1),
         ("extrapolation", ["improvement"], 1),
+        ("intercept", ["derivatives"], 1),
         ("acceptance test", ["improvement"] * 2, 1),
     ]
     quantile = stages_of(ScaledDescent(quantile=True), 42.0, problem)

@@ -42,9 +42,9 @@ class MeanDerivative:
         return self._event(problem).std
 
     def release(self, fit: Fit, loss: Loss, w: Doubles, threshold: float) -> Doubles:
-        """One release, at the model ``w``."""
-        mean = ClippedMean(threshold)
-        return fit.everyone().derivatives(loss, w, mean).release(self.noise)
+        """One release, at the predictions of the model ``w``, clipped as those of the fit are."""
+        mean, ranges = ClippedMean(threshold), fit.prediction_ranges()
+        return fit.everyone().derivatives(loss, w, mean, ranges).release(self.noise)
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.derivatives(ClippedMean(1.0)))
@@ -99,7 +99,10 @@ class FitIntercept:
     The descent clips residuals, so its intercept is rather that of a median. Here it is the
     intercept-only model, less the slopes times the means of the features, which second moments
     hold, plus the mean of the residuals there. That mean is clipped where this misses as much as
-    noise adds.
+    noise adds. Residuals are those of clipped predictions, so `LimitExtrapolation` comes before: a
+    few rows in another unit, or with a code for missing values, would move every prediction. The
+    histogram of residuals is older: what it shows beyond clipped predictions and the target is such
+    rows.
 
     The intercept-only model moves by the same amount, because both are of the mean of the target.
     So the acceptance test measures the gain of the slopes alone.
@@ -118,7 +121,8 @@ class FitIntercept:
         deviation = self.mean.deviation(problem)
         threshold = target.scale
         if fit.residuals.known:
-            threshold = fit.residuals.balanced(deviation / part)
+            farthest = fit.reach * target.tail + target.balanced(deviation)
+            threshold = min(fit.residuals.balanced(deviation / part), farthest)
         missed = -self.mean.release(fit, fit.loss, w, threshold)[0]
         move = missed / part
         w[d] += move

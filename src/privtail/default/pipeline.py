@@ -210,11 +210,11 @@ class ScaledDescent:
         if problem.intercept:
             yield Line(self.tuning.others, self._constant)
         yield from _descent(self.tuning, problem, labels=False)
+        yield _gains(self.tuning, LimitExtrapolation)
         if problem.intercept and self.squares:
             yield _intercept(self.tuning, FitIntercept)
         if problem.intercept and self.quantile:
             yield _intercept(self.tuning, MatchQuantile, self.tuning.moves)
-        yield _gains(self.tuning, LimitExtrapolation)
         yield _gains(self.tuning, Accept)
 
     def _amounts(self, problem: Problem, *, few: bool) -> Iterator[Line]:

@@ -89,15 +89,20 @@ class Batch:
         sums = self._sums(term, (mean.blocks, *w.shape), rows=rows)
         return self._answer(median(sums), self.problem.gradient(mean))
 
-    def derivatives(self, loss: Loss, w: ArrayLike, mean: RobustMean) -> Sensitive:
+    def derivatives(
+        self, loss: Loss, w: ArrayLike, mean: RobustMean, ranges: PredictionRanges | None = None
+    ) -> Sensitive:
         """Robust mean of the derivatives of the records' losses in their margins at w, (K,).
 
         It is the gradient in the intercepts alone: a row counts as one constant feature 1, so how
         long it is does not matter. A row with a number that is not finite, or with an undeclared
-        label, adds 0. Sensitivity: `Problem.derivatives` (the lemma of `means`).
+        label, adds 0. With ``ranges``, of features and margins that are clipped, row by row.
+        Sensitivity: `Problem.derivatives` (the lemma of `means`).
         """
         mean = _bounded(mean, "derivatives")
-        term = questions.Derivatives(self._asked(loss), self._parameters(w), mean.range)
+        term = questions.Derivatives(
+            self._asked(loss), self._parameters(w), mean.range, _copied(ranges)
+        )
         sums = self._sums(term, (mean.blocks, 1, self.problem.outputs), rows=0)
         return self._answer(median(sums), self.problem.derivatives(mean))
 

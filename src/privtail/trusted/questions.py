@@ -180,9 +180,10 @@ class Derivatives:
     loss: AskedLoss
     w: Doubles
     range: Ball | Interval
+    ranges: PredictionRanges | None
 
     def add(self, block: Block, sums: Doubles) -> None:
-        margins, _, counted = block.margins(self.w)
+        margins, _, counted = block.margins(self.w, self.ranges)
         ones = MappedRows.as_they_are(np.ones((len(block.y), 1)))
         derivatives = self.loss.derivatives(margins, block.y)
         block.add_rows(ones, counted, derivatives, self.range, sums)

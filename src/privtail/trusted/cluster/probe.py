@@ -111,7 +111,7 @@ def _questions() -> Iterator[Question]:
         for mean in MEANS:
             term = questions.Gradient(loss, w, mean.range)
             yield question(term, mean.blocks, D + 1, 1)
-        yield question(questions.Derivatives(loss, w, box), 1, 1, 1)
+        yield question(questions.Derivatives(loss, w, box, None), 1, 1, 1)
         yield question(questions.Scores(loss, (w, -w), box, None), 1, 2, 1)
         yield question(questions.Improvement(loss, w, -w, box, None), 1, 1, 1)
         yield question(questions.Separations(loss, w, box), 1, D, 1)
