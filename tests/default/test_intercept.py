@@ -13,7 +13,12 @@ from privtail.default.intercept import (
     MeanDerivative,
 )
 from privtail.errors import AccuracyWarning
-from privtail.linear_model import DPHuberRegressor, DPLinearRegression, DPQuantileRegressor
+from privtail.linear_model import (
+    DPHuberRegressor,
+    DPLADRegressor,
+    DPLinearRegression,
+    DPQuantileRegressor,
+)
 from privtail.losses import (
     LabelProbability,
     LogisticLoss,
@@ -286,3 +291,14 @@ def test_a_spike_whose_rest_noise_hides_is_told():
     with pytest.warns(AccuracyWarning, match="most values are one and the same"):
         model.fit(X, y)
     assert not model.coef_.any()
+
+
+def test_the_median_of_a_target_that_is_mostly_one_number_is_that_number():
+    """Three moves halved the way back to 42: the error was up to 2.5 times the constant's."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(20_000, 4)), np.full(20_000, 42.0)
+        other = rng.random(20_000) < 0.05
+        y[other] += rng.normal(0, 5, other.sum())
+        model = DPLADRegressor(epsilon=10.0, random_state=seed, **SIMULATED).fit(X, y)
+        assert np.mean(np.abs(y - model.predict(X))) < 1.05 * np.mean(np.abs(y - 42))

@@ -26,6 +26,7 @@ from privtail.algorithms import (
 from privtail.errors import BudgetExceeded, InvalidInput, UnsupportedAccounting
 from privtail.linear_model import DPLinearRegression
 from privtail.robust_means import ClippedMean
+from privtail.summaries.summary import FARTHER
 from privtail.trusted.sampling import PoissonBatches
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
@@ -39,11 +40,13 @@ def test_the_default_is_within_2_percent_of_least_squares_at_a_tenth(large):
     """Where noise by chance hides that far predictions gain, they are clipped: 8 % worse here."""
     X, y, X_test, y_test = large
     reference = rmse(LinearRegression().fit(X, y), X_test, y_test)
-    ratios = []
+    ratios, far = [], []
     for seed in range(6):
         model = DPLinearRegression(epsilon=0.1, delta=1e-5, noise="simulated", random_state=seed)
         ratios.append(rmse(model.fit(X, y), X_test, y_test) / reference)
-    assert np.median(ratios) <= 1.015
+        far.append(model.report_["reach"] == FARTHER)
+    assert sum(far) >= 2
+    assert max(np.array(ratios)[far]) <= 1.015
     assert max(ratios) <= 1.1
 
 

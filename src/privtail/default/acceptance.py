@@ -88,10 +88,9 @@ class LimitExtrapolation:
         one, ranges = loss_off_by(fit.loss, fit.standard.target.scale), fit.prediction_ranges(1.0)
         gain = self.improvement.release(fit.everyone(), fit.loss, fit.w, fit.w, one, ranges)
         tuning, deviation = fit.tuning, self.improvement.deviation(fit.problem)
+        fit.reach = 1.0 if gain > tuning.likely * deviation else tuning.unclear_reach
         if gain < -tuning.significant * deviation:
             fit.reach = FARTHER
-        else:
-            fit.reach = 1.0 if gain > tuning.likely * deviation else tuning.unclear_reach
         fit.overshoots = gain > tuning.sure * deviation
         fit.report["reach"] = fit.reach
 

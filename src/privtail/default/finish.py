@@ -79,7 +79,7 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
         ),
         rows=fit.part_that_counts,
         threshold=fit.loss.threshold if isinstance(fit.loss, HuberLoss) else None,
-        ranges=None if regime == "intercept only" else fit.summary.ranges(fit.reach),
+        ranges=None if regime == "intercept only" else fit.ranges(),
         report=_report(fit, regime, reasons),
     )
 

@@ -157,9 +157,17 @@ class Fit:
         """Public sizes."""
         return self.curator.problem
 
+    def ranges(self, reach: float | None = None) -> Doubles:
+        """Ends (columns, 2), of a target `Tuning.sure` deviations or more: noise hides tails."""
+        found, target = self.summary.ranges(reach or self.reach), self.standard.target
+        usual = target.location + self.tuning.sure * target.deviation * np.array([-1.0, 1.0])
+        for row in found[self.problem.d :]:
+            row[:] = min(row[0], usual[0]), max(row[1], usual[1])
+        return found
+
     def prediction_ranges(self, reach: float | None = None) -> PredictionRanges:
         """To what predictions clip standardized features and margins; with another ``reach``."""
-        ranges, d = self.summary.ranges(reach or self.reach), self.problem.d
+        ranges, d = self.ranges(reach), self.problem.d
         margins = ranges[d] if len(ranges) > d else self.margins
         return PredictionRanges.of(self.standard.ranges(ranges[:d], self.problem), margins)
 

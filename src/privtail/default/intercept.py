@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privtail.default.fit import Fit
-from privtail.losses import AbsoluteLoss, LabelProbability, Loss, QuantileLoss
+from privtail.losses import LabelProbability, Loss, QuantileLoss
 from privtail.losses.magnitudes import curvature_of, kinked
 from privtail.robust_means import BoundedMean, ClippedMean
 from privtail.trusted.events import Event, Plan, Round
@@ -43,8 +43,8 @@ class MeanDerivative:
 
     def release(self, fit: Fit, loss: Loss, w: Doubles, threshold: float) -> Doubles:
         """One release, at the predictions of the model ``w``, clipped as those of the fit are."""
-        mean, ranges = ClippedMean(threshold), fit.prediction_ranges()
-        return fit.everyone().derivatives(loss, w, mean, ranges).release(self.noise)
+        asked = loss, w, ClippedMean(threshold), fit.prediction_ranges()
+        return fit.everyone().derivatives(*asked).release(self.noise)
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.derivatives(ClippedMean(1.0)))
@@ -55,11 +55,10 @@ class StartAtConstant:
     """Fits the intercept-only model of a numeric target, where the descent begins.
 
     It begins at the released median. One clipped mean derivative moves it to the minimum of a loss
-    with a curvature; for squares that is the mean. A quantile begins at that of a Gaussian, and
-    `at_quantile` moves it.
-
-    The move to a minimum is multiplied by 1 / (1 + (noise / deviation)^2), because a mean is within
-    one deviation of the median. Under the absolute loss a median of zero does not move.
+    with a curvature; for squares that is the mean. It is multiplied by 1 / (1 + (noise /
+    deviation)^2), because a mean is within one deviation of the median. A quantile begins at that
+    of a Gaussian. `at_quantile` moves it, but not across a quartile: half of the targets may be one
+    number, which moves miss.
     """
 
     mean: MeanDerivative
@@ -68,20 +67,20 @@ class StartAtConstant:
         return self.mean.plan(problem)
 
     def run(self, fit: Fit) -> None:
-        target, loss = fit.standard.target, fit.loss
-        start = np.zeros_like(fit.w)
+        start, target = np.zeros_like(fit.w), fit.standard.target
         start[-1] = target.location
-        moved = self._quantile(fit, start) if kinked(loss) else self._minimum(fit, start)
-        zero = isinstance(loss, AbsoluteLoss) and target.median_zero
-        stays = not target.detected or target.only_zeros or zero
-        fit.w = fit.constant = start if stays else moved
+        moved = self._quantile(fit, start) if kinked(fit.loss) else self._minimum(fit, start)
+        fit.w = fit.constant = start if not target.detected or target.only_zeros else moved
 
     def _quantile(self, fit: Fit, w: Doubles) -> Doubles:
         target, w = fit.standard.target, w.copy()
         unit = target.scale if target.scale_known else target.deviation / math.sqrt(3)
-        if isinstance(fit.loss, QuantileLoss) and target.scale_known:
-            w[-1] += unit * float(ndtri(fit.loss.quantile))
-        return at_quantile(fit, self.mean, fit.loss, w, unit)
+        q = fit.loss.quantile if isinstance(fit.loss, QuantileLoss) else 0.5
+        w[-1] += unit * float(ndtri(q)) * target.scale_known
+        w = at_quantile(fit, self.mean, fit.loss, w, unit)
+        if 0.25 <= q <= 0.75:
+            w[-1] = np.clip(w[-1], fit.summary.lows[-1], fit.summary.highs[-1])
+        return w
 
     def _minimum(self, fit: Fit, w: Doubles) -> Doubles:
         target, loss, w = fit.standard.target, fit.loss, w.copy()
@@ -98,14 +97,9 @@ class FitIntercept:
 
     The descent clips residuals, so its intercept is rather that of a median. Here it is the
     intercept-only model, less the slopes times the means of the features, which second moments
-    hold, plus the mean of the residuals there. That mean is clipped where this misses as much as
-    noise adds. Residuals are those of clipped predictions, so `LimitExtrapolation` comes before: a
-    few rows in another unit, or with a code for missing values, would move every prediction. The
-    histogram of residuals is older: what it shows beyond clipped predictions and the target is such
-    rows.
-
-    The intercept-only model moves by the same amount, because both are of the mean of the target.
-    So the acceptance test measures the gain of the slopes alone.
+    hold, plus the mean of the residuals there, clipped where that misses as much as noise adds.
+    Residuals are of clipped predictions, or a few rows with codes would move all. The
+    intercept-only model moves as much: the acceptance test measures the gain of slopes alone.
     """
 
     mean: MeanDerivative
@@ -115,16 +109,14 @@ class FitIntercept:
 
     def run(self, fit: Fit) -> None:
         problem, target, part = fit.problem, fit.standard.target, fit.residuals.part
-        d, constant = problem.d, fit.constant.copy()
+        d, constant, threshold = problem.d, fit.constant.copy(), target.scale
         constant[d] = target.location + (constant[d] - target.location) / part
         w = constant + fit.preconditioner.joint(fit.w[:d], len(fit.w))
         deviation = self.mean.deviation(problem)
-        threshold = target.scale
         if fit.residuals.known:
-            farthest = fit.reach * target.tail + target.balanced(deviation)
-            threshold = min(fit.residuals.balanced(deviation / part), farthest)
-        missed = -self.mean.release(fit, fit.loss, w, threshold)[0]
-        move = missed / part
+            clipped = fit.reach * target.tail + target.balanced(deviation)
+            threshold = min(fit.residuals.balanced(deviation / part), clipped)
+        move = -self.mean.release(fit, fit.loss, w, threshold)[0] / part
         w[d] += move
         constant[d] += 0.0 if target.only_zeros else move  # nothing tells how sure a move is
         fit.w, fit.constant = w, constant
@@ -149,8 +141,6 @@ class MatchQuantile:
 
 def at_quantile(fit: Fit, mean: MeanDerivative, loss: Loss, w: Doubles, unit: float) -> Doubles:
     """The model ``w`` with its intercept where the part of the targets below is the quantile.
-
-    The quantile of the absolute loss is the median.
 
     The mean derivative of the loss is that part less the quantile. On the scale of Gaussian scores
     it is about a line in the intercept, whose slope is 1 over the spread of the residuals. So the
