@@ -21,6 +21,7 @@ from privtail.linear_model import (
     DPHuberRegressor,
     DPLinearRegression,
     DPLogisticRegression,
+    DPPoissonRegressor,
     DPRidge,
     DPSparseRegressor,
     PrivateSearchCV,
@@ -296,3 +297,12 @@ def test_a_column_called_like_a_category_is_refused_before_the_charge():
     with pytest.raises(InvalidInput, match="Two features are called 'region=north'"):
         model.fit(frame, x)
     assert ledger.entries() == ()
+
+
+def test_refusals_name_the_exposure_and_numbers_that_are_text() -> None:
+    X, y = np.ones((30, 1)), np.ones(30)
+    with pytest.raises(InvalidInput, match=r"The exposure needs shape \(30,\).*got \(1,\)"):
+        DPPoissonRegressor().fit(X, y, exposure=[1.0])
+    ages = pd.DataFrame({"age": ["34", "51"] * 15})
+    with pytest.raises(InvalidInput, match="convert it if numbers are written as text"):
+        DPPoissonRegressor().fit(ages, y)

@@ -96,7 +96,10 @@ def column_refusal(name: str, dtype: Any, library: str, *, declarable: bool) -> 
         return InvalidInput(f"{times}, or drop it.")
     mend = f'Encode it by a public rule, for example frame["{name}"] == "a"'
     if declarable:
-        mend = f'Declare its categories, for example categories={{"{name}": ["a", "b"]}}'
+        mend = (
+            f'Declare its categories, for example categories={{"{name}": ["a", "b"]}}, convert it '
+            "if numbers are written as text"
+        )
     objects = of_objects(dtype, library, f'frame["{name}"]')
     return InvalidInput(f"Column {name!r} is not numeric. {mend}, or drop it. {objects}".strip())
 

@@ -22,12 +22,12 @@ from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.kinds import element_type, kind_of, public_type
 
 
-def _column(array: NDArray[Any], n: int) -> NDArray[Any]:
+def _column(array: NDArray[Any], n: int, what: str = "target") -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.shape != (n,):
         raise InvalidInput(
-            f"The target needs shape ({n},), one value for each row; got {array.shape}."
+            f"The {what} needs shape ({n},), one value for each row; got {array.shape}."
         )
     return array
 
@@ -42,7 +42,9 @@ class Numbers(PrivateRows):
     def __init__(self, y: Any, n: int, exposure: Any = None) -> None:
         y = column_of(y)
         self._y = _column(as_numbers(y), n)
-        self._exposure = None if exposure is None else Numbers(exposure, n)
+        if exposure is not None:
+            exposure = Numbers(_column(as_numbers(column_of(exposure)), n, "exposure"), n)
+        self._exposure: Numbers | None = exposure
         if self._y.dtype.kind not in "fiub":
             raise target_refusal(*public_type(y))
 
