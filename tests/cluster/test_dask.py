@@ -65,10 +65,7 @@ def rows() -> pd.DataFrame:
 
 def spread_out(frame: Any, ends: list[int] = CUTS[7], meta: Any = None) -> Any:
     """The rows in partitions of unknown divisions, whose index repeats itself."""
-    parts = [
-        delayed(frame.iloc[a:b], name=f"part-{a}-{b}-{i}")
-        for i, (a, b) in enumerate(itertools.pairwise(ends))
-    ]
+    parts = [delayed(frame.iloc[a:b]) for a, b in itertools.pairwise(ends)]
     return dd.from_delayed(parts, meta=frame.iloc[:0] if meta is None else meta, verify_meta=False)
 
 

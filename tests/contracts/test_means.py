@@ -787,9 +787,10 @@ def test_margins_that_are_cut_where_others_end_are_caught(
     question: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def of_the_block(function: Any) -> Any:
-        def called(loss: Any, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
+        def called(loss: Any, margins: np.ndarray, y: np.ndarray, **held: Any) -> np.ndarray:
             end = float(np.nanmin(margins))
-            return function(dataclasses.replace(loss, lowest=-9.0, highest=end), margins, y)
+            cut = dataclasses.replace(loss, lowest=-9.0, highest=end)
+            return function(cut, margins, y, **held)
 
         return called
 

@@ -165,7 +165,7 @@ def test_counts(numbers):
     y = np.random.default_rng(2).poisson(np.exp(0.3 * X[:, 0] + 1))
     model = DPPoissonRegressor(epsilon=1, **QUIET).fit(X[:5000], y[:5000])
     found = evaluate(model, X, y, epsilon=1, **QUIET)
-    near(found["mae"], metrics.mean_absolute_error(y, model.predict(X)), 0.4)
+    near(found["mae"], metrics.mean_absolute_error(y, model.predict(X)), 0.6)
 
 
 def test_deviance_of_counts_and_amounts(numbers):
@@ -184,12 +184,12 @@ def test_deviance_of_counts_and_amounts(numbers):
             found = evaluate(other, X, y, epsilon=8, **QUIET)
             truth = metrics.mean_tweedie_deviance(y, said, power=power)
             near(found["deviance"], truth, 0.2 * truth)
-            near(found["d2"], metrics.d2_tweedie_score(y, said, power=power), 0.25)
+            near(found["d2"], metrics.d2_tweedie_score(y, said, power=power), 0.35)
             constant = metrics.mean_tweedie_deviance(y, np.full(N, y.mean()), power=power)
             near(found["constant_deviance"], constant, 0.35 * constant)
     plain = GammaRegressor().fit(X, cost)
     found = evaluate(plain, X, cost, epsilon=8, power=2, trusted_rowwise=True, **QUIET)
-    near(found["d2"], metrics.d2_tweedie_score(cost, plain.predict(X), power=2), 0.25)
+    near(found["d2"], metrics.d2_tweedie_score(cost, plain.predict(X), power=2), 0.35)
     assert "d2" not in evaluate(plain, X, cost, epsilon=2, trusted_rowwise=True, **QUIET)
 
 
@@ -214,7 +214,7 @@ def test_rates_are_compared_with_the_mean_rate(numbers, tmp_path):
     claims = chance.poisson(years * np.exp(0.5 * X[:, 0]))
     model = DPPoissonRegressor(epsilon=2, **QUIET).fit(X, claims, exposure=years)
     found = evaluate(model, X, claims, exposure=years, epsilon=8, **QUIET)
-    near(found["constant"], claims.sum() / years.sum(), 0.3)
+    near(found["constant"], claims.sum() / years.sum(), 0.5)
     near(found["mae"], metrics.mean_absolute_error(claims, model.predict(X, years)), 0.2)
     near(found["d2"], model.score(X, claims, exposure=years), 0.25)
     with pytest.raises(InvalidInput, match="exposure="):

@@ -51,7 +51,7 @@ def test_in_any_unit(n, epsilon):
         one = np.where(np.arange(10) == 0, factor, 1.0)
         tables += [(X * one, y), (X * factor, y), (X, y * factor)]
     for features, target in tables:
-        assert ratio(features, target, epsilon) < 1.2
+        assert ratio(features, target, epsilon) < 1.3
 
 
 def rare(X, y):
@@ -174,7 +174,7 @@ def test_slopes_of_a_far_quantile_are_seen_on_either_side(quantile):
         model = DPQuantileRegressor(
             quantile, alpha=0.0, epsilon=1.0, noise="simulated", random_state=seed
         ).fit(X, y)
-        assert model.coef_[:2] == pytest.approx([0.5, 0.5], abs=0.12)
+        assert model.coef_[:2] == pytest.approx([0.5, 0.5], abs=0.15)
 
 
 @pytest.mark.parametrize("rate", [0.15, 3.0, 300.0])

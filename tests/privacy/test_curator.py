@@ -39,8 +39,6 @@ from privtail.algorithms import (
     TrimmedDescent,
     TruncatedLasso,
     TruncatedSparseRegression,
-    aggregated_minimizer,
-    trimmed_descent,
 )
 from privtail.algorithms.bregman import PNorm
 from privtail.calibration import calibrated
@@ -88,6 +86,7 @@ from privtail.trusted.problem import Problem
 from privtail.trusted.records import Dense, Sparse, Table
 from privtail.trusted.records.targets import Labels, Numbers
 from privtail.trusted.sampling import DisjointParts, Everyone, PoissonBatches, Sampling
+from privtail.trusted.smooth import questions as smooth
 
 N, D = 60, 3
 RNG = np.random.default_rng(0)
@@ -766,10 +765,8 @@ def taped(monkeypatch: pytest.MonkeyPatch, job: Any, data: Any, played: Any) -> 
             "derivative_norms", "derivatives", "separations",
         ):  # fmt: skip
             patch.setattr(Batch, name, tape.listen(name, getattr(Batch, name)))
-        for module, question in (
-            (trimmed_descent, "trimmed_gradient"), (aggregated_minimizer, "aggregate")
-        ):  # fmt: skip
-            patch.setattr(module, question, tape.listen(question, getattr(module, question)))
+        for name in ("trimmed_gradient", "aggregate"):
+            patch.setattr(smooth, name, tape.listen(name, getattr(smooth, name)))
         patch.setattr(Opening, "charge", tape.listen("charge", Opening.charge))
         patch.setattr(Curator, "open", tape.listen("open", Curator.open))
         patch.setattr(Curator, "_batch", tape.listen("batch", Curator._batch))
