@@ -240,8 +240,8 @@ def label_decision(
 
     Heavy tails of features break the law: a few margins are far longer than `typical`, and what
     they lose is not in the first gain. Where the whole margins gain nothing significant, those of
-    two labels end `Tuning.sure` typical lengths from the base, as normal ones do. Of more labels no
-    part is kept whose own gain is a significant loss.
+    two labels end `Tuning.sure` typical lengths from the base, as normal ones do. With more labels,
+    a part whose own gain is a significant loss is not kept.
 
     Slopes are kept if gains are significant together, or if the first and the largest other one are
     likely. With a ``coin``, where labels are about equally frequent, a model has nothing to spoil:
