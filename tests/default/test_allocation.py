@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from privtail.default.allocation import Share
+from privtail.default.allocation import BudgetFraction
 from privtail.robust_means import BoundedMean, ClampedMean, ClippedMean
 from privtail.trusted.accountants import cost
 from privtail.trusted.events import Round
@@ -27,13 +27,13 @@ def one(neighbours):
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (2.5, 0.3, 0.02)])
 def test_all_together_cost_what_one_release_does(weights, neighbours):
     """Of means, of histograms and second moments, and of means that have one sign."""
-    means, counts, gain = Share(MULTIPLIER, neighbours=neighbours).divided(weights)
-    matrices, *histograms = (share.count_noise() for share in counts.divided([1.0, 1.0, 1.0]))
+    means, counts, gain = BudgetFraction(MULTIPLIER, neighbours=neighbours).split(weights)
+    matrices, *histograms = (share.histogram_noise() for share in counts.split([1.0, 1.0, 1.0]))
     rounds = (
         Round(events=(means.mean_noise(5).event(PROBLEM.means(ClippedMean(1.0))),), times=5),
         Round(events=(matrices.event(PROBLEM.moments(2.0)),
                       *(noise.event(PROBLEM.histogram(1, 9)) for noise in histograms))),
-        Round(events=(gain.one_sided_noise().event(PROBLEM.scores(1, BoundedMean(1.0))),)),
+        Round(events=(gain.unit_interval_noise().event(PROBLEM.scores(1, BoundedMean(1.0))),)),
     )  # fmt: skip
     assert cost(rounds, neighbours).mu == pytest.approx(one(neighbours), rel=1e-9)
     parts = [cost((r,), neighbours).mu ** 2 / one(neighbours) ** 2 for r in rounds]
@@ -42,7 +42,7 @@ def test_all_together_cost_what_one_release_does(weights, neighbours):
 
 
 def test_more_releases_of_a_fraction_are_noisier():
-    _, share = Share(MULTIPLIER).divided([1.0, 3.0])
+    _, share = BudgetFraction(MULTIPLIER).split([1.0, 3.0])
     noise = share.mean_noise().multiplier
     assert noise == pytest.approx(MULTIPLIER * math.sqrt(4 / 3))
     assert share.mean_noise(4).multiplier == pytest.approx(2 * noise)

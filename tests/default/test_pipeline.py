@@ -142,7 +142,7 @@ def test_a_regime_follows_from_public_numbers(kind, d):
     """Nobody but counts always has slopes, and nobody but many features is selected from."""
     problem = Problem(n=1_000, d=d, outputs=3 if kind == "class" else 1, intercept=True)
     algorithm = KINDS[kind]
-    found = [algorithm.chosen(m, problem)[0] for m in np.geomspace(0.1, 1e5, 60)]
+    found = [algorithm.choose_stages(m, problem)[0] for m in np.geomspace(0.1, 1e5, 60)]
     order = ["all features", "few features", "intercept only"]
     ranks = [order.index(regime) for regime in found]
     assert ranks == sorted(ranks), "more noise never means more features"
@@ -159,7 +159,7 @@ def test_few_are_selected_where_noise_over_all_is_large(algorithm, labels):
     """Relative noise of a gradient: multiplier sqrt(25 rows / fraction) / n."""
     tuning = algorithm.tuning
     problem = Problem(n=1_000, d=tuning.many_features, intercept=True)
-    fraction = 1 / sum(line.weight for line in algorithm._lines(problem, few=False))
+    fraction = 1 / sum(line.weight for line in algorithm._slope_stages(problem, few=False))
     most = tuning.crowded * math.sqrt(labels / 2)
     edge = most * 1_000 / math.sqrt(tuning.steps * problem.rows / fraction)
     for multiplier, d, regime in (
@@ -167,15 +167,15 @@ def test_few_are_selected_where_noise_over_all_is_large(algorithm, labels):
         (edge * 0.99, problem.d, "all features"),
         (edge * 1.5, problem.d - 1, "all features"),
     ):
-        assert algorithm.chosen(multiplier, replace(problem, d=d))[0] == regime
+        assert algorithm.choose_stages(multiplier, replace(problem, d=d))[0] == regime
     alone = replace(algorithm, selects=False)
-    assert alone.chosen(edge * 1.01, problem)[0] == "all features"
+    assert alone.choose_stages(edge * 1.01, problem)[0] == "all features"
 
 
 def test_sparsity_selects_whatever_the_noise():
     problem = Problem(n=1_000, d=20, intercept=True)
     for sparsity, regime in ((4, "few features"), (20, "all features"), (30, "all features")):
-        assert ScaledDescent(sparsity=sparsity).chosen(0.1, problem)[0] == regime
+        assert ScaledDescent(sparsity=sparsity).choose_stages(0.1, problem)[0] == regime
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.02])
@@ -213,7 +213,7 @@ def test_more_noise_costs_less(kind, neighbours):
     algorithm = replace(KINDS[kind], neighbours=neighbours)
     problem = Problem(n=1_000, d=100, intercept=True)
     multipliers = np.geomspace(0.3, 3e4, 60)
-    assert len({algorithm.chosen(m, problem)[0] for m in multipliers}) > 1
+    assert len({algorithm.choose_stages(m, problem)[0] for m in multipliers}) > 1
     costs = [priced(algorithm.plan(m, problem), neighbours).epsilon(1e-5) for m in multipliers]
     assert all(less < more for more, less in pairwise(costs))
 

@@ -8,7 +8,7 @@ import pytest
 
 from privtail.default.columns import SummarizeColumns
 from privtail.default.labels import CountLabels
-from privtail.default.screening import SelectFeatures, findable
+from privtail.default.screening import SelectFeatures, detectable_features
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPLinearRegression, DPSparseClassifier, DPSparseRegressor
 from privtail.losses import LogisticLoss, MultinomialLoss, SquaredLoss
@@ -81,12 +81,12 @@ def test_chosen_features_are_described_in_their_own_units():
 def test_as_many_features_are_selected_as_noise_allows():
     """Each of k picks has sqrt(k) times the noise of one that costs as much."""
     problem = Problem(n=1_000, d=100)
-    counts = [findable(10, m, 1.5, problem) for m in (0.0, 1.0, 10.0, 15.0, 40.0, 1e6)]
+    counts = [detectable_features(10, m, 1.5, problem) for m in (0.0, 1.0, 10.0, 15.0, 40.0, 1e6)]
     assert counts == [10, 10, 9, 6, 2, 1]
-    assert findable(10, 15.0, 1.5, Problem(n=1_000, d=100, max_rows=3)) == 2
-    assert findable(10, 15.0, 1.5, Problem(n=1_000, d=100_000)) == 2
-    assert findable(100, 1.0, 1.5, problem) == 92, "noise alone limits it"
-    assert findable(100, 0.0, 1.5, problem) == 100
+    assert detectable_features(10, 15.0, 1.5, Problem(n=1_000, d=100, max_rows=3)) == 2
+    assert detectable_features(10, 15.0, 1.5, Problem(n=1_000, d=100_000)) == 2
+    assert detectable_features(100, 1.0, 1.5, problem) == 92, "noise alone limits it"
+    assert detectable_features(100, 0.0, 1.5, problem) == 100
 
 
 # ---------------------------------------------------------------- whole fits

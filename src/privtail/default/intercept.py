@@ -51,7 +51,7 @@ class MeanDerivative:
 
 
 @dataclass(frozen=True)
-class StartAtConstant:
+class StartAtInterceptOnly:
     """Fits the intercept-only model of a numeric target, where the descent begins.
 
     It begins at the released median. One clipped mean derivative moves it to the minimum of a loss

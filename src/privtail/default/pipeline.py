@@ -1,11 +1,10 @@
-"""The default, ``algorithm="auto"``: which stages a fit has, and at what noise.
+"""The default, ``algorithm="auto"``: the stages of a fit, and the budget fraction of each.
 
-A fit is a tuple of stages. `ScaledDescent.chosen` makes it from public numbers: n, d, the kind of
-the target and the noise that the budget pays for. `plan` lists the releases of the stages, and
-`run` makes them.
-
-To read the whole default, begin with `ScaledDescent.chosen` and the three lists below it: numbers,
-amounts, labels. A line of a list holds the weight of a stage in the budget and the stage itself.
+`ScaledDescent.choose_stages` chooses the stages from public numbers: n, d, the kind of the target
+and the noise multiplier. `plan` lists their releases, and `run` makes them. To read the default,
+begin with `choose_stages` and the three lists below it, for numbers, amounts and labels. Each entry
+is a stage with its budget weight. `Tuning` holds the weights, ``model.plan(n, d)`` prints the
+releases in order, and ``model.privacy_`` prints the fraction of the budget that each one took.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from privtail.algorithms.result import Result, require_no_start
 from privtail.default.acceptance import Accept, AcceptLabels, Improvement, LimitExtrapolation
-from privtail.default.allocation import Share
+from privtail.default.allocation import BudgetFraction
 from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import SummarizeColumns
 from privtail.default.finish import finished
@@ -30,10 +29,10 @@ from privtail.default.intercept import (
     MatchMean,
     MatchQuantile,
     MeanDerivative,
-    StartAtConstant,
+    StartAtInterceptOnly,
 )
 from privtail.default.labels import CountLabels
-from privtail.default.screening import SelectFeatures, findable
+from privtail.default.screening import SelectFeatures, detectable_features
 from privtail.default.steps import Descend, MeasureResiduals, Precondition, ShrinkSlopes
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
@@ -45,59 +44,61 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan
 from privtail.trusted.problem import Problem
 
-CONSTANT = "intercept-only model"
-"""The name of the releases that find it."""
+INTERCEPT_ONLY = "intercept-only model"
+"""Stage name, in a plan, of the releases that fit this model."""
 
+Stages = tuple[Stage, ...]
 Regime = Literal["all features", "few features", "intercept only"]
 
 
-class Line(NamedTuple):
-    """A stage of a fit and its price.
+class Weighted(NamedTuple):
+    """A stage and its budget weight.
 
-    ``weight`` over the sum of all weights is the fraction of the budget that the stage gets, and
-    ``stage`` makes the stage from that share. A stage without releases has the weight 0.
+    The stage gets its weight over the sum of all weights as a fraction of the budget, and ``build``
+    makes the stage from that fraction. A stage without releases has the weight 0.
     """
 
     weight: float
-    stage: Callable[[Share], Stage]
+    build: Callable[[BudgetFraction], Stage]
 
 
-def made(lines: Iterable[Line], budget: Share) -> tuple[Stage, ...]:
-    """The stages of these lines, in order, with the budget divided among them."""
-    lines = tuple(lines)
-    shares = budget.divided([line.weight for line in lines])
-    return tuple(line.stage(share) for line, share in zip(lines, shares, strict=True))
+def build_stages(weighted: Iterable[Weighted], budget: BudgetFraction) -> Stages:
+    """The stages, in order, with the budget divided among them."""
+    weighted = tuple(weighted)
+    fractions = budget.split([entry.weight for entry in weighted])
+    return tuple(entry.build(part) for entry, part in zip(weighted, fractions, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledDescent:
-    """A private linear model that needs to know nothing about the data. From no paper.
+    """A private linear model that needs no bounds on the data. From no paper.
 
-    The features are scaled by noisy histograms. A descent with preconditioned, clipped gradients
-    begins at the intercept-only model. A test of the improvement keeps its slopes or sets them to
+    Features are standardized by noisy histograms. A descent with preconditioned, clipped gradients
+    begins at the intercept-only model. An acceptance test then keeps its slopes or sets them to
     zero.
 
-    There are three regimes. Where the noise of a gradient over many features would hide every
-    slope, few features are selected first. Where the budget does not even find the target, it goes
-    to an intercept-only model (never for counts and amounts). Else all features are used.
+    There are three regimes. "few features": some features are selected first, where the noise of a
+    gradient over all of them would hide every slope. "intercept only": no slopes are fitted, where
+    the budget is too small for the scale of the target (never for counts and amounts). "all
+    features": otherwise.
 
     Parameters
     ----------
-    targets : what the target holds, as of the loss.
-    squares : whether the loss is that of squares.
+    targets : what the target holds: ``Loss.targets``.
+    squares : whether the loss is the squared one.
     quantile : whether the loss is that of a quantile, such as the median.
-    sparsity : how many features may be used; None for all.
-    selects : whether few features may be selected where noise over all is large.
-    labels : how many labels are declared; 2 where they are still to be discovered.
-    weighted : whether the losses of labels have weights: frequencies are then not matched.
-    neighbours : the relation that the budget is stated for.
-    tuning : all tuned numbers.
+    sparsity : the largest number of features to use; None for all.
+    selects : whether features may be selected where the noise over all of them is large.
+    labels : the number of declared labels; 2 if none are declared.
+    weighted : whether the losses of labels have weights. `MatchFrequencies` is then left out.
+    neighbours : the neighbour relation of the budget.
+    tuning : all tuned numbers; ``algorithm=ScaledDescent(tuning=Tuning(...))`` sets others.
 
     **Privacy.** Gaussian releases of histograms of l2 sensitivity sqrt(2 d) (features; sqrt 2 where
     each record votes for one of them) and sqrt 2 (target, labels, residuals), of second moments of
-    rows of length R (sqrt 2 R^2 / n), of gradients (2 threshold R / n), of means of few numbers. A
-    selection is one noisy top-k, composed with these by its bounded range; else composition is
-    exact. All else is post-processing.
+    rows of length R (sqrt 2 R^2 / n), of gradients (2 threshold R / n), and of means of few
+    numbers. Their composition is exact (Gaussian DP). A selection is one noisy top-k, composed with
+    the others by its bounded range. All else is post-processing.
 
     **Utility.** None proved; measured in ``benchmarks/accuracy.py``.
     """
@@ -120,12 +121,12 @@ class ScaledDescent:
             raise InvalidInput(f"targets={self.targets!r}: give one of {', '.join(kinds)}.")
 
     def plan(self, multiplier: float, problem: Problem) -> Plan:
-        """All releases, from public numbers; ``multiplier`` as in `Share`."""
-        _, stages = self.chosen(multiplier, problem)
+        """All releases, from public numbers. `BudgetFraction` defines ``multiplier``."""
+        _, stages = self.choose_stages(multiplier, problem)
         return planned(stages, problem)
 
     def takes(self, loss: AnyLoss, problem: Problem) -> Loss:
-        """A loss of a margin; of counts and amounts `PoissonLoss` or `TweedieLoss`.
+        """The ``loss``, if it is one of a margin; for counts and amounts, Poisson or Tweedie.
 
         Raises
         ------
@@ -142,7 +143,7 @@ class ScaledDescent:
         self, curator: Curator, loss: AnyLoss, domain: Domain, multiplier: float,
         start: ArrayLike | None = None,
     ) -> Result:  # fmt: skip
-        """The stages, one after the other; parameters in the units of the raw features.
+        """Run all stages. The model of the result has the units of the raw features.
 
         Raises
         ------
@@ -153,28 +154,27 @@ class ScaledDescent:
         require_no_start(start)
         problem = curator.problem
         fit = Fit(curator, self.takes(loss, problem), domain, self.tuning)
-        regime, stages = self.chosen(multiplier, problem)
+        regime, stages = self.choose_stages(multiplier, problem)
         run_stages(stages, fit)
         return finished(fit, regime, multiplier)
 
-    # ---------------------------------------------------------------- the regime
-
-    def chosen(self, multiplier: float, problem: Problem) -> tuple[Regime, tuple[Stage, ...]]:
-        """The regime of a fit and its stages in order, decided by public numbers."""
-        budget = Share(multiplier, neighbours=self.neighbours)
+    def choose_stages(self, multiplier: float, problem: Problem) -> tuple[Regime, Stages]:
+        """The regime of a fit and its stages in order, chosen by public numbers alone."""
+        budget = BudgetFraction(multiplier, neighbours=self.neighbours)
         regime: Regime = "all features"
-        stages = made(self._lines(problem, few=False), budget)
+        stages = build_stages(self._slope_stages(problem, few=False), budget)
         if self._selects_features(stages, problem):
-            regime, stages = "few features", made(self._lines(problem, few=True), budget)
+            regime = "few features"
+            stages = build_stages(self._slope_stages(problem, few=True), budget)
         if problem.intercept and not _finds_target(stages, problem):
-            regime, stages = "intercept only", made(self._intercept_only(), budget)
+            regime, stages = "intercept only", build_stages(self._intercept_only_stages(), budget)
         return regime, stages
 
-    def _selects_features(self, stages: tuple[Stage, ...], problem: Problem) -> bool:
-        """Whether few features are selected.
+    def _selects_features(self, stages: Stages, problem: Problem) -> bool:
+        """Whether a stage selects features.
 
-        They are if ``sparsity`` asks for it; except for counts and amounts also if features are
-        many, and the noise of a gradient over all of them would hide every slope.
+        It does if ``sparsity`` asks for it. Except for counts and amounts, it also does if there
+        are many features and a gradient over all of them has a large relative noise.
         """
         if self.sparsity is not None:
             return self.sparsity < problem.d
@@ -186,76 +186,77 @@ class ScaledDescent:
             stage.relative_noise(problem) > most for stage in stages if isinstance(stage, Descend)
         )
 
-    # ---------------------------------------------------------------- stages and their prices
+    def _slope_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
+        """All stages of a fit with slopes. With ``few``, one of them selects features.
 
-    def _lines(self, problem: Problem, *, few: bool) -> Iterator[Line]:
-        """All stages of a fit with slopes, in order; with ``few``, some features are selected."""
-        tuning = self.tuning
+        The selected features get summaries of their own, so each summary has half of the weight.
+        """
         summaries = ColumnSummaries.of(self.targets, selecting=few)
-        yield Line(
-            tuning.column_summaries / (2 if few else 1),
-            lambda share: SummarizeColumns(summaries, share.count_noise()),
-        )
+        weight = self.tuning.column_summaries / (2 if few else 1)
+        yield Weighted(weight, lambda part: SummarizeColumns(summaries, part.histogram_noise()))
         if self.targets in LABELS:
-            yield from self._labels(problem, few=few)
+            yield from self._label_stages(problem, few=few)
         elif self.targets in AMOUNTS:
-            yield from self._amounts(problem, few=few)
+            yield from self._amount_stages(problem, few=few)
         else:
-            yield from self._numbers(problem, few=few)
+            yield from self._numeric_stages(problem, few=few)
 
-    def _numbers(self, problem: Problem, *, few: bool) -> Iterator[Line]:
-        """The stages of a numeric target, after the column summaries."""
+    def _numeric_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
+        """The stages after the column summaries, for a numeric target."""
         if few:
-            yield _selection(self.tuning, problem, self.sparsity, numbers=True)
+            yield _selection_stage(self.tuning, problem, self.sparsity, numbers=True)
         if problem.intercept:
-            yield Line(self.tuning.others, self._constant)
-        yield from _descent(self.tuning, problem, labels=False)
-        yield _gains(self.tuning, LimitExtrapolation)
+            yield Weighted(self.tuning.others, self._intercept_only_start)
+        yield from _descent_stages(self.tuning, problem, labels=False)
+        yield _gain_stage(self.tuning, LimitExtrapolation)
         if problem.intercept and self.squares:
-            yield _intercept(self.tuning, FitIntercept)
+            yield _intercept_stage(self.tuning, FitIntercept)
         if problem.intercept and self.quantile:
-            yield _intercept(self.tuning, MatchQuantile, self.tuning.moves)
-        yield _gains(self.tuning, Accept)
+            yield _intercept_stage(self.tuning, MatchQuantile, self.tuning.moves)
+        yield _gain_stage(self.tuning, Accept)
 
-    def _amounts(self, problem: Problem, *, few: bool) -> Iterator[Line]:
-        """The stages of counts and amounts, after the column summaries."""
-        yield _mean_amount(self.tuning, problem)
+    def _amount_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
+        """The stages after the column summaries, for counts and amounts."""
+        yield _amount_start(self.tuning, problem)
         if few:
-            yield _selection(self.tuning, problem, self.sparsity, numbers=False)
-        yield from _descent(self.tuning, problem, labels=False)
+            yield _selection_stage(self.tuning, problem, self.sparsity, numbers=False)
+        yield from _descent_stages(self.tuning, problem, labels=False)
         if problem.intercept:
-            yield _intercept(self.tuning, MatchMean)
-        yield _gains(self.tuning, Accept)
+            yield _intercept_stage(self.tuning, MatchMean)
+        yield _gain_stage(self.tuning, Accept)
 
-    def _labels(self, problem: Problem, *, few: bool) -> Iterator[Line]:
-        """The stages of labels, after the column summaries."""
-        yield Line(self.tuning.label_counts, lambda share: CountLabels(share.count_noise()))
+    def _label_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
+        """The stages after the column summaries, for labels."""
+        yield Weighted(self.tuning.label_counts, lambda part: CountLabels(part.histogram_noise()))
         if few:
-            yield _selection(self.tuning, problem, self.sparsity, numbers=False)
-        yield from _descent(self.tuning, problem, labels=True)
-        yield _gains(self.tuning, AcceptLabels)
+            yield _selection_stage(self.tuning, problem, self.sparsity, numbers=False)
+        yield from _descent_stages(self.tuning, problem, labels=True)
+        yield _gain_stage(self.tuning, AcceptLabels)
         if problem.intercept and not self.weighted:
-            yield Line(self.tuning.others, lambda share: MatchFrequencies(share.one_sided_noise()))
+            yield Weighted(
+                self.tuning.others, lambda part: MatchFrequencies(part.unit_interval_noise())
+            )
 
-    def _intercept_only(self) -> Iterator[Line]:
-        """The stages of a fit without slopes: one half of the budget for the scale of a number."""
+    def _intercept_only_stages(self) -> Iterator[Weighted]:
+        """The stages of a fit without slopes; half of the budget is for the scale of a number."""
         if self.targets in LABELS:
-            yield Line(1.0, lambda share: CountLabels(share.count_noise()))
+            yield Weighted(1.0, lambda part: CountLabels(part.histogram_noise()))
             return
         summaries = ColumnSummaries(target=True)
-        yield Line(
-            1.0, lambda share: SummarizeColumns(summaries, share.count_noise(), features=False)
+        yield Weighted(
+            1.0,
+            lambda part: SummarizeColumns(summaries, part.histogram_noise(), features=False),
         )
-        yield Line(1.0, self._constant)
+        yield Weighted(1.0, self._intercept_only_start)
 
-    def _constant(self, share: Share) -> StartAtConstant:
-        """A few moves lead to a quantile, and one to another constant."""
+    def _intercept_only_start(self, budget: BudgetFraction) -> StartAtInterceptOnly:
+        """The stage that fits an intercept; a quantile takes several mean derivatives."""
         moves = self.tuning.moves if self.quantile else 1
-        return StartAtConstant(MeanDerivative(share.mean_noise(moves), moves, CONSTANT))
+        return StartAtInterceptOnly(MeanDerivative(budget.mean_noise(moves), moves, INTERCEPT_ONLY))
 
 
-def _finds_target(stages: tuple[Stage, ...], problem: Problem) -> bool:
-    """Whether the noise of these stages lets them find the intercept-only model."""
+def _finds_target(stages: Stages, problem: Problem) -> bool:
+    """Whether the noise is small enough for the scale, or the label counts, of the target."""
     return all(
         stage.finds_target(problem)
         for stage in stages
@@ -263,68 +264,70 @@ def _finds_target(stages: tuple[Stage, ...], problem: Problem) -> bool:
     )
 
 
-def _descent(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterator[Line]:
-    """From the intercept-only model to slopes; all gradients together have the weight 1."""
+def _descent_stages(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterator[Weighted]:
+    """The stages that fit slopes. All gradients together have the weight 1."""
     row_part = tuning.label_row_length if labels else 1.0
     first = math.ceil((tuning.steps - 1) / 5)
 
-    def descend(steps: int) -> Line:
-        return Line(
-            steps / tuning.steps, lambda share: Descend(share.mean_noise(steps), steps, row_part)
+    def descend(steps: int) -> Weighted:
+        return Weighted(
+            steps / tuning.steps, lambda part: Descend(part.mean_noise(steps), steps, row_part)
         )
 
     if problem.rows <= tuning.most_moments:
-        yield Line(tuning.others, lambda share: Precondition(share.count_noise(), row_part))
+        yield Weighted(tuning.others, lambda part: Precondition(part.histogram_noise(), row_part))
     else:
-        yield Line(0.0, lambda _: Precondition(None, row_part))
+        yield Weighted(0.0, lambda _: Precondition(None, row_part))
     if first:
         yield descend(first)
-    yield Line(tuning.others, lambda share: MeasureResiduals(share.count_noise()))
+    yield Weighted(tuning.others, lambda part: MeasureResiduals(part.histogram_noise()))
     yield descend(tuning.steps - first)
-    yield Line(0.0, lambda _: ShrinkSlopes())
+    yield Weighted(0.0, lambda _: ShrinkSlopes())
 
 
-def _intercept(
+def _intercept_stage(
     tuning: Tuning, kind: type[FitIntercept | MatchMean | MatchQuantile], moves: int = 1
-) -> Line:
-    """A stage that moves the intercept by so many mean derivatives, and pays for each alike."""
-    return Line(
-        moves * tuning.others, lambda share: kind(MeanDerivative(share.mean_noise(moves), moves))
+) -> Weighted:
+    """A stage that moves the intercept by ``moves`` mean derivatives of equal budget."""
+    return Weighted(
+        moves * tuning.others, lambda part: kind(MeanDerivative(part.mean_noise(moves), moves))
     )
 
 
-def _gains(tuning: Tuning, kind: type[LimitExtrapolation | Accept | AcceptLabels]) -> Line:
-    """A stage that releases mean gains, and pays for each alike."""
+def _gain_stage(tuning: Tuning, kind: type[LimitExtrapolation | Accept | AcceptLabels]) -> Weighted:
+    """A stage that releases mean gains of equal budget."""
     gains = kind.releases
-    return Line(gains * tuning.others, lambda share: kind(Improvement(share.mean_noise(gains))))
+    return Weighted(gains * tuning.others, lambda part: kind(Improvement(part.mean_noise(gains))))
 
 
-def _mean_amount(tuning: Tuning, problem: Problem) -> Line:
-    """A histogram of the amounts; beside an intercept, for half of its price, their mean."""
+def _amount_start(tuning: Tuning, problem: Problem) -> Weighted:
+    """A histogram of the amounts and, if there is an intercept, their mean at half its budget."""
     weights = [tuning.column_summaries, tuning.column_summaries / 2][: 1 + problem.intercept]
     moves = tuning.moves if problem.exposure else 1
 
-    def stage(share: Share) -> StartAtMeanAmount:
-        histogram, *rest = share.divided(weights)
-        means = (MeanDerivative(part.mean_noise(moves), moves, CONSTANT) for part in rest)
-        return StartAtMeanAmount(histogram.count_noise(), *means)
+    def stage(budget: BudgetFraction) -> StartAtMeanAmount:
+        histogram, *rest = budget.split(weights)
+        means = (MeanDerivative(part.mean_noise(moves), moves, INTERCEPT_ONLY) for part in rest)
+        return StartAtMeanAmount(histogram.histogram_noise(), *means)
 
-    return Line(sum(weights), stage)
+    return Weighted(sum(weights), stage)
 
 
-def _selection(tuning: Tuning, problem: Problem, sparsity: int | None, *, numbers: bool) -> Line:
-    """The median of a numeric target with an intercept, a noisy top-k, summaries of the picks."""
+def _selection_stage(
+    tuning: Tuning, problem: Problem, sparsity: int | None, *, numbers: bool
+) -> Weighted:
+    """Selection of features, for numbers after a median, then their own column summaries."""
     most, moves = sparsity or problem.d, tuning.moves
     weights = [tuning.screening, tuning.column_summaries / 2]
     if numbers and problem.intercept:
         weights.append(2 * tuning.others)
 
-    def stage(share: Share) -> SelectFeatures:
-        screening, own, *rest = share.divided(weights)
+    def stage(budget: BudgetFraction) -> SelectFeatures:
+        screening, own, *rest = budget.split(weights)
         noise = screening.mean_noise().multiplier
-        picks = findable(most, noise, tuning.clear, problem)
+        picks = detectable_features(most, noise, tuning.clear, problem)
         median = (MeanDerivative(s.mean_noise(moves), moves, "median of the target") for s in rest)
-        own_noise = own.count_noise()
+        own_noise = own.histogram_noise()
         return SelectFeatures(picks, noise * math.sqrt(picks), own_noise, *median)
 
-    return Line(sum(weights), stage)
+    return Weighted(sum(weights), stage)

@@ -103,7 +103,7 @@ def _cut(summary: Summary, d: int) -> Summary:
     return replace(summary, centres=places, detected=np.ones_like(summary.detected))
 
 
-def findable(most: int, noise: float, clear: float, problem: Problem) -> int:
+def detectable_features(most: int, noise: float, clear: float, problem: Problem) -> int:
     """The number of features that a selection can find, at most ``most``.
 
     k features that together explain all of a target equally have quadrant correlations of about
