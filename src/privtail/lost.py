@@ -21,7 +21,7 @@ An undeclared column of text is refused at the same share: large numbers are los
 def counted(
     part: float, deviation: float, n: int, consequence: str, *, text: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Notes on the `part_that_counts` of ``n`` rows, and those that are worth a warning.
+    """Notes on the `usable_rows` of ``n`` rows, and those that are worth a warning.
 
     ``text``: some numbers are read from text.
     """

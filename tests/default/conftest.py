@@ -56,8 +56,8 @@ def staged(stages, X, y, loss=None, *, tuning=None, domain=None, standard=None, 
     Options with the name of an attribute of the fit are set before them. Where no standardization
     is given, features are taken for standardized.
     """
-    loss, names = loss or SquaredLoss(), {*Fit.__dataclass_fields__, "margins"}
-    before = {name: options.pop(name) for name in [*options] if name in names}
+    loss = loss or SquaredLoss()
+    before = {name: options.pop(name) for name in [*options] if name in Fit.__dataclass_fields__}
     options = {"budget": Budget(1e30, 1e-6)} | options
     curator = curated(X, y, outputs=loss.outputs, **options)
     curator.open(planned(stages, curator.problem))

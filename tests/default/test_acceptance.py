@@ -51,7 +51,7 @@ def decided(X, y, w, multiplier, seed=0, loss=None, **before):
     w = np.asarray(w, float).reshape(X.shape[1], -1)
     stage = Accept(Improvement(GaussianNoise(multiplier)))
     return staged(
-        [stage], X, y, loss, intercept=False, random_state=seed, w=w, constant=0 * w, **before
+        [stage], X, y, loss, intercept=False, random_state=seed, w=w, intercept_only=0 * w, **before
     ).decision  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def test_counts_are_judged_in_nats_whatever_their_mean():
         constant, w = np.array([[0.0], [math.log(y.mean())]]), np.array([[0.8], [math.log(mean)]])
         decision = [
             staged([Accept(Improvement(GaussianNoise(20.0)))], X, y.astype(float),
-                   PoissonLoss(mean=y.mean()), w=model, constant=constant).decision
+                   PoissonLoss(mean=y.mean()), w=model, intercept_only=constant).decision
             for model in (w, w * [[-1], [1]])
         ]  # fmt: skip
         assert [d.kept for d in decision] == [True, False]
@@ -155,11 +155,15 @@ def of_labels(sign, share, multiplier, seed=0, *, weighted=False, outputs=1):
     loss = WeightedLoss(loss=loss, weights=(1.0, 1.0)) if weighted else loss
     options = {"classes": tuple(range(max(2, outputs))), "random_state": seed}
     counted = staged([CountLabels(GaussianNoise(1.0))], x[:, None], y, loss, **options)
-    w = counted.constant.copy()
+    w = counted.intercept_only.copy()
     w[0, -1] = 2 * sign
     stage = AcceptLabels(Improvement(GaussianNoise(multiplier)))
-    options |= {"random_state": seed + 1_000, "w": w, "constant": counted.constant}
-    options |= {"preconditioner": apart(2), "rarity": counted.rarity, "even": counted.even}
+    options |= {"random_state": seed + 1_000, "w": w, "intercept_only": counted.intercept_only}
+    options |= {
+        "preconditioner": apart(2),
+        "rarest_label": counted.rarest_label,
+        "labels_even": counted.labels_even,
+    }
     return staged([stage], x[:, None], y, loss, **options).decision
 
 
@@ -202,9 +206,9 @@ def calibrated_by(length, multiplier, *, classes=2, n=4_000, seed=0):
     stage = AcceptLabels(Improvement(GaussianNoise(multiplier)))
     fit = staged(
         [stage], X, y, loss, intercept=False, classes=tuple(range(classes)), w=length * w,
-        even=True, random_state=seed, preconditioner=apart(3),
+        labels_even=True, random_state=seed, preconditioner=apart(3),
     )  # fmt: skip
-    cut = cut_to(loss, fit.margins) if outputs == 1 else loss
+    cut = cut_to(loss, fit.margin_range) if outputs == 1 else loss
     return fit.decision, float(cut.values(X @ fit.w, y).mean() / math.log(classes))
 
 
@@ -213,8 +217,8 @@ def test_margins_that_are_right_stay_and_those_that_are_too_long_do_not(classes)
     """Log loss over that of the constant is at most a little above that of the right margins."""
     right, best = calibrated_by(1.0, 10.0, classes=classes)
     assert right.significant
-    assert right.part > 0.9
-    assert calibrated_by(0.3, 10.0, classes=classes)[0].part > 0.9
+    assert right.margin_factor > 0.9
+    assert calibrated_by(0.3, 10.0, classes=classes)[0].margin_factor > 0.9
     for length in (2.0, 3.0):
         shorter, loss = calibrated_by(length, 10.0, classes=classes)
         assert shorter.significant
@@ -237,7 +241,8 @@ def test_a_gain_that_is_none_is_seldom_significant(classes):
     options = {"classes": tuple(range(classes)), "w": np.full((4, loss.outputs), 1e-9)}
     significant = [
         staged([AcceptLabels(Improvement(GaussianNoise(60.0)))], X, y, loss, random_state=seed,
-               constant=0 * options["w"], preconditioner=apart(4), **options).decision.significant
+               intercept_only=0 * options["w"], preconditioner=apart(4),
+               **options).decision.significant
         for seed in range(300)
     ]  # fmt: skip
     assert np.mean(significant) < 0.06
@@ -249,12 +254,14 @@ def test_a_coin_keeps_nearly_nothing_and_what_noise_hides_little():
     X, y = rng.normal(size=(4_000, 3)), rng.integers(0, 2, 4_000).astype(float)
     fit = staged(
         [AcceptLabels(Improvement(GaussianNoise(10.0)))], X, y, LogisticLoss(), intercept=False,
-        classes=(0, 1), w=np.full((3, 1), 9.0), even=True,
+        classes=(0, 1), w=np.full((3, 1), 9.0), labels_even=True,
         preconditioner=apart(3),
     )  # fmt: skip
-    assert fit.decision.part <= 1.01 * least / np.linalg.norm(fit.w / fit.decision.part)
+    assert fit.decision.margin_factor <= 1.01 * least / np.linalg.norm(
+        fit.w / fit.decision.margin_factor
+    )
     hidden, _ = calibrated_by(1.0, 10_000.0)
-    assert hidden.part == pytest.approx(least / 2) or hidden.significant
+    assert hidden.margin_factor == pytest.approx(least / 2) or hidden.significant
 
 
 def test_a_small_gain_is_seen_with_enough_records():
@@ -268,11 +275,11 @@ def test_a_small_gain_is_seen_with_enough_records():
         for seed in range(3):
             fit = staged(
                 [AcceptLabels(Improvement(GaussianNoise(5.0)))], X, y, LogisticLoss(),
-                classes=(0, 1), w=w, constant=constant, even=usual == 0,
+                classes=(0, 1), w=w, intercept_only=constant, labels_even=usual == 0,
                 random_state=seed, preconditioner=apart(2),
             )  # fmt: skip
             assert fit.decision.significant
-            assert fit.decision.part > 0.5
+            assert fit.decision.margin_factor > 0.5
 
 
 def test_where_a_label_leads_margins_shrink_to_the_intercept_only_ones():
@@ -284,10 +291,10 @@ def test_where_a_label_leads_margins_shrink_to_the_intercept_only_ones():
         constant = np.array([[0.0], [usual]])
         fit = staged(
             [AcceptLabels(Improvement(GaussianNoise(1.0)))], X, y, LogisticLoss(), classes=(0, 1),
-            w=np.array([[1.5], [usual]]), constant=constant,
-            even=usual == -0.2, preconditioner=apart(2),
+            w=np.array([[1.5], [usual]]), intercept_only=constant,
+            labels_even=usual == -0.2, preconditioner=apart(2),
         )  # fmt: skip
-        part = fit.decision.part
+        part = fit.decision.margin_factor
         assert part < 1
         assert fit.w[1, 0] == pytest.approx(usual if usual == -3.0 else part * usual)
 
@@ -310,7 +317,7 @@ def test_what_follows_from_released_gains(gains, coin, kept, significant, part, 
     decision, found = label_decision(asked, np.array(gains), 0.01, 1.25, 0.0, Tuning(), coin=coin)
     assert (decision.kept, decision.significant) == (kept, significant)
     assert found == pytest.approx(ends, rel=0.05)
-    assert decision.part == pytest.approx(part, rel=0.6)
+    assert decision.margin_factor == pytest.approx(part, rel=0.6)
 
 
 @pytest.mark.parametrize(
@@ -323,7 +330,7 @@ def test_of_many_labels_no_part_is_kept_that_loses(whole, quarter, kept, most):
     gains = np.array([0.3, whole, quarter])
     decision, _ = label_decision(asked, gains, 0.01, 0.15, 0.0, Tuning(), coin=True)
     assert decision.kept == kept
-    assert not kept or most / 2 < decision.part <= most
+    assert not kept or most / 2 < decision.margin_factor <= most
 
 
 @pytest.mark.filterwarnings("ignore::privtail.errors.AccuracyWarning")
@@ -391,8 +398,8 @@ def test_far_records_on_the_side_of_the_frequent_label_are_no_gain():
     usual = math.log(3 / 7)
     fit = staged(
         [AcceptLabels(Improvement(GaussianNoise(5.0)))], x, y, LogisticLoss(), classes=(0, 1),
-        w=np.array([[-0.12], [usual]]), constant=np.array([[0.0], [usual]]),
-        preconditioner=apart(2), margins=(-8.0, 8.0), random_state=0,
+        w=np.array([[-0.12], [usual]]), intercept_only=np.array([[0.0], [usual]]),
+        preconditioner=apart(2), margin_range=(-8.0, 8.0), random_state=0,
     )  # fmt: skip
     assert not fit.decision.kept
     assert fit.decision.gains[0] < 0

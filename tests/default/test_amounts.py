@@ -29,19 +29,19 @@ def started(y, noise=1.0, seed=0):
 def test_a_descent_begins_at_the_mean_count_in_units_of_it(mean):
     y = np.random.default_rng(0).poisson(mean, 5_000).astype(float)
     fit = started(y)
-    assert math.exp(fit.constant[-1, 0]) == pytest.approx(y.mean(), rel=0.1)
+    assert math.exp(fit.intercept_only[-1, 0]) == pytest.approx(y.mean(), rel=0.1)
     assert fit.loss.mean == pytest.approx(y.mean(), rel=0.1)
     assert fit.domain.factor == pytest.approx(1 / fit.loss.mean)
-    low, high = fit.margins
+    low, high = fit.margin_range
     assert 0 < math.exp(low) < 0.02 * max(y.mean(), 1.0)  # half the noise of the mean
     assert math.exp(high) >= 1.9 * y.mean()
-    assert fit.remarks == ()
+    assert fit.notes == ()
 
 
 @pytest.mark.parametrize("count", [1e13, 2.0**62, 1e200])
 def test_margins_of_enormous_counts_have_an_order(count):
     """The lowest lay above the highest, and the fit was refused after the charge."""
-    low, high = started(np.full(500, count)).margins
+    low, high = started(np.full(500, count)).margin_range
     assert low <= high
     with pytest.warns(AccuracyWarning):
         DPPoissonRegressor(epsilon=3.0, random_state=0, **SIMULATED).fit(
@@ -52,14 +52,14 @@ def test_margins_of_enormous_counts_have_an_order(count):
 def test_a_few_enormous_counts_move_the_mean_no_farther_than_it_is_clipped():
     y = np.random.default_rng(0).poisson(2.0, 5_000).astype(float)
     y[:3] = 1e12
-    assert math.exp(started(y, 20.0).constant[-1, 0]) < 4.0
+    assert math.exp(started(y, 20.0).intercept_only[-1, 0]) < 4.0
 
 
 def test_where_nothing_but_zeros_was_detected_that_is_said():
     for seed in range(3):
         fit = started(np.zeros(500), 30.0, seed)
-        assert fit.remarks == (NONE_DETECTED,)
-        assert math.exp(fit.constant[-1, 0]) <= 1.0
+        assert fit.notes == (NONE_DETECTED,)
+        assert math.exp(fit.intercept_only[-1, 0]) <= 1.0
 
 
 @pytest.mark.parametrize("rate", [-1.0, 2.0, 7.0])

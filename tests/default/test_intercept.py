@@ -65,7 +65,13 @@ def test_the_mean_probability_of_a_label_becomes_its_frequency(labels):
     w = constant.copy()
     w[0, -1] = 1.5
     fit = staged(
-        [MatchFrequencies(LITTLE.noise)], X, y, loss, w=w, constant=constant, classes=range(labels)
+        [MatchFrequencies(LITTLE.noise)],
+        X,
+        y,
+        loss,
+        w=w,
+        intercept_only=constant,
+        classes=range(labels),
     )
 
     def missed(w):
@@ -79,7 +85,7 @@ def test_the_mean_probability_of_a_label_becomes_its_frequency(labels):
         y,
         loss,
         w=constant,
-        constant=constant,
+        intercept_only=constant,
         classes=range(labels),
     ).w
     assert stays == pytest.approx(constant, abs=0.05)
@@ -94,7 +100,7 @@ def test_noise_hardly_moves_the_margin_of_a_rare_label():
     moves = [
         staged(
             [MatchFrequencies(noise)], np.zeros((len(y), 1)), y, MultinomialLoss(classes=5),
-            w=constant, constant=constant, classes=range(5), random_state=seed,
+            w=constant, intercept_only=constant, classes=range(5), random_state=seed,
         ).w[1] - constant[1]
         for seed in range(100)
     ]  # fmt: skip

@@ -79,7 +79,7 @@ def test_the_first_threshold_is_that_of_gaussian_residuals_or_of_labels():
         fit = staged([], X, y, loss, standard=standard)
         assert QUIET.threshold(fit) == pytest.approx(right, rel=1e-3)
     w = np.array([[0.0], [math.log(3)]])
-    fit = staged([], X, y, LogisticLoss(), constant=w, classes=(0, 1))
+    fit = staged([], X, y, LogisticLoss(), intercept_only=w, classes=(0, 1))
     assert QUIET.threshold(fit) == pytest.approx(0.75)
 
 
@@ -116,7 +116,7 @@ def test_what_a_slope_loses_is_kept():
     lost = np.abs(whole.w - fewer.w)[:100, 0]
     assert lost[0] < 0.1
     assert np.abs(fewer.w[1:100]).sum() < np.abs(whole.w[1:100]).sum()
-    assert fewer.shrunk == pytest.approx(lost, abs=1e-6)
+    assert fewer.shrinkage == pytest.approx(lost, abs=1e-6)
 
 
 @pytest.mark.parametrize("level", [2.0, 6.0])

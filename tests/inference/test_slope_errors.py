@@ -134,8 +134,11 @@ def test_margins_of_an_unsure_length_are_slopes_that_are_unsure():
     X = np.random.default_rng(0).normal(size=(2_000, 3))
     fit = staged(stages(1e-3, 20.0), X, X[:, 0])
     own, slopes = noise_deviations(handed(fit)), np.abs(fit.w[:3, 0])
-    fit.w, fit.decision = 0.5 * fit.w, replace(fit.decision, part=0.5, part_deviation=0.1)
-    fit.shrunk = np.full(3, 0.2)
+    fit.w, fit.decision = (
+        0.5 * fit.w,
+        replace(fit.decision, margin_factor=0.5, margin_factor_std=0.1),
+    )
+    fit.shrinkage = np.full(3, 0.2)
     off = 0.5**2 + 0.1**2
     assert noise_deviations(handed(fit)) == pytest.approx(
         np.sqrt(own**2 + 0.2**2 + off * slopes**2)
@@ -202,7 +205,7 @@ def test_true_slopes_of_counts_follow_from_those_of_cut_predictions():
         found -= rows.T @ (np.exp(np.minimum(rows @ found, top)) - y) / len(X) / math.exp(top)
     assert np.linalg.norm(found[:2]) > 1.2 * np.linalg.norm(w)
     fit = staged(stages(1e-3, 1e-3), X, y, PoissonLoss(mean=1.0, highest=top))
-    fit.w, fit.margins = found[:, None], (-30.0, top)
+    fit.w, fit.margin_range = found[:, None], (-30.0, top)
     part, _ = likely_part(handed(fit), np.zeros(3))
     assert part == pytest.approx(np.linalg.norm(w) / np.linalg.norm(found[:2]), rel=0.03)
 

@@ -19,7 +19,7 @@ from privtail.linear_model import (
     DPRidge,
     DPTweedieRegressor,
 )
-from privtail.summaries.histograms import fewer, most_are_lost, part_that_counts
+from privtail.summaries.histograms import fewer, most_are_lost, usable_rows
 
 SIMULATED = {"noise": "simulated", "random_state": 0}
 
@@ -174,7 +174,7 @@ def test_a_number_of_rows_is_said_with_its_noise(truth):
     rng, n, std = np.random.default_rng(5), 3_000, 20.0
     for _ in range(50):
         counts = np.array([truth * n, 0.0, 0.0]) + rng.normal(0, std, 3)
-        part, deviation = part_that_counts(counts, std, n)
+        part, deviation = usable_rows(counts, std, n)
         for said in fewer(part, deviation, n, ""):
             numbers = [int(text.replace(",", "")) for text in re.findall(r"\d[\d,]*", said)]
             if said.startswith("About"):

@@ -10,7 +10,7 @@ import pytest
 from privtail.calibration import calibrated
 from privtail.mean import private_mean
 from privtail.summaries.column_summaries import ColumnSummaries
-from privtail.summaries.histograms import POWERS, part_that_counts
+from privtail.summaries.histograms import POWERS, usable_rows
 from privtail.summaries.prior import described
 from privtail.trusted.budget import Budget
 from privtail.trusted.curator import Curator
@@ -276,10 +276,8 @@ def test_looks_at_features_that_need_not_go_closer_add_up():
 
 def test_a_part_that_counts_is_a_part_whatever_the_noise():
     for counts, std, n in (([-40.0, -10.0], 20.0, 50), ([0.0], 30.0, 100), ([-1e9], 1.0, 100)):
-        part, deviation = part_that_counts(np.array(counts), std, n)
+        part, deviation = usable_rows(np.array(counts), std, n)
         assert 0 < part <= 1
         assert (part == 1) == (deviation == 0)
-    assert part_that_counts(np.array([30.0, 30.0]), 2.0, 100) == pytest.approx(
-        (0.6, 0.0283), rel=1e-2
-    )
-    assert part_that_counts(np.array([96.0]), 2.0, 100) == (1.0, 0.0)
+    assert usable_rows(np.array([30.0, 30.0]), 2.0, 100) == pytest.approx((0.6, 0.0283), rel=1e-2)
+    assert usable_rows(np.array([96.0]), 2.0, 100) == (1.0, 0.0)

@@ -57,7 +57,7 @@ class Result:
         (``reach``), and the part of the margins of labels that was kept.
     rows : tuple of float
         Part of the n rows that counts, with the deviation of its noise; 1 and 0 unless it is surely
-        less (`part_that_counts`).
+        less (`usable_rows`).
     """
 
     w: Doubles

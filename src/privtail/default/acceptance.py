@@ -124,10 +124,10 @@ class Accept:
         deviation, tuning = self.improvement.deviation(fit.problem), fit.tuning
         batch, ranges = fit.everyone(), fit.prediction_ranges()
         if fit.standard.target.without_scale:
-            fit.constant = fit.w.copy()
-            fit.constant[: fit.problem.d] = 0.0
+            fit.intercept_only = fit.w.copy()
+            fit.intercept_only[: fit.problem.d] = 0.0
         near, far = (
-            self.improvement.release(batch, fit.loss, fit.w, fit.constant, clamp, ranges)
+            self.improvement.release(batch, fit.loss, fit.w, fit.intercept_only, clamp, ranges)
             for clamp in self._clamps(fit, tuning.significant * deviation)
         )
         if deviation == 0:
@@ -191,8 +191,8 @@ class AcceptLabels:
         return self.improvement.plan(problem, self.releases)
 
     def run(self, fit: Fit) -> None:
-        deviation, even = self.improvement.deviation(fit.problem), fit.even
-        base = np.zeros_like(fit.constant) if even else fit.constant
+        deviation, even = self.improvement.deviation(fit.problem), fit.labels_even
+        base = np.zeros_like(fit.intercept_only) if even else fit.intercept_only
         d, batch = fit.problem.d, fit.everyone()
         middle = float(base[d:].sum()) if fit.problem.outputs == 1 else lead(base[d:])
         typical = float(np.linalg.norm(fit.preconditioner.coordinates(fit.w[:d], len(fit.w))))
@@ -206,24 +206,24 @@ class AcceptLabels:
         ])  # fmt: skip
         if deviation == 0:
             return
-        fit.decision, fit.margins = label_decision(
+        fit.decision, fit.margin_range = label_decision(
             candidates, gains, deviation, typical, middle, fit.tuning,
             coin=even and not isinstance(fit.loss, WeightedLoss),
         )  # fmt: skip
-        fit.w = base + fit.decision.part * (fit.w - base)
+        fit.w = base + fit.decision.margin_factor * (fit.w - base)
 
     @staticmethod
     def _candidates(fit: Fit, typical: float) -> tuple[Candidate, ...]:
         """The three candidates; ``typical`` is the root mean square of the fitted margins."""
-        near, far, margins = fit.tuning.small_gain, fit.tuning.far_gain, fit.margins
+        near, far, margins = fit.tuning.small_gain, fit.tuning.far_gain, fit.margin_range
         small = min(1.0, near / typical) if typical > 0 else 1.0
         first, last = Candidate(small, near, margins), Candidate(0.25, far, margins)
         if fit.problem.outputs == 1:
-            middle = float(fit.constant[fit.problem.d :].sum())
+            middle = float(fit.intercept_only[fit.problem.d :].sum())
             low, high = np.clip([middle - far / 2, middle + far / 2], *margins)
             last = Candidate(1.0, far, (float(low), float(high)))
             weights = fit.loss.weights if isinstance(fit.loss, WeightedLoss) else (1.0, 1.0)
-            base = 0.0 if fit.even else middle
+            base = 0.0 if fit.labels_even else middle
             first = replace(first, ends=unclamped(base, near, weights))
         return first, Candidate(1.0, far, margins), last
 
@@ -288,8 +288,8 @@ def _harmless(
     No slope is kept if all candidates do.
     """
     parts = [each.part for each, gain in zip(candidates, gains, strict=True) if gain >= -line]
-    part = min(decision.part, max(parts, default=decision.part))
-    return replace(decision, kept=decision.kept and bool(parts), part=part)
+    part = min(decision.margin_factor, max(parts, default=decision.margin_factor))
+    return replace(decision, kept=decision.kept and bool(parts), margin_factor=part)
 
 
 def best_part(

@@ -14,7 +14,7 @@ from privtail.default.intercept import MeanDerivative, relative
 from privtail.domains import Multiple
 from privtail.losses import POISSON_MARGIN, AmountLoss, PoissonLoss, SquaredLoss
 from privtail.summaries.amounts import COUNT_CELLS, AmountHistogram
-from privtail.summaries.histograms import part_that_counts
+from privtail.summaries.histograms import usable_rows
 from privtail.trusted.events import Event, Plan, Round, compose
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -67,7 +67,7 @@ class StartAtMeanAmount:
 
     def run(self, fit: Fit) -> None:
         amounts, exposures, rows = self._histograms(fit)
-        whole = fit.given.targets == "count"
+        whole = fit.given_loss.targets == "count"
         deviation = self.mean.deviation(fit.problem) if self.mean else 0.0
         clip = amounts.clip(deviation / 2, 1.0 if whole else 0.0)
         hidden = fit.tuning.sure * self._event(fit.problem).std / fit.problem.n
@@ -83,33 +83,33 @@ class StartAtMeanAmount:
                 mean = max(mean, least)
                 w[-1] = self._log_rate(fit, self.mean, mean, clip, exposures)
             top = max(top, 2 * mean)
-        fit.w = fit.constant = w
+        fit.w = fit.intercept_only = w
         size = mean if self.mean else max(mean, 1.0)
         ends = _margin_ends(mean, top) if fit.curator.budget.private else _ENDLESS
         lowest = ends[0]
         if whole:
             lowest = min(math.log(least), ends[1]) if least else -math.inf
         usual = math.log(exposures.median) if exposures else 0.0
-        fit.margins = lowest - usual, ends[1] - usual
-        given = cast(AmountLoss, fit.given)
+        fit.margin_range = lowest - usual, ends[1] - usual
+        given = cast(AmountLoss, fit.given_loss)
         fit.loss = given.at(size, *ends)
         fit.domain = Multiple(domain=fit.domain, factor=size ** (given.power - 2))
         fit.dispersion = 1 / size if whole else amounts.dispersion(size, clip)
         fit.exposure = exposures.mean or 1.0 if exposures else 1.0
-        fit.least_threshold = amounts.least_threshold(size, fit.tuning.clipped)
+        fit.min_threshold = amounts.min_threshold(size, fit.tuning.clipped)
         too_large = math.log(top) > POISSON_MARGIN
-        fit.remarks = (NONE_DETECTED,) * (not amounts.positive) + (TOO_LARGE,) * too_large
+        fit.notes = (NONE_DETECTED,) * (not amounts.positive) + (TOO_LARGE,) * too_large
 
     def _histograms(
         self, fit: Fit
     ) -> tuple[AmountHistogram, AmountHistogram | None, tuple[float, float]]:
-        """The amounts; their exposures if there are any; `part_that_counts` of the rows."""
+        """The amounts; their exposures if there are any; `usable_rows` of the rows."""
         problem, std = fit.problem, self._event(fit.problem).std
         columns = (-1, -2) if problem.exposure else (-1,)
         released = fit.curator.everyone().histogram(columns, COUNT_CELLS.edges).release(self.noise)
         columnwise = released.reshape(len(columns), -1)
         amounts, *exposures = (AmountHistogram.of(one, std, problem.n) for one in columnwise)
-        rows = part_that_counts(columnwise[0], std, problem.n)
+        rows = usable_rows(columnwise[0], std, problem.n)
         return amounts, exposures[0] if exposures else None, rows
 
     @staticmethod

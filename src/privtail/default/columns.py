@@ -39,7 +39,7 @@ class SummarizeColumns:
         if not self.features:
             # at this noise a cell of one histogram that holds all rows is one deviation high
             all_rows = SHARP * self.summaries.enough_for_target(fit.problem, 0)
-            fit.unsure = self.noise.multiplier * fit.tuning.sure > all_rows
+            fit.target_doubtful = self.noise.multiplier * fit.tuning.sure > all_rows
             scales = np.append(fit.summary.scales, found.scales[fit.problem.d :])
             found = replace(found, scales=scales)
-        fit.describe(found)
+        fit.standardize(found)

@@ -63,21 +63,21 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
     notes = reasons or (UNPROVEN,) * (not decision.significant)
     narrowed = _narrowed(fit) if regime != "intercept only" else ()  # there it is a reason
     return Result(
-        standard.raw(fit.constant if reasons else fit.w, problem),
+        standard.raw(fit.intercept_only if reasons else fit.w, problem),
         fit.steps,
         multiplier,
         unit=standard.target.scale,
         scales=standard.scales,
         centres=standard.centres,
-        margin_range=fit.margins,
+        margin_range=fit.margin_range,
         slopes=FittedSlopes.of(fit, kept=not reasons, selected=regime == "few features"),
         notes=(
             *notes,
             *narrowed,
             *(OVERSHOOTS,) * (fit.overshoots and not reasons),
-            *fit.remarks,
+            *fit.notes,
         ),
-        rows=fit.part_that_counts,
+        rows=fit.usable_rows,
         threshold=fit.loss.threshold if isinstance(fit.loss, HuberLoss) else None,
         ranges=None if regime == "intercept only" else fit.ranges(),
         report=_report(fit, regime, reasons),
@@ -95,7 +95,7 @@ def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
     if target.only_zeros:
         return (NO_SCALE,)
     if regime == "intercept only":
-        doubts = (*_narrowed(fit), *(UNSURE,) * fit.unsure)
+        doubts = (*_narrowed(fit), *(UNSURE,) * fit.target_doubtful)
         return (NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts))
     if not fit.standard.used.any():
         return (NO_FEATURE,)
@@ -122,11 +122,11 @@ def _report(fit: Fit, regime: str, reasons: tuple[str, ...]) -> dict[str, Any]:
         "feature_scale": np.where(scales < BEYOND, scales, np.nan),
         "feature_used": standard.used,
     }
-    if fit.given.targets == "real":
+    if fit.given_loss.targets == "real":
         found["target_location"] = standard.target.location
         found["target_scale"] = standard.target.scale
     if regime != "intercept only":
         found["gain_over_noise"] = decision.gains
     if fit.has_labels:
-        found["margins_kept"] = decision.part
+        found["margins_kept"] = decision.margin_factor
     return {**found, **fit.report, "accepted": not reasons, "reasons": reasons}

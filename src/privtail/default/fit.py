@@ -1,4 +1,4 @@
-"""What a fit has released so far, and what every stage of it has in common."""
+"""The state of a fit, which its stages read and write, and the protocol of a stage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Decision:
-    """What the acceptance test found.
+    """The result of the acceptance test.
 
     Attributes
     ----------
@@ -38,15 +38,15 @@ class Decision:
     significant : whether the improvement over the intercept-only model is significant.
     gains : two mean gains over the intercept-only model, in standard deviations of their noise. For
         labels they are the first gain and the largest of the others.
-    part : the part of the margins of labels that is kept.
-    part_deviation : the standard deviation of what that part should have been.
+    margin_factor : the factor by which margins of labels are shrunk.
+    margin_factor_std : the standard deviation of the best factor, given the released gains.
     """
 
     kept: bool = True
     significant: bool = True
     gains: tuple[float, float] = (math.inf, math.inf)
-    part: float = 1.0
-    part_deviation: float = 0.0
+    margin_factor: float = 1.0
+    margin_factor_std: float = 0.0
 
 
 @dataclass
@@ -58,94 +58,89 @@ class Fit:
 
     Attributes
     ----------
-    curator, given, domain, tuning : what the fit was called with; ``given`` is the loss. For
-        counts and amounts, `StartAtMeanAmount` brings the domain to the unit of the mean.
+    curator, given_loss, domain, tuning : what the fit was called with. For counts and amounts,
+        `StartAtMeanAmount` multiplies the domain by a power of the mean.
 
-    What is known of the columns:
+    Columns:
 
-    summary : location, scale and tail of each column.
-    standard : the map from raw to standardized features, and what is known of a numeric target.
-    rarity : the frequency of the rarest label, times the number of labels; 1 where all labels are
-        equally frequent.
-    even : whether the labels are likely about equally frequent. Without an intercept, whether noise
-        is small.
-    dispersion : of counts and amounts, the mean of (y / mean - 1)^2; for counts 1 / mean, as in a
-        Poisson law.
-    exposure : the mean exposure of the rows; 1 without one.
-    least_threshold : of counts and amounts, the lowest threshold of residuals at which their mean
-        is not lost.
-    part_that_counts : of the n rows, and the standard deviation of its noise.
+    summary : location, scale and length of the tail of each column.
+    standard : the map from raw to standardized features, and the summary of a numeric target.
+    rarest_label : the frequency of the rarest label, times the number of labels: 1 if all labels
+        are equally frequent.
+    labels_even : whether the labels are likely about equally frequent; without an intercept,
+        whether the noise of their counts is small.
+    dispersion : of amounts, the mean of (y / mean - 1)^2; of counts 1 / mean (Poisson).
+    exposure : the mean exposure of the rows; 1 without exposures.
+    min_threshold : of counts and amounts, the lowest threshold at which clipping takes no more than
+        `Tuning.clipped` off their mean.
+    usable_rows : the fraction of rows without missing or infinite numbers and not beyond
+        ``max_rows``, and the standard deviation of its noise.
 
-    The model:
+    Model:
 
-    loss : the loss, once its unit is known.
-    w : (rows, K) the model.
-    constant : (rows, K) the intercept-only model. The descent begins there, and the acceptance test
-        compares with it.
-    margins : predicted margins of two labels, or logarithms of amounts, are clipped to this range.
-        `CountLabels` sets it, and `AcceptLabels` narrows it; of amounts it is `StartAtMeanAmount`.
-    reach : features, and predictions of numbers, are clipped so many tails from their location.
-        `LimitExtrapolation` chooses it for numbers; else it stays `FARTHER`.
+    loss : the loss, in the scale of the target.
+    w : (rows, K) the model; its last row is the intercept.
+    intercept_only : (rows, K) the intercept-only model. The descent begins there, and the
+        acceptance test compares with it.
+    margin_range : predicted margins of two labels, or logarithms of amounts, are clipped to it.
+    reach : features, and predictions of numbers, are clipped at this multiple of the length of
+        their tails. `LimitExtrapolation` chooses it for numbers; otherwise it stays `FARTHER`.
 
-    The descent:
+    Descent:
 
-    preconditioner : the metric of the steps; all directions are alike before it is released.
-    residuals : the histogram of the residuals; it is empty until they are measured.
+    preconditioner : the metric of the steps; a multiple of the identity until it is released.
+    residuals : the histogram of the residuals; empty until it is released.
     threshold : where residuals are clipped.
-    steps : the number of gradients so far.
-    runs : the runs of the descent that were made.
-    shrunk : (d,) what shrinking took from each slope.
+    steps, runs : the number of gradients, and the descents, so far.
+    shrinkage : (d,) by how much `ShrinkSlopes` shrank each slope.
 
-    What the user is told:
+    Messages:
 
     decision : the result of the acceptance test.
     overshoots : whether extrapolated predictions are surely worse than clipped ones.
-    unsure : whether the target may have been found in the wrong place.
-    remarks, report : further messages, and released numbers for `Result.report`.
+    target_doubtful : whether noise may have been taken for the target.
+    notes, report : further messages, and released numbers for `Result.report`.
     """
 
     curator: Curator
-    given: Loss
+    given_loss: Loss
     domain: Domain
     tuning: Tuning
     loss: Loss = field(init=False)
     summary: Summary = field(init=False)
     standard: Standardization = field(init=False)
-    constant: Doubles = field(init=False)
-    rarity: float = 1.0
-    even: bool = False
+    intercept_only: Doubles = field(init=False)
+    rarest_label: float = 1.0
+    labels_even: bool = False
     dispersion: float = 1.0
     exposure: float = 1.0
-    least_threshold: float = 0.0
-    part_that_counts: tuple[float, float] = (1.0, 0.0)
+    min_threshold: float = 0.0
+    usable_rows: tuple[float, float] = (1.0, 0.0)
     preconditioner: Preconditioner = field(init=False)
     runs: tuple[Run, ...] = ()
     residuals: ResidualHistogram = field(default_factory=ResidualHistogram.unknown)
     threshold: float = math.inf
     steps: int = 0
     w: Doubles = field(init=False)
-    shrunk: Doubles = field(init=False)
-    margins: tuple[float, float] = (-math.inf, math.inf)
+    shrinkage: Doubles = field(init=False)
+    margin_range: tuple[float, float] = (-math.inf, math.inf)
     reach: float = FARTHER
     decision: Decision = field(default_factory=Decision)
     overshoots: bool = False
-    unsure: bool = False
-    remarks: tuple[str, ...] = ()
+    target_doubtful: bool = False
+    notes: tuple[str, ...] = ()
     report: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.loss = self.given
+        self.loss = self.given_loss
         self.w = np.zeros((self.problem.rows, self.problem.outputs))
-        self.constant, self.shrunk = self.w, np.zeros(self.problem.d)
+        self.intercept_only, self.shrinkage = self.w, np.zeros(self.problem.d)
         self.preconditioner = Preconditioner.without_moments(np.ones(self.problem.rows, np.bool_))
         self.summary = replace(Summary.declared(self.problem.d), scales=np.ones(self.problem.d))
         self.standard = Standardization.of(self.summary, self.problem, sparse=self.curator.sparse)
 
-    def describe(self, summary: Summary) -> None:
-        """Centre and scale the columns by this summary.
-
-        Beside a numeric target, features with heavier tails get larger scales (`tail_adjusted`).
-        """
+    def standardize(self, summary: Summary) -> None:
+        """Standardize columns; for a numeric target, with `tail_adjusted` scales."""
         self.summary = summary
         if len(summary.scales) > self.problem.d:
             summary = tail_adjusted(summary, self.tuning.heavier_tails)
@@ -158,47 +153,50 @@ class Fit:
         return self.curator.problem
 
     def ranges(self, reach: float | None = None) -> Doubles:
-        """Ends (columns, 2), of a target `Tuning.sure` deviations or more: noise hides tails."""
+        """(columns, 2) ranges to which columns are clipped, with ``reach`` in place of that chosen.
+
+        Noise hides tails, so that of a target has at least `Tuning.sure` deviations on both sides.
+        """
         found, target = self.summary.ranges(reach or self.reach), self.standard.target
-        usual = target.location + self.tuning.sure * target.deviation * np.array([-1.0, 1.0])
+        least = target.location + self.tuning.sure * target.deviation * np.array([-1.0, 1.0])
         for row in found[self.problem.d :]:
-            row[:] = min(row[0], usual[0]), max(row[1], usual[1])
+            row[:] = min(row[0], least[0]), max(row[1], least[1])
         return found
 
     def prediction_ranges(self, reach: float | None = None) -> PredictionRanges:
-        """To what predictions clip standardized features and margins; with another ``reach``."""
+        """The same for predictions: ranges of the standardized features, and of the margins."""
         ranges, d = self.ranges(reach), self.problem.d
-        margins = ranges[d] if len(ranges) > d else self.margins
+        margins = ranges[d] if len(ranges) > d else self.margin_range
         return PredictionRanges.of(self.standard.ranges(ranges[:d], self.problem), margins)
 
     @property
     def has_labels(self) -> bool:
         """Whether the target holds labels."""
-        return self.given.targets in LABELS
+        return self.given_loss.targets in LABELS
 
     @property
     def mostly_zero(self) -> bool:
-        """Whether squares are fitted to a target whose median is zero: few rows carry its mean."""
-        return isinstance(self.given, SquaredLoss) and self.standard.target.median_zero
+        """Whether the loss is squared and the target has the median 0: few rows carry its mean."""
+        return isinstance(self.given_loss, SquaredLoss) and self.standard.target.median_zero
 
     def everyone(self) -> Batch:
         """All records, with standardized features."""
         return self.curator.everyone(self.standard.map)
 
     def rounds(self, times: int) -> Iterator[Batch]:
-        """So many rounds of all records, with standardized features."""
+        """All records, with standardized features, in several rounds."""
         return self.curator.rounds(Everyone(), times, self.standard.map)
 
 
 class Stage(Protocol):
-    """One step of a fit: what it will release, and the release."""
+    """A part of a fit: it plans its releases, and makes them."""
 
     def plan(self, problem: Problem) -> Plan:
         """All releases of the stage, from public numbers."""
         ...
 
     def run(self, fit: Fit) -> None:
-        """Make the planned releases, and put what follows from them into the fit."""
+        """Make the planned releases, and update the state of the fit."""
         ...
 
 

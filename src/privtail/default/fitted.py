@@ -1,4 +1,4 @@
-"""What a fit hands over to whoever asks how far its slopes are off."""
+"""The released state of a fit, from which intervals of slopes follow."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class FittedSlopes:
-    """Slopes, and what was released on the way to them: `privtail.inference` reads it.
+    """The slopes of a fit and the releases that led to them, for `privtail.inference`.
 
     Attributes
     ----------
-    kept : whether the model has these slopes, or zeros in their place.
-    selected : whether the features were selected by what they tell of the target.
-    rows : how many rows count, those of one person as one.
-    loss, w, constant, shrunk, and all others : as in `Fit`.
+    kept : whether the model has these slopes; otherwise its slopes are zero.
+    selected : whether features were selected by their correlation with the target.
+    rows : the number of usable rows, over the largest number of rows of a person.
+    loss, w, and all others : as in `Fit`.
     """
 
     kept: bool
@@ -35,9 +35,9 @@ class FittedSlopes:
     rows: float
     loss: Loss
     w: Doubles
-    constant: Doubles
-    shrunk: Doubles
-    margins: tuple[float, float]
+    intercept_only: Doubles
+    shrinkage: Doubles
+    margin_range: tuple[float, float]
     exposure: float
     decision: Decision
     standard: Standardization
@@ -50,13 +50,14 @@ class FittedSlopes:
         """The state of a fit at its end."""
         return cls(
             kept=kept, selected=selected,
-            rows=fit.problem.n * fit.part_that_counts[0] / fit.problem.max_rows,
-            loss=fit.loss, w=fit.w, constant=fit.constant, shrunk=fit.shrunk, margins=fit.margins,
-            exposure=fit.exposure, decision=fit.decision, standard=fit.standard,
-            preconditioner=fit.preconditioner, runs=fit.runs, residuals=fit.residuals,
+            rows=fit.problem.n * fit.usable_rows[0] / fit.problem.max_rows,
+            loss=fit.loss, w=fit.w, intercept_only=fit.intercept_only, shrinkage=fit.shrinkage,
+            margin_range=fit.margin_range, exposure=fit.exposure, decision=fit.decision,
+            standard=fit.standard, preconditioner=fit.preconditioner, runs=fit.runs,
+            residuals=fit.residuals,
         )  # fmt: skip
 
     @property
     def d(self) -> int:
-        """The number of features; a row of ``w`` below them is the intercept."""
-        return len(self.shrunk)
+        """The number of features; the intercept is row d of ``w``."""
+        return len(self.shrinkage)

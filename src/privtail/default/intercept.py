@@ -70,7 +70,7 @@ class StartAtInterceptOnly:
         start, target = np.zeros_like(fit.w), fit.standard.target
         start[-1] = target.location
         moved = self._quantile(fit, start) if kinked(fit.loss) else self._minimum(fit, start)
-        fit.w = fit.constant = start if not target.detected or target.only_zeros else moved
+        fit.w = fit.intercept_only = start if not target.detected or target.only_zeros else moved
 
     def _quantile(self, fit: Fit, w: Doubles) -> Doubles:
         target, w = fit.standard.target, w.copy()
@@ -109,7 +109,7 @@ class FitIntercept:
 
     def run(self, fit: Fit) -> None:
         problem, target, part = fit.problem, fit.standard.target, fit.residuals.part
-        d, constant, threshold = problem.d, fit.constant.copy(), target.scale
+        d, constant, threshold = problem.d, fit.intercept_only.copy(), target.scale
         constant[d] = target.location + (constant[d] - target.location) / part
         w = constant + fit.preconditioner.joint(fit.w[:d], len(fit.w))
         deviation = self.mean.deviation(problem)
@@ -119,7 +119,7 @@ class FitIntercept:
         move = -self.mean.release(fit, fit.loss, w, threshold)[0] / part
         w[d] += move
         constant[d] += 0.0 if target.only_zeros else move  # nothing tells how sure a move is
-        fit.w, fit.constant = w, constant
+        fit.w, fit.intercept_only = w, constant
 
 
 @dataclass(frozen=True)
@@ -220,11 +220,11 @@ class MatchFrequencies:
         return (Round(stage="intercept", events=(self._event(problem),)),)
 
     def run(self, fit: Fit) -> None:
-        problem, (part, _) = fit.problem, fit.part_that_counts
+        problem, (part, _) = fit.problem, fit.usable_rows
         seen = self._mean_probabilities(fit) / part
-        if fit.even:
+        if fit.labels_even:
             return
-        margins, two = fit.constant[problem.d], problem.outputs == 1
+        margins, two = fit.intercept_only[problem.d], problem.outputs == 1
         if two:  # that of the second label over the first
             margins, seen = np.append(0.0, margins), np.append(1 - seen, seen)
         frequencies = np.exp(margins - np.logaddexp.reduce(margins))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privtail.default.fit import Fit
 from privtail.losses import WeightedLoss
 from privtail.summaries.column_summaries import SHARP
-from privtail.summaries.histograms import part_that_counts
+from privtail.summaries.histograms import usable_rows
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -43,20 +43,20 @@ class CountLabels:
         edges = np.arange(_labels(problem) - 1) + 0.5
         counts = fit.curator.everyone().histogram((-1,), edges).release(self.noise)
         std = self._event(problem).std
-        fit.part_that_counts = part_that_counts(counts, std, problem.n)
+        fit.usable_rows = usable_rows(counts, std, problem.n)
         counts = np.maximum(counts, max(1.0, std))
         if problem.intercept:
             weights = fit.loss.weights if isinstance(fit.loss, WeightedLoss) else 1.0
             logs = np.log(counts * weights)
-            fit.w = fit.constant = np.zeros((problem.rows, problem.outputs))
+            fit.w = fit.intercept_only = np.zeros((problem.rows, problem.outputs))
             fit.w[-1] = logs[1:] - logs[:1] if problem.outputs == 1 else logs - logs.mean()
         unsure = fit.tuning.likely * math.sqrt(2) * std * len(counts) / problem.n
-        apart = float(np.ptp(np.append(0.0, fit.constant[problem.d :])))
-        fit.rarity = float(len(counts) * counts.min() / counts.sum())
-        fit.even = apart + unsure <= fit.tuning.lenient_lead
+        apart = float(np.ptp(np.append(0.0, fit.intercept_only[problem.d :])))
+        fit.rarest_label = float(len(counts) * counts.min() / counts.sum())
+        fit.labels_even = apart + unsure <= fit.tuning.lenient_lead
         if problem.outputs == 1:
             most = math.log(max(2.0, problem.n / max(1.0, std)))
-            fit.margins = -most, most
+            fit.margin_range = -most, most
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.histogram(1, _labels(problem) - 1))

@@ -66,10 +66,10 @@ class SelectFeatures:
         problem, summary = fit.problem, fit.summary
         d, outputs = problem.d, problem.outputs
         standard = Standardization.of(_cut(summary, d), problem, sparse=fit.curator.sparse)
-        w, loss, largest = fit.constant.copy(), fit.loss, 1.0
+        w, loss, largest = fit.intercept_only.copy(), fit.loss, 1.0
         if fit.has_labels:
             largest = largest_derivative(loss, w[d:])
-        elif fit.given.targets == "real":
+        elif fit.given_loss.targets == "real":
             loss = AbsoluteLoss()
             w[d:] = standard.target.location
             if self.median:
@@ -87,7 +87,7 @@ class SelectFeatures:
         measured = np.setdiff1d(chosen, problem.indicators)  # of the others all is declared
         summary.put(measured, own.take(measured))
         scales[chosen], scales[d:] = summary.scales[chosen], summary.scales[d:]
-        fit.describe(replace(summary, scales=scales))
+        fit.standardize(replace(summary, scales=scales))
 
 
 def _cut(summary: Summary, d: int) -> Summary:

@@ -103,9 +103,9 @@ class MeasureResiduals:
         residuals = ResidualHistogram.released(fit.everyone(), self.noise, fit.loss, fit.w)
         fit.residuals = residuals
         if not fit.has_labels:
-            fit.part_that_counts = residuals.part, residuals.deviation
-        if isinstance(fit.given, RelativeHuberLoss):
-            edge = min(fit.loss.lipschitz, residuals.proposed(fit.given.threshold))
+            fit.usable_rows = residuals.part, residuals.deviation
+        if isinstance(fit.given_loss, RelativeHuberLoss):
+            edge = min(fit.loss.lipschitz, residuals.proposed(fit.given_loss.threshold))
             fit.loss = HuberLoss(threshold=edge)
 
 
@@ -155,18 +155,18 @@ class Descend:
 
         A quantile is too low where few rows carry the mean: for counts, for amounts, and for
         squares of a target that is mostly zero. There the threshold is at least the one at which
-        clipping misses as much as noise adds; of counts and amounts, also `Fit.least_threshold`:
+        clipping misses as much as noise adds; of counts and amounts, also `Fit.min_threshold`:
         noise may hide from the residuals what the amounts have shown.
         """
         loss, residuals, clipped = fit.loss, fit.residuals, self._clipped(fit)
         if not residuals.known:
-            return max(self._expected(fit, clipped), fit.least_threshold)
+            return max(self._expected(fit, clipped), fit.min_threshold)
         found = min(fit.threshold, loss.lipschitz)
         if not kinked(loss):
             heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
-            found = min(found, heaviest * residuals.quantile(1 - clipped * fit.rarity))
-        if fit.mostly_zero or fit.given.targets in AMOUNTS:
-            found = max(found, fit.least_threshold, self._balanced(fit, residuals))
+            found = min(found, heaviest * residuals.quantile(1 - clipped * fit.rarest_label))
+        if fit.mostly_zero or fit.given_loss.targets in AMOUNTS:
+            found = max(found, fit.min_threshold, self._balanced(fit, residuals))
             found = min(loss.lipschitz, found)
         return found
 
@@ -180,7 +180,7 @@ class Descend:
         """The threshold where no residuals are known."""
         loss, scale = fit.loss, fit.standard.target.scale
         if fit.has_labels:
-            largest = largest_derivative(loss, fit.constant[fit.problem.d :])
+            largest = largest_derivative(loss, fit.intercept_only[fit.problem.d :])
             return min(loss.lipschitz, largest)
         if kinked(loss):
             return loss.lipschitz
@@ -209,7 +209,7 @@ class Descend:
         length = 1 / min(1.0, mean.row_length / metric.typical) / curvature_of(loss, scale)
         walk = std * float(np.linalg.norm(lasting(momentum, self.steps))) * metric.spread
         if walk > 0:
-            leads = max(1.0, lead(fit.constant[fit.problem.d :])) if fit.has_labels else 1.0
+            leads = max(1.0, lead(fit.intercept_only[fit.problem.d :])) if fit.has_labels else 1.0
             length = min(length, fit.tuning.most_walk * scale * leads / walk)
         return Schedule(mean, self.steps, length, std, kinked(loss), momentum)
 
@@ -232,4 +232,4 @@ class ShrinkSlopes:
             slopes = fit.w[:d]
             less = slopes * (probabilities(slopes, noise, fit.tuning.prior_slopes) - 1)
             fit.w = fit.w + metric.joint(less, len(fit.w))
-            fit.shrunk = np.abs(less).max(axis=1)
+            fit.shrinkage = np.abs(less).max(axis=1)

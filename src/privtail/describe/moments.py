@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.summaries.column_ranges import ColumnRanges
-from privtail.summaries.histograms import part_that_counts
+from privtail.summaries.histograms import usable_rows
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
 from privtail.trusted.maps import FeatureMap
@@ -97,7 +97,7 @@ class ColumnMoments:
         whole, std = self._counted(curator, multiplier, ())
         signs = self._counted(curator, multiplier, self.by)[0] if self.by else whole
         n, every = problem.n, whole[0]
-        parts = np.array([part_that_counts(one, std, n)[0] for one in every])
+        parts = np.array([usable_rows(one, std, n)[0] for one in every])
         found, reaches = RANGES.run(curator, multiplier, parts)
         found, reaches = found.take(own), [reaches[j] for j in own]
         scales, offsets = np.ones(problem.d), np.zeros(problem.d)

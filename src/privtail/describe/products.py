@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privtail.second_moments import symmetric
 from privtail.summaries.column_ranges import ColumnRanges
-from privtail.summaries.histograms import ROWS_MISSING, part_that_counts
+from privtail.summaries.histograms import ROWS_MISSING, usable_rows
 from privtail.summaries.mean_intervals import NOISE_BOUND
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round
@@ -105,7 +105,7 @@ class MeanProducts:
         n, d, radius = problem.n, problem.d, _radius(problem)
         answer = curator.everyone().histogram((0,), [0.0])
         std = noise.event(answer.sensitivity).std
-        part, part_std = part_that_counts(answer.release(noise), std, n)
+        part, part_std = usable_rows(answer.release(noise), std, n)
         found, reaches = RANGES.run(curator, multiplier, part)
         ends = np.minimum(found.tails, FARTHEST)
         map_ = FeatureMap.of(d, 1 / ends, -found.centres / ends)

@@ -37,7 +37,7 @@ def likely_part(slopes: FittedSlopes, noise: Doubles) -> tuple[float, float]:
     without privacy.
     """
     loss = slopes.loss.loss if isinstance(slopes.loss, WeightedLoss) else slopes.loss
-    w = slopes.w[: slopes.d] / max(slopes.decision.part, np.finfo(np.float64).tiny)
+    w = slopes.w[: slopes.d] / max(slopes.decision.margin_factor, np.finfo(np.float64).tiny)
     coordinates = slopes.preconditioner.coordinates(w, len(slopes.w))
     found = float(np.linalg.norm(coordinates))
     private = any(run.schedule.std > 0 for run in slopes.runs)
@@ -72,7 +72,7 @@ def _tilts(slopes: FittedSlopes, found: float, true: Doubles) -> tuple[float, Do
     middle = slopes.preconditioner.joint(slopes.w[:d], len(slopes.w))[d:]
     centre = float((slopes.w[d:] - middle).sum()) + log_exposure
     z, parts = np.polynomial.hermite_e.hermegauss(NODES)
-    low, high = (end + log_exposure for end in slopes.margins)
+    low, high = (end + log_exposure for end in slopes.margin_range)
     cut = np.clip(centre + found * z, low, high)
     power = cast(AmountLoss, slopes.loss).power
 
@@ -90,7 +90,7 @@ def _lengths_of_fits(slopes: FittedSlopes, true: Doubles) -> Doubles:
     released frequency. Then the mean gradient is known at every model, and so is every step.
     """
     zero, one = slopes.loss.weights if isinstance(slopes.loss, WeightedLoss) else (1.0, 1.0)
-    start = float(slopes.constant[slopes.d :].sum())
+    start = float(slopes.intercept_only[slopes.d :].sum())
     z, parts = np.polynomial.hermite_e.hermegauss(NODES)
     parts, margins = parts / parts.sum(), true[:, None] * z
     frequency = expit(start - math.log(one / zero))

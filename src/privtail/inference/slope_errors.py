@@ -70,12 +70,14 @@ def noise_deviations(slopes: FittedSlopes) -> Doubles:
     """
     metric, decision, d = slopes.preconditioner, slopes.decision, slopes.d
     noise = _expected_noise(slopes)
-    whole = np.abs(slopes.w[:d]).max(axis=1) / max(decision.part, np.finfo(np.float64).tiny)
+    whole = np.abs(slopes.w[:d]).max(axis=1) / max(
+        decision.margin_factor, np.finfo(np.float64).tiny
+    )
     likely, unsure = likely_part(slopes, noise)
     if math.isnan(likely):
         likely, unsure = 1.0, 0.0
-    moved = math.hypot(likely - decision.part, decision.part_deviation, unsure) * whole
-    variances = metric.deviations(noise, d) ** 2 + slopes.shrunk**2 + moved**2
+    moved = math.hypot(likely - decision.margin_factor, decision.margin_factor_std, unsure) * whole
+    variances = metric.deviations(noise, d) ** 2 + slopes.shrinkage**2 + moved**2
     return np.asarray(np.sqrt(variances) / slopes.standard.target.scale)
 
 

@@ -27,7 +27,7 @@ from privtail.promised import Promised
 from privtail.robust_means import ClampedMean, ClippedMean, SmoothedCatoniMean, TruncatedMean
 from privtail.statement import state
 from privtail.summaries.column_ranges import ColumnRanges
-from privtail.summaries.histograms import part_that_counts
+from privtail.summaries.histograms import usable_rows
 from privtail.summaries.mean_intervals import NOISE_BOUND, CutRange
 from privtail.summaries.summary import Summary
 from privtail.trusted.budget import Budget, Neighbours
@@ -413,7 +413,7 @@ class _Mean:
         answer, noise = curator.everyone().histogram((0,), [0.0]), self._counting(multiplier)
         std = noise.event(answer.sensitivity).std
         n = curator.problem.n
-        part, deviation = part_that_counts(answer.release(noise), std, n)
+        part, deviation = usable_rows(answer.release(noise), std, n)
         return part, deviation, 0.0 if deviation else math.sqrt(2) * std / n
 
     def _stage(self) -> CoinPress | MedianOfNoisyMeans | None:

@@ -121,9 +121,9 @@ class StandardizeByDeviation:
     def run(self, fit: Fit) -> None:
         fit.summary = replace(fit.summary, scales=fit.summary.deviations)
         fit.standard = Standardization.of(fit.summary, fit.problem, sparse=fit.curator.sparse)
-        fit.loss = fit.standard.loss(fit.given)
-        if fit.given.targets == "real" and fit.problem.intercept:
-            fit.w = fit.constant = fit.w.copy()
+        fit.loss = fit.standard.loss(fit.given_loss)
+        if fit.given_loss.targets == "real" and fit.problem.intercept:
+            fit.w = fit.intercept_only = fit.w.copy()
             fit.w[-1] = fit.standard.target.location
 
 
@@ -151,7 +151,7 @@ class RunPublished:
                 np.eye(rows), 0.0, np.ones(rows, dtype=np.bool_), math.sqrt(rows), outstanding=1.0
             ),
         )
-        fit.remarks, fit.steps = (*fit.remarks, *result.notes), result.steps
+        fit.notes, fit.steps = (*fit.notes, *result.notes), result.steps
 
 
 def _cost(plan: Plan) -> float:

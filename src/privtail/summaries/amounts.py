@@ -84,7 +84,7 @@ class AmountHistogram:
             return 1.0
         return float(self.parts @ (np.minimum(_MIDDLES, clip) / mean - 1) ** 2) or 1.0
 
-    def least_threshold(self, mean: float, part: float) -> float:
+    def min_threshold(self, mean: float, part: float) -> float:
         """The lowest threshold of y / mean - 1 at which clipping takes this part off the mean."""
         away = np.abs(_MIDDLES / mean - 1)
         thresholds = np.unique(away)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.losses import LABELS, Targets
-from privtail.summaries.histograms import COARSE, FINE, POWERS, Cells, nearly_none, part_that_counts
+from privtail.summaries.histograms import COARSE, FINE, POWERS, Cells, nearly_none, usable_rows
 from privtail.summaries.mean_intervals import View
 from privtail.summaries.prior import described
 from privtail.summaries.summary import Summary
@@ -387,7 +387,7 @@ class _Search:
         """Counts the numbers in columns with missing values, by the powers of two."""
         for j in np.flatnonzero(self._gaps & ~self._closer):
             counts = self._sums[j] / self._times[j]
-            part, deviation = part_that_counts(counts, stds[j], self._problem.n)
+            part, deviation = usable_rows(counts, stds[j], self._problem.n)
             self._rows[j] = max(1, round(part * self._problem.n))
             self._empty[j] = nearly_none(part, deviation)
 

@@ -234,7 +234,7 @@ class Histogram:
         If these cells hold less than half of the records, it is the counts in the run of cells that
         stands out most as a whole.
         """
-        part, _ = part_that_counts(self.counts, self.std, n)
+        part, _ = usable_rows(self.counts, self.std, n)
         kept = self.sure_cells()
         return kept if 2 * kept.sum() >= part * n else self.surest_run(part * n / 4)
 
@@ -297,7 +297,7 @@ def _most_significant(
     return float(heights[first, last]), slice(int(above[first]), int(above[last]) + 1)
 
 
-def part_that_counts(counts: Doubles, std: Doubles | float, n: int) -> tuple[float, float]:
+def usable_rows(counts: Doubles, std: Doubles | float, n: int) -> tuple[float, float]:
     """The part of ``n`` rows that the cells of one column hold, and its standard deviation.
 
     These are 1 and 0 if noise allows that the cells hold all rows.
@@ -311,7 +311,7 @@ def part_that_counts(counts: Doubles, std: Doubles | float, n: int) -> tuple[flo
 
 
 def fewer(part: float, deviation: float, n: int, consequence: str) -> tuple[str, ...]:
-    """The sentence of a statement on the `part_that_counts` of ``n`` rows; none if all may."""
+    """The sentence of a statement on the `usable_rows` of ``n`` rows; none if all may."""
     if part >= 1:
         return ()
     noise = max(1, round(deviation * n))

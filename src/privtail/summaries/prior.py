@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr
 
-from privtail.summaries.histograms import CELL_ABOVE, POWERS, Cells, Histogram, part_that_counts
+from privtail.summaries.histograms import CELL_ABOVE, POWERS, Cells, Histogram, usable_rows
 from privtail.summaries.summary import SMALLEST, Summary
 
 Doubles = NDArray[np.float64]
@@ -96,7 +96,7 @@ def described(counts: Doubles, cells: Cells, std: Doubles | float, n: int) -> Su
         size = together.deviations
         unseen = replace(unseen, scales=size, deviations=size, tails=together.tails)
     found = Summary.joined([one or unseen for one in each])
-    part, _ = part_that_counts(counts.mean(axis=0), std / math.sqrt(len(counts)), n)
+    part, _ = usable_rows(counts.mean(axis=0), std / math.sqrt(len(counts)), n)
     hidden = np.array([one.sure_cells().sum() < SHOWN * part * n for one in histograms])
     hidden &= ~(found.mostly_zeros & found.scale_known)
     if len(counts) > 1 and std.any() and hidden.any() and not cells.closer:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.losses import Loss, WeightedLoss
-from privtail.summaries.histograms import Cells, Histogram, part_that_counts
+from privtail.summaries.histograms import Cells, Histogram, usable_rows
 from privtail.trusted.batch import Batch
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -69,7 +69,7 @@ class ResidualHistogram:
         plain = loss.loss if isinstance(loss, WeightedLoss) else loss
         counts = batch.derivative_norms(plain, w, _EDGES).release(noise)
         std, n = _event(noise, batch.problem).std, batch.problem.n
-        part, deviation = part_that_counts(counts, std, n)
+        part, deviation = usable_rows(counts, std, n)
         return cls(Histogram(counts, SIZE_CELLS, std).above_noise(n), part, deviation)
 
     @property
