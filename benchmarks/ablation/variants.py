@@ -45,9 +45,9 @@ PARTS: dict[str, tuple[Change, ...]] = {
         Change("default.steps", "may_be_zero", lambda _: False),
     ),
     "no selection": _tuned(many_features=1_000_000),
-    "no second moments": _tuned(most_moments=1),
+    "no second moments": _tuned(max_moments=1),
     "no momentum": _tuned(momentum=0.0),
-    "no adjusted tails": _tuned(heavier_tails=1e9),
+    "no adjusted tails": _tuned(heavy_tail_ratio=1e9),
     "no matched frequencies": _without("intercept:MatchFrequencies"),
     "no prior of scales": (Change("summaries.prior", "SHOWN", 0.0),),
     "one closer histogram": (

@@ -43,7 +43,7 @@ SIMULATED = {"noise": "simulated"}
 def apart(rows):
     """The preconditioner of standardized features that do not go together."""
     active = np.ones(rows, dtype=np.bool_)
-    return Preconditioner.of_moments(np.eye(rows), 0.0, active, math.sqrt(rows), outstanding=1.0)
+    return Preconditioner.from_moments(np.eye(rows), 0.0, active, math.sqrt(rows), clear_ratio=1.0)
 
 
 def decided(X, y, w, multiplier, seed=0, loss=None, **before):

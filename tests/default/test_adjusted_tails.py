@@ -12,7 +12,7 @@ from privtail.linear_model import DPLinearRegression
 from privtail.summaries.standardization import tail_adjusted
 from privtail.summaries.summary import BEYOND, Summary
 
-HEAVIER = Tuning().heavier_tails
+HEAVIER = Tuning().heavy_tail_ratio
 SIMULATED = {"noise": "simulated"}
 
 

@@ -125,7 +125,7 @@ def test_a_probability_is_that_of_the_model_whatever_the_label_is(outputs):
 def test_an_intercept_moves_to_its_quantile_whatever_the_unit(unit, start):
     y = np.random.default_rng(0).lognormal(size=20_000)
     fit = staged(
-        [MatchQuantile(MeanDerivative(GaussianNoise(30.0), times=3))], np.zeros((len(y), 1)), y,
+        [MatchQuantile(MeanDerivative(GaussianNoise(30.0), releases=3))], np.zeros((len(y), 1)), y,
         QuantileLoss(quantile=0.8), w=np.array([[0.0], [start + np.quantile(y, 0.8)]]),
         standard=identity(1, scale=unit),
     )  # fmt: skip

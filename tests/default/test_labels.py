@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from privtail.default.labels import CountLabels, lead
+from privtail.default.labels import CountLabels, margin_gap
 from privtail.losses import LogisticLoss, MultinomialLoss, WeightedLoss
 from privtail.losses.magnitudes import largest_derivative
 from privtail.trusted.mechanisms.noise import GaussianNoise
@@ -65,8 +65,8 @@ def test_the_part_of_rows_that_counts_is_known():
 
 def test_what_follows_from_an_intercept():
     log3 = np.array([[math.log(3)]])
-    assert lead(log3) == lead(-log3) == pytest.approx(math.log(3))
-    assert lead(np.zeros((0, 1))) == 0.0
-    assert lead(np.array([[0.0, 2.0, 1.5]])) == pytest.approx(0.5)
+    assert margin_gap(log3) == margin_gap(-log3) == pytest.approx(math.log(3))
+    assert margin_gap(np.zeros((0, 1))) == 0.0
+    assert margin_gap(np.array([[0.0, 2.0, 1.5]])) == pytest.approx(0.5)
     assert largest_derivative(LogisticLoss(), log3) == pytest.approx(0.75)
     assert largest_derivative(LogisticLoss(), np.zeros((0, 1))) == pytest.approx(0.5)

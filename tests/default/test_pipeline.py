@@ -116,11 +116,11 @@ def test_a_stage_costs_its_weight():
         squared = [priced((r,)).mu ** 2 for r in plan]
         steps = sum(s for s, r in zip(squared, plan, strict=True) if r.stage == "descent")
         parts = {r.stage: s / steps for s, r in zip(squared, plan, strict=True)}
-        assert parts["preconditioner"] == pytest.approx(tuning.others)
-        assert parts["residual histogram"] == pytest.approx(tuning.others)
-        assert parts["acceptance test"] == pytest.approx(2 * tuning.others)
-        assert parts["extrapolation"] == pytest.approx(tuning.others)
-        assert parts["intercept-only model"] == pytest.approx(tuning.others)
+        assert parts["preconditioner"] == pytest.approx(tuning.other)
+        assert parts["residual histogram"] == pytest.approx(tuning.other)
+        assert parts["acceptance test"] == pytest.approx(2 * tuning.other)
+        assert parts["extrapolation"] == pytest.approx(tuning.other)
+        assert parts["intercept-only model"] == pytest.approx(tuning.other)
         assert ("intercept" in parts) == squares
         assert parts["column summaries"] == pytest.approx(tuning.column_summaries)
 
@@ -160,7 +160,7 @@ def test_few_are_selected_where_noise_over_all_is_large(algorithm, labels):
     tuning = algorithm.tuning
     problem = Problem(n=1_000, d=tuning.many_features, intercept=True)
     fraction = 1 / sum(line.weight for line in algorithm._slope_stages(problem, few=False))
-    most = tuning.crowded * math.sqrt(labels / 2)
+    most = tuning.max_relative_noise * math.sqrt(labels / 2)
     edge = most * 1_000 / math.sqrt(tuning.steps * problem.rows / fraction)
     for multiplier, d, regime in (
         (edge * 1.01, problem.d, "few features"),

@@ -13,7 +13,7 @@ def of(moments, std, active=None, row_length=3.0, part=1.0):
     """The preconditioner where typical rows are shrunk to ``part`` of their length."""
     moments = np.asarray(moments, float)
     active = np.ones(len(moments), dtype=np.bool_) if active is None else active
-    return Preconditioner.of_moments(moments, std, active, row_length, outstanding=1 / part)
+    return Preconditioner.from_moments(moments, std, active, row_length, clear_ratio=1 / part)
 
 
 def noisy(spectrum, std, seed):
@@ -36,13 +36,13 @@ def test_without_noise_it_is_the_second_moments():
     assert not metric.inverse[2].any()
     assert metric.active.tolist() == active.tolist()
     slopes = np.array([[1.0], [-2.0], [0.0]])
-    length = float(np.sum(metric.coordinates(slopes, 3) ** 2))
+    length = float(np.sum(metric.principal_coordinates(slopes, 3) ** 2))
     assert length == pytest.approx(float(slopes[:2, 0] @ moments[:2, :2] @ slopes[:2, 0]))
 
 
 def test_the_intercept_beside_slopes_is_the_best_one():
     moments = np.array([[2.0, 0.6], [0.6, 1.0]])
-    joint = of(moments, 0.0).joint(np.array([[1.0]]), 2)
+    joint = of(moments, 0.0).with_intercept(np.array([[1.0]]), 2)
     assert joint[:, 0] == pytest.approx([1.0, -0.6])
 
 
@@ -50,7 +50,7 @@ def test_no_directions_are_told_apart_without_second_moments():
     """Of 600 features 570 are constant: they count for nothing, and are no noise."""
     active = np.arange(600) < 30
     metric = Preconditioner.without_moments(active)
-    deviations = metric.deviations(np.ones(600), 600)
+    deviations = metric.slope_stds(np.ones(600), 600)
     assert (deviations[:30] > 0).all()
     assert not deviations[30:].any()
     assert metric.row_length == pytest.approx(np.sqrt(30))
@@ -61,10 +61,12 @@ def test_noise_walks_less_far_where_features_go_together():
     true = np.array([4.6, 0.1, 0.1, 0.1, 0.1])
     alike, apart = of(np.eye(5), 0.4), of(np.diag(true), 0.4)
     moved = np.sqrt(np.sum(true / apart.curvatures**2))
-    assert apart.spread == pytest.approx(moved, rel=0.1)
-    assert apart.spread < 0.8 * alike.spread
-    assert alike.spread == pytest.approx(np.sqrt(np.sum(1 / alike.curvatures**2)))
-    assert of(-np.eye(5), 0.4).spread > alike.spread  # nothing was seen: all are taken for 1
+    assert apart.noise_gain == pytest.approx(moved, rel=0.1)
+    assert apart.noise_gain < 0.8 * alike.noise_gain
+    assert alike.noise_gain == pytest.approx(np.sqrt(np.sum(1 / alike.curvatures**2)))
+    assert (
+        of(-np.eye(5), 0.4).noise_gain > alike.noise_gain
+    )  # nothing was seen: all are taken for 1
 
 
 def test_likely_curvatures_are_nearer_than_those_that_were_seen():
@@ -84,7 +86,7 @@ def test_steps_do_not_follow_noise():
     """Ten directions alike: what noise shows of them differs two or three times as much."""
     moments = noisy(np.ones(10), 0.07, 0)
     metric = of(moments, 0.1, row_length=3.2)
-    assert metric.hidden < 1
+    assert metric.noise_norm < 1
     assert np.ptp(metric.curvatures) < 0.5 * np.ptp(np.linalg.eigvalsh(moments))
 
 
@@ -97,7 +99,7 @@ def test_curvature_is_told_to_the_noise_of_an_entry(spectrum):
         metric = of(moments, 0.1, row_length=5.0)
         directions = metric.directions
         there = np.sum(directions * (spectrum[:, None] * directions), axis=0)
-        missed.append(metric.likely_rates * metric.curvatures - there)
+        missed.append(metric.expected_contraction * metric.curvatures - there)
         seeming.append(np.linalg.eigvalsh(moments)[::-1] - there)
     assert np.std(missed) < 0.12
     assert np.std(seeming) > 0.2

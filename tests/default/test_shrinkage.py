@@ -27,7 +27,7 @@ SIMULATED = {"noise": "simulated", "random_state": 0}
 
 def probabilities(slopes, deviations):
     """With the prior of the default."""
-    return believed(slopes, deviations, Tuning().prior_slopes)
+    return believed(slopes, deviations, Tuning().prior_nonzero_slopes)
 
 
 def slopes(d, active, size, seed=0):
@@ -82,7 +82,7 @@ def test_many_slopes_without_an_effect_are_taken_for_noise():
 def test_features_that_count_for_nothing_are_no_evidence_of_noise():
     """Of 600 features, too many for second moments, 570 are constant."""
     active = np.arange(600) < 30
-    deviations = Preconditioner.without_moments(active).deviations(np.ones(600), 600)
+    deviations = Preconditioner.without_moments(active).slope_stds(np.ones(600), 600)
     w = np.where(active, np.random.default_rng(0).normal(0, 1.8, 600), 0.0)[:, None]
     kept = probabilities(w * deviations[:1], deviations) * w
     assert np.abs(kept).sum() > 0.7 * np.abs(w).sum()

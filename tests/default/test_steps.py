@@ -129,7 +129,7 @@ def test_noise_walks_as_far_as_it_takes_to_turn_a_frequent_label(level):
     )  # fmt: skip
     made = step.schedule(fit, step.threshold(fit))
     far = np.linalg.norm((1 - made.momentum ** np.arange(1, 6)) / (1 - made.momentum))
-    walk = made.length * made.std * far * fit.preconditioner.spread
+    walk = made.step_size * made.std * far * fit.preconditioner.noise_gain
     assert walk == pytest.approx(max(1.0, abs(math.log(1 / y.mean() - 1))), rel=0.01)
 
 

@@ -126,7 +126,7 @@ def test_at_a_kink_and_without_moments_no_curvature_is_counted_on():
     ]
     for fit in made:
         before = noise_deviations(handed(fit))
-        fit.runs = tuple(replace(run, shown=0.0) for run in fit.runs)
+        fit.runs = tuple(replace(run, contraction=0.0) for run in fit.runs)
         assert noise_deviations(handed(fit)) == pytest.approx(before)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
 from privtail.default.fit import Decision, Fit
-from privtail.default.labels import lead
+from privtail.default.labels import margin_gap
 from privtail.default.tuning import Tuning
 from privtail.losses import AmountLoss, Loss, WeightedLoss, cut_to
 from privtail.losses.magnitudes import loss_off_by, unclamped
@@ -194,8 +194,10 @@ class AcceptLabels:
         deviation, even = self.improvement.deviation(fit.problem), fit.labels_even
         base = np.zeros_like(fit.intercept_only) if even else fit.intercept_only
         d, batch = fit.problem.d, fit.everyone()
-        middle = float(base[d:].sum()) if fit.problem.outputs == 1 else lead(base[d:])
-        typical = float(np.linalg.norm(fit.preconditioner.coordinates(fit.w[:d], len(fit.w))))
+        middle = float(base[d:].sum()) if fit.problem.outputs == 1 else margin_gap(base[d:])
+        typical = float(
+            np.linalg.norm(fit.preconditioner.principal_coordinates(fit.w[:d], len(fit.w)))
+        )
         candidates = self._candidates(fit, typical)
         gains = np.array([
             self.improvement.release(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privtail.default.fit import Fit
-from privtail.default.intercept import MeanDerivative, relative
+from privtail.default.intercept import MeanDerivative, signed_log
 from privtail.domains import Multiple
 from privtail.losses import POISSON_MARGIN, AmountLoss, PoissonLoss, SquaredLoss
 from privtail.summaries.amounts import COUNT_CELLS, AmountHistogram
@@ -96,7 +96,7 @@ class StartAtMeanAmount:
         fit.domain = Multiple(domain=fit.domain, factor=size ** (given.power - 2))
         fit.dispersion = 1 / size if whole else amounts.dispersion(size, clip)
         fit.exposure = exposures.mean or 1.0 if exposures else 1.0
-        fit.min_threshold = amounts.min_threshold(size, fit.tuning.clipped)
+        fit.min_threshold = amounts.min_threshold(size, fit.tuning.clipped_fraction)
         too_large = math.log(top) > POISSON_MARGIN
         fit.notes = (NONE_DETECTED,) * (not amounts.positive) + (TOO_LARGE,) * too_large
 
@@ -140,10 +140,10 @@ class StartAtMeanAmount:
         """
         w, rate = np.zeros_like(fit.w), math.log(mean / (exposures.mean or 1.0))
         longest = exposures.clip(release.deviation(fit.problem), 0.0)
-        for _ in range(release.times):
+        for _ in range(release.releases):
             w[-1] = rate
             threshold = max(clip, longest * math.exp(rate))
-            rate -= relative(float(release.release(fit, PoissonLoss(), w, threshold)[0]) / mean)
+            rate -= signed_log(float(release.release(fit, PoissonLoss(), w, threshold)[0]) / mean)
         return rate
 
     def _event(self, problem: Problem) -> Event:

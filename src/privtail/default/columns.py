@@ -1,4 +1,4 @@
-"""The first stage: column summaries, by which columns are standardized."""
+"""The first stage: column summaries, which standardize the columns."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from privtail.trusted.problem import Problem
 
 @dataclass(frozen=True)
 class SummarizeColumns:
-    """Releases histograms that show location, scale and tail of every column; standardizes them.
+    """Releases histograms of the columns, and standardizes these by their location and scale.
 
-    A numeric target is one of the columns. ``noise`` is the noise of a single histogram that would
-    cost what all of them do. Without ``features`` the target alone is summarized, and features keep
-    the scale 1.
+    A numeric target is one of the columns. `ColumnSummaries` divides the budget among a coarse
+    histogram of each column and closer ones; ``noise`` is that of one histogram with all of it.
+    Without ``features`` the target alone is summarized, and features keep the scale 1.
     """
 
     summaries: ColumnSummaries
@@ -37,7 +37,7 @@ class SummarizeColumns:
         columns = None if self.features else ()
         found = self.summaries.run(fit.curator, self.noise.multiplier, columns)
         if not self.features:
-            # at this noise a cell of one histogram that holds all rows is one deviation high
+            # at this noise a count of all rows is one standard deviation
             all_rows = SHARP * self.summaries.enough_for_target(fit.problem, 0)
             fit.target_doubtful = self.noise.multiplier * fit.tuning.sure > all_rows
             scales = np.append(fit.summary.scales, found.scales[fit.problem.d :])

@@ -1,4 +1,4 @@
-"""The result of a fit: model, messages, and what is reported of every stage."""
+"""The result of a fit: the model, the messages to the user, and the report."""
 
 from __future__ import annotations
 
@@ -56,12 +56,15 @@ OVERSHOOTS = (
 )
 
 
-def finished(fit: Fit, regime: str, multiplier: float) -> Result:
-    """The model, or the intercept-only model where there are reasons against slopes."""
+def result_of(fit: Fit, regime: str, multiplier: float) -> Result:
+    """The model, or the intercept-only model where there are reasons against slopes.
+
+    ``report_["reasons"]`` holds these reasons, and ``report_["accepted"]`` whether there are none.
+    """
     standard, problem, decision = fit.standard, fit.problem, fit.decision
     reasons = _reasons(fit, regime)
     notes = reasons or (UNPROVEN,) * (not decision.significant)
-    narrowed = _narrowed(fit) if regime != "intercept only" else ()  # there it is a reason
+    imprecise = _imprecise(fit) if regime != "intercept only" else ()  # there it is a reason
     return Result(
         standard.raw(fit.intercept_only if reasons else fit.w, problem),
         fit.steps,
@@ -73,7 +76,7 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
         slopes=FittedSlopes.of(fit, kept=not reasons, selected=regime == "few features"),
         notes=(
             *notes,
-            *narrowed,
+            *imprecise,
             *(OVERSHOOTS,) * (fit.overshoots and not reasons),
             *fit.notes,
         ),
@@ -85,17 +88,14 @@ def finished(fit: Fit, regime: str, multiplier: float) -> Result:
 
 
 def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
-    """Why the slopes are set to zero; where only zeros were detected, slopes have no unit.
-
-    A target that is not a number counts as detected with a known scale.
-    """
+    """Sentences on why the intercept-only model is returned; none if slopes are kept."""
     target = fit.standard.target
     if not target.detected:
         return (NO_LOCATION, SUBTRACT)
     if target.only_zeros:
         return (NO_SCALE,)
     if regime == "intercept only":
-        doubts = (*_narrowed(fit), *(UNSURE,) * fit.target_doubtful)
+        doubts = (*_imprecise(fit), *(UNSURE,) * fit.target_doubtful)
         return (NO_SLOPES, *doubts, *(SUBTRACT,) * bool(doubts))
     if not fit.standard.used.any():
         return (NO_FEATURE,)
@@ -104,8 +104,8 @@ def _reasons(fit: Fit, regime: str) -> tuple[str, ...]:
     return (NO_SCALE if target.without_scale else NO_GAIN,)
 
 
-def _narrowed(fit: Fit) -> tuple[str, ...]:
-    """That a numeric target was seen in one range and no closer."""
+def _imprecise(fit: Fit) -> tuple[str, ...]:
+    """The message that a numeric target is located in a wide range only."""
     target = fit.standard.target
     if not (target.without_scale and fit.problem.intercept):
         return ()
@@ -113,7 +113,7 @@ def _narrowed(fit: Fit) -> tuple[str, ...]:
 
 
 def _report(fit: Fit, regime: str, reasons: tuple[str, ...]) -> dict[str, Any]:
-    """Released numbers by name; see `privtail.algorithms.result.Result.report`."""
+    """``report_``: released numbers by name. `Result.report` lists them."""
     standard, summary, d = fit.standard, fit.summary, fit.problem.d
     scales, decision = summary.scales[:d], fit.decision
     found: dict[str, Any] = {

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.default.descent import Run
+from privtail.default.descent import DescentRun
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain
@@ -72,7 +72,7 @@ class Fit:
     dispersion : of amounts, the mean of (y / mean - 1)^2; of counts 1 / mean (Poisson).
     exposure : the mean exposure of the rows; 1 without exposures.
     min_threshold : of counts and amounts, the lowest threshold at which clipping takes no more than
-        `Tuning.clipped` off their mean.
+        `Tuning.clipped_fraction` off their mean.
     usable_rows : the fraction of rows without missing or infinite numbers and not beyond
         ``max_rows``, and the standard deviation of its noise.
 
@@ -117,7 +117,7 @@ class Fit:
     min_threshold: float = 0.0
     usable_rows: tuple[float, float] = (1.0, 0.0)
     preconditioner: Preconditioner = field(init=False)
-    runs: tuple[Run, ...] = ()
+    runs: tuple[DescentRun, ...] = ()
     residuals: ResidualHistogram = field(default_factory=ResidualHistogram.unknown)
     threshold: float = math.inf
     steps: int = 0
@@ -143,7 +143,7 @@ class Fit:
         """Standardize columns; for a numeric target, with `tail_adjusted` scales."""
         self.summary = summary
         if len(summary.scales) > self.problem.d:
-            summary = tail_adjusted(summary, self.tuning.heavier_tails)
+            summary = tail_adjusted(summary, self.tuning.heavy_tail_ratio)
         self.standard = Standardization.of(summary, self.problem, sparse=self.curator.sparse)
         self.loss = self.standard.loss(self.loss)
 

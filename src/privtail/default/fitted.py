@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.default.descent import Run
+from privtail.default.descent import DescentRun
 from privtail.default.fit import Decision, Fit
 from privtail.default.preconditioner import Preconditioner
 from privtail.losses import Loss
@@ -42,7 +42,7 @@ class FittedSlopes:
     decision: Decision
     standard: Standardization
     preconditioner: Preconditioner
-    runs: tuple[Run, ...]
+    runs: tuple[DescentRun, ...]
     residuals: ResidualHistogram
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The intercept-only model of labels, and margins beside it."""
+"""The intercept-only model of labels, from their released counts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CountLabels:
-    """Releases the counts of the labels: the intercept-only model predicts their frequencies.
+    """Releases the counts of the labels. The intercept-only model predicts their frequencies.
 
-    Predicted probabilities of two labels are kept away from 0 and 1 by the noise of a count over n:
+    Margins of two labels are clipped where a probability is the noise of a count over n, because
     the release cannot tell smaller probabilities from 0.
 
     **Privacy.** One Gaussian release of a histogram of l2 sensitivity sqrt 2.
@@ -35,7 +35,7 @@ class CountLabels:
         return (Round(stage="label counts", events=(self._event(problem),)),)
 
     def finds_target(self, problem: Problem) -> bool:
-        """Whether the noise is small enough for the counts of labels, as for a column (`SHARP`)."""
+        """Whether the noise is small enough for the counts, by the bound of a column (`SHARP`)."""
         return self.noise.multiplier * problem.max_rows <= problem.n / SHARP
 
     def run(self, fit: Fit) -> None:
@@ -50,10 +50,10 @@ class CountLabels:
             logs = np.log(counts * weights)
             fit.w = fit.intercept_only = np.zeros((problem.rows, problem.outputs))
             fit.w[-1] = logs[1:] - logs[:1] if problem.outputs == 1 else logs - logs.mean()
-        unsure = fit.tuning.likely * math.sqrt(2) * std * len(counts) / problem.n
-        apart = float(np.ptp(np.append(0.0, fit.intercept_only[problem.d :])))
+        noise = fit.tuning.likely * math.sqrt(2) * std * len(counts) / problem.n
+        difference = float(np.ptp(np.append(0.0, fit.intercept_only[problem.d :])))
         fit.rarest_label = float(len(counts) * counts.min() / counts.sum())
-        fit.labels_even = apart + unsure <= fit.tuning.lenient_lead
+        fit.labels_even = difference + noise <= fit.tuning.even_log_odds
         if problem.outputs == 1:
             most = math.log(max(2.0, problem.n / max(1.0, std)))
             fit.margin_range = -most, most
@@ -62,10 +62,10 @@ class CountLabels:
         return self.noise.event(problem.histogram(1, _labels(problem) - 1))
 
 
-def lead(intercept: Doubles) -> float:
+def margin_gap(intercept: Doubles) -> float:
     """The largest margin of an intercept-only model of labels, less the second largest.
 
-    ``intercept`` has the shape (1, K), or (0, K) if there is none.
+    ``intercept`` has the shape (1, K), or (0, K) without an intercept.
     """
     if intercept.size == 0:
         return 0.0

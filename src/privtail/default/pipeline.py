@@ -21,7 +21,7 @@ from privtail.default.acceptance import Accept, AcceptLabels, Improvement, Limit
 from privtail.default.allocation import BudgetFraction
 from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import SummarizeColumns
-from privtail.default.finish import finished
+from privtail.default.finish import result_of
 from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import (
     FitIntercept,
@@ -156,7 +156,7 @@ class ScaledDescent:
         fit = Fit(curator, self.takes(loss, problem), domain, self.tuning)
         regime, stages = self.choose_stages(multiplier, problem)
         run_stages(stages, fit)
-        return finished(fit, regime, multiplier)
+        return result_of(fit, regime, multiplier)
 
     def choose_stages(self, multiplier: float, problem: Problem) -> tuple[Regime, Stages]:
         """The regime of a fit and its stages in order, chosen by public numbers alone."""
@@ -181,7 +181,8 @@ class ScaledDescent:
         tuning = self.tuning
         if not self.selects or self.targets in AMOUNTS or problem.d < tuning.many_features:
             return False
-        most = tuning.crowded * (math.sqrt(self.labels / 2) if self.targets in LABELS else 1.0)
+        most = tuning.max_relative_noise
+        most *= math.sqrt(self.labels / 2) if self.targets in LABELS else 1.0
         return any(
             stage.relative_noise(problem) > most for stage in stages if isinstance(stage, Descend)
         )
@@ -206,13 +207,13 @@ class ScaledDescent:
         if few:
             yield _selection_stage(self.tuning, problem, self.sparsity, numbers=True)
         if problem.intercept:
-            yield Weighted(self.tuning.others, self._intercept_only_start)
+            yield Weighted(self.tuning.other, self._intercept_only_start)
         yield from _descent_stages(self.tuning, problem, labels=False)
         yield _gain_stage(self.tuning, LimitExtrapolation)
         if problem.intercept and self.squares:
             yield _intercept_stage(self.tuning, FitIntercept)
         if problem.intercept and self.quantile:
-            yield _intercept_stage(self.tuning, MatchQuantile, self.tuning.moves)
+            yield _intercept_stage(self.tuning, MatchQuantile, self.tuning.intercept_moves)
         yield _gain_stage(self.tuning, Accept)
 
     def _amount_stages(self, problem: Problem, *, few: bool) -> Iterator[Weighted]:
@@ -234,7 +235,7 @@ class ScaledDescent:
         yield _gain_stage(self.tuning, AcceptLabels)
         if problem.intercept and not self.weighted:
             yield Weighted(
-                self.tuning.others, lambda part: MatchFrequencies(part.unit_interval_noise())
+                self.tuning.other, lambda part: MatchFrequencies(part.unit_interval_noise())
             )
 
     def _intercept_only_stages(self) -> Iterator[Weighted]:
@@ -244,14 +245,13 @@ class ScaledDescent:
             return
         summaries = ColumnSummaries(target=True)
         yield Weighted(
-            1.0,
-            lambda part: SummarizeColumns(summaries, part.histogram_noise(), features=False),
+            1.0, lambda part: SummarizeColumns(summaries, part.histogram_noise(), features=False)
         )
         yield Weighted(1.0, self._intercept_only_start)
 
     def _intercept_only_start(self, budget: BudgetFraction) -> StartAtInterceptOnly:
         """The stage that fits an intercept; a quantile takes several mean derivatives."""
-        moves = self.tuning.moves if self.quantile else 1
+        moves = self.tuning.intercept_moves if self.quantile else 1
         return StartAtInterceptOnly(MeanDerivative(budget.mean_noise(moves), moves, INTERCEPT_ONLY))
 
 
@@ -266,21 +266,21 @@ def _finds_target(stages: Stages, problem: Problem) -> bool:
 
 def _descent_stages(tuning: Tuning, problem: Problem, *, labels: bool) -> Iterator[Weighted]:
     """The stages that fit slopes. All gradients together have the weight 1."""
-    row_part = tuning.label_row_length if labels else 1.0
-    first = math.ceil((tuning.steps - 1) / 5)
+    row_part = tuning.label_row_fraction if labels else 1.0
+    weight, first = tuning.other, math.ceil((tuning.steps - 1) / 5)
 
     def descend(steps: int) -> Weighted:
         return Weighted(
             steps / tuning.steps, lambda part: Descend(part.mean_noise(steps), steps, row_part)
         )
 
-    if problem.rows <= tuning.most_moments:
-        yield Weighted(tuning.others, lambda part: Precondition(part.histogram_noise(), row_part))
+    if problem.rows <= tuning.max_moments:
+        yield Weighted(weight, lambda part: Precondition(part.histogram_noise(), row_part))
     else:
         yield Weighted(0.0, lambda _: Precondition(None, row_part))
     if first:
         yield descend(first)
-    yield Weighted(tuning.others, lambda part: MeasureResiduals(part.histogram_noise()))
+    yield Weighted(weight, lambda part: MeasureResiduals(part.histogram_noise()))
     yield descend(tuning.steps - first)
     yield Weighted(0.0, lambda _: ShrinkSlopes())
 
@@ -290,20 +290,20 @@ def _intercept_stage(
 ) -> Weighted:
     """A stage that moves the intercept by ``moves`` mean derivatives of equal budget."""
     return Weighted(
-        moves * tuning.others, lambda part: kind(MeanDerivative(part.mean_noise(moves), moves))
+        moves * tuning.other, lambda part: kind(MeanDerivative(part.mean_noise(moves), moves))
     )
 
 
 def _gain_stage(tuning: Tuning, kind: type[LimitExtrapolation | Accept | AcceptLabels]) -> Weighted:
     """A stage that releases mean gains of equal budget."""
     gains = kind.releases
-    return Weighted(gains * tuning.others, lambda part: kind(Improvement(part.mean_noise(gains))))
+    return Weighted(gains * tuning.other, lambda part: kind(Improvement(part.mean_noise(gains))))
 
 
 def _amount_start(tuning: Tuning, problem: Problem) -> Weighted:
     """A histogram of the amounts and, if there is an intercept, their mean at half its budget."""
     weights = [tuning.column_summaries, tuning.column_summaries / 2][: 1 + problem.intercept]
-    moves = tuning.moves if problem.exposure else 1
+    moves = tuning.intercept_moves if problem.exposure else 1
 
     def stage(budget: BudgetFraction) -> StartAtMeanAmount:
         histogram, *rest = budget.split(weights)
@@ -317,15 +317,15 @@ def _selection_stage(
     tuning: Tuning, problem: Problem, sparsity: int | None, *, numbers: bool
 ) -> Weighted:
     """Selection of features, for numbers after a median, then their own column summaries."""
-    most, moves = sparsity or problem.d, tuning.moves
+    most, moves = sparsity or problem.d, tuning.intercept_moves
     weights = [tuning.screening, tuning.column_summaries / 2]
     if numbers and problem.intercept:
-        weights.append(2 * tuning.others)
+        weights.append(2 * tuning.other)
 
     def stage(budget: BudgetFraction) -> SelectFeatures:
         screening, own, *rest = budget.split(weights)
         noise = screening.mean_noise().multiplier
-        picks = detectable_features(most, noise, tuning.clear, problem)
+        picks = detectable_features(most, noise, tuning.score_to_noise, problem)
         median = (MeanDerivative(s.mean_noise(moves), moves, "median of the target") for s in rest)
         own_noise = own.histogram_noise()
         return SelectFeatures(picks, noise * math.sqrt(picks), own_noise, *median)

@@ -1,4 +1,4 @@
-"""The preconditioner: released second moments, so that steps fit the curvature of a direction."""
+"""The preconditioner of the descent, from released second moments of the features."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from privtail.second_moments import likely_curvatures
 Doubles = NDArray[np.float64]
 
 SINGULAR = math.sqrt(np.finfo(np.float64).eps)
-"""No direction counts for less than this part of the largest curvature, which rounding hides."""
+"""Curvatures are at least this fraction of the largest one; rounding hides smaller ones."""
 
 
 @dataclass(frozen=True)
 class Preconditioner:
-    """A positive matrix that likely bounds the Hessian of a loss of curvature 1.
+    """A positive matrix that likely bounds the Hessian of a loss with curvature 1.
 
     Attributes
     ----------
@@ -28,95 +28,104 @@ class Preconditioner:
         are not active.
     curvatures : (r,) eigenvalues of the matrix over the active coordinates, the largest first.
     directions : (rows, r) their eigenvectors; (rows,) if the matrix is diagonal.
-    hidden : the spectral norm of the noise: how much of a curvature noise may hide.
+    noise_norm : the spectral norm of the noise of the second moments; infinite if there are none.
     row_length : the length of a typical row. Steps shrink longer rows to it, or to a part of it.
-    spread : how far noise of 1 in every coordinate of a gradient moves the prediction of a typical
-        row, in a step of length 1.
-    std : the standard deviation of the noise in an entry of the second moments; infinite if they
-        were not released.
-    likely : (r,) the expected curvatures, given the released ones; 0 if nothing was released.
+    noise_gain : the deviation of the prediction of a typical row after a step of size 1, if each
+        coordinate of the gradient has noise of deviation 1.
+    std : the standard deviation of the noise in an entry of the second moments; infinite if there
+        are none.
+    expected : (r,) expected curvatures, given the released ones (`likely_curvatures`); 0 if nothing
+        was released.
     """
 
     matrix: Doubles
     inverse: Doubles
     curvatures: Doubles
     directions: Doubles
-    hidden: float
+    noise_norm: float
     row_length: float
-    spread: float
+    noise_gain: float
     std: float
-    likely: Doubles
+    expected: Doubles
 
     @classmethod
     def without_moments(cls, active: NDArray[np.bool_]) -> Self:
-        """All directions have one curvature: the square root of their number, a typical length."""
+        """Every direction has the curvature sqrt(active coordinates), the length of a row."""
         length = math.sqrt(active.sum())
         curvatures, each = np.full(len(active), length), active.astype(np.float64)
-        inverse, likely = each / length, np.zeros(len(active))
-        return cls(curvatures, inverse, curvatures, each, math.inf, length, 1.0, math.inf, likely)
+        inverse, none = each / length, np.zeros(len(active))
+        return cls(curvatures, inverse, curvatures, each, math.inf, length, 1.0, math.inf, none)
 
     @classmethod
-    def of_moments(
+    def from_moments(
         cls, moments: Doubles, std: float, active: NDArray[np.bool_], row_length: float,
-        *, outstanding: float,
+        *, clear_ratio: float,
     ) -> Self:  # fmt: skip
         """From released second moments.
 
-        A step along a direction is the gradient over the curvature there. So a curvature must not
-        be too small: it is the likely one plus the spectral norm of the noise, and at most the
-        trace, which bounds all curvatures. A norm above 1, the curvature of a typical direction,
-        would make all steps short. Then a direction counts for at most the row length, which bounds
-        gradients, unless it shows more than ``outstanding`` times the norm. Coordinates that are
-        not active get the largest curvature.
+        A step is the gradient over the curvature of a direction. So a curvature must not be too
+        small: it is the expected one plus the spectral norm of the noise, and at most the trace,
+        which bounds all curvatures. A norm above 1, the curvature of a typical direction, would
+        make all steps short. A curvature is then at most the row length, which bounds gradients,
+        unless the released one is more than ``clear_ratio`` times the norm. Other coordinates than
+        active ones get the largest curvature.
         """
         rows, square = len(active), np.ix_(active, active)
-        seen, vectors = np.linalg.eigh(moments[square])
-        seen, vectors = seen[::-1].copy(), vectors[:, ::-1]
-        hidden = math.sqrt(2 * len(seen)) * std
-        trace = max(float(seen.sum()), 0.0)
-        top = min(trace + math.sqrt(2) * hidden, 4 * row_length**2)
-        likely = np.maximum(likely_curvatures(seen, std), 0.0)
-        values = likely + hidden
-        if hidden > 1:
-            unsure = seen < outstanding * hidden
-            values[unsure] = np.minimum(values[unsure], row_length)
+        released, vectors = np.linalg.eigh(moments[square])
+        released, vectors = released[::-1].copy(), vectors[:, ::-1]
+        noise_norm = math.sqrt(2 * len(released)) * std
+        trace = max(float(released.sum()), 0.0)
+        top = min(trace + math.sqrt(2) * noise_norm, 4 * row_length**2)
+        expected = np.maximum(likely_curvatures(released, std), 0.0)
+        values = expected + noise_norm
+        if noise_norm > 1:
+            unclear = released < clear_ratio * noise_norm
+            values[unclear] = np.minimum(values[unclear], row_length)
             top = min(top, max(row_length, float(values.max())))
         top = max(top, SINGULAR)
         values = np.clip(values, SINGULAR * top, top)
         matrix, inverse = values.max() * np.eye(rows), np.zeros((rows, rows))
         matrix[square] = vectors * values @ vectors.T
         inverse[square] = vectors / values @ vectors.T
-        parts = likely / likely.sum() if likely.any() else np.full(len(likely), 1 / len(likely))
-        spread = math.sqrt(max(float(len(values)), trace) * float(np.sum(parts / values**2)))
+        fractions = (
+            expected / expected.sum()
+            if expected.any()
+            else np.full(len(expected), 1 / len(expected))
+        )
+        noise_gain = math.sqrt(
+            max(float(len(values)), trace) * float(np.sum(fractions / values**2))
+        )
         directions = np.zeros((rows, len(values)))
         directions[active] = vectors
-        return cls(matrix, inverse, values, directions, hidden, row_length, spread, std, likely)
+        return cls(
+            matrix, inverse, values, directions, noise_norm, row_length, noise_gain, std, expected
+        )
 
     @property
     def active(self) -> NDArray[np.bool_]:
-        """(rows,) whether each coordinate moves."""
+        """(rows,) whether the model may move along each coordinate."""
         return (self.inverse if self.inverse.ndim == 1 else np.diag(self.inverse)) > 0
 
     @property
-    def typical(self) -> float:
-        """The length of a typical row, of which no direction counts for more than 1."""
+    def capped_length(self) -> float:
+        """The length of a typical row in which each direction has a square of at most 1."""
         return math.sqrt(min(float(self.active.sum()), float(self.curvatures.sum())))
 
     @property
-    def likely_rates(self) -> Doubles:
-        """(r,) the expected part by which a step of length 1 contracts each direction."""
-        return np.asarray(np.minimum(1.0, self.likely / self.curvatures))
+    def expected_contraction(self) -> Doubles:
+        """(r,) the expected contraction of each direction by a step of size 1."""
+        return np.asarray(np.minimum(1.0, self.expected / self.curvatures))
 
-    def coordinates(self, slopes: Doubles, rows: int) -> Doubles:
-        """(r, K) coordinates of slopes (d, K) and their best intercept along the directions.
+    def principal_coordinates(self, slopes: Doubles, rows: int) -> Doubles:
+        """(r, K) coordinates along the principal directions, of slopes (d, K) and an intercept.
 
-        The sum of their squares is the squared length in this metric: the mean square margin.
+        The sum of their squares is the mean square margin.
         """
-        turned = _times(self.directions.T, self.joint(slopes, rows))
-        return np.sqrt(self.curvatures)[:, None] * turned
+        along = _times(self.directions.T, self.with_intercept(slopes, rows))
+        return np.sqrt(self.curvatures)[:, None] * along
 
-    def joint(self, slopes: Doubles, rows: int) -> Doubles:
-        """(rows, K) slopes (d, K) and, if there is one, the intercept that centres the margins."""
+    def with_intercept(self, slopes: Doubles, rows: int) -> Doubles:
+        """(rows, K) slopes (d, K), and below them the intercept at which mean margins are 0."""
         d = len(slopes)
         beside = np.zeros((rows - d, slopes.shape[1]))
         if rows > d and self.matrix.ndim == 2:
@@ -124,26 +133,26 @@ class Preconditioner:
         return np.vstack([slopes, beside])
 
     def times(self, w: Doubles) -> Doubles:
-        """The matrix times (rows, K)."""
+        """The matrix times ``w`` (rows, K)."""
         return _times(self.matrix, w)
 
-    def deviations(self, coordinates: Doubles, d: int) -> Doubles:
-        """(d,) standard deviations of slopes, given those (r,) of independent coordinates."""
+    def slope_stds(self, coordinates: Doubles, d: int) -> Doubles:
+        """(d,) standard deviations of slopes, from those (r,) of principal coordinates."""
         variances = _times(self.directions**2, (coordinates**2 / self.curvatures)[:, None])
         return np.sqrt(variances[:d, 0])
 
-    def step(self, domain: Domain, w: Doubles, g: Doubles, length: float) -> Doubles:
-        """Argmin over v of <g, v> + |v - w|^2 / (2 length) in this matrix + domain(v)."""
-        newton = w - length * _times(self.inverse, g)
-        rate = length / float(self.curvatures[0])
+    def step(self, domain: Domain, w: Doubles, g: Doubles, step_size: float) -> Doubles:
+        """Argmin over v of <g, v> + |v - w|^2 / (2 step_size) in this norm + domain(v)."""
+        newton = w - step_size * _times(self.inverse, g)
+        rate = step_size / float(self.curvatures[0])
         v = domain.prox(newton, rate)
         if self.matrix.ndim == 1 or np.array_equal(v, newton):
             return v
         return proximal_point(
-            domain, lambda u: self.matrix @ (u - newton) / length, v, rate, away=w
+            domain, lambda u: self.matrix @ (u - newton) / step_size, v, rate, away=w
         )
 
 
 def _times(matrix: Doubles, w: Doubles) -> Doubles:
-    """The matrix (or its diagonal) times (rows, K)."""
+    """The matrix, or the diagonal one with this diagonal, times ``w`` (rows, K)."""
     return np.asarray(matrix[:, None] * w if matrix.ndim == 1 else matrix @ w)

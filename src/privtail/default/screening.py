@@ -1,4 +1,4 @@
-"""Screening: a private selection of the features most correlated with the target."""
+"""Private selection of the features most correlated with the target."""
 
 from __future__ import annotations
 
@@ -21,33 +21,32 @@ from privtail.trusted.mechanisms.selection import NoisyTopK
 from privtail.trusted.problem import Problem
 
 SIGN = 2.0**-30
-"""Derivatives clamped at this part of their largest value are signs."""
+"""Derivatives that are clamped at this fraction of their largest value become signs."""
 
 DENSITY = math.sqrt(2 / math.pi)
-"""Twice the density of a Gaussian at its median, in its scales: the slope of a mean of signs."""
+"""Twice the density of a standard Gaussian at its median: the slope of a mean of signs."""
 
-OWN = ColumnSummaries(enough=RARE)
-"""The column summaries that the chosen features get."""
+SELECTED = ColumnSummaries(enough=RARE)
+"""The column summaries of the selected features."""
 
 
 @dataclass(frozen=True)
 class SelectFeatures:
-    """Chooses features by one noisy top-k of quadrant correlations (Blomqvist 1950).
+    """Selects features by one noisy top-k of quadrant correlations (Blomqvist 1950).
 
-    The score of a feature is how often it and the residual of the intercept-only model have the
-    same sign. It is bounded, and scales and tails do not change it. The chosen features get column
-    summaries of their own, for which the budget is enough if they are few. The other features are
-    not used from now on.
+    The score of a feature is the absolute mean of sign(feature) sign(residual), with residuals of
+    the intercept-only model. It is bounded, whatever scales and tails are. The selected features
+    get column summaries of their own. The other features are not used from now on.
 
     Parameters
     ----------
-    picks : the number of features to choose.
+    picks : the number of features to select.
     noise : the scale of the Gumbel noise of each pick.
-    summary_noise : of the column summaries of the chosen features.
-    median : mean signs, which first centre a numeric target at its median. Scores need residuals
-        of which half are positive.
+    summary_noise : the noise of the column summaries of the selected features.
+    median : mean signs that first move a numeric target to its median, because scores need
+        residuals of which half are positive. None for other targets.
 
-    **Privacy.** Gaussian mean signs of a number, a Gumbel choice, `ColumnSummaries` of the picks.
+    **Privacy.** Gaussian releases of mean signs, a noisy top-k, and `ColumnSummaries` of the picks.
     """
 
     picks: int
@@ -56,16 +55,16 @@ class SelectFeatures:
     median: MeanDerivative | None = None
 
     def plan(self, problem: Problem) -> Plan:
-        centred = self.median.plan(problem) if self.median else ()
+        median = self.median.plan(problem) if self.median else ()
         scores = problem.separations(ClampedMean(1.0))
         top = NoisyTopK(self.noise, self.picks).event(scores)
-        own = OWN.plan(self.summary_noise.multiplier, problem, self.picks)
-        return compose(centred, (Round(stage="screening", events=(top,)),), own)
+        own = SELECTED.plan(self.summary_noise.multiplier, problem, self.picks)
+        return compose(median, (Round(stage="screening", events=(top,)),), own)
 
     def run(self, fit: Fit) -> None:
         problem, summary = fit.problem, fit.summary
         d, outputs = problem.d, problem.outputs
-        standard = Standardization.of(_cut(summary, d), problem, sparse=fit.curator.sparse)
+        standard = Standardization.of(_sign_cuts(summary, d), problem, sparse=fit.curator.sparse)
         w, loss, largest = fit.intercept_only.copy(), fit.loss, 1.0
         if fit.has_labels:
             largest = largest_derivative(loss, w[d:])
@@ -73,7 +72,7 @@ class SelectFeatures:
             loss = AbsoluteLoss()
             w[d:] = standard.target.location
             if self.median:
-                for _ in range(self.median.times):
+                for _ in range(self.median.releases):
                     above = self.median.release(fit, loss, w, 1.0)
                     w[d:] -= above * standard.target.scale / DENSITY
         batch = fit.curator.everyone(standard.map)
@@ -82,20 +81,20 @@ class SelectFeatures:
         chosen = np.unique(best // outputs)
         rest = np.setdiff1d(np.arange(d), chosen)[: self.picks - len(chosen)]
         columns = tuple(int(j) for j in np.concatenate([chosen, rest]))
-        own = OWN.run(fit.curator, self.summary_noise.multiplier, columns)
+        own = SELECTED.run(fit.curator, self.summary_noise.multiplier, columns)
         scales = np.full_like(summary.scales, BEYOND)
-        measured = np.setdiff1d(chosen, problem.indicators)  # of the others all is declared
+        measured = np.setdiff1d(chosen, problem.indicators)  # indicators are declared
         summary.put(measured, own.take(measured))
         scales[chosen], scales[d:] = summary.scales[chosen], summary.scales[d:]
         fit.standardize(replace(summary, scales=scales))
 
 
-def _cut(summary: Summary, d: int) -> Summary:
-    """A summary whose centres are where features are cut into two signs.
+def _sign_cuts(summary: Summary, d: int) -> Summary:
+    """A summary whose centres are the points at which the sign of a feature changes.
 
-    That is halfway from the median to the middle of the cells of the quartiles. The upper part of a
-    skewed feature tells more of the target. But both signs should be about equally frequent, or an
-    excess of positive residuals would add to all scores.
+    Each is halfway from the median to the middle of the quartiles. The upper part of a skewed
+    feature is more informative. But both signs should be about equally frequent, or an excess of
+    positive residuals would add to all scores.
     """
     middles = summary.lows + (summary.highs - summary.lows) / 2
     known = summary.scale_known & (np.arange(len(middles)) < d)
@@ -103,13 +102,13 @@ def _cut(summary: Summary, d: int) -> Summary:
     return replace(summary, centres=places, detected=np.ones_like(summary.detected))
 
 
-def detectable_features(most: int, noise: float, clear: float, problem: Problem) -> int:
-    """The number of features that a selection can find, at most ``most``.
+def detectable_features(most: int, noise: float, score_to_noise: float, problem: Problem) -> int:
+    """The number of features that a selection can detect, at most ``most``.
 
-    k features that together explain all of a target equally have quadrant correlations of about
+    k equal features that explain all of a target have quadrant correlations of about
     2 / (pi sqrt k). A top-k that costs one mean of ``noise`` adds Gumbel noise of scale
-    noise sqrt(k) / n to each score; the largest of d is near log(d) scales. A score should be
-    ``clear`` times as large as that.
+    noise sqrt(k) / n to each score; the largest of d is about log(d) scales. A score should be
+    ``score_to_noise`` times as large as that.
     """
     largest = noise * problem.max_rows / problem.n * math.log(problem.d)
-    return max(1, min(most, int(2 / math.pi / (clear * largest)))) if largest > 0 else most
+    return max(1, min(most, int(2 / math.pi / (score_to_noise * largest)))) if largest > 0 else most

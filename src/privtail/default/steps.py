@@ -1,4 +1,4 @@
-"""The stages of the descent: preconditioner, steps, clipping threshold, shrunk slopes."""
+"""The stages of the descent: second moments, residual histogram, gradients, shrinkage."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privtail.default.descent import (
-    Run,
+    DescentRun,
     Schedule,
-    added_noise,
-    descended,
-    lasting,
+    averaged_noise,
+    estimated_contraction,
     model_noise,
-    shown_contraction,
+    momentum_sums,
+    run_descent,
 )
 from privtail.default.fit import Fit
-from privtail.default.labels import lead
+from privtail.default.labels import margin_gap
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.shrinkage import probabilities
 from privtail.domains import may_be_zero
@@ -32,20 +32,20 @@ from privtail.trusted.events import Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
 
-Doubles = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 LONGEST = 2.0**10
-"""Without noise rows count up to so many typical lengths: squares keep 12 digits of the grid."""
+"""Without noise, rows are clipped at this many typical lengths: squares keep 12 digits."""
 
 
 @dataclass(frozen=True)
 class Precondition:
-    """Releases the second moments of the features, which become the metric of the steps.
+    """Releases the second moments of the features, for the preconditioner of the steps.
 
     Steps shrink rows to ``row_part`` of the length of a typical row. Here rows are clipped to twice
-    that, or without noise to `LONGEST` times as much. Declared indicators that are not
-    significantly often 1 are not used from now on. If ``noise`` is None nothing is
-    released, and all directions are taken for alike.
+    that length, or without noise to `LONGEST` times as much. Declared indicators whose frequency of
+    1 is not significant are not used from now on. Without ``noise`` nothing is released, and the
+    preconditioner is a multiple of the identity.
     """
 
     noise: GaussianNoise | None
@@ -65,9 +65,7 @@ class Precondition:
             fit.preconditioner = self._of_moments(fit, self.noise, active)
         fit.report["row_length"] = self.row_part * fit.preconditioner.row_length
 
-    def _of_moments(
-        self, fit: Fit, noise: GaussianNoise, active: NDArray[np.bool_]
-    ) -> Preconditioner:
+    def _of_moments(self, fit: Fit, noise: GaussianNoise, active: Bools) -> Preconditioner:
         problem, clip = fit.problem, 2 * self.row_part * math.sqrt(active.sum())
         std = noise.event(problem.moments(clip)).std
         clip *= 1.0 if std > 0 else LONGEST
@@ -78,20 +76,22 @@ class Precondition:
             fit.standard = fit.standard.only(fit.standard.used & ~rare)
         fewer = _active(fit.standard.used, problem)
         length = clip / 2 / self.row_part * math.sqrt(fewer.sum() / active.sum())
-        return Preconditioner.of_moments(moments, std, fewer, length, outstanding=1 / self.row_part)
+        return Preconditioner.from_moments(
+            moments, std, fewer, length, clear_ratio=1 / self.row_part
+        )
 
 
-def _active(used: NDArray[np.bool_], problem: Problem) -> NDArray[np.bool_]:
-    """(rows,) whether each coordinate moves: used features and the intercept; all if none is."""
+def _active(used: Bools, problem: Problem) -> Bools:
+    """(rows,) the used features and the intercept; all coordinates if there are none of these."""
     active = np.append(used, np.ones(int(problem.intercept), dtype=np.bool_))
     return active if active.any() else ~active
 
 
 @dataclass(frozen=True)
 class MeasureResiduals:
-    """A histogram of the sizes of the residuals, from which the next `Descend` takes its threshold.
+    """Releases a histogram of absolute residuals; the next `Descend` clips at a quantile of it.
 
-    A Huber loss whose threshold is given in scales of the residuals gets its unit here.
+    A Huber loss whose threshold is relative to the scale of the residuals gets this scale here.
     """
 
     noise: GaussianNoise
@@ -111,10 +111,10 @@ class MeasureResiduals:
 
 @dataclass(frozen=True)
 class Descend:
-    """Proximal steps from the present model, of which the later ones are averaged.
+    """Releases gradients: proximal steps from the present model; later iterates are averaged.
 
-    A step is a Newton step for an estimated bound of the Hessian (Boehning and Lindsay 1988), with
-    residuals clipped at the `threshold`, and rows shrunk to ``row_part`` of
+    A step is a Newton step for an estimated bound of the Hessian (Boehning and Lindsay 1988).
+    Residuals are clipped at `threshold`, and rows are shrunk to ``row_part`` of
     `Preconditioner.row_length` (Mallows 1975).
     """
 
@@ -131,36 +131,32 @@ class Descend:
         fit.threshold = fit.report["clipping_threshold"] = self.threshold(fit)
         schedule = self.schedule(fit, fit.threshold)
         domain = fit.domain.scaled(1 / fit.standard.scales)
-        fit.w, curvature = descended(
+        fit.w, curvature = run_descent(
             fit.rounds(self.steps), fit.loss, domain, fit.w, metric, self.noise, schedule
         )
         fit.steps += self.steps
-        shown = shown_contraction(curvature, schedule, fit.loss, scale, fit.tuning)
-        fit.runs += (Run(schedule, fit.loss, shown),)
+        contraction = estimated_contraction(curvature, schedule, fit.loss, scale, fit.tuning)
+        fit.runs += (DescentRun(schedule, fit.loss, contraction),)
 
     def relative_noise(self, problem: Problem) -> float:
-        """The noise in a coordinate of a gradient, for rows of length sqrt(d) and residuals of 1.
-
-        A feature that explains all of the target has a gradient of 1.
-        """
+        """The noise in a coordinate of a gradient, over a gradient that explains the target."""
         return self.noise.multiplier * problem.max_rows * math.sqrt(problem.rows) / problem.n
 
     def threshold(self, fit: Fit) -> float:
-        """Where residuals are clipped.
+        """The clipping threshold of residuals (of the derivative of the loss).
 
-        Until residuals are known it is the threshold of Gaussian residuals of the
-        target's scale, or of labels their largest derivative at the intercept-only model. Then it
-        is a quantile of the residuals, if that is lower: a higher one for rare labels. A loss with
-        a kink has no threshold but the bound of its derivatives.
+        After the residual histogram it is the quantile 1 - `_clipped_fraction` of absolute
+        residuals (a higher one for rare labels), or the threshold before if that is lower. Before,
+        it is that quantile of Gaussian residuals with the scale of the target; for labels the
+        largest derivative at the intercept-only model; for a kink the bound of the derivatives.
 
-        A quantile is too low where few rows carry the mean: for counts, for amounts, and for
-        squares of a target that is mostly zero. There the threshold is at least the one at which
-        clipping misses as much as noise adds; of counts and amounts, also `Fit.min_threshold`:
-        noise may hide from the residuals what the amounts have shown.
+        A quantile is too low where few rows carry the mean: for counts, amounts, and squares of a
+        target that is mostly zero. The threshold is then at least the one at which the bias of
+        clipping equals the noise; for counts and amounts, also `Fit.min_threshold`.
         """
-        loss, residuals, clipped = fit.loss, fit.residuals, self._clipped(fit)
+        loss, residuals, clipped = fit.loss, fit.residuals, self._clipped_fraction(fit)
         if not residuals.known:
-            return max(self._expected(fit, clipped), fit.min_threshold)
+            return max(self._before_residuals(fit, clipped), fit.min_threshold)
         found = min(fit.threshold, loss.lipschitz)
         if not kinked(loss):
             heaviest = max(loss.weights) if isinstance(loss, WeightedLoss) else 1.0
@@ -170,14 +166,16 @@ class Descend:
             found = min(loss.lipschitz, found)
         return found
 
-    def _clipped(self, fit: Fit) -> float:
-        """The part of the residuals that is clipped: more where noise is large."""
+    def _clipped_fraction(self, fit: Fit) -> float:
+        """The fraction of the residuals that is clipped: more of them where noise is large."""
         relative = self.relative_noise(fit.problem) * math.sqrt(fit.problem.outputs)
-        return max(fit.tuning.clipped, relative / (relative + fit.tuning.half_clipped))
+        return max(
+            fit.tuning.clipped_fraction, relative / (relative + fit.tuning.half_clipped_noise)
+        )
 
     @staticmethod
-    def _expected(fit: Fit, clipped: float) -> float:
-        """The threshold where no residuals are known."""
+    def _before_residuals(fit: Fit, clipped: float) -> float:
+        """The threshold before the residual histogram is released."""
         loss, scale = fit.loss, fit.standard.target.scale
         if fit.has_labels:
             largest = largest_derivative(loss, fit.intercept_only[fit.problem.d :])
@@ -188,38 +186,40 @@ class Descend:
         return min(loss.lipschitz, usual * curvature_of(loss, scale))
 
     def _balanced(self, fit: Fit, residuals: ResidualHistogram) -> float:
-        """The threshold at which clipping misses as much as the noise of these steps adds."""
+        """The threshold at which the bias of clipping equals the noise of these steps."""
         schedule, metric = self.schedule(fit, 1.0), fit.preconditioner
-        contraction = schedule.length * curvature_of(fit.loss, fit.standard.target.scale)
-        noise = added_noise(schedule, metric, 0.0, contraction * metric.likely_rates)
+        contraction = schedule.step_size * curvature_of(fit.loss, fit.standard.target.scale)
+        noise = averaged_noise(schedule, metric, 0.0, contraction * metric.expected_contraction)
         return residuals.balanced(math.sqrt(float(np.mean(noise**2))))
 
     def schedule(self, fit: Fit, threshold: float) -> Schedule:
         """The steps for one clipping threshold.
 
-        A step is as long as the curvature allows, which shrinks as rows are shrunk. It is shorter
-        if noise alone would move the prediction of a typical row by more than `Tuning.most_walk`
-        scales of the target. For labels the scale is one unit of log-odds, or the lead of the most
-        frequent label if that is more.
+        The step size is 1 over the curvature, which is smaller as rows are shrunk. It is smaller if
+        noise alone would move the prediction of a typical row by more than `Tuning.max_noise_walk`
+        scales of the target. For labels the scale is 1 in log-odds, or the lead in log-odds of the
+        most frequent label if that is more.
         """
         loss, scale, metric = fit.loss, fit.standard.target.scale, fit.preconditioner
         mean = MallowsMean(threshold, self.row_part * metric.row_length)
         std = self.noise.event(fit.problem.gradient(mean)).std
         momentum = 0.0 if kinked(loss) else fit.tuning.momentum
-        length = 1 / min(1.0, mean.row_length / metric.typical) / curvature_of(loss, scale)
-        walk = std * float(np.linalg.norm(lasting(momentum, self.steps))) * metric.spread
+        size = 1 / min(1.0, mean.row_length / metric.capped_length) / curvature_of(loss, scale)
+        walk = std * float(np.linalg.norm(momentum_sums(momentum, self.steps))) * metric.noise_gain
         if walk > 0:
-            leads = max(1.0, lead(fit.intercept_only[fit.problem.d :])) if fit.has_labels else 1.0
-            length = min(length, fit.tuning.most_walk * scale * leads / walk)
-        return Schedule(mean, self.steps, length, std, kinked(loss), momentum)
+            leads = (
+                max(1.0, margin_gap(fit.intercept_only[fit.problem.d :])) if fit.has_labels else 1.0
+            )
+            size = min(size, fit.tuning.max_noise_walk * scale * leads / walk)
+        return Schedule(mean, self.steps, size, std, kinked(loss), momentum)
 
 
 @dataclass(frozen=True)
 class ShrinkSlopes:
-    """Multiplies each slope by the probability that it is more than noise. Releases nothing.
+    """Multiplies each slope by its posterior probability to be real. Releases nothing.
 
-    `probabilities` computes it. What a slope loses is added to its stated noise, because it may
-    have been real. Slopes that a penalty or a set ties together stay as they are.
+    `probabilities` computes it. The change of a slope is added to its stated noise, because the
+    slope may be real. Slopes that a domain ties together (`may_be_zero`) stay as they are.
     """
 
     def plan(self, problem: Problem) -> Plan:
@@ -228,8 +228,8 @@ class ShrinkSlopes:
     def run(self, fit: Fit) -> None:
         d, metric = fit.problem.d, fit.preconditioner
         if may_be_zero(fit.domain):
-            noise = metric.deviations(model_noise(fit.runs, metric, lambda run: run.shown), d)
+            noise = metric.slope_stds(model_noise(fit.runs, metric, lambda run: run.contraction), d)
             slopes = fit.w[:d]
-            less = slopes * (probabilities(slopes, noise, fit.tuning.prior_slopes) - 1)
-            fit.w = fit.w + metric.joint(less, len(fit.w))
-            fit.shrinkage = np.abs(less).max(axis=1)
+            change = slopes * (probabilities(slopes, noise, fit.tuning.prior_nonzero_slopes) - 1)
+            fit.w = fit.w + metric.with_intercept(change, len(fit.w))
+            fit.shrinkage = np.abs(change).max(axis=1)

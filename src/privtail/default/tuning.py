@@ -9,78 +9,76 @@ from dataclasses import dataclass
 class Tuning:
     """The tuned numbers of the default, with their units.
 
-    The numbers of column summaries stand in ``privtail/summaries``. Constants of modules follow
-    from what their docstrings say. Most numbers here were chosen on the problems of
-    ``benchmarks/comparison``. ``docs/ablation.md`` says what errors do without a number, also
-    on tables that it was not chosen on, and which numbers have not been measured so.
-    ``benchmarks/ablation`` halves and doubles any of them.
+    `ScaledDescent` takes others: ``algorithm=ScaledDescent(tuning=Tuning(clipped_fraction=0.1))``.
+    Most were chosen on the problems of ``benchmarks/comparison``. ``docs/ablation.md`` says how
+    errors change with another value, also on tables that a number was not chosen on, and which
+    numbers were not measured so. The numbers of column summaries are in ``privtail/summaries``.
 
     Parameters
     ----------
-    column_summaries, label_counts, screening, others : budget weights. All gradients of the descent
-        together weigh 1, and a stage gets its weight over the sum of the weights of all stages of
-        the fit (``default/pipeline.py`` has a line for each stage). A histogram of counts or
-        amounts weighs as much as the column summaries. ``others`` is the weight of second moments,
-        of the residual histogram, and of each mean derivative and mean gain.
-    steps : number of gradients of the descent, a fifth of them before the residual histogram.
-    momentum : fraction of the last move that is added to a step; at a kink none is.
-    clipped : part of the residuals that is clipped, in (0, 1); with rare labels less of them. For
-        counts and amounts, also the part of the mean that clipping may take off.
-    half_clipped : relative noise of a gradient at which half of the residuals are clipped. At
-        relative noise r it is r / (r + half_clipped) of them, if that is more than ``clipped``.
-    label_row_length : rows of labels are shrunk to this part of `Preconditioner.row_length`.
-    most_walk : how far noise alone may move the prediction of a typical row in one run of steps, in
-        scales of the target, or in log-odds.
-    spurious_contraction : noise makes gradients show a contraction per step that is too large by
-        this times 1 - momentum over the number of steps. It would be 3 for noise alone: T / 2 over
-        T^2 / 6, for a random walk of T steps. A descent that begins far from its end shows less.
-    most_moments : with more coordinates second moments are not released.
-    moves : number of moves of an intercept that is a quantile, of the median of a target before a
-        selection, and of a rate beside exposures.
-    heavier_tails : a tail is heavy if it is so many times as long as is usual.
-    many_features : with fewer features none are left out.
-    prior_slopes : weight of the prior that a slope is real, times the number of slopes.
-    clear : how many times as large as the largest noise the score of a feature should be.
-    crowded : relative noise of a gradient above which features are selected; for K labels it is
-        sqrt(K / 2) times as much.
-    likely, significant, sure : a released number is likely, significantly or surely above zero if
-        it is so many standard deviations of its noise. By chance it is once in 6, 44 and 30,000
-        times. Rare indicators are left out by ``significant``. Far margins of labels that gain
-        nothing end ``sure`` typical lengths from the base.
-    unclear_reach : where extrapolation neither significantly gains nor likely loses, features and
-        predictions are clipped so many tails from their location.
-    small_gain : a gain that is worth seeing. The first gain of labels is clamped there, in nats.
-        Outer clamps of numbers and amounts are as far out as noise lets a mean loss be seen that is
-        this part of a typical one.
-    far_gain : clamp of other gains of labels, in nats. Half of it is where the cut margins of two
-        labels end, in log-odds from those of the intercept-only model; and, times the dispersion,
-        the first clamp of counts and amounts.
-    lenient_lead : if the most frequent label leads the rarest by less log-odds than this, slopes
-        are kept unless they are significantly worse.
+    column_summaries, label_counts, screening, other : budget weights. All gradients of the
+        descent together have the weight 1. A stage gets its weight over the sum of the weights of
+        all stages (`ScaledDescent.choose_stages`). A histogram of counts or amounts weighs as much
+        as the column summaries. ``other`` is the weight of second moments, of the residual
+        histogram, and of each mean derivative and mean gain.
+    steps : number of gradients of the descent; a fifth of them come before the residual histogram.
+    momentum : fraction of the last move that is added to a step; none for a loss with a kink.
+    clipped_fraction : fraction of the residuals that is clipped: the threshold is the quantile
+        1 - clipped_fraction of absolute residuals. It is smaller for rare labels. For counts and
+        amounts, also the largest fraction of the mean that clipping may take off.
+    half_clipped_noise : relative noise of a gradient at which half of the residuals are clipped. At
+        relative noise r the fraction is r / (r + half_clipped_noise), or ``clipped_fraction`` if
+        that is more.
+    label_row_fraction : rows of labels are shrunk to this fraction of a typical length.
+    max_noise_walk : how far noise alone may move the prediction of a typical row in one descent, in
+        scales of the target or in log-odds. Step sizes follow from it.
+    spurious_contraction : bias of the contraction per step that is estimated from gradients, times
+        (number of steps) / (1 - momentum). A random walk of T steps gives 3, from T / 2 over
+        T^2 / 6. A descent that begins far from the optimum gives less.
+    max_moments : second moments are released for at most this number of coordinates.
+    intercept_moves : number of mean derivatives that move an intercept to a quantile, a target to
+        its median before a selection, or a rate if there are exposures.
+    heavy_tail_ratio : a tail is heavy if it is this many times as long as that of a usual feature.
+    many_features : features are selected only if there are at least this many.
+    prior_nonzero_slopes : prior count of nonzero slopes (`ShrinkSlopes`), times that of all slopes.
+    score_to_noise : a selection takes as many features as can have scores this many times as large
+        as the largest noise.
+    max_relative_noise : features are selected if the relative noise of a gradient is larger; for K
+        labels, larger than sqrt(K / 2) times this.
+    likely, significant, sure : numbers of standard deviations of the noise above zero, from which a
+        released number is called so. Noise alone exceeds them once in 6, 44 and 30,000 times.
+    unclear_reach : `Fit.reach` if clipping neither likely gains nor significantly loses.
+    small_gain : a gain that should be detected. The first gain of labels is clamped there, in nats.
+        For numbers and amounts, the far clamp is where a loss of this fraction of a typical one is
+        significant.
+    far_gain : clamp of the other gains of labels, in nats. Half of it is where margins are cut, in
+        log-odds from the intercept-only model; times the dispersion, the near clamp of amounts.
+    even_log_odds : labels count as about equally frequent if their log-odds differ by less than
+        this. Their slopes are kept unless they are significantly worse.
     """
 
     column_summaries: float = 0.6
     label_counts: float = 0.2
     screening: float = 2.5
-    others: float = 0.05
+    other: float = 0.05
     steps: int = 25
     momentum: float = 0.5
-    clipped: float = 0.2
-    half_clipped: float = 0.15
-    label_row_length: float = 0.5
-    most_walk: float = 1.0
+    clipped_fraction: float = 0.2
+    half_clipped_noise: float = 0.15
+    label_row_fraction: float = 0.5
+    max_noise_walk: float = 1.0
     spurious_contraction: float = 2.0
-    most_moments: int = 512
-    moves: int = 3
-    heavier_tails: float = 1.5
+    max_moments: int = 512
+    intercept_moves: int = 3
+    heavy_tail_ratio: float = 1.5
     many_features: int = 50
-    prior_slopes: float = 120.0
-    clear: float = 1.5
-    crowded: float = 0.3
+    prior_nonzero_slopes: float = 120.0
+    score_to_noise: float = 1.5
+    max_relative_noise: float = 0.3
     likely: float = 1.0
     significant: float = 2.0
     sure: float = 4.0
     unclear_reach: float = 8.0
     small_gain: float = 0.125
     far_gain: float = 4.0
-    lenient_lead: float = 0.3
+    even_log_odds: float = 0.3

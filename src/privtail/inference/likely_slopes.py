@@ -38,7 +38,7 @@ def likely_part(slopes: FittedSlopes, noise: Doubles) -> tuple[float, float]:
     """
     loss = slopes.loss.loss if isinstance(slopes.loss, WeightedLoss) else slopes.loss
     w = slopes.w[: slopes.d] / max(slopes.decision.margin_factor, np.finfo(np.float64).tiny)
-    coordinates = slopes.preconditioner.coordinates(w, len(slopes.w))
+    coordinates = slopes.preconditioner.principal_coordinates(w, len(slopes.w))
     found = float(np.linalg.norm(coordinates))
     private = any(run.schedule.std > 0 for run in slopes.runs)
     intercept = len(slopes.w) > slopes.d
@@ -69,7 +69,7 @@ def _tilts(slopes: FittedSlopes, found: float, true: Doubles) -> tuple[float, Do
     q^(1 - p).
     """
     d, log_exposure = slopes.d, math.log(slopes.exposure)
-    middle = slopes.preconditioner.joint(slopes.w[:d], len(slopes.w))[d:]
+    middle = slopes.preconditioner.with_intercept(slopes.w[:d], len(slopes.w))[d:]
     centre = float((slopes.w[d:] - middle).sum()) + log_exposure
     z, parts = np.polynomial.hermite_e.hermegauss(NODES)
     low, high = (end + log_exposure for end in slopes.margin_range)
@@ -104,7 +104,7 @@ def _lengths_of_fits(slopes: FittedSlopes, true: Doubles) -> Doubles:
     w = np.stack([np.full_like(true, start), np.zeros_like(true)])
     for schedule in (run.schedule for run in slopes.runs):
         most, total, at = schedule.mean.threshold, np.zeros_like(w), w
-        length = schedule.length * left_of_rows(active, schedule.mean.row_length / row)
+        length = schedule.step_size * left_of_rows(active, schedule.mean.row_length / row)
         for step in range(schedule.steps):
             q = expit(at[0][:, None] + at[1][:, None] * z)
             g = (1 - p) * np.minimum(zero * q, most) - p * np.minimum(one * (1 - q), most)

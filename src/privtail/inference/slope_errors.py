@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privtail.default.descent import Run, model_noise
+from privtail.default.descent import DescentRun, model_noise
 from privtail.default.fitted import FittedSlopes
 from privtail.inference.likely_slopes import left_of_rows, likely_part
 from privtail.losses import AmountLoss, HuberLoss, SquaredLoss
@@ -77,7 +77,7 @@ def noise_deviations(slopes: FittedSlopes) -> Doubles:
     if math.isnan(likely):
         likely, unsure = 1.0, 0.0
     moved = math.hypot(likely - decision.margin_factor, decision.margin_factor_std, unsure) * whole
-    variances = metric.deviations(noise, d) ** 2 + slopes.shrinkage**2 + moved**2
+    variances = metric.slope_stds(noise, d) ** 2 + slopes.shrinkage**2 + moved**2
     return np.asarray(np.sqrt(variances) / slopes.standard.target.scale)
 
 
@@ -86,13 +86,13 @@ def _expected_noise(slopes: FittedSlopes) -> Doubles:
     metric = slopes.preconditioner
     unsure = metric.std if math.isfinite(metric.std) else 0.0
     z, weights = np.polynomial.hermite_e.hermegauss(NODES)
-    curvatures = np.maximum(0.0, metric.likely + unsure * z[:, None])
-    rates = np.where(metric.likely > unsure, curvatures, 0.0) / metric.curvatures
+    curvatures = np.maximum(0.0, metric.expected + unsure * z[:, None])
+    rates = np.where(metric.expected > unsure, curvatures, 0.0) / metric.curvatures
     noise = model_noise(slopes.runs, metric, lambda run: _contraction(slopes, run) * rates)
     return np.asarray(weights @ noise / weights.sum())
 
 
-def _contraction(slopes: FittedSlopes, run: Run) -> float:
+def _contraction(slopes: FittedSlopes, run: DescentRun) -> float:
     """By how much a step of a run contracts a direction in which features have the curvature 1.
 
     For squares and Huber's loss it is the length of the step, times the part of the residuals that
@@ -100,9 +100,11 @@ def _contraction(slopes: FittedSlopes, run: Run) -> float:
     residuals are known, it is what the gradients show, and nothing at a kink.
     """
     if not (slopes.residuals.known and isinstance(run.loss, SquaredLoss | HuberLoss)):
-        return 0.0 if run.schedule.shrinking else run.shown
+        return 0.0 if run.schedule.shrinking else run.contraction
     unclipped = slopes.residuals.unclipped(run.schedule.mean.threshold)
-    return run.schedule.length * unclipped * left_of_rows(int(slopes.preconditioner.active.sum()))
+    return (
+        run.schedule.step_size * unclipped * left_of_rows(int(slopes.preconditioner.active.sum()))
+    )
 
 
 def sampling_deviations(slopes: FittedSlopes) -> Doubles:
@@ -152,7 +154,7 @@ def sampling_deviations(slopes: FittedSlopes) -> Doubles:
 def _of_features(slopes: FittedSlopes) -> tuple[Doubles, Doubles]:
     """Mean and covariance of the used features; a curvature is at least what noise may hide."""
     metric, d = slopes.preconditioner, slopes.d
-    curvatures = np.maximum(metric.likely, metric.hidden)
+    curvatures = np.maximum(metric.expected, metric.noise_norm)
     moments = metric.directions * np.where(curvatures > 0, curvatures, 1.0) @ metric.directions.T
     used = np.flatnonzero(slopes.standard.used)
     square = moments[np.ix_(used, used)]

@@ -15,7 +15,7 @@ from privtail.algorithms.result import Result, require_no_start
 from privtail.default.acceptance import Accept, AcceptLabels, Improvement
 from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import SummarizeColumns
-from privtail.default.finish import finished
+from privtail.default.finish import result_of
 from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import MeanDerivative
 from privtail.default.labels import CountLabels
@@ -108,7 +108,7 @@ class Standardized:
         require_no_start(start)
         fit = Fit(curator, self.takes(loss, curator.problem), domain, Tuning())
         run_stages(self.stages(multiplier, curator.problem), fit)
-        return replace(finished(fit, "published algorithm", multiplier), slopes=None)
+        return replace(result_of(fit, "published algorithm", multiplier), slopes=None)
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ class RunPublished:
         rows = fit.problem.rows
         fit.w, fit.preconditioner = (
             result.w,
-            Preconditioner.of_moments(
-                np.eye(rows), 0.0, np.ones(rows, dtype=np.bool_), math.sqrt(rows), outstanding=1.0
+            Preconditioner.from_moments(
+                np.eye(rows), 0.0, np.ones(rows, dtype=np.bool_), math.sqrt(rows), clear_ratio=1.0
             ),
         )
         fit.notes, fit.steps = (*fit.notes, *result.notes), result.steps
