@@ -18,24 +18,25 @@ from privtail.errors import InvalidInput
 Doubles = NDArray[np.float64]
 
 SELECTED = (
-    "With so much noise for so many features, few were selected by noisy scores, and no theory is "
-    "known to us for intervals after that. coef_noise_std_ has the noise of their slopes. More "
-    "rows or a larger epsilon keep all features."
+    "There are no intervals: the budget was too small for all features, a few were selected by "
+    "noisy scores, and no theory is known to us for intervals after such a selection. "
+    "coef_noise_std_ holds the noise of the slopes. With more rows or a larger epsilon all "
+    "features are used."
 )
 NO_THEORY = (
-    "No theory is known to us for the noise in the slopes of this algorithm: there are intervals "
-    'for algorithm="auto".'
+    "There are no intervals: no theory is known to us for the noise in the slopes of this "
+    'algorithm. Use algorithm="auto", which has intervals.'
 )
 CONSTANT = (
     "The model is a private constant: its slopes were set to zero, so they have no intervals. See "
     "why in privacy_.notes."
 )
 NO_SAMPLING = (
-    "The sampling error of these slopes is not known. It is known for private fits by the default "
-    "algorithm without a penalty: of least squares, Huber's loss, counts, amounts and two labels. "
-    "Noise must not hide how features vary together, nor, of the last three, how long slopes are: "
-    'more rows or a larger epsilon help. Use conf_int(kind="noise") for the noise alone, where it '
-    "is known."
+    "The sampling error of these slopes is not known. It is known for private fits by "
+    'algorithm="auto" without a penalty, of squared and Huber loss, counts, amounts and '
+    "two labels, if noise is small enough to estimate how the features correlate (and for the "
+    "last three, how large the slopes are together). More rows or a larger epsilon would help. "
+    'Use conf_int(kind="noise") for the noise alone, where it is known.'
 )
 
 
@@ -182,8 +183,8 @@ class CoefficientTable:
         if not others:
             return ""
         return (
-            f"Not used, for noisy counts show too little of them: {', '.join(others)}. That a name "
-            "stands here says nothing certain about how often it occurs."
+            f"Not used, because their noisy counts are too small: {', '.join(others)}. A name in "
+            "this list need not be rare, because the counts have noise."
         )
 
     @property

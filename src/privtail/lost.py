@@ -7,7 +7,7 @@ from privtail.summaries.histograms import fewer, most_are_lost
 
 FILL = (
     "Nor does it if its label was not declared: compare the spelling. The model is that of the "
-    "rows that count: fill in what is missing, or leave out columns of which much is."
+    "rows that count: fill in missing numbers, or leave out columns where many are missing."
 )
 OF_THESE = "The mean is that of the rows that count."
 

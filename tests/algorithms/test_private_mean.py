@@ -347,7 +347,7 @@ def test_values_beyond_the_cells_are_not_found_and_small_ones_are_zero_to_them()
     assert not large.reliable
     assert "Divide a column of such a size" in large.privacy_.notes[0]
     assert not small.reliable
-    assert "only zeros rose above the noise" in small.privacy_.notes[0]
+    assert "only zeros were detected above the noise" in small.privacy_.notes[0]
     assert list(small.conf_int()) == [-math.inf, math.inf]
 
 

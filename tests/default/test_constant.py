@@ -166,4 +166,4 @@ def test_a_constant_of_zeros_does_not_say_that_it_is_located():
     X = rng.normal(size=(1_000, 100))
     y = np.where(rng.random(1_000) < 0.1, 1e-3 * rng.lognormal(0.0, 0.8, 1_000), 0.0)
     notes = " ".join(DPLinearRegression(epsilon=0.5, **SIMULATED).fit(X, y).privacy_.notes)
-    assert "e-19 that holds most" not in notes
+    assert "e-19, which holds most" not in notes

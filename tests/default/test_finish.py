@@ -30,8 +30,8 @@ def test_a_model_without_slopes_says_why():
     noise = np.random.default_rng(1).normal(size=len(y))
     for target, epsilon, note in (
         (noise, 0.05, "is not significant, so the slopes"),
-        (np.full_like(y, 7.0), 1.0, "scale of the target was not found"),
-        (y[:300], 0.05, "does not rise above the noise"),
+        (np.full_like(y, 7.0), 1.0, "scale of the target could not be estimated"),
+        (y[:300], 0.05, "no cell of its histogram is above the noise"),
     ):
         result = released(X[: len(target)], target, epsilon=epsilon)
         assert not result.w[:3].any()
@@ -81,7 +81,7 @@ def test_amounts_that_no_prediction_reaches_are_told(model):
     y = rng.gamma(5, 1e10 * np.exp(0.5 * X[:, 0]) / 5)
     options = {"epsilon": 2.0, "random_state": 0, **SIMULATED}
     assert not model(**options).fit(X, y).warnings_
-    with pytest.warns(AccuracyWarning, match="no mean is predicted above e"):
+    with pytest.warns(AccuracyWarning, match="predicted means are at most e"):
         fitted = model(**options).fit(X, 1e6 * y)
     assert fitted.predict(X).max() < 1.1e13
 

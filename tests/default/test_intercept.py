@@ -294,7 +294,7 @@ def test_a_spike_whose_rest_noise_hides_is_told():
     X = rng.normal(size=(20_000, 3))
     y = np.where(rng.random(20_000) < 0.01, 7.3 + rng.lognormal(4, 0.5, 20_000), 7.3)
     model = DPLinearRegression(noise="simulated", random_state=0)
-    with pytest.warns(AccuracyWarning, match="most values are one and the same"):
+    with pytest.warns(AccuracyWarning, match="most values are equal"):
         model.fit(X, y)
     assert not model.coef_.any()
 

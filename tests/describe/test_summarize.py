@@ -93,7 +93,7 @@ def test_a_missing_cell_moves_its_own_column_alone() -> None:
     """With the same noise the other column keeps its numbers; the shared plan keeps its size."""
     table = frame()[["x", "cost"]]
     other = table.assign(x=math.nan)
-    with pytest.warns(AccuracyWarning, match="Of x some numbers"):
+    with pytest.warns(AccuracyWarning, match="Some numbers of x"):
         gone = privtail.summarize(other, epsilon=1, **SIMULATED)
     kept = privtail.summarize(table, epsilon=1, **SIMULATED)
     assert gone["cost"]["50%"] == kept["cost"]["50%"]

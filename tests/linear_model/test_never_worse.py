@@ -223,7 +223,7 @@ def test_the_constant_of_overdispersed_counts_is_near_their_mean(level, spread):
 
 
 def none_seen(model):
-    return any("rose above the noise of their histogram" in x for x in model.privacy_.notes)
+    return any("detected above the noise of the histogram" in x for x in model.privacy_.notes)
 
 
 def test_a_statement_says_where_no_counts_show():

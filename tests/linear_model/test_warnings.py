@@ -240,4 +240,4 @@ def test_amounts_of_a_size_that_nothing_showed_are_warned_of(seed):
     model = DPTweedieRegressor(epsilon=4, **SIMULATED)
     found = told(model, X, y)
     assert model.predict(X).max() < 1
-    assert any("No targets above zero rose above the noise" in text for text in found)
+    assert any("No target above zero was detected above the noise" in text for text in found)

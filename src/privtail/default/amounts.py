@@ -24,13 +24,14 @@ Doubles = NDArray[np.float64]
 _ENDLESS = -POISSON_MARGIN, POISSON_MARGIN
 
 NONE_DETECTED = (
-    "No targets above zero rose above the noise of their histogram: for the mean they are clipped "
-    "at 1. Where they are usually larger, the model says little; raise epsilon."
+    "No target above zero was detected above the noise of the histogram, so targets are clipped "
+    "at 1 for their mean. Raise epsilon: where they are usually larger, the model is not "
+    "reliable."
 )
 
 TOO_LARGE = (
-    "Targets are so large that predictions end below some of them: no mean is predicted above e^30 "
-    "(1.07e13). Divide the target by a public number."
+    "Some targets are larger than any prediction: predicted means are at most e^30 (1.07e13). "
+    "Divide the target by a public number."
 )
 
 

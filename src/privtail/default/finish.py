@@ -13,41 +13,42 @@ from privtail.losses import HuberLoss
 from privtail.summaries.summary import BEYOND
 
 NO_LOCATION = (
-    "The target was not found: it does not rise above the noise of its histogram. The slopes are "
-    "set to zero, and an intercept says little. Either the budget is too small for so few rows; or "
-    "too few of them count (of the others a number is missing or not finite, in any column, or "
-    "they are beyond max_rows, or belong to no person); or half of the target lies beyond 2^64 "
-    "(1.8e19), where the histogram ends: divide a target of such a size by a public number."
+    "The target could not be located: no cell of its histogram is above the noise. The slopes "
+    "are set to zero, and the intercept is not reliable. Either the budget is too small for so "
+    "few rows; or too few rows count (in others a number is missing or not finite, or they are "
+    "beyond max_rows, or belong to no person); or half of the target lies beyond 2^64 (1.8e19), "
+    "where the histogram ends: divide a target of such a size by a public number."
 )
 NO_SCALE = (
-    "The scale of the target was not found, so the slopes are set to zero. This happens where most "
-    "values are one and the same, or smaller than 2^-64 (5.4e-20), which is not told from zero: "
-    "multiply a target of such a size by a public number. It also happens where the target lies "
-    "far from zero beside its spread: subtract a public typical value."
+    "The scale of the target could not be estimated, so the slopes are set to zero. This "
+    "happens where most values are equal, or smaller than 2^-64 (5.4e-20), where the histogram "
+    "ends: multiply a target of such a size by a public number. It also happens where the "
+    "target is far from zero compared with its spread: subtract a public typical value."
 )
 NO_SLOPES = (
     "The budget is too small for slopes: all of it went to the intercept, and the slopes are zero."
 )
 NARROWED = (
-    "The budget locates the target no better than within a range of width {width:.2g} that holds "
-    "most of it: the intercept may be off by as much, and slopes hardly follow what lies outside."
+    "The budget is too small to locate the target more closely than in a range of width "
+    "{width:.2g}, which holds most of it. The intercept may be off by as much, and slopes "
+    "depend little on other values."
 )
-UNSURE = "The noise is so large that the target may have been looked for in the wrong place."
+UNSURE = "The noise is so large that the location of the target may be wrong."
 SUBTRACT = (
-    "A target far from zero takes more budget: if a typical value is public, subtract it first."
+    "It costs budget to locate a target far from zero: if a typical value is public, subtract it."
 )
 NO_FEATURE = (
-    "No feature is used, so the model predicts a constant: each seems to hold one value only, or "
-    "too few rows hold a declared category."
+    "No feature is used, so the model predicts a constant. Each feature seems to hold one value "
+    "only, or too few rows hold a declared category."
 )
 NO_GAIN = (
     "The improvement over an intercept-only model is not significant, so the slopes are set to "
     "zero. More rows or a larger epsilon would help."
 )
 UNPROVEN = (
-    "The improvement over an intercept-only model is not significant. The slopes are kept, because "
-    "they likely help, or because labels are about equally frequent, so that an intercept-only "
-    "model would be no better than a coin."
+    "The improvement over an intercept-only model is not significant. The slopes are kept, "
+    "because they likely help, or because labels are about equally frequent, so that no slopes "
+    "would be no better than chance."
 )
 OVERSHOOTS = (
     "Beyond the range that was found for the features and the target, clipped predictions are "

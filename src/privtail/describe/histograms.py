@@ -35,8 +35,8 @@ ENDS = (0.02, 0.98), (0.1, 0.9), (0.25, 0.75)
 The first pair that noise does not hide, or else the last.
 """
 HIDDEN = (
-    "Noise hides how many rows hold a number, if any does: the counts say nothing, nor do edges "
-    "that were bought."
+    "Noise hides how many rows hold a number, if any does: the counts are not reliable, nor are "
+    "edges that were released."
 )
 WIDE = 30.0
 """Of lognormal(3, 2) the first pair is 17 times as far apart as the last, of a Gaussian 3 times."""

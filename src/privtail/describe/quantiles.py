@@ -23,8 +23,8 @@ from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
 
 HIDDEN = (
-    "{count} of {d} quantiles are not reliable: noise, or too few values, hide where they end, and "
-    "their intervals have no end on one side or both. Spend more, or ask for levels nearer to 1/2."
+    "{count} of {d} quantiles are not reliable: because of noise or too few values, their "
+    "intervals have no end on one side or both. Spend more, or ask for levels nearer to 1/2."
 )
 
 

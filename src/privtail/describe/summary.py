@@ -35,8 +35,9 @@ SHARES = ("zeros", "missing")
 QUARTILES = 0.3
 """Part of the budget that buys quartiles; the rest buys counts, ranges and sums."""
 NOT_RELIABLE = (
-    "Of {names} some numbers are not reliable: noise hides too much, or clips a long tail, and "
-    "their intervals have no end on one side or both. Spend more, or summarize fewer columns."
+    "Some numbers of {names} are not reliable: because of noise, or of a long tail that is "
+    "clipped, their intervals have no end on one side or both. Spend more, or summarize fewer "
+    "columns."
 )
 
 

@@ -21,8 +21,8 @@ from privtail.trusted.budget import Neighbours
 from privtail.trusted.ledger import Ledger
 
 OPEN = (
-    "Nothing that was released bounds {names}: noise may hide large errors. More rows or a larger "
-    "epsilon would help."
+    "The released numbers give no bound for {names}, because noise may hide large errors. More "
+    "rows or a larger epsilon would help."
 )
 
 

@@ -33,16 +33,16 @@ LEAST = 1e-3
 """A constant that deviances are taken from is at least this part of the target's scale."""
 
 PERSONS = (
-    "The intervals allow for noise and clipping, not for sampling: the rows of a person are not "
-    "independent."
+    "The intervals are for noise and clipping, not for sampling, because the rows of a person are "
+    "not independent."
 )
 COVERED = (
     "The coverage is the share of targets that are at most the prediction; the model is of the "
     "quantile {quantile:g}."
 )
 NO_CENTRE = (
-    "The mean of the target is not reliable, so the errors of the constant are those of a poor "
-    "constant, and R2 and D2 have no lower end."
+    "The mean of the target is not reliable, so the constant is a poor one: its errors are too "
+    "large, and R2 and D2 have no lower end."
 )
 
 

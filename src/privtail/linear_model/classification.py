@@ -40,12 +40,13 @@ MOST_CLASSES = 64
 """Room in the plan for labels that are still to buy."""
 
 LABELS_PLANNED = (
-    f"The labels were found privately, so the releases above are as planned for {MOST_CLASSES} "
-    "classes; {found} were found. No more than that was released; its cost is that of the plan."
+    "The labels were found privately. The releases above are listed as planned, for "
+    f"{MOST_CLASSES} classes; {{found}} were found, and no others were released. The cost is that "
+    "of the plan."
 )
 LABELS_LEFT_OUT = (
-    f"{{found}} labels were found, and there is room for {MOST_CLASSES}: the first in sorted order "
-    "are the classes, and rows with another label count as zero. Declare those that matter."
+    f"{{found}} labels were found, but a model has at most {MOST_CLASSES}: its classes are the "
+    "first in sorted order, and rows with other labels count as zero. Declare those that matter."
 )
 
 CUSHION = 1 - 2.0**-40

@@ -12,9 +12,9 @@ from privtail.losses import AnyLoss
 from privtail.summaries.summary import BEYOND
 
 SILENCED = (
-    "The penalty alone takes more than half of any slope of {count:,} of {d:,} features. It counts "
-    "in the units of the data, and in theirs these features vary little. Choose a weaker penalty, "
-    "or measure them in a smaller unit."
+    "The penalty alone takes more than half of any slope of {count:,} of {d:,} features. A "
+    "penalty depends on the units of the data, and in their units these features vary little. "
+    "Choose a weaker penalty, or a smaller unit for them."
 )
 
 

@@ -125,16 +125,16 @@ class FitPlan:
             return
         if delta > 1 / n:
             yield DeltaWarning(
-                f"delta = {delta:g} is above 1/n = {1 / n:.3g}. This fit publishes no row, but a "
-                "promise with so large a delta does not rule it out: to publish one row, drawn at "
-                f"random, keeps it. A stronger promise costs little: delta={_below_one_of(n):.0e}."
+                f"delta = {delta:g} is above 1/n = {1 / n:.3g}. This fit publishes no row, but so "
+                "large a delta would also allow to publish one random row. A stronger promise "
+                f"costs little: delta={_below_one_of(n):.0e}."
             )
         for _, event in self._asked("labels"):
             enough = self._enough(event)
             if n < 2 * enough:
                 yield NoiseWarning(
-                    f"A label is found if about {enough:,} rows hold it, and of n = {n:,} rows not "
-                    "even two labels can have so many each. Declare the classes."
+                    f"A label is found if about {enough:,} rows hold it, which is too many for two "
+                    f"labels of n = {n:,} rows. Declare the classes."
                 )
         if self.noise_error == math.inf:
             yield NoiseWarning(

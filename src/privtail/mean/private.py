@@ -49,26 +49,29 @@ COUNT_SHARE = 0.03
 """What a count of the rows that count costs, beside the mean."""
 
 UNSEEN = (
-    "{count} of {d} columns did not rise above the noise of histograms of their own (too few rows "
-    "count), or lie beyond 2^64 (1.8e19), where these end: their means say little, and may be off "
-    "by more than the noise that is stated. Divide a column of such a size by a public number."
+    "{count} of {d} columns could not be located: no cell of their histograms is above the "
+    "noise (too few rows count), or they lie beyond 2^64 (1.8e19), where the histograms end. "
+    "Their means are not reliable, and may be off by more than the noise that is stated. Divide "
+    "a column of such a size by a public number."
 )
 ZEROS = (
-    "In {count} of {d} columns only zeros rose above the noise. Other values are clipped at 1, and "
-    "nothing is known of their size: the means may be off by more than the noise that is stated. "
-    "Divide such a column by a public size of these values, or give a threshold in Python."
+    "In {count} of {d} columns only zeros were detected above the noise. Other values are "
+    "clipped at 1, because nothing is known of their size, and the means may be off by more "
+    "than the noise that is stated. Divide such a column by a public size of these values, or "
+    "give a threshold in Python."
 )
 UNBOUNDED = (
-    "Nothing that was released bounds what clipping costs {count} of {d} columns: their means may "
-    "be off by more than the noise that is stated. Give a threshold (in Python), or spend more."
+    "The error that clipping causes in {count} of {d} columns is not bounded by anything that "
+    "was released: their means may be off by more than the noise that is stated. Give a "
+    "threshold (in Python), or spend more."
 )
 NOT_RELIABLE = (
     "{count} of {d} means are not reliable: they may be off by any amount, and their intervals "
     "have no end on one side or both. The notes of the statement say why."
 )
 UNSURE = (
-    "The noise is so large that a column far from zero may be looked for in the wrong place: then "
-    "its mean is off by more than the noise that is stated."
+    "The noise is so large that the location of a column far from zero may be wrong. Then its "
+    "mean is off by more than the noise that is stated."
 )
 
 RANGES = ColumnRanges()

@@ -46,7 +46,7 @@ OTHERS = (
     "belongs to no person."
 )
 FEWER = (
-    "About {counted:,} of the {n:,} rows count, with a standard deviation of {noise:,} for noise. "
+    "About {counted:,} of the {n:,} rows count, with noise of standard deviation {noise:,}. "
     + OTHERS
 )
 HIDDEN = "Noise hides how many of the {n:,} rows count. It may be none{most}. " + OTHERS
