@@ -1,4 +1,4 @@
-"""What one fit of a search, or of a fold, may spend."""
+"""The budget of one trial of a search, or of the fit of one fold."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from privtail.trusted.entries import Unit
 
 
 class Allowance:
-    """What one fit of a search may spend: a ledger that remembers nothing but a sum.
+    """A ledger for one trial of a search: it admits plans up to a total zCDP cost.
 
     Formal guarantee
     ----------------
-    Admits plans of at most ``rho`` together, in zCDP without slack (a zCDP filter, as in `Ledger`;
-    the sum is exact), for the neighbours of the search and its unit: one row, or one person of
-    those with ``seats``, the only ones that a curator may then hold. A trial without an admitted
-    plan fails. Copies are the same allowance.
+    Admits plans of at most ``rho`` in total, in zCDP without slack (a zCDP filter, as in `Ledger`;
+    the sum is exact). Plans must have the neighbours and the unit of the search: one row, or one
+    person of those with ``seats``, whose rows are the only ones that the curator may hold. A trial
+    without an admitted plan fails. A copy is the same allowance.
     """
 
     def __init__(self, rho: float, neighbours: Neighbours, seats: Any = None) -> None:
@@ -28,7 +28,7 @@ class Allowance:
         self._seats, self._used, self._lock = seats, Fraction(0), threading.Lock()
 
     def require(self, seats: Any) -> None:
-        """Refuse records that are not dealt to this trial."""
+        """Refuse records other than those of this trial."""
         if seats is not self._seats:
             raise NotPlanned("A trial of this search fits the persons that were dealt to it.")
 

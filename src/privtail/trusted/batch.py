@@ -1,4 +1,11 @@
-"""Questions about the records of one round."""
+"""Questions about the records of one round: what each computes, and its sensitivity.
+
+**What is billed.** A question returns a `Sensitive`, which shows nothing and costs nothing. Its
+`release` is matched with the next event of the plan, whose whole cost was reserved before any
+record was read. The event holds the law, the noise over the sensitivity, and the number of
+coordinates. The bounds below hold for one row, as l2 norms, with n, n rate or n / parts records in
+a round; for a person they are multiplied by ``max_rows``. `Problem` has them in all norms.
+"""
 
 from __future__ import annotations
 
@@ -38,21 +45,21 @@ POWERS = 2.0 ** np.arange(-200.0, 1024.0)
 
 
 class Batch:
-    """Answers questions about the records of one round. The only door to the records.
+    """Answers questions about the records of one round. Nothing else reads the records.
 
-    Every method checks what it is asked, makes a `Question` of it, and puts the answer behind the
-    door that `Problem` has the bounds for.
+    Every method checks and copies its arguments, sums a `Question` over the records, and returns
+    the sums as a `Sensitive` with the sensitivity that `Problem` states.
 
     Parameters
     ----------
     data : all records.
-    problem : the public sizes, as this round sees them.
-    seen : which ids are those of this round.
-    opening : the right to make the round's planned releases.
-    map_ : the public feature map of all its questions; nobody else holds it.
+    problem : the public sizes in this round.
+    seen : which ids are in this round.
+    opening : the right to make the planned releases of the round.
+    map_ : the public feature map of all questions; an own copy.
     everyone : whether the round has all records that count.
-    private : whether the plan promises anything.
-    assume : is told what a promise rests on.
+    private : whether the plan has a finite cost.
+    assume : takes the assumptions of a question, for the statement.
     """
 
     def __init__(
@@ -77,10 +84,11 @@ class Batch:
         return self._problem
 
     def gradient(self, loss: AnyLoss, w: ArrayLike, mean: RobustMean) -> Sensitive:
-        """Robust mean of the records' gradients at w, flattened row-major from (rows, K).
+        """Robust mean of the gradients of the loss at w, flattened row-major from (rows, K).
 
-        A generalized-linear gradient is z outer r with r = loss.derivative(z.w, y); the range is
-        enforced on it, not believed. Sensitivity: `Problem.gradient` (the lemma of `means`).
+        A generalized-linear gradient is z outer r with r = loss.derivative(z.w, y). Sensitivity:
+        blocks x diameter / n, because the gradient of a record is forced onto the range of
+        ``mean``, and a record changes one of the block sums, whose median is taken.
         """
         w, called = self._parameters(w), self._asked(loss)
         mean = self._finite(called, w, as_asked(mean))
@@ -92,12 +100,11 @@ class Batch:
     def derivatives(
         self, loss: Loss, w: ArrayLike, mean: RobustMean, ranges: PredictionRanges | None = None
     ) -> Sensitive:
-        """Robust mean of the derivatives of the records' losses in their margins at w, (K,).
+        """Robust mean of the derivatives (K,) of the loss in the margins at w.
 
-        It is the gradient in the intercepts alone: a row counts as one constant feature 1, so how
-        long it is does not matter. A row with a number that is not finite, or with an undeclared
-        label, adds 0. With ``ranges``, of features and margins that are clipped, row by row.
-        Sensitivity: `Problem.derivatives` (the lemma of `means`).
+        This is the gradient in the intercepts, whatever the features are. A row with a number that
+        is not finite, or with an undeclared label, adds 0. ``ranges`` clip features and margins
+        first. Sensitivity: blocks x diameter / n, as of `gradient`, for K numbers.
         """
         mean = _bounded(mean, "derivatives")
         term = questions.Derivatives(
@@ -107,7 +114,10 @@ class Batch:
         return self._answer(median(sums), self.problem.derivatives(mean))
 
     def means(self, mean: RobustMean) -> Sensitive:
-        """Robust mean of the mapped columns, (d,). Sensitivity: `Problem.means` (the lemma)."""
+        """Robust mean (d,) of the mapped columns.
+
+        Sensitivity: blocks x diameter / n, because a row is forced onto the range of ``mean``.
+        """
         mean = _bounded(mean, "columns")
         shape = mean.blocks, self.problem.d, 1
         sums = self._sums(questions.Means(mean.range), shape, targets=False)
@@ -117,10 +127,11 @@ class Batch:
         self, loss: Loss, candidates: Sequence[ArrayLike], mean: RobustMean,
         ranges: PredictionRanges | None = None,
     ) -> Sensitive:  # fmt: skip
-        """Robust mean of the losses at each candidate w, forced onto the range of ``mean``.
+        """Robust mean of the losses at each candidate w, one number per candidate.
 
-        With ``ranges``, of features and margins that are clipped, row by row. Sensitivity:
-        `Problem.scores`; one-signed, so a record's absence lowers all scores.
+        ``ranges`` clip features and margins first. Sensitivity: blocks x bound / n per candidate,
+        because each loss is forced onto [0, bound], the range of ``mean``. All scores move in the
+        same direction if a record is emptied.
         """
         mean = as_asked(mean)
         answer = self.problem.scores(len(candidates), mean)
@@ -132,10 +143,11 @@ class Batch:
         self, loss: Loss, w: ArrayLike, base: ArrayLike, mean: RobustMean,
         ranges: PredictionRanges | None = None,
     ) -> Sensitive:  # fmt: skip
-        """Robust mean of how much smaller the losses are at ``w`` than at ``base``.
+        """Robust mean of the loss at ``base`` less the loss at ``w``: one number.
 
-        At ``w``, with ``ranges``, of features and margins that are clipped, row by row. A record
-        whose loss is not a number at either adds 0. Sensitivity: `Problem.improvement`.
+        ``ranges`` clip features and margins at ``w`` only. A record whose loss is NaN at either
+        adds 0. Sensitivity: 2 blocks x threshold / n, because each difference is clamped to
+        [-threshold, threshold], the range of ``mean``.
         """
         mean = as_asked(mean)
         answer = self.problem.improvement(mean)
@@ -145,10 +157,11 @@ class Batch:
         return self._answer(median(self._sums(term, (mean.blocks, 1, 1))), answer)
 
     def separations(self, loss: Loss, w: ArrayLike, mean: RobustMean) -> Sensitive:
-        """How far the sign of each column parts the records' derivatives at w, (d K,) row-major.
+        """Absolute mean of c sign(z) for each mapped column z and margin, (d K,) row-major.
 
-        |mean of c sign(z)| of a mapped column z; c is the record's derivative in a margin, forced
-        onto the range of ``mean``. Sensitivity: `Problem.separations`.
+        c is the derivative of the loss in the margin at w, clamped to [-threshold, threshold], the
+        range of ``mean``. Sensitivity: 2 threshold / n per number, because c sign(z) has this range
+        too, and |a| changes by no more than a.
         """
         mean = as_asked(mean)
         answer = self.problem.separations(mean)
@@ -161,7 +174,8 @@ class Batch:
     def moments(self, radius: float, target: bool = False) -> Sensitive:
         """Second moments of the rows (z, 1, y) clipped to l2 norm ``radius``.
 
-        Upper triangle row by row, off-diagonals times sqrt 2. Sensitivity: `Problem.moments`.
+        The upper triangle, row by row; off-diagonals are multiplied by sqrt 2. Sensitivity:
+        sqrt 2 radius^2 / n, because |u u^T - v v^T|_F <= sqrt 2 for |u|, |v| <= 1.
         """
         radius, target = float(radius), bool(target)  # read once
         answer = self.problem.moments(radius, target)
@@ -171,16 +185,15 @@ class Batch:
     def histogram(
         self, columns: Sequence[int], edges: ArrayLike, pooled: bool = False
     ) -> Sensitive:
-        """Counts of mapped column values between public edges.
+        """Counts of the values of mapped columns between public edges, (columns, edges + 1) flat.
 
-        Column -1 is the (raw) target, and -2 its exposure.
-
-        Cell 0 lies below the first edge, cell e at or above edge e - 1. Flattened (columns,
-        edges + 1). ``edges`` (edges,) are those of all columns, (columns, edges) one row for each.
-        With ``pooled`` each record votes for one column, chosen by its id, and the columns are
-        added, (edges + 1,). Rows with a non-finite number count nowhere, and
-        a missing number that is filled in counts nowhere in its column. Sensitivity:
-        `Problem.histogram`, whatever the edges: a record fills one cell per column.
+        Column -1 is the raw target, and -2 its exposure. Cell 0 is below the first edge, and cell
+        e at or above edge e - 1. ``edges`` (edges,) are for all columns; (columns, edges) has one
+        row for each. With ``pooled`` each record counts in one column only, chosen by its id, and
+        the columns are added, (edges + 1,). A row with a non-finite number counts nowhere. A
+        missing number that is filled in counts nowhere in its column. Sensitivity:
+        sqrt(2 columns), or sqrt 2 if pooled, because a record is in one cell per column, and a
+        replaced one leaves that cell for another.
         """
         columns, pooled = tuple(map(operator.index, columns)), bool(pooled)  # read once
         cuts = ascending(edges, len(columns))
@@ -196,12 +209,12 @@ class Batch:
     def cell_counts(
         self, columns: Sequence[int], edges: ArrayLike, by: Sequence[Sequence[int]] = ()
     ) -> Sensitive:
-        """Counts of mapped column values between public edges, group by group.
+        """Counts of the values of mapped columns between public edges, for each group of rows.
 
-        As `histogram`, but a cell that is not finite counts nowhere in its own column alone.
-        ``by`` are the columns that indicate the values of each category; a row counts in the group
-        of its categories, and nowhere if it has none. Flattened (groups, columns, edges + 1).
-        Sensitivity: `Problem.cell_counts`.
+        As `histogram`, but a value that is not finite leaves the other columns of its row alone.
+        ``by`` are the indicator columns of each category. A row counts in the group of its
+        categories, and nowhere without one. Flattened (groups, columns, edges + 1). Sensitivity:
+        sqrt(2 columns), because a record is in one group, and in one cell per column there.
         """
         columns, by = _columns(columns, by, self.problem.d)
         cuts, groups = ascending(edges, len(columns)), math.prod(map(len, by))
@@ -211,10 +224,11 @@ class Batch:
         return self._answer(counts.reshape(-1) << self.problem.bits, answer)
 
     def column_moments(self, columns: Sequence[int], by: Sequence[Sequence[int]] = ()) -> Sensitive:
-        """Sums of mapped columns clamped to [-1, 1], and of their squares, group by group.
+        """Sums of mapped columns clamped to [-1, 1], and of their squares, for each group of rows.
 
-        Cells that are not finite add nothing; groups are those of `cell_counts`. Flattened
-        (groups, columns, 2). Sensitivity: `Problem.column_moments`.
+        Values that are not finite add 0; groups are those of `cell_counts`. Flattened (groups,
+        columns, 2). Sensitivity: 2 sqrt(columns), because (a - b)^2 + (a^2 - b^2)^2 <= 4 for a, b
+        in [-1, 1], and a^2 + a^4 + b^2 + b^4 <= 4 if the group changes.
         """
         columns, by = _columns(columns, by, self.problem.d)
         groups = math.prod(map(len, by))
@@ -224,9 +238,10 @@ class Batch:
         return self._answer(sums.reshape(-1), answer)
 
     def derivative_norms(self, loss: Loss, w: ArrayLike, edges: ArrayLike) -> Sensitive:
-        """Counts of the l2 norms of the records' gradients in their margins at w.
+        """Counts of the l2 norms of the derivatives of the loss in the margins at w.
 
-        Each record fills one cell between public edges. Sensitivity: `Problem.derivative_norms`.
+        For the squared loss these are the absolute residuals. Sensitivity: sqrt 2, because a record
+        is in one cell between public edges.
         """
         w, cuts = self._parameters(w), ascending(edges, 1)[0]
         term = questions.DerivativeNorms(self._asked(loss), w, cuts)
@@ -235,20 +250,21 @@ class Batch:
         return self._answer(counts.reshape(-1) << self.problem.bits, answer)
 
     def invalid_rows(self) -> Sensitive:
-        """How many rows count as zero: a number that is not finite, or an undeclared label.
+        """The number of rows that count as zero: with a non-finite number, or an undeclared label.
 
-        One number; the target counts if there is one. Rows that do not count anyway (beyond
-        ``max_rows``, or without an id) are left out. Sensitivity: `Problem.invalid_rows`.
+        A target is one of the numbers, if there is one. Rows beyond ``max_rows`` or without an id
+        are left out. Sensitivity: 1, because a record adds 0 or 1.
         """
         target = self._data.targets is not None
         count = self._sums(questions.InvalidRows(), (1, 1, 1), targets=target)
         return self._answer(count.reshape(-1) << self.problem.bits, self.problem.invalid_rows())
 
     def labels(self, mechanism: StabilityHistogram) -> list[Any]:
-        """The labels that occur often enough, sorted; charged even when there is none.
+        """The labels whose noisy count is above a threshold, sorted: released at once.
 
-        `StabilityHistogram` has the proof, for one row and for a person with several. Sensitivity:
-        `Problem.labels`.
+        Sensitivity: a replaced row changes two counts by 1. `StabilityHistogram` has the proof, for
+        a row and for a person with several. Billed: its epsilon and delta, even if no label is
+        found.
         """
         if type(mechanism) is not StabilityHistogram:
             raise IncompatibleParts("Labels are released by StabilityHistogram only.")
@@ -286,10 +302,10 @@ class Batch:
             raise InvalidInput(f"Ask for {what} in a round of Everyone: no theorem covers others.")
 
     def _finite(self, called: AskedLoss, w: Doubles, mean: AskedMean) -> AskedMean:
-        """Without privacy an infinite clipping threshold becomes a power of two above all norms.
+        """Replace an infinite threshold by a power of two above all norms, without privacy only.
 
-        Without privacy is a plan of infinite cost; a generous budget is not enough, since a ledger
-        adds what the plan costs.
+        Without privacy means a plan of infinite cost. A large budget is not enough, since a ledger
+        adds the cost of the plan.
         """
         if type(mean.range) is not Ball or mean.range.radius != math.inf:
             return mean
@@ -326,7 +342,7 @@ class Batch:
 def _columns(
     columns: Sequence[int], by: Sequence[Sequence[int]], d: int
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """Plain copies of columns, and of those that indicate categories."""
+    """Checked plain copies of columns, and of the indicator columns of categories."""
     own = tuple(operator.index(column) for column in columns)
     groups = tuple(tuple(operator.index(column) for column in one) for one in by)
     if not own or not all(groups) or not all(0 <= c < d for c in (*own, *itertools.chain(*groups))):
@@ -335,7 +351,7 @@ def _columns(
 
 
 def _bounded(mean: RobustMean, of: str) -> AskedMean:
-    """The mean as it is now, of a finite range."""
+    """A copy of the mean, which must have a finite range."""
     now = as_asked(mean)
     if not math.isfinite(now.range.radius):
         raise InvalidInput(f"A mean of {of} needs a finite threshold.")
@@ -343,7 +359,7 @@ def _bounded(mean: RobustMean, of: str) -> AskedMean:
 
 
 def ascending(edges: ArrayLike, columns: int) -> Doubles:
-    """A copy of the edges of every column, (columns, edges): the common ones, or its own row."""
+    """A copy of the edges as (columns, edges), with one common row repeated."""
     cuts = np.array(edges, dtype=np.float64).copy()  # an __array__ may lend what it keeps
     if cuts.ndim != 1 and cuts.shape[:-1] != (columns,):
         raise InvalidInput(f"edges need one row, or one for each of the {columns} columns.")

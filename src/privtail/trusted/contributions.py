@@ -1,10 +1,10 @@
-"""What one record adds to a sum, brought onto its range and the grid; and what a sum becomes.
+"""Contributions of records to sums: forced onto their range and the grid, then added.
 
 Formal guarantee
 ----------------
-Whatever a question computed of a row is forced onto the range here, or in the kernel that is called
-here, before it is added. Each row's part is a function of that row and of public numbers, to the
-bit, whatever rows are beside it.
+Whatever a question computed from a row is forced onto the range before it is added, here or in the
+kernel that is called here. The contribution of a row is a function, to the bit, of that row and of
+public numbers, whatever other rows are in the block.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def contribute(
 
 
 def clamp(entries: Doubles, limit: int, bits: int) -> None:
-    """Bring a flat array onto the grid in [-limit, limit], in place."""
+    """Round a flat array to the grid and clamp it to [-limit, limit], in place."""
     unused = np.zeros(2 * kernels.FRACTION_DEGREE)
     kernels.influence(entries, kernels.CLAMP, unused, limit, bits)
 
 
 def shrunk(squares: Doubles, residuals: Doubles, intercept: bool, ball: Ball) -> Doubles:
-    """Residuals as the ball's reach has them: no larger than its threshold, less for long rows."""
+    """Residuals, clipped at radius / reach, and shrunk for rows longer than the ball's reach."""
     if ball.reach == math.inf:
         return residuals
     with np.errstate(all="ignore"):
@@ -62,7 +62,7 @@ def shrunk(squares: Doubles, residuals: Doubles, intercept: bool, ball: Ball) ->
 
 
 def lengths(residuals: Doubles) -> Doubles:
-    """L2 norm of every row, added in one order whatever the rows beside it."""
+    """The l2 norm of every row, summed in the same order whatever other rows are there."""
     squares = np.zeros(len(residuals))
     with np.errstate(all="ignore"):
         for column in residuals.T:
@@ -71,7 +71,7 @@ def lengths(residuals: Doubles) -> Doubles:
 
 
 def median(sums: Integers) -> Integers:
-    """Middle block sum of every coordinate; for an even count the two middle ones, added."""
+    """The median block sum of every coordinate; the sum of the two middle ones if even."""
     flat: Integers = np.sort(sums.reshape(sums.shape[0], -1), axis=0)
     k = len(flat)
     middle: Integers = flat[k // 2] if k % 2 else flat[k // 2 - 1] + flat[k // 2]

@@ -1,29 +1,28 @@
-"""The curator: the only one who holds the records, the randomness and the ledger.
+"""The curator holds the records, the randomness and the ledger. Nothing else does.
 
-A fit is one plan. `Curator.open` prices it, reserves its whole cost in the ledger before any
-record is read, and from then on every release must be the next event of that plan. Questions are
-asked of a `Batch`; each answer is a `Sensitive` whose lemma is in `Problem`.
+A fit is one plan of releases. `Curator.open` computes its cost and reserves it in the ledger before
+any record is read. Then every release must be the next event of the plan. Questions are asked of a
+`Batch`, and each answer is a `Sensitive`. `Problem` states and proves its sensitivity.
 
 Formal guarantee
 ----------------
-Everything that leaves this module has passed `Sensitive.release` (or `Batch.labels`, whose proof
-is in its docstring) after its event was matched with the reserved plan. Record ids are row
-positions; blocks, parts and batches are dealt by id; n, and every divisor, is public. A user's
-callback sees fresh read-only copies; its output is forced onto the declared range and whatever it
-raises counts as 0.
+Everything that leaves this module has passed `Sensitive.release`, or `Batch.labels`, after its
+event was matched with the reserved plan. Record ids are row positions. Blocks, parts and batches
+are dealt by id. n and every divisor are public. A user's callback gets fresh read-only copies. Its
+output is forced onto the declared range, and counts as 0 where it raises.
 
 One person, several rows (``groups``). Two tables of n positions are neighbours if they agree
-everywhere but in the positions P that hold one person's rows, however many; there the other table
-holds rows of one other person, who has no row elsewhere (replace-one), or empty slots without an id
-(zero-out). So neighbours agree on which positions belong together: that partition is public
-structure like n, and neither it nor the number of somebody's rows is hidden; ids, rows and, under
-zero-out, whether somebody is in the table at all, are. (A person who took the id of somebody else
-in the table would change whose rows count; such tables are no neighbours.)
+everywhere but in the positions P of one person's rows, however many these are. There the other
+table holds rows of another person, who has no row elsewhere (replace-one), or empty slots without
+an id (zero-out). So neighbours agree on which positions belong together. This partition is public,
+like n, and so is the number of rows of each person. Protected are ids and rows and, under zero-out,
+whether a person is in the table. (A person with the id of somebody else in the table would change
+whose rows count. Such tables are not neighbours.)
 
 At most ``max_rows`` rows of every person count: those whose positions come first in a public random
-order. `Persons.seats` decides that from P alone, so the same positions count in both tables, no
-other person's do or do not because of this one, and at most ``max_rows`` contributions differ:
-`Problem` has the bound for every answer. Rows that do not count are not read.
+order. `Persons.seats` decides this from P alone. So the same positions count in both tables, this
+person changes nothing about which rows of others count, and at most ``max_rows`` contributions
+differ. `Problem` has the bound for every answer. Rows that do not count are not read.
 
 Rounds sample persons. Coins and parts are drawn for positions, and the first of a person's
 positions decides for all of them: in a Poisson batch every person is in with probability ``rate``,
@@ -83,7 +82,7 @@ PERSONS = (
     "An id stands for one person: nobody has two, and no two share one.",
     "Which rows belong together is public, like n; whose they are and what they hold is not.",
 )
-"""On what a promise for persons rests."""
+"""Assumptions of a promise for persons; the statement prints them."""
 
 
 class Curator:
@@ -206,10 +205,10 @@ class Curator:
     def open(
         self, plan: Plan, loss: AnyLoss | None = None, within: Sequence[tuple[Plan, AnyLoss]] = ()
     ) -> None:
-        """Reserve the cost of a fixed plan; its releases may follow, in order.
+        """Reserve the cost of a fixed plan. Then its releases may be made, in order.
 
-        What the plan needs of this machine is tried first (`rehearse`), and its ``loss`` with it;
-        so are the plans and losses ``within`` it, which a search runs on parts of the records.
+        First `rehearse` runs on no rows what the plan, its ``loss``, and the plans and losses
+        ``within`` it (of the trials of a search) need, so that it fails before anything is charged.
         """
         plan = own_plan(plan)
         bill = cost(plan, self.budget.neighbours)
@@ -255,7 +254,7 @@ class Curator:
             self._cursor = [(r, 0) for r in plan if r.times > 0]
 
     def assume(self, sentences: Sequence[str]) -> None:
-        """Add what the promise rests on, for the statement; each sentence once."""
+        """Add assumptions of the promise to the statement, each sentence once."""
         new = (sentence for sentence in sentences if sentence not in self.assumptions)
         self.assumptions = (*self.assumptions, *new)
 
@@ -271,7 +270,7 @@ class Curator:
 
     @property
     def max_rows(self) -> int | None:
-        """How many rows of one person count; None where one row is protected."""
+        """The largest number of rows of one person that count; None if one row is protected."""
         return self._max_rows
 
     @property
@@ -286,22 +285,23 @@ class Curator:
 
     @property
     def plan(self) -> Plan:
-        """The plan that was opened; raises NotPlanned before."""
+        """The opened plan; NotPlanned before `open`."""
         if self._plan is None:
             raise NotPlanned("Nothing has been planned yet.")
         return own_plan(self._plan)
 
     @property
     def noise(self) -> Literal["exact", "simulated", "none"]:
-        """What the statement says of the noise."""
+        """The kind of noise, for the statement."""
         if not self.budget.private:
             return "none"
         return "exact" if self._sampler.exact else "simulated"
 
     def refuse_non_finite(self) -> None:
-        """Raise InvalidInput if a number is not finite or a label is none: a leak, if asked for.
+        """Raise InvalidInput if a number is not finite or a label is undeclared.
 
-        Must come before the plan, so that a refused fit is not charged.
+        This tells something of the records, outside the promise, for a user who asked for it. It
+        must come before `open`, so that a refused fit is not charged.
         """
         if self._plan is not None:
             raise NotPlanned("Records are checked before a plan is opened, not after.")
@@ -310,7 +310,7 @@ class Curator:
     # ---------------------------------------------------------------- public choices
 
     def declare(self, classes: Sequence[Any]) -> None:
-        """Code the targets by these (declared or released) classes."""
+        """Encode the targets by these declared or released classes."""
         if not isinstance(self._data.targets, Labels):
             raise InvalidInput("Classes belong to a target of labels.")
         self._data.targets.declare(tuple(classes))
@@ -336,16 +336,16 @@ class Curator:
     def rounds(
         self, sampling: Sampling, steps: int, map: FeatureMap | None = None
     ) -> Iterator[Batch]:
-        """``steps`` batches of ``sampling``; each closes when the next one is asked for.
+        """``steps`` batches of ``sampling``; each one closes when the next is taken.
 
-        All their questions are about features as ``map`` has them; as they are if it is None.
+        Features are transformed by ``map``, or not at all if it is None.
         """
         for _ in range(steps):
             yield self._batch(sampling, map)
         self._close()
 
     def everyone(self, map: FeatureMap | None = None) -> Batch:
-        """One batch of all records, with their features as ``map`` has them."""
+        """One batch of all records, with features transformed by ``map``."""
         return self._batch(Everyone(), map)
 
     def _batch(self, sampling: Sampling, map_: FeatureMap | None) -> Batch:
@@ -378,7 +378,7 @@ class Curator:
             )
 
     def _mapped(self, given: FeatureMap | None) -> FeatureMap:
-        """A checked copy of a map: no callback and no other thread can change what a batch uses."""
+        """A checked copy of a map, which no callback and no other thread can change."""
         d, optional = self.problem.d, self.problem.optional
         if given is None:
             return FeatureMap.of(d, np.ones(d), optional=optional)
@@ -392,7 +392,7 @@ class Curator:
         return own
 
     def _seen(self, sampling: Sampling, used: int) -> Seen:
-        """Who a round's next batch is of. One planned Round of parts is one deal."""
+        """The ids in the next batch of a round. All parts of one Round come from one deal."""
         n = self._data.records.n
         if self._unseated:
             self._seat(self._fresh(n))
@@ -410,7 +410,7 @@ class Curator:
         return spoken_for(self._kept, self._leaders, heads(chosen, n))
 
     def _seat(self, order: Deal) -> None:
-        """Decide whose rows count, once, after the charge."""
+        """Decide, once and after the charge, which rows of each person count."""
         if self._away is not None:
             self._away.seat(order, self.problem.max_rows)
         elif self._persons is not None:
@@ -440,7 +440,7 @@ class Curator:
 
 
 def _require_margins(plan: Plan, loss: AnyLoss | None) -> None:
-    """Refuse, beside an exposure, questions that know no margin."""
+    """With an exposure, refuse questions that have no margin."""
     smooth = any(event.law in SMOOTH for r in plan for event in r.events)
     if smooth or isinstance(loss, GeneralLoss | TruncatedLoss):
         raise IncompatibleParts(
@@ -450,7 +450,7 @@ def _require_margins(plan: Plan, loss: AnyLoss | None) -> None:
 
 
 def _require_persons(groups: Any, max_rows: Any) -> int | None:
-    """How many rows of a person count, read once; None where rows are protected."""
+    """The checked ``max_rows``; None where single rows are protected."""
     if groups is None and max_rows is None:
         return None
     if groups is None:

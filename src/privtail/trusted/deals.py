@@ -1,9 +1,9 @@
-"""Which records count, and where: decided from ids alone, never from what a record holds.
+"""Which records are in a round, and in which block: decided by ids alone, never by values.
 
 Formal guarantee
 ----------------
-An id is a record's position, which neighbours share. So whoever is exchanged is seen by the same
-rounds, in the same blocks, and nobody else is because of it.
+An id is the position of a record, and neighbours have the same positions. So a replaced record is
+in the same rounds and the same blocks, and it changes these for no other record.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from privtail.errors import InvalidInput
 Integers = NDArray[np.int64]
 ROUNDS = 6
 RUN = 2**14
-"""Ids whose coins are drawn at once."""
+"""Number of ids whose coins are drawn at once."""
 Ids = slice | Integers
 """Ascending positions among all records."""
 
 
 class Seen(Protocol):
-    """Which ids a round sees."""
+    """The ids that are in a round."""
 
     def within(self, start: int, stop: int) -> Ids:
         """Those of ``start`` .. ``stop`` - 1."""
@@ -36,7 +36,7 @@ class Seen(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Listed:
-    """The ids of a list, or all of a slice."""
+    """The ids in a list, or all ids of a slice."""
 
     ids: Ids
 
@@ -49,9 +49,9 @@ class Listed:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Coins:
-    """Every id with probability ``rate``, rounded down to 2^-64: one Poisson batch.
+    """A Poisson batch: every id with probability ``rate``, rounded down to 2^-64.
 
-    ``key`` are 256 secret bits. They go where the question goes: to who holds the rows anyway.
+    ``key`` is 256 secret bits. They are sent to the workers that hold the rows.
 
     Formal guarantee
     ----------------

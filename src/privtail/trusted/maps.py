@@ -1,4 +1,4 @@
-"""The public map of features, and a block of rows that is seen through it."""
+"""The public feature map, and blocks of rows that are transformed by it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """Public map of features z = x * scales + offsets; the intercept column stays 1.
+    """The public feature map z = x * scales + offsets; the intercept column stays 1.
 
-    A number that is missing (NaN) in one of the ``optional`` columns counts as the x of z = 0,
-    which is a public number; so a row as it is seen stays a function of that row.
+    A missing number (NaN) in one of the ``optional`` columns is replaced by the x of z = 0, a
+    public number. So the transformed row is a function of the row alone.
     """
 
     scales: Doubles
@@ -32,9 +32,9 @@ class FeatureMap:
         cls, d: int, scales: ArrayLike, offsets: ArrayLike | None = None,
         optional: tuple[int, ...] = (),
     ) -> Self:  # fmt: skip
-        """Copies that nobody else holds, checked: d scales and offsets.
+        """A map of checked private copies of d scales and offsets.
 
-        A column whose scale is 0 is left out: all its numbers become the offset.
+        A scale of 0 leaves a column out: all its numbers become the offset.
         """
         s, o = _copy(scales), _copy(np.zeros(d) if offsets is None else offsets)
         if s.shape != (d,) or o.shape != (d,):
@@ -47,7 +47,7 @@ class FeatureMap:
         return FeatureMap.of, (len(self.scales), self.scales, self.offsets, self.optional)
 
     def applied(self, rows: Rows) -> MappedRows:
-        """Rows as every question about them sees them."""
+        """The rows, transformed by the map."""
         if not self.optional:
             return MappedRows(rows, self.scales, self.offsets)
         X = rows.dense().copy()
@@ -68,7 +68,7 @@ def _copy(numbers: ArrayLike) -> Doubles:
 
 @dataclass(frozen=True)
 class PredictionRanges:
-    """To what a released model clips features and margins before it predicts: public numbers.
+    """The public ranges to which a released model clips features and margins when it predicts.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class PredictionRanges:
 
     @classmethod
     def of(cls, features: ArrayLike, margins: ArrayLike) -> Self:
-        """Copies that nobody else holds, checked: pairs of a low and a high end."""
+        """Checked private copies of pairs of a low and a high end."""
         ranges = cls(_copy(features), _copy(margins))
         for pairs in (ranges.features, ranges.margins[None]):
             if not (pairs.ndim == 2 and pairs.shape[1] == 2 and (pairs[:, 0] <= pairs[:, 1]).all()):
@@ -89,10 +89,10 @@ class PredictionRanges:
 
 
 class MappedRows:
-    """One block of rows, with one map for all that is asked of it.
+    """A block of rows with one feature map for all questions.
 
-    A norm and the contribution that it bounds are of the same z: a batch holds a copy of its map,
-    which no callback and no other thread can change meanwhile.
+    A norm and the contribution that it bounds come from the same z: a batch holds a copy of its
+    map, which no callback and no other thread can change.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class MappedRows:
 
     @classmethod
     def as_they_are(cls, z: Doubles) -> Self:
-        """Rows z (rows, d) themselves."""
+        """The rows z (rows, d), not transformed."""
         return cls(DenseRows(z), _copy(np.ones(z.shape[1])), _copy(np.zeros(z.shape[1])))
 
     def __len__(self) -> int:
@@ -120,12 +120,12 @@ class MappedRows:
 
     @property
     def sparse(self) -> bool:
-        """Which kernels sweep them."""
+        """Whether the kernels for CSR rows are used."""
         return self._rows.sparse
 
     @property
     def seen(self) -> tuple[NDArray[Any], ...]:
-        """What these kernels take."""
+        """The arguments of these kernels."""
         return self._rows.seen(self._scales, self._offsets)
 
     def transformed(self) -> Doubles:
@@ -136,11 +136,11 @@ class MappedRows:
         return z
 
     def known(self) -> Doubles:
-        """The same, with NaN where a number was missing and is filled in."""
+        """Dense z, with NaN in place of missing numbers that are filled in."""
         z = self.transformed()
         return z if self._missing is None else np.where(self._missing, np.nan, z)
 
     def clipped(self, ranges: Doubles) -> MappedRows:
-        """Rows whose finite numbers are those of z in their ranges (d, 2)."""
+        """Rows z with finite numbers clipped to their ranges (d, 2)."""
         z = self.transformed()
         return self.as_they_are(np.where(np.isfinite(z), np.clip(z, *ranges.T), z))

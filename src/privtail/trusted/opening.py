@@ -15,14 +15,14 @@ from privtail.trusted.mechanisms.samplers import Sampler
 
 
 class Opening:
-    """Hands out noise for the planned events of one batch, in order, each once.
+    """Matches every release of a batch with its next planned event, and then gives out the noise.
 
     Formal guarantee
     ----------------
-    Every planned event is matched at most once: in this process (a lock), in its children (none:
-    after a fork nothing can be released), and never after the batch has been closed.
+    Every planned event is matched at most once. A lock ensures it in this process. A forked process
+    can release nothing, and neither can anyone after the batch is closed.
 
-    ``finished`` is called once: when the last planned release was made, or the batch is closed.
+    ``finished`` is called once: after the last planned release, or when the batch is closed.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class Opening:
             return self._sampler
 
     def released(self) -> None:
-        """Note that a release that was charged has been made."""
+        """Record that a matched release was made."""
         if self._next == len(self._events):
             self._finish()
 
     def close(self) -> None:
-        """Nothing can be released from this batch any more."""
+        """Allow no further release from this batch."""
         with self._lock:
             self._open = False
         self._finish()
@@ -83,12 +83,12 @@ class Opening:
 
 
 def _pays_for(planned: Event, event: Event) -> bool:
-    """Whether the planned event costs at least as much.
+    """Whether the planned event costs at least as much as the event that is released.
 
-    Equal events do. So does a plan for more coordinates (labels that are still to buy), if the
-    release has the planned noise per sensitivity, or up to 2^-30 more; exactly. Without noise, or
-    with noise by a smooth sensitivity, whose price has another form, the sensitivity must be the
-    planned one too: what no record moves is free. There the noise may be larger: the price falls.
+    Equal events do. So does a plan of more coordinates (for labels that are not known yet), if the
+    release has the planned noise over sensitivity, or up to 2^-30 more, computed exactly. Without
+    noise the sensitivity must be at most the planned one. Noise by a smooth sensitivity has a cost
+    of another form: the sensitivity must be the planned one, and the noise may be larger.
     """
     if replace(planned, unit=event.unit) == event:
         return True

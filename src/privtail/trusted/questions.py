@@ -1,18 +1,21 @@
-"""Questions about records, as values: what a block of rows adds to a sum.
+"""What each row adds to the sum that answers a question.
 
-A question holds public numbers, the loss, and what decides from an id alone whether and where a row
-counts. It holds no record, noise or right to release, and can be pickled if its loss can: whoever
-holds rows answers it, and answers it again, with the same integers.
+A `Question` is a sum over records. Its `Term` computes what a row adds. It holds public numbers,
+the loss, and the rule that decides from an id alone whether and where a row counts. It holds no
+record, no noise and no right to release. It can be pickled if its loss can, so a worker that holds
+rows can compute the same integers. `Batch` asks questions, and `Problem` states their sensitivity.
 
 Formal guarantee
 ----------------
-What a term adds for a row is a function of that row, its target and exposure, its label (the block
-that its id was dealt to) and public numbers. Every term forces it onto its range on the grid, or
-counts the row in one cell a column, before it is added. An exposure is a column of the record like
-any other: it moves the margin, whose loss may then be anything, and the range is the same. So the
-sensitivity of every answer, which `Problem` has, is that without exposures. It holds for 1e308,
-subnormal numbers, NaN, zero and what is negative; where an exposure is one of the last three, the
-target is NaN, and the row adds 0 where a target counts.
+A row's contribution is a function of that row, its target and exposure, its label (the block that
+its id was dealt to) and public numbers. Every term forces it onto its range on the grid, or counts
+the row in one cell per column, before it is added. So one record changes a sum by at most the
+diameter of this range, or by one count in two cells per column.
+
+An exposure is a column of the record. It moves the margin, and the range stays the same, so the
+sensitivity is that without exposures. This holds for 1e308, subnormal numbers, NaN, zero and
+negative numbers. A row whose exposure is NaN, zero or negative has the target NaN, and adds 0 where
+a target is needed.
 """
 
 from __future__ import annotations
@@ -34,14 +37,14 @@ from privtail.trusted.problem import Problem
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 TILE = 32
-"""Candidates that are scored in one go."""
+"""Number of candidates that are scored at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Mapped rows, their targets, the labels that they were dealt, and their exposures, if any.
+    """Mapped rows with their targets, labels (dealt blocks) and, if there are any, exposures.
 
-    An exposure is a positive finite number; a row of which it was none has no finite target.
+    Exposures are positive and finite; a row without such an exposure has no finite target.
     """
 
     problem: Problem
@@ -55,7 +58,8 @@ class Block:
     ) -> tuple[Doubles, Doubles, NDArray[np.bool_]]:
         """Margins, clipped to the ranges of a prediction; squared norms; which rows are finite.
 
-        A margin is the logarithm of a rate where there are exposures: theirs is added.
+        With exposures a margin is the logarithm of a rate, and the logarithm of the exposure is
+        added to it.
         """
         d, rows = self.problem.d, self.rows
         b = w[d] if self.problem.intercept else np.zeros(w.shape[1])
@@ -73,29 +77,29 @@ class Block:
         self, rows: MappedRows, counted: bool | NDArray[np.bool_], residuals: Doubles,
         box: Ball | Interval, sums: Doubles,
     ) -> None:  # fmt: skip
-        """Add the counted rows times residuals, each in its range, to ``sums`` (blocks, d, K)."""
+        """Add rows times residuals, each product in its range, to ``sums`` (blocks, d, K)."""
         _, squares, valid = rows.margins(np.zeros((sums.shape[1], 1)), np.zeros(1))
         bits = self.problem.bits
         contribute(rows, squares, valid & counted, residuals, self.labels, False, box, bits, sums)
 
     def count(self, values: Doubles, own: Integers, edges: Doubles, sums: Doubles) -> None:
-        """Count values (rows, columns), each in the column of its own, in ``sums``."""
+        """Count values (rows, columns) between ``edges``, in column ``own`` of each row."""
         values, edges = np.ascontiguousarray(values), np.array(edges, order="C")
         kernels.tally(values, values.view(np.int64), own, edges, edges.view(np.int64), sums)
 
     def count_norms(
         self, norms: Doubles, counted: NDArray[np.bool_], edges: Doubles, sums: Doubles
     ) -> None:
-        """Count the norms (rows,) of counted rows; what is no number is as infinity is."""
+        """Count the norms (rows,) of the counted rows; NaN counts as infinity."""
         own = np.where(counted, kernels.EVERY, kernels.NONE)
         self.count(np.fmin(norms, np.inf)[:, None], own, edges[None], sums)
 
 
 class Term(Protocol):
-    """What rows add to a sum."""
+    """What each row adds to a sum."""
 
     def add(self, block: Block, sums: Doubles) -> None:
-        """Add what the rows of a block bring to ``sums``, in place."""
+        """Add the contributions of the rows of a block to ``sums``, in place."""
         ...
 
 
@@ -105,14 +109,14 @@ class Question:
 
     Attributes
     ----------
-    term : what a row adds.
-    shape : of the sums, (blocks, ...).
-    map : the features, as the term sees them.
+    term : computes what a row adds.
+    shape : the shape of the sums, (blocks, ...).
+    map : the feature map that is applied first.
     problem : the public sizes, with the bits of the grid.
-    seen : which ids count.
-    deal : the label of every id.
-    targets : whether the term needs targets; rows have the target 0 if not.
-    rows : how many are summed at once at most; 0 leaves it to who holds them.
+    seen : which ids count in this round.
+    deal : the label (block) of every id.
+    targets : whether the term needs targets; otherwise rows have the target 0.
+    rows : the largest number of rows that are summed at once; 0 for no limit.
     """
 
     term: Term
@@ -126,13 +130,13 @@ class Question:
 
     @property
     def foreign(self) -> bool:
-        """Whether code that is not ours is called with rows: it may hold their container."""
+        """Whether a user's function is called with rows, whose container it may keep."""
         return bool(getattr(getattr(self.term, "loss", None), "assumptions", ()))
 
 
 @dataclass(frozen=True, eq=False)
 class Gradient:
-    """Gradients in w, each in its range."""
+    """A row adds its gradient in w, forced onto the range."""
 
     loss: AskedLoss
     w: Doubles
@@ -156,7 +160,7 @@ class Gradient:
 
 @dataclass(frozen=True, eq=False)
 class GradientNorms:
-    """Counts of the l2 norms of finite gradients in w, in cells between edges."""
+    """A row adds 1 to the cell of the l2 norm of its gradient in w, if that is finite."""
 
     loss: AskedLoss
     w: Doubles
@@ -175,7 +179,7 @@ class GradientNorms:
 
 @dataclass(frozen=True, eq=False)
 class Derivatives:
-    """Derivatives in the margins at w, each in its range: gradients of one constant feature."""
+    """A row adds the derivatives (K,) of its loss in the margins at w, forced onto the range."""
 
     loss: AskedLoss
     w: Doubles
@@ -191,7 +195,7 @@ class Derivatives:
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """The rows themselves, each in its range."""
+    """A row adds its features, forced onto the range."""
 
     range: Ball | Interval
 
@@ -201,7 +205,7 @@ class Means:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Losses at each of some points, clamped to [0, radius]."""
+    """A row adds its loss at each of the points, clamped to [0, radius]."""
 
     loss: AskedLoss
     points: tuple[Doubles, ...]
@@ -224,7 +228,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class Improvement:
-    """By how much smaller losses are at w than at ``base``, clamped to both sides."""
+    """A row adds its loss at ``base`` less that at w, clamped to [-radius, radius]."""
 
     loss: AskedLoss
     w: Doubles
@@ -246,7 +250,7 @@ class Improvement:
 
 @dataclass(frozen=True, eq=False)
 class Separations:
-    """Derivatives in the margins at w, clamped, with the sign of every column."""
+    """A row adds sign(z_j) times its clamped derivative in each margin at w, for each column j."""
 
     loss: AskedLoss
     w: Doubles
@@ -265,7 +269,7 @@ class Separations:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Second moments of rows (z, 1, y), each clipped to l2 norm ``radius``."""
+    """A row adds the products of all pairs of (z, 1, y), clipped to l2 norm ``radius``."""
 
     radius: float
     target: bool
@@ -284,10 +288,10 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Counts of columns (-1: the target, -2: its exposure) between the (columns, edges) of each.
+    """A row adds 1 to one cell of each column, between the (columns, edges) of that column.
 
-    If ``pooled``, a row counts in the column of its label alone. A number that is missing where it
-    is filled in counts in no cell of its column.
+    Column -1 is the target, and -2 its exposure. If ``pooled``, a row counts in one column only,
+    that of its label. A missing number that is filled in counts in no cell.
     """
 
     columns: tuple[int, ...]
@@ -311,7 +315,7 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class DerivativeNorms:
-    """Counts of the l2 norms of derivatives in the margins at w, in cells between edges."""
+    """A row adds 1 to the cell of the l2 norm of its derivatives in the margins at w."""
 
     loss: AskedLoss
     w: Doubles
@@ -325,7 +329,7 @@ class DerivativeNorms:
 
 @dataclass(frozen=True, eq=False)
 class InvalidRows:
-    """How many rows have a number that is not finite."""
+    """A row adds 1 if one of its numbers is not finite."""
 
     def add(self, block: Block, sums: Doubles) -> None:
         _, _, counted = block.margins(np.zeros((block.problem.rows, 1)))
@@ -333,9 +337,9 @@ class InvalidRows:
 
 
 def groups(z: Doubles, by: tuple[tuple[int, ...], ...]) -> Integers:
-    """The group of every row: its place among the combinations of categories; -1 if it has none.
+    """The group of every row: the index of its combination of categories; -1 for no group.
 
-    A category is said by columns of which one is 1; a row in which none or several are has none.
+    Exactly one of the columns of a category is 1; otherwise the row has no group.
     """
     found, sure = np.zeros(len(z), np.int64), np.ones(len(z), np.bool_)
     for columns in by:
@@ -347,9 +351,9 @@ def groups(z: Doubles, by: tuple[tuple[int, ...], ...]) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class CellCounts:
-    """Counts of the finite values of columns between the edges of each, in the row's group.
+    """A row adds 1 to one cell of each column, in the row's group.
 
-    Whether one cell of a row is finite decides nothing of its other cells.
+    A value that is not finite counts in no cell; other values of the row still count.
     """
 
     columns: tuple[int, ...]
@@ -369,7 +373,7 @@ class CellCounts:
 
 @dataclass(frozen=True, eq=False)
 class ColumnMoments:
-    """Values of columns, clamped to [-1, 1], and their squares, in the row's group."""
+    """A row adds its values, clamped to [-1, 1], and their squares, in the row's group."""
 
     columns: tuple[int, ...]
     by: tuple[tuple[int, ...], ...]

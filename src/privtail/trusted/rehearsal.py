@@ -1,13 +1,13 @@
-"""What a plan needs of the machine, tried before it is charged.
+"""A dry run of a plan on no rows, before it is charged.
 
-Compiled code, a damaged cache, a missing or broken library: what may fail for public reasons should
-fail before the ledger is charged and not between the charge and the first release.
+Compilation, a damaged cache or a missing library may fail for public reasons. They should fail
+before the ledger is charged, not between the charge and the first release.
 
 Formal guarantee
 ----------------
 No record is read: kernels run on blocks without rows, of the type of the container. Noise is drawn
-on public zeros and thrown away; draws are independent, so the releases do not change. What is tried
-follows from the plan, the container and the machine, which are public.
+for public zeros and thrown away. Draws are independent, so the releases do not change. The plan,
+the container's type and the machine decide what runs, and all of these are public.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from privtail.trusted.records import Dense, Records, Sparse, SparseRows
 _BITS = 20
 
 _STAGES: tuple[Loss, ...] = (SquaredLoss(), HuberLoss(threshold=1.0), AbsoluteLoss())
-"""Losses that stages of an algorithm ask for beside its own."""
+"""Losses that stages of an algorithm use in addition to its own."""
 
 _CLIPPED = frozenset({"search", "scores", "improvement"})
-"""Questions that may be about rows in the ranges of a model."""
+"""Questions that may clip rows to the ranges of a model."""
 
 
 def rehearse(plan: Plan, problem: Problem, records: Records, loss: AnyLoss | None) -> None:
-    """Compile what the rounds of ``plan`` run on these records."""
+    """Compile and run, on no rows, what the rounds of ``plan`` run on these records."""
     asked = {event.question for r in plan for event in r.events}
     sums = "gradient" in asked or "means" in asked
     for rows in _empty(records, problem.d, clipped=bool(asked & _CLIPPED)):
@@ -76,15 +76,15 @@ def rehearse(plan: Plan, problem: Problem, records: Records, loss: AnyLoss | Non
 
 
 def rehearse_noise(plan: Plan, sampler: Sampler) -> None:
-    """Draw every law of ``plan`` once."""
+    """Draw once from every noise law of ``plan``."""
     for law in {event.law for r in plan for event in r.events if event.scale}:
         _draw(sampler, law)
 
 
 def _empty(records: Records, d: int, *, clipped: bool) -> Iterator[MappedRows]:
-    """Blocks without rows, of all types that questions about these records meet.
+    """Blocks without rows, of all types that occur for these records.
 
-    ``clipped``: also about rows in the ranges of a model, which are dense.
+    With ``clipped`` also those of rows that are clipped to ranges, which are dense.
     """
     identity = FeatureMap.of(d, np.ones(d))
     if isinstance(records, Sparse):
@@ -101,7 +101,7 @@ def _empty(records: Records, d: int, *, clipped: bool) -> Iterator[MappedRows]:
 
 
 def _sweep(rows: MappedRows, problem: Problem, *, sums: bool) -> None:
-    """The kernels of gradients and means, on no rows."""
+    """Run the kernels of gradients and means on no rows."""
     d, outputs = problem.d, problem.outputs
     _, squares, valid = rows.margins(np.zeros((d, outputs)), np.zeros(outputs))
     if not sums:
@@ -116,7 +116,7 @@ def _sweep(rows: MappedRows, problem: Problem, *, sums: bool) -> None:
 
 
 def _steps(asked: set[str], problem: Problem) -> None:
-    """The kernels of other questions, on no rows."""
+    """Run the kernels of other questions on no rows."""
     if asked & {"scores", "improvement", "separations", "search"}:
         kernels.influence(
             np.empty(0), kernels.CLAMP, np.zeros(2 * kernels.FRACTION_DEGREE), 1, _BITS
@@ -134,7 +134,7 @@ def _steps(asked: set[str], problem: Problem) -> None:
 
 
 def _trim() -> None:
-    """The kernels of smooth sensitivities, on next to nothing."""
+    """Run the kernels of smooth sensitivities on two zeros."""
     from privtail.trusted.smooth.trimmed import grid_steps, smooth_sensitivity
 
     zeros = np.zeros(2, np.int64)
@@ -143,7 +143,7 @@ def _trim() -> None:
 
 
 def _draw(sampler: Sampler, law: str) -> None:
-    """Exact noise on zeros, thrown away."""
+    """Draw exact noise for zeros, and throw it away."""
     zeros, ones = np.zeros(2, np.int64), np.ones(2)
     if not sampler.exact:  # its draws are seeded: one more would change the others
         return

@@ -1,14 +1,14 @@
-"""How far one record can move an answer, from public numbers alone.
+"""The sensitivity of an answer: how far one record can change it, from public numbers alone.
 
 Formal guarantee
 ----------------
 A `Sensitivity` bounds, in units of the integer grid, the change of an int64 vector when one record
-is emptied (``radius``) or replaced (``diameter``), in l1, l2 and l-infinity. Every operation keeps
-these bounds true:
+is emptied (``radius``, zero-out neighbours) or replaced (``diameter``, replace-one neighbours), in
+the norms l1, l2 and l-infinity. After every operation these are still bounds:
 
-* ``scale``, ``shift``, ``negate``: the integers move by a constant or change sign; bounds stay.
-* ``abs``: | |a| - |b| | <= |a - b| in every coordinate; bounds stay.
-* ``take``: dropping coordinates cannot increase a norm.
+* ``scale``, ``shift``, ``negate``: a constant factor, constant or sign; the bounds stay.
+* ``abs``: | |a| - |b| | <= |a - b| in every coordinate; the bounds stay.
+* ``take``: a norm of fewer coordinates is not larger.
 * ``mirror``: (a, -a) changes by (e, -e), whose l1 and l2 norms are 2 and sqrt 2 times those of e.
 * ``dot(M)``, M public integers: with e the change, |M e|_inf <= max_i min(|M_i|_1 |e|_inf,
   |M_i|_2 |e|_2, |M_i|_inf |e|_1); |M e|_1 <= max_j |M_.j|_1 |e|_1; |M e|_2 <= |M|_F |e|_2 and
@@ -71,7 +71,7 @@ class Norms:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Everything public about an answer that has not been released.
+    """The public facts of an answer before its release: size, unit, and bounds of its change.
 
     Attributes
     ----------
@@ -81,9 +81,9 @@ class Sensitivity:
         privacy: one row, or one person.
     magnitude : the largest absolute integer that any data could produce.
     one_signed : every record moves all coordinates in one direction.
-    question : what was asked, for the statement.
+    question : the name of the question, for the statement.
     recipe : the question with its public parameters, then every operation on the answer that
-        changes the bounds or the unit. `verify` finds this very sensitivity from it.
+        changes the bounds or the unit. `verify` derives the same sensitivity from it.
     """
 
     size: int
