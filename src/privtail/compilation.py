@@ -52,12 +52,14 @@ class Compiled(Generic[P, R]):
     where neither can be written.
     """
 
-    def __init__(self, function: Callable[P, R], *, cache: bool, boundscheck: bool) -> None:
+    def __init__(
+        self, function: Callable[P, R], *, cache: bool, boundscheck: bool, inline: bool
+    ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self._cache = cache
         self._core = _of_the_core(function.__module__)
-        self._boundscheck = boundscheck
+        self._options = {"boundscheck": boundscheck or None, "forceinline": inline}
         self._dispatcher: Any = None
         self._lock = threading.Lock()
 
@@ -98,9 +100,7 @@ class Compiled(Generic[P, R]):
         ]
 
     def _jit(self) -> Any:
-        jit = functools.partial(
-            _numba().njit, nogil=True, error_model="numpy", boundscheck=self._boundscheck or None
-        )
+        jit = functools.partial(_numba().njit, nogil=True, error_model="numpy", **self._options)
         if self.cached and all(Path(source).is_file() for source in self.sources):
             try:
                 dispatcher = jit(cache=True)(self.function)
@@ -276,21 +276,24 @@ def by_hand() -> bool:
 
 @overload
 def compiled(
-    function: Callable[P, R], *, cache: bool = ..., boundscheck: bool = ...
+    function: Callable[P, R], *, cache: bool = ..., boundscheck: bool = ..., inline: bool = ...
 ) -> Compiled[P, R]: ...
 
 
 @overload
 def compiled(
-    function: None = ..., *, cache: bool = ..., boundscheck: bool = ...
+    function: None = ..., *, cache: bool = ..., boundscheck: bool = ..., inline: bool = ...
 ) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
 
 
-def compiled(function: Any = None, *, cache: bool = True, boundscheck: bool = False) -> Any:
+def compiled(
+    function: Any = None, *, cache: bool = True, boundscheck: bool = False, inline: bool = False
+) -> Any:
     """Decorate a function so that Numba compiles it when it is first called.
 
     ``cache=False`` keeps the machine code in memory: for functions made at run time.
     ``boundscheck=True`` raises `IndexError` at an index out of range: for code that is not ours.
+    ``inline=True`` puts its code into that of compiled functions that call it: for few operations.
     """
-    make = functools.partial(Compiled, cache=cache, boundscheck=boundscheck)
+    make = functools.partial(Compiled, cache=cache, boundscheck=boundscheck, inline=inline)
     return make if function is None else make(function)

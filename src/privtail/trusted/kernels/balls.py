@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from privtail.compilation import compiled
-from privtail.trusted.kernels.lanes import load, splat, store
+from privtail.trusted.kernels.lanes import gated, load, splat, store
 
 
 def margin_of_safety(size: int, bits: int) -> float:
@@ -77,6 +77,8 @@ def _clip_row(z, r, count, intercept, radius, bits, margin, out):
 
 AHEAD = 1024
 """Rows whose factors are found in one go: fast, and in little memory."""
+TILE = 16
+"""Rows that are added column by column, so that a register holds what eight columns add up to."""
 
 
 @compiled
@@ -88,10 +90,12 @@ def _clip_factors(squares, residuals, intercept, radius, bits, margin, factors, 
     grid = 2.0**bits
     usual = 1e-70 <= radius <= 1e70
     for i in range(rows):
-        p = 0.0
-        for k in range(outputs):
-            p += residuals[i, k] * residuals[i, k]
-        q = squares[i] + extra
+        factors[i] = 0.0
+    for k in range(outputs):
+        for i in range(rows):
+            factors[i] += residuals[i, k] * residuals[i, k]
+    for i in range(rows):
+        p, q = factors[i], squares[i] + extra
         norm = math.sqrt(q * p)
         factors[i] = ((1.0 - margin) / norm if norm > limit else 1.0 / radius) * grid
         safe[i] = usual & (q >= 1e-140) & (q <= 1e140) & (p >= 1e-140) & (p <= 1e140)
@@ -104,45 +108,69 @@ def ball_dense(
     """Add clip(z outer r, radius) of every row, on the grid, to ``sums[label]``.
 
     X (rows, d); residuals (rows, K); sums (blocks, K, d + intercept) float64, changed in place.
+    The last columns of a row, and its intercept, fill up one more vector.
     """
     rows, d = X.shape
-    outputs, width = sums.shape[1:]
-    tail = d - d % 8
+    blocks, outputs, width = sums.shape
+    wide = d - d % 8
+    padded = wide + 8
+    totals = np.zeros((blocks, outputs, padded))
+    all_scales, all_offsets = np.zeros(padded), np.zeros(padded)
+    all_scales[:d] = scales
+    all_offsets[:d] = offsets
+    if intercept:
+        all_offsets[d] = 1.0
     magic = 1.5 * 2.0**52
-    M = splat(magic)
+    M, lanes, end = splat(magic), load(np.arange(8.0), 0), splat(d - wide - 1.0)
     factors = np.empty(AHEAD)
     safe = np.empty(AHEAD, dtype=np.bool_)
-    z = np.empty(d)
-    out = np.empty((width, outputs))
-    for i in range(rows):
-        at = i % AHEAD
-        if at == 0:
-            ahead = slice(i, i + AHEAD)
+    kept, places = np.empty(TILE, np.int64), np.empty(TILE, np.int64)
+    pulls = np.empty(TILE)
+    z, out = np.empty(width), np.empty((width, outputs))
+    for first in range(0, rows, TILE):
+        if first % AHEAD == 0:
+            ahead = slice(first, first + AHEAD)
             _clip_factors(
                 squares[ahead], residuals[ahead], intercept, radius, bits, margin, factors, safe
             )
-        if not valid[i]:
-            continue
-        block = labels[i]
-        if safe[at]:
-            for k in range(outputs):
-                row = (block * outputs + k) * width
-                t = residuals[i, k] * factors[at]
-                for j in range(0, tail, 8):
-                    v = (load(X, i * d + j) * load(scales, j) + load(offsets, j)) * splat(t)
-                    store(sums, row + j, load(sums, row + j) + ((v + M) - M))
-                for j in range(tail, d):
-                    entry = (X[i, j] * scales[j] + offsets[j]) * t
-                    sums[block, k, j] += (entry + magic) - magic
-                if intercept:
-                    sums[block, k, d] += (t + magic) - magic
-        else:
+        count = 0
+        for i in range(first, min(first + TILE, rows)):
+            if not valid[i]:
+                continue
+            if safe[i % AHEAD] and i * d + padded <= rows * d:
+                kept[count] = i
+                count += 1
+                continue
             for j in range(d):
                 z[j] = X[i, j] * scales[j] + offsets[j]
-            if _clip_row(z, residuals[i], d, intercept, radius, bits, margin, out):
+            if safe[i % AHEAD]:  # one of the last rows: a vector would end behind them
+                z[d:] = 1.0
                 for k in range(outputs):
+                    t = residuals[i, k] * factors[i % AHEAD]
                     for j in range(width):
-                        sums[block, k, j] += (out[j, k] + magic) - magic
+                        out[j, k] = z[j] * t
+            elif not _clip_row(z, residuals[i], d, intercept, radius, bits, margin, out):
+                continue
+            for k in range(outputs):
+                for j in range(width):
+                    sums[labels[i], k, j] += (out[j, k] + magic) - magic
+        for k in range(outputs):
+            for s in range(count):
+                pulls[s] = residuals[kept[s], k] * factors[kept[s] % AHEAD]
+                places[s] = (labels[kept[s]] * outputs + k) * padded
+            for j in range(0, width, 8):
+                scale, offset = load(all_scales, j), load(all_offsets, j)
+                place, total = j, splat(0.0)
+                for s in range(count):
+                    if places[s] + j != place:
+                        store(totals, place, load(totals, place) + total)
+                        place, total = places[s] + j, splat(0.0)
+                    x = load(X, kept[s] * d + j)
+                    if j >= wide:
+                        x = gated(x, lanes, end)
+                    total += ((x * scale + offset) * splat(pulls[s]) + M) - M
+                store(totals, place, load(totals, place) + total)
+    sums += totals[:, :, :width]
 
 
 @compiled

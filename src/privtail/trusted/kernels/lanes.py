@@ -151,20 +151,32 @@ def splat(typingctx, number):
 
 
 @intrinsic
-def total(typingctx, lanes):
-    """Sum of the lanes, folded by halves: ((0+4) + (2+6)) + ((1+5) + (3+7))."""
-    from numba import types
+def totals(typingctx, a, b, c, d, e, f, g, h):
+    """Sums of the lanes of each, folded by halves: ((0+4) + (2+6)) + ((1+5) + (3+7)).
+
+    A sum of one argument is in one lane of the answer; all eight are folded side by side.
+    """
 
     def lower(context, builder, signature, args):
         from llvmlite import ir
 
-        parts = [builder.extract_element(args[0], ir.IntType(32)(k)) for k in range(LANES)]
-        while len(parts) > 1:
-            half = len(parts) // 2
-            parts = [builder.fadd(parts[k], parts[k + half]) for k in range(half)]
+        parts, half = list(args), LANES // 2
+        while half:
+            low = [p for p in range(2 * LANES) if p % (2 * half) < half]
+            masks = [
+                ir.Constant(ir.VectorType(ir.IntType(32), LANES), [p + shift for p in low])
+                for shift in (0, half)
+            ]
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [
+                builder.fadd(*(builder.shuffle_vector(*pair, mask) for mask in masks))
+                for pair in pairs
+            ]
+            half //= 2
         return parts[0]
 
-    return types.float64(lanes), lower
+    lanes = _elementwise(a, b, c, d, e, f, g, h)
+    return (lanes(*[lanes] * LANES), lower) if lanes == _lanes() else None
 
 
 def _elementwise(*args):

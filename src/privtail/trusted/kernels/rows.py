@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from privtail.compilation import compiled
-from privtail.trusted.kernels.lanes import load, splat, total, turn
+from privtail.trusted.kernels.lanes import load, splat, store, totals, turn
 
 
 @compiled
@@ -57,6 +57,74 @@ def logarithms(x, out):
         )
 
 
+@compiled(inline=True)
+def _eight_margins(X, at, d, u, k, tile):
+    """Sums of products with ``u[k]`` of the eight rows of ``X.flat[at:]``."""
+    wide = d - d % 8
+    a = b = c = e = f = g = h = i = rest = splat(0.0)
+    for j in range(0, wide, 8):
+        own, place = load(u, k * d + j), at + j
+        a += load(X, place) * own
+        b += load(X, place + d) * own
+        c += load(X, place + 2 * d) * own
+        e += load(X, place + 3 * d) * own
+        f += load(X, place + 4 * d) * own
+        g += load(X, place + 5 * d) * own
+        h += load(X, place + 6 * d) * own
+        i += load(X, place + 7 * d) * own
+    for j in range(wide, d):
+        rest += load(tile, 8 * (j - wide)) * splat(u[k, j])
+    return totals(a, b, c, e, f, g, h, i) + rest
+
+
+@compiled(inline=True)
+def _squared(x, scale, offset):
+    z = x * scale + offset
+    return z * z
+
+
+@compiled(inline=True)
+def _eight_squares(X, at, d, scales, offsets, tile):
+    """Squared norms of the mapped eight rows of ``X.flat[at:]``."""
+    wide = d - d % 8
+    a = b = c = e = f = g = h = i = rest = splat(0.0)
+    for j in range(0, wide, 8):
+        scale, offset, place = load(scales, j), load(offsets, j), at + j
+        a += _squared(load(X, place), scale, offset)
+        b += _squared(load(X, place + d), scale, offset)
+        c += _squared(load(X, place + 2 * d), scale, offset)
+        e += _squared(load(X, place + 3 * d), scale, offset)
+        f += _squared(load(X, place + 4 * d), scale, offset)
+        g += _squared(load(X, place + 5 * d), scale, offset)
+        h += _squared(load(X, place + 6 * d), scale, offset)
+        i += _squared(load(X, place + 7 * d), scale, offset)
+    for j in range(wide, d):
+        rest += _squared(load(tile, 8 * (j - wide)), splat(scales[j]), splat(offsets[j]))
+    return totals(a, b, c, e, f, g, h, i) + rest
+
+
+@compiled
+def _in_eights(X, rows, scales, offsets, u, shift, margins, squares):
+    """Margins and squared norms of the first ``rows``, a multiple of 8: of eight side by side.
+
+    Reads up to seven numbers behind these rows.
+    """
+    outputs, d = u.shape
+    tile, found = np.empty((8, 8)), np.empty((8, 1))
+    for i in range(0, rows, 8):
+        if d % 8:
+            turn(X, i * d + d - d % 8, d, tile, 0, 8)
+        for k in range(outputs):
+            lanes = _eight_margins(X, i * d, d, u, k, tile) + splat(shift[k])
+            if outputs == 1:
+                store(margins, i, lanes)
+            else:
+                store(found, 0, lanes)
+                for r in range(8):
+                    margins[i + r, k] = found[r, 0]
+        store(squares, i, _eight_squares(X, i * d, d, scales, offsets, tile))
+
+
 @compiled
 def margins_dense(X, scales, offsets, w, b, margins, squares, valid):
     """Margins z.w + b, squared norms of z = x * scales + offsets, and finiteness, row by row.
@@ -67,7 +135,6 @@ def margins_dense(X, scales, offsets, w, b, margins, squares, valid):
     """
     rows, d = X.shape
     outputs = w.shape[1]
-    tail = d - d % 8
     u = np.empty((outputs, d))
     shift = np.empty(outputs)
     for k in range(outputs):
@@ -75,26 +142,25 @@ def margins_dense(X, scales, offsets, w, b, margins, squares, valid):
         for j in range(d):
             u[k, j] = w[j, k] * scales[j]
             shift[k] += w[j, k] * offsets[j]
-    for i in range(rows):
+    whole = rows - rows % 8
+    while d % 8 and whole and (rows - whole) * d < 7:
+        whole -= 8
+    _in_eights(X, whole, scales, offsets, u, shift, margins, squares)
+    last = np.zeros((24, d))
+    last_margins, last_squares = np.empty((16, outputs)), np.empty(16)
+    for i in range(whole, rows):
+        for j in range(d):
+            last[i - whole, j] = X[i, j]
+    _in_eights(last, 16, scales, offsets, u, shift, last_margins, last_squares)
+    for i in range(whole, rows):
+        squares[i] = last_squares[i - whole]
         for k in range(outputs):
-            s = splat(0.0)
-            rest = 0.0
-            for j in range(0, tail, 8):
-                s += load(X, i * d + j) * load(u, k * d + j)
-            for j in range(tail, d):
-                rest += X[i, j] * u[k, j]
-            margins[i, k] = (total(s) + rest) + shift[k]
-        s = splat(0.0)
-        rest = 0.0
-        for j in range(0, tail, 8):
-            z = load(X, i * d + j) * load(scales, j) + load(offsets, j)
-            s += z * z
-        for j in range(tail, d):
-            entry = X[i, j] * scales[j] + offsets[j]
-            rest += entry * entry
-        squares[i] = total(s) + rest
-        valid[i] = True
-        if not squares[i] <= 1e300:
+            margins[i, k] = last_margins[i - whole, k]
+    for i in range(rows):
+        valid[i] = squares[i] <= 1e300
+    for i in range(rows):
+        if not valid[i]:
+            valid[i] = True
             for j in range(d):
                 if not abs(X[i, j]) <= 1.7976931348623157e308:
                     valid[i] = False
