@@ -10,14 +10,16 @@ import pytest
 from privtail.default import Tuning
 from privtail.default.acceptance import (
     Accept,
-    AcceptLabels,
-    Candidate,
     Improvement,
-    best_part,
-    label_decision,
 )
 from privtail.default.fit import planned
-from privtail.default.labels import CountLabels
+from privtail.default.labels import (
+    AcceptLabels,
+    Candidate,
+    CountLabels,
+    best_factor,
+    label_decision,
+)
 from privtail.default.preconditioner import Preconditioner
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.linear_model import DPLogisticRegression
@@ -314,7 +316,7 @@ def test_where_a_label_leads_margins_shrink_to_the_intercept_only_ones():
 def test_what_follows_from_released_gains(gains, coin, kept, significant, part, ends):
     wide = (-9.0, 9.0)
     asked = Candidate(0.1, 0.125, wide), Candidate(1, 4.0, wide), Candidate(1, 4.0, (-2.0, 2.0))
-    decision, found = label_decision(asked, np.array(gains), 0.01, 1.25, 0.0, Tuning(), coin=coin)
+    decision, found = label_decision(asked, np.array(gains), 0.01, 1.25, 0.0, Tuning(), even=coin)
     assert (decision.kept, decision.significant) == (kept, significant)
     assert found == pytest.approx(ends, rel=0.05)
     assert decision.margin_factor == pytest.approx(part, rel=0.6)
@@ -328,7 +330,7 @@ def test_of_many_labels_no_part_is_kept_that_loses(whole, quarter, kept, most):
     wide = (-np.inf, np.inf)
     asked = [Candidate(p, clamp, wide) for p, clamp in ((0.8, 0.125), (1.0, 4.0), (0.25, 4.0))]
     gains = np.array([0.3, whole, quarter])
-    decision, _ = label_decision(asked, gains, 0.01, 0.15, 0.0, Tuning(), coin=True)
+    decision, _ = label_decision(asked, gains, 0.01, 0.15, 0.0, Tuning(), even=True)
     assert decision.kept == kept
     assert not kept or most / 2 < decision.margin_factor <= most
 
@@ -351,7 +353,7 @@ def test_labels_that_few_far_records_would_spoil_are_no_worse_than_a_constant(la
 
 @pytest.mark.parametrize("middle", [0.0, 3.0])
 @pytest.mark.parametrize("right", [0.25, 0.6, 1.0])
-def test_the_best_part_is_that_with_which_labels_were_drawn(middle, right):
+def test_the_best_factor_is_that_with_which_labels_were_drawn(middle, right):
     """Of gains of normal log-odds at few parts, with little noise; and none where nothing gains."""
     rng = np.random.default_rng(0)
     z, typical = 2 * rng.normal(size=200_000), 2.0
@@ -364,13 +366,13 @@ def test_the_best_part_is_that_with_which_labels_were_drawn(middle, right):
 
     gains = np.array([loss(0.0) - loss(part) for part in parts])
     asked, little = [Candidate(part, 10.0, (-np.inf, np.inf)) for part in parts], 1e-5
-    found, gain, height, off = best_part(asked, gains / 10, little, typical, middle)
+    found, gain, height, off = best_factor(asked, gains / 10, little, typical, middle)
     assert abs(found - right) < 2 * off < 0.1
-    assert best_part(asked, gains / 10, 30 * little, typical, middle)[3] >= off
+    assert best_factor(asked, gains / 10, 30 * little, typical, middle)[3] >= off
     assert found == pytest.approx(right, abs=0.05)
     assert gain == pytest.approx(loss(0.0) - loss(right), rel=0.1)
     assert height > 30
-    _, gain, height, _ = best_part(asked, -parts / 10, little, typical, middle)
+    _, gain, height, _ = best_factor(asked, -parts / 10, little, typical, middle)
     assert gain <= 1e-6
     assert height <= 0
 

@@ -7,11 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from privtail.default.intercept import (
-    MatchFrequencies,
-    MatchQuantile,
-    MeanDerivative,
-)
+from privtail.default.intercept import MatchQuantile, MeanDerivative
+from privtail.default.labels import MatchFrequencies
 from privtail.errors import AccuracyWarning
 from privtail.linear_model import (
     DPHuberRegressor,

@@ -37,23 +37,21 @@ TOO_LARGE = (
 
 @dataclass(frozen=True)
 class StartAtMeanAmount:
-    """A histogram of the amounts, and their mean: the intercept-only model.
+    """Releases a histogram of counts or amounts, and their mean for the intercept-only model.
 
-    The curvature of a loss of counts or amounts is unbounded. Near the mean it is a power of the
-    mean, by which the objective is divided.
+    The curvature of the loss is unbounded. Near the mean it is a power of the mean, and the
+    objective is divided by this power.
 
-    Predicted margins end above at the largest mean that the histogram allows: a record with far
-    features would else be expected to hold any amount. Those of counts end below at half the noise
-    of their mean: the deviance of a count of 1 where none is expected has no bound. Those of other
-    amounts end as far below the mean as above it.
-
-    With an exposure a margin is the logarithm of a rate, and ends where that of a row of the median
-    exposure does.
+    Predicted margins are clipped. The upper end is the largest mean that the histogram allows,
+    since a record with far features could have any prediction. The lower end for counts is half
+    the noise of their mean, since the deviance of a count of 1 is unbounded if none is expected.
+    For other amounts it is as far below the mean as the upper end is above it. With exposures a
+    margin is the logarithm of a rate, clipped as for a row of the median exposure.
 
     Parameters
     ----------
-    noise : of the histogram, and of that of the exposures.
-    mean : the release of the mean; None without an intercept.
+    noise : of the histograms of the amounts and of their exposures.
+    mean : releases the mean; None without an intercept.
 
     **Privacy.** Gaussian releases of a histogram of l2 sensitivity sqrt 2 (2 with exposures), and
     of clipped means.
@@ -71,9 +69,9 @@ class StartAtMeanAmount:
         whole = fit.given_loss.targets == "count"
         deviation = self.mean.deviation(fit.problem) if self.mean else 0.0
         clip = amounts.clip(deviation / 2, 1.0 if whole else 0.0)
-        hidden = fit.tuning.sure * self._event(fit.problem).std / fit.problem.n
-        mean = amounts.mean or max(hidden / 2, 1 / fit.problem.n)
-        top = amounts.largest_mean(mean, hidden, clip, whole=whole)
+        noise = fit.tuning.sure * self._event(fit.problem).std / fit.problem.n
+        mean = amounts.mean or max(noise / 2, 1 / fit.problem.n)
+        top = amounts.largest_mean(mean, noise, clip, whole=whole)
         least, w = 0.0, np.zeros_like(fit.w)
         if self.mean:
             least = max(clip * deviation / 4, (1.0 if whole else clip) / fit.problem.n)
@@ -104,7 +102,7 @@ class StartAtMeanAmount:
     def _histograms(
         self, fit: Fit
     ) -> tuple[AmountHistogram, AmountHistogram | None, tuple[float, float]]:
-        """The amounts; their exposures if there are any; `usable_rows` of the rows."""
+        """Histograms of the amounts and of their exposures, if any; `usable_rows`."""
         problem, std = fit.problem, self._event(fit.problem).std
         columns = (-1, -2) if problem.exposure else (-1,)
         released = fit.curator.everyone().histogram(columns, COUNT_CELLS.edges).release(self.noise)
@@ -117,27 +115,27 @@ class StartAtMeanAmount:
     def _released(
         fit: Fit, release: MeanDerivative, clip: float, rows: tuple[float, float]
     ) -> float:
-        """The mean amount, by one release of the mean difference of the amounts from a centre.
+        """The mean amount, from one release of the mean difference of the amounts from a centre.
 
-        A row that does not count has the difference 0. A record moves the mean least if the centre
-        is the middle of [0, clip]. Where rows are lost, and the part that counts is known up to
-        ``unsure``, the centre is where the errors of both together are least.
+        A row that is not usable has the difference 0. A record changes the mean least if the centre
+        is the middle of [0, clip]. If rows are lost, the fraction of usable rows has an ``error``,
+        and the centre minimizes the sum of both errors.
         """
-        part, unsure = rows
+        usable, error = rows
         deviation, w = release.deviation(fit.problem), np.zeros_like(fit.w)
-        centre = clip / (1 + (unsure / deviation) ** 2) if unsure else clip
+        centre = clip / (1 + (error / deviation) ** 2) if error else clip
         w[-1] = min(clip / 2, centre)
         off = release.release(fit, SquaredLoss(), w, clip - w[-1, 0])[0]
-        return float(w[-1, 0]) - float(off) / part
+        return float(w[-1, 0]) - float(off) / usable
 
     @staticmethod
     def _log_rate(
         fit: Fit, release: MeanDerivative, mean: float, clip: float, exposures: AmountHistogram
     ) -> float:
-        """The logarithm of the mean rate, of counts to exposures.
+        """The logarithm of the mean rate, of counts over exposures.
 
-        That of the two histograms is moved a few times by the mean derivative, which is the
-        expected count less the count.
+        It begins at that of the two histograms. A few mean derivatives, the expected count less the
+        count, correct it.
         """
         w, rate = np.zeros_like(fit.w), math.log(mean / (exposures.mean or 1.0))
         longest = exposures.clip(release.deviation(fit.problem), 0.0)
@@ -152,7 +150,7 @@ class StartAtMeanAmount:
 
 
 def _margin_ends(mean: float, top: float) -> tuple[float, float]:
-    """Margins between which a loss is as it is: up to a mean ``top``, and as far below the mean."""
+    """The range of margins up to the logarithm of ``top``, and as far below that of the mean."""
     highest = float(np.clip(math.log(top), -POISSON_MARGIN, POISSON_MARGIN))
     lowest = float(np.clip(2 * math.log(mean) - highest, -POISSON_MARGIN, highest))
     return lowest, highest

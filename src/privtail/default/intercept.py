@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privtail.default.fit import Fit
-from privtail.losses import LabelProbability, Loss, QuantileLoss
+from privtail.losses import Loss, QuantileLoss
 from privtail.losses.magnitudes import curvature_of, kinked
-from privtail.robust_means import BoundedMean, ClippedMean
+from privtail.robust_means import ClippedMean
 from privtail.trusted.events import Event, Plan, Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.problem import Problem
@@ -200,49 +200,3 @@ class MatchMean:
 def signed_log(error: float) -> float:
     """sign(error) log(1 + |error|): the change of a logarithm that corrects a relative error."""
     return math.copysign(math.log1p(abs(error)), error)
-
-
-@dataclass(frozen=True)
-class MatchFrequencies:
-    """Moves intercepts so that the mean probability of every label equals its released frequency.
-
-    If the two differ by more than the noise, the intercept of the label moves by the logarithm of
-    frequency over mean probability, times 1 - (noise / difference)^2. If labels are about equally
-    frequent no intercept moves, so that predicted labels do not change.
-
-    **Privacy.** One Gaussian release of means of values in [0, 1].
-    """
-
-    noise: GaussianNoise
-
-    def plan(self, problem: Problem) -> Plan:
-        return (Round(stage="intercept", events=(self._event(problem),)),)
-
-    def run(self, fit: Fit) -> None:
-        problem, (usable, _) = fit.problem, fit.usable_rows
-        means = self._mean_probabilities(fit) / usable
-        if fit.labels_even:
-            return
-        margins, two = fit.intercept_only[problem.d], problem.outputs == 1
-        if two:  # that of the second label over the first
-            margins, means = np.append(0.0, margins), np.append(1 - means, means)
-        frequencies = np.exp(margins - np.logaddexp.reduce(margins))
-        noise = self._event(problem).std / usable
-        least = np.minimum(max(noise, 1e-12), frequencies / 2)
-        move = np.log(frequencies) - np.log(np.maximum(means, least))
-        difference = np.maximum(np.abs(means - frequencies), max(noise, 1e-12))
-        move *= 1 - (noise / difference) ** 2
-        w = fit.w.copy()
-        w[problem.d] += move[1] - move[0] if two else move
-        fit.w = w
-
-    def _mean_probabilities(self, fit: Fit) -> Doubles:
-        """The released mean probability of the second of two labels (1,), or of all (K,)."""
-        problem = fit.problem
-        each = [np.roll(fit.w, -label, axis=1) for label in range(problem.outputs)]
-        probability = LabelProbability(outputs=problem.outputs)
-        scores = fit.everyone().scores(probability, each, BoundedMean(1.0), fit.prediction_ranges())
-        return scores.release(self.noise)
-
-    def _event(self, problem: Problem) -> Event:
-        return self.noise.event(problem.scores(problem.outputs, BoundedMean(1.0)))

@@ -1,15 +1,22 @@
-"""The intercept-only model of labels, from their released counts."""
+"""The stages of labels alone: their counts, the acceptance test, matched frequencies."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from privtail.default.fit import Fit
-from privtail.losses import WeightedLoss
+from privtail.default.acceptance import Improvement, bonferroni
+from privtail.default.fit import Decision, Fit
+from privtail.default.tuning import Tuning
+from privtail.losses import LabelProbability, WeightedLoss, cut_to
+from privtail.losses.magnitudes import unclamped
+from privtail.robust_means import BoundedMean
 from privtail.summaries.column_summaries import SHARP
 from privtail.summaries.histograms import usable_rows
 from privtail.trusted.events import Event, Plan, Round
@@ -60,6 +67,235 @@ class CountLabels:
 
     def _event(self, problem: Problem) -> Event:
         return self.noise.event(problem.histogram(1, _labels(problem) - 1))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model of labels whose mean gain over the base is released.
+
+    Its margins are those of the base plus ``factor`` times the fitted difference from the base,
+    clipped to ``ends``. The gain of a record is clamped at ``clamp``, in nats.
+    """
+
+    factor: float
+    clamp: float
+    ends: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class AcceptLabels:
+    """Keeps the slopes of labels if they lower the log loss, with margins of the best length.
+
+    The base is the intercept-only model, or margins of zero if labels are about equally frequent.
+    Three mean gains over the base are released:
+
+    - of margins shrunk so far that a typical one moves by `Tuning.small_gain`, where gains are
+      clamped: it detects a weak signal. Margins of two labels are cut where a gain is clamped;
+    - of all the margins;
+    - for two labels, of margins cut at half of `Tuning.far_gain` log-odds from the intercept-only
+      model, so that a code such as -999 in a feature makes no prediction certain. For more labels,
+      of a quarter of the margins.
+
+    `label_decision` follows from the three numbers.
+    """
+
+    improvement: Improvement
+
+    releases: ClassVar[int] = 3
+
+    def plan(self, problem: Problem) -> Plan:
+        return self.improvement.plan(problem, self.releases)
+
+    def run(self, fit: Fit) -> None:
+        deviation, even = self.improvement.deviation(fit.problem), fit.labels_even
+        base = np.zeros_like(fit.intercept_only) if even else fit.intercept_only
+        d, batch = fit.problem.d, fit.everyone()
+        middle = float(base[d:].sum()) if fit.problem.outputs == 1 else margin_gap(base[d:])
+        typical = float(
+            np.linalg.norm(fit.preconditioner.principal_coordinates(fit.w[:d], len(fit.w)))
+        )
+        candidates = self._candidates(fit, typical)
+        gains = np.array([
+            self.improvement.release(
+                batch, cut_to(fit.loss, each.ends), base + each.factor * (fit.w - base), base,
+                each.clamp,
+            )
+            for each in candidates
+        ])  # fmt: skip
+        if deviation == 0:
+            return
+        fit.decision, fit.margin_range = label_decision(
+            candidates, gains, deviation, typical, middle, fit.tuning,
+            even=even and not isinstance(fit.loss, WeightedLoss),
+        )  # fmt: skip
+        fit.w = base + fit.decision.margin_factor * (fit.w - base)
+
+    @staticmethod
+    def _candidates(fit: Fit, typical: float) -> tuple[Candidate, ...]:
+        """The three candidates; ``typical`` is the root mean square of the fitted margins."""
+        near, far, margins = fit.tuning.small_gain, fit.tuning.far_gain, fit.margin_range
+        small = min(1.0, near / typical) if typical > 0 else 1.0
+        first, last = Candidate(small, near, margins), Candidate(0.25, far, margins)
+        if fit.problem.outputs == 1:
+            middle = float(fit.intercept_only[fit.problem.d :].sum())
+            low, high = np.clip([middle - far / 2, middle + far / 2], *margins)
+            last = Candidate(1.0, far, (float(low), float(high)))
+            weights = fit.loss.weights if isinstance(fit.loss, WeightedLoss) else (1.0, 1.0)
+            base = 0.0 if fit.labels_even else middle
+            first = replace(first, ends=unclamped(base, near, weights))
+        return first, Candidate(1.0, far, margins), last
+
+
+def label_decision(
+    candidates: Sequence[Candidate], gains: Doubles, deviation: float, typical: float,
+    middle: float, tuning: Tuning, *, even: bool,
+) -> tuple[Decision, tuple[float, float]]:  # fmt: skip
+    """The decision on slopes of labels, and the ends of the margins, from released gains alone.
+
+    The factor of the margins is the one that gains most in the model of `best_factor`, or the whole
+    margins cut at the ends of the last candidate if these likely gain more. If no gain is
+    significant, it is the first factor.
+
+    Heavy tails of features violate that model: a few margins are far longer than ``typical``, and
+    the first gain is clamped before their losses. If the whole margins do not gain significantly,
+    margins of two labels end `Tuning.sure` typical lengths from the base. With more labels, a
+    factor is not kept if its own gain is a significant loss.
+
+    Slopes are kept if gains are significant together, or if the first and the largest other one are
+    likely. If labels are ``even``, about equally frequent, the base predicts by chance, and slopes
+    are kept unless the first gain is a significant loss.
+
+    Parameters
+    ----------
+    candidates : the small factor, the whole margins, others; those with other ends come last.
+    gains : of the candidates, in units of their clamps.
+    deviation : of the noise of a gain, in the same units.
+    typical : root mean square of the fitted margins.
+    middle : log-odds of the base: of the second of two labels, else of the most frequent one.
+    """
+    ends = candidates[1].ends
+    uncut = [candidates[0], *(each for each in candidates[1:] if each.ends == ends)]
+    own = gains[: len(uncut)]
+    factor, best, significance, std = best_factor(uncut, own, deviation, typical, middle)
+    best = max(best / uncut[-1].clamp, float(own[1:].max()))
+    for each, gain in zip(candidates[len(uncut) :], gains[len(uncut) :], strict=True):
+        if gain > best + tuning.likely * deviation:
+            std, factor, ends = math.hypot(std, each.factor - factor), each.factor, each.ends
+            best, significance = float(gain), float(gain) / deviation
+    near, far = float(gains[0]) / deviation, best / deviation
+    significant = significance > bonferroni(tuning.significant)
+    kept = significant or min(near, far) > tuning.likely
+    kept = kept or (even and near > -tuning.significant)
+    if not significant:
+        factor, std = candidates[0].factor, 0.0
+    decision = Decision(kept, significant, (near, far), factor, std)
+    least = tuning.significant * deviation
+    if len(uncut) == len(candidates):
+        return _without_losses(decision, uncut[1:], gains[1:], least), ends
+    if ends == candidates[1].ends and gains[1] <= least:
+        reach = tuning.sure * factor * typical
+        ends = max(ends[0], middle - reach), min(ends[1], middle + reach)
+    return decision, ends
+
+
+def _without_losses(
+    decision: Decision, candidates: Sequence[Candidate], gains: Doubles, least: float
+) -> Decision:
+    """The decision with a factor that does not lose more than ``least``; no slopes if all do."""
+    factors = [each.factor for each, gain in zip(candidates, gains, strict=True) if gain >= -least]
+    factor = min(decision.margin_factor, max(factors, default=decision.margin_factor))
+    return replace(decision, kept=decision.kept and bool(factors), margin_factor=factor)
+
+
+def best_factor(
+    candidates: Sequence[Candidate], gains: Doubles, deviation: float, typical: float, middle: float
+) -> tuple[float, float, float, float]:
+    """The factor of the margins that gains most, its gain, its significance and its deviation.
+
+    The model: log-odds are ``middle`` plus a true factor times normal margins with the root mean
+    square ``typical``. It gives the expected gain of every candidate, with log-odds cut to its ends
+    and gains clamped record by record. The true factor, and a scale near 1 of all gains, are fitted
+    to the noisy ``gains`` by least squares. The grid is eighths of an octave down to 2^-12, and
+    zero: the best factor is within 5 % of one of these.
+
+    The significance is that of a matched filter: the sum of the gains, weighted by their expected
+    values, in standard deviations of its noise. The sum is mainly the first gain or mainly the
+    others: that is two tests (`bonferroni`). ``deviation`` is that of the noise of a gain; both are
+    in units of its clamp.
+
+    The last number is the posterior standard deviation of the true factor, for a uniform prior.
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(32)
+    z, weights = typical * nodes, weights / weights.sum()
+    factors, clamps = np.array([(each.factor, each.clamp) for each in candidates]).T[:, :, None]
+    cuts = np.array([each.ends for each in candidates])
+    truths = np.append(2.0 ** (-np.arange(97) / 8), 0.0)
+    moved = np.clip(middle + factors * z, cuts[:, :1], cuts[:, 1:]) - middle
+    zero = np.logaddexp(0, middle) - np.logaddexp(0, middle + moved)
+    one, zero = (np.clip(gain, -clamps, clamps) * weights for gain in (zero + moved, zero))
+    p = expit(middle + truths[:, None] * z)
+    expected = (one @ p.T + zero @ (1 - p).T) / (deviation * clamps)
+    released = gains / deviation
+    scales = np.maximum((released @ expected + 1) / (np.sum(expected**2, axis=0) + 1), 0.0)
+    errors = np.sum((scales * expected - released[:, None]) ** 2, axis=0) + (scales - 1) ** 2
+    best = int(errors.argmin())
+    factor = float(truths[best])
+    own = np.logaddexp(0, middle) - np.logaddexp(0, middle + factor * z)
+    gain = float((own + factor * z * expit(middle + factor * z)) @ weights)
+    filters = np.maximum(expected, 0.0)
+    lengths = np.maximum(np.linalg.norm(filters, axis=0), np.finfo(np.float64).tiny)
+    significance = float((released @ filters / lengths).max())
+    likelihoods = truths * np.exp((errors[best] - errors) / 2)  # times the spacing of the grid
+    total = max(float(likelihoods.sum()), 1e-300)
+    std = math.sqrt(float(likelihoods @ (truths - factor) ** 2) / total)
+    rounding = factor * math.log(2) / 8 / math.sqrt(12)
+    return factor, float(scales[best]) * gain, significance, math.hypot(std, rounding)
+
+
+@dataclass(frozen=True)
+class MatchFrequencies:
+    """Moves intercepts so that the mean probability of every label equals its released frequency.
+
+    If the two differ by more than the noise, the intercept of the label moves by the logarithm of
+    frequency over mean probability, times 1 - (noise / difference)^2. If labels are about equally
+    frequent no intercept moves, so that predicted labels do not change.
+
+    **Privacy.** One Gaussian release of means of values in [0, 1].
+    """
+
+    noise: GaussianNoise
+
+    def plan(self, problem: Problem) -> Plan:
+        return (Round(stage="intercept", events=(self._event(problem),)),)
+
+    def run(self, fit: Fit) -> None:
+        problem, (usable, _) = fit.problem, fit.usable_rows
+        means = self._mean_probabilities(fit) / usable
+        if fit.labels_even:
+            return
+        margins, two = fit.intercept_only[problem.d], problem.outputs == 1
+        if two:  # that of the second label over the first
+            margins, means = np.append(0.0, margins), np.append(1 - means, means)
+        frequencies = np.exp(margins - np.logaddexp.reduce(margins))
+        noise = self._event(problem).std / usable
+        least = np.minimum(max(noise, 1e-12), frequencies / 2)
+        move = np.log(frequencies) - np.log(np.maximum(means, least))
+        difference = np.maximum(np.abs(means - frequencies), max(noise, 1e-12))
+        move *= 1 - (noise / difference) ** 2
+        w = fit.w.copy()
+        w[problem.d] += move[1] - move[0] if two else move
+        fit.w = w
+
+    def _mean_probabilities(self, fit: Fit) -> Doubles:
+        """The released mean probability of the second of two labels (1,), or of all (K,)."""
+        problem = fit.problem
+        each = [np.roll(fit.w, -label, axis=1) for label in range(problem.outputs)]
+        probability = LabelProbability(outputs=problem.outputs)
+        scores = fit.everyone().scores(probability, each, BoundedMean(1.0), fit.prediction_ranges())
+        return scores.release(self.noise)
+
+    def _event(self, problem: Problem) -> Event:
+        return self.noise.event(problem.scores(problem.outputs, BoundedMean(1.0)))
 
 
 def margin_gap(intercept: Doubles) -> float:

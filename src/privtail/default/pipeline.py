@@ -17,7 +17,7 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 from numpy.typing import ArrayLike
 
 from privtail.algorithms.result import Result, require_no_start
-from privtail.default.acceptance import Accept, AcceptLabels, Improvement, LimitExtrapolation
+from privtail.default.acceptance import Accept, Improvement, LimitExtrapolation
 from privtail.default.allocation import BudgetFraction
 from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import SummarizeColumns
@@ -25,13 +25,12 @@ from privtail.default.finish import result_of
 from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import (
     FitIntercept,
-    MatchFrequencies,
     MatchMean,
     MatchQuantile,
     MeanDerivative,
     StartAtInterceptOnly,
 )
-from privtail.default.labels import CountLabels
+from privtail.default.labels import AcceptLabels, CountLabels, MatchFrequencies
 from privtail.default.screening import SelectFeatures, detectable_features
 from privtail.default.steps import Descend, MeasureResiduals, Precondition, ShrinkSlopes
 from privtail.default.tuning import Tuning

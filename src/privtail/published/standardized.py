@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 
 from privtail.algorithms.protocol import MappedAlgorithm, require_loss
 from privtail.algorithms.result import Result, require_no_start
-from privtail.default.acceptance import Accept, AcceptLabels, Improvement
+from privtail.default.acceptance import Accept, Improvement
 from privtail.default.amounts import StartAtMeanAmount
 from privtail.default.columns import SummarizeColumns
 from privtail.default.finish import result_of
 from privtail.default.fit import Fit, Stage, planned, run_stages
 from privtail.default.intercept import MeanDerivative
-from privtail.default.labels import CountLabels
+from privtail.default.labels import AcceptLabels, CountLabels
 from privtail.default.preconditioner import Preconditioner
 from privtail.default.tuning import Tuning
 from privtail.domains import Domain, require
