@@ -194,7 +194,7 @@ def private_knots(
         Seed of public choices, and of simulated noise.
     ledger : Ledger, path or None, default=None
         A shared `Ledger` that is charged, or the path of an existing one.
-    groups : array of shape (n,), str or None, default=None
+    groups : array of shape (n,) or None, default=None
         The person of each row. Then persons are protected instead of rows.
     max_rows : int or None, default=None
         How many rows of one person count; with ``groups``.

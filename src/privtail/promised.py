@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 from privtail.errors import BudgetExceeded
 from privtail.ledgers import as_ledger
+from privtail.table_files import open_table
 from privtail.trusted.allowance import Allowance
 from privtail.trusted.budget import Budget, Neighbours
 from privtail.trusted.entries import decimal, float_below
 from privtail.trusted.ledger import Ledger
+from privtail.trusted.tables import TableFile, person_ids
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,22 @@ class Promised:
                 f"has {epsilon:.4g} and {delta:.4g} left. Nothing was charged: ask for less, or "
                 "use another ledger."
             )
+
+    def over(self, data: Any) -> tuple[Any, Self]:
+        """Data and promise, where ``groups`` may name the column of a file that holds persons.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such file, or no such column of it.
+        """
+        if not isinstance(self.groups, str):
+            return data, self
+        table = open_table(data) if isinstance(data, str | os.PathLike) else data
+        if not isinstance(table, TableFile):
+            return data, self  # refused by the core, which says what to pass
+        persons = person_ids(table, self.groups)
+        return table.without(self.groups), replace(self, groups=persons)
 
     def options(self, label: str, part: float = 1.0) -> dict[str, Any]:
         """Of the `Curator` of a plan, for this part of epsilon and delta."""

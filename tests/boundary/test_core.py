@@ -82,7 +82,7 @@ ROOMS = {
         "calibration",
         "table_files", "trusted",
     },
-    "promised": {"ledgers", "trusted"},
+    "promised": {"ledgers", "table_files", "trusted"},
     "ledgers": {"ledger_texts", "trusted"},
     "evaluation": {
         "ledgers", "robust_means",

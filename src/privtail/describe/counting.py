@@ -101,6 +101,7 @@ def private_count(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
+    data, promised = promised.over(data)
     table = tabled(data, by=by, categories=categories, only_groups=by is not None)
     curator = table.curator(promised, "private_count")
     problem, grouped = curator.problem, bool(table.by)

@@ -180,13 +180,14 @@ def private_histogram(
         given.ndim == 1 and len(given) > 1 and (np.diff(given) > 0).all()
     ):
         raise InvalidInput("edges must be two or more ascending numbers, for example [0, 10, 100].")
-    table = tabled(x)
-    if len(table.columns) != 1:
-        raise InvalidInput('A histogram is of one column: pass frame["cost"].')
     promised = Promised(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
+    x, promised = promised.over(x)
+    table = tabled(x)
+    if len(table.columns) != 1:
+        raise InvalidInput('A histogram is of one column: pass frame["cost"].')
     curator = table.curator(promised, "private_histogram")
     search, size = (
         QuantileSearch(levels=tuple(sorted({level for pair in ENDS for level in pair}))),

@@ -291,6 +291,7 @@ def _bought(
 ) -> tuple[tuple[str, ...], Products, Statement]:
     """Names of columns, what was released of their products, and the statement."""
     normal_quantile(confidence, "confidence")  # refuses what is none, before anything is charged
+    data, promised = promised.over(data)
     table = tabled(data, leave_out=True)
     if not table.columns:
         raise InvalidInput("No column holds numbers. Pass at least one of numbers.")

@@ -114,6 +114,7 @@ def private_quantile(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
+    x, promised = promised.over(x)
     table = tabled(x)
     curator = table.curator(promised, "private_quantile")
     search = QuantileSearch(levels=tuple(asked.tolist()))

@@ -39,6 +39,7 @@ NOT_RELIABLE = (
     "clipped, their intervals have no end on one side or both. Spend more, or summarize fewer "
     "columns."
 )
+BEYOND = "Cells of rows beyond max_rows, or of no person, count as missing."
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,8 @@ class Summary:
         facts = [x for column in self.columns.values() for x in column.values()]
         stars = [] if all(x.reliable for x in facts) else ["* not reliable: noise may hide it."]
         left = [f"Left out, for they hold no numbers: {', '.join(map(str, self.left_out))}."]
-        return stars + left * bool(self.left_out)
+        persons = [BEYOND] * (self.privacy_.max_rows is not None)
+        return stars + left * bool(self.left_out) + persons
 
     def _repr_html_(self) -> str:
         head, *rows = self.table()
@@ -265,7 +267,7 @@ def summarize(
     groups : array of shape (n,), str or None, default=None
         The person of each row. Then persons are protected instead of rows.
     max_rows : int or None, default=None
-        How many rows of one person count; with ``groups``.
+        How many rows of one person count; with ``groups``. Cells of further rows count as missing.
 
     Returns
     -------
@@ -298,6 +300,7 @@ def summarize(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
+    data, promised = promised.over(data)
     table = tabled(data, categories=categories, leave_out=True)
     if not table.columns:
         raise InvalidInput(

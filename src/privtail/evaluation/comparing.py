@@ -171,6 +171,7 @@ def compare(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
+    X, promised = promised.over(X)
     if classes is None:
         difference, std, statement = _of_numbers(one, other, X, y, promised, confidence)
     else:

@@ -167,6 +167,7 @@ def evaluate(
         epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
         random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
     )  # fmt: skip
+    X, promised = promised.over(X)
     if classes is None:
         power = variance_power(model) if power is None else power
         if power is not None:

@@ -20,7 +20,7 @@ from privtail.describe.moments import ColumnMoments
 from privtail.describe.tabled import Tabled, tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.influence import catoni_bound
-from privtail.ledgers import as_ledger, interruptible
+from privtail.ledgers import interruptible
 from privtail.lost import OF_THESE, counted
 from privtail.mean.estimate import MeanEstimate
 from privtail.promised import Promised
@@ -30,7 +30,7 @@ from privtail.summaries.column_ranges import ColumnRanges
 from privtail.summaries.histograms import usable_rows
 from privtail.summaries.mean_intervals import NOISE_BOUND, CutRange
 from privtail.summaries.summary import Summary
-from privtail.trusted.budget import Budget, Neighbours
+from privtail.trusted.budget import Neighbours
 from privtail.trusted.curator import Curator
 from privtail.trusted.events import Plan, Round, compose
 from privtail.trusted.ledger import Ledger
@@ -174,7 +174,7 @@ def private_mean(
         Seed of public choices, and of simulated noise.
     ledger : Ledger, path or None, default=None
         A shared `Ledger` that is charged, or the path of an existing one.
-    groups : array of shape (n,) or None, default=None
+    groups : array of shape (n,), str or None, default=None
         The person of each row. Then persons are protected instead of rows.
     max_rows : int or None, default=None
         How many rows of one person count; with ``groups``.
@@ -209,28 +209,20 @@ def private_mean(
     >>> bool(abs(float(estimate) - x.mean()) < 0.05)
     True
     """
+    if by is not None and (method, threshold, centre, blocks) != ("clipped", None, None, None):
+        raise InvalidInput("by= goes with the default method alone: leave the others out.")
+    promised = Promised(
+        epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
+        random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
+    )  # fmt: skip
+    x, promised = promised.over(x)
     if by is not None:
-        if (method, threshold, centre, blocks) != ("clipped", None, None, None):
-            raise InvalidInput("by= goes with the default method alone: leave the others out.")
-        promised = Promised(
-            epsilon=epsilon, delta=delta, neighbours=neighbours, noise=noise,
-            random_state=random_state, ledger=ledger, groups=groups, max_rows=max_rows,
-        )  # fmt: skip
         estimate = _of_groups(tabled(x, by=by, categories=categories), promised)
         for text in estimate.warnings_:
             warnings.warn(text, AccuracyWarning, stacklevel=3)
         return estimate
     vector, x = _as_columns(x)
-    curator = Curator(
-        x,
-        budget=Budget(epsilon, delta, neighbours),
-        ledger=as_ledger(ledger),
-        noise=noise,
-        random_state=random_state,
-        label=f"private_mean({method})",
-        groups=groups,
-        max_rows=max_rows,
-    )
+    curator = Curator(x, **promised.options(f"private_mean({method})"))
     estimate = mean_of(
         curator, method=method, threshold=threshold, centre=centre, blocks=blocks,
         smoothing=smoothing,

@@ -216,7 +216,8 @@ class TableFile(PrivateRows):
         if not (self._format.untyped or is_plain(self.schema.type(name))):
             raise self._unusable(name)
         self.require_rows()
-        pieces = [batch[name] for run in self._format.runs([name], ()) for batch in run]
+        labels = (name,) if self._format.untyped else ()
+        pieces = [batch[name] for run in self._format.runs([name], labels) for batch in run]
         if not pieces:
             raise changed(self.path)
         with self._format.refusing():

@@ -194,11 +194,15 @@ class Csv:
         """Record batches of the columns ``names``, in order, as text."""
         comment = self._header.dialect.comment
         names = list(names)
-        for batch in self._blocks(names) if comment is None else self._commented(names, comment):
+        if comment is None:
+            blocks = self._blocks(names, labels)
+        else:
+            blocks = self._commented(names, labels, comment)
+        for batch in blocks:
             for start in range(0, batch.num_rows, WINDOW_ROWS):
                 yield batch.slice(start, WINDOW_ROWS)
 
-    def _commented(self, names: list[str], comment: str) -> Iterator[Any]:
+    def _commented(self, names: list[str], labels: Collection[str], comment: str) -> Iterator[Any]:
         """Blocks in which lines that begin with ``comment`` are rows without values."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -212,7 +216,7 @@ class Csv:
             return "skip"
 
         start, first = 0, self.names[0]
-        for batch in self._blocks(list(dict.fromkeys([*names, first])), seen):
+        for batch in self._blocks(list(dict.fromkeys([*names, first])), labels, seen):
             begun = pc.starts_with(batch[first], comment)
             ids = pc.if_else(begun, None, pa.array(range(batch.num_rows))).to_pylist()
             while odd and odd[0] <= start + len(ids):
@@ -223,13 +227,20 @@ class Csv:
             nothing = pa.nulls(len(odd), pa.string())
             yield pa.record_batch([nothing] * len(names), names=names)
 
-    def _blocks(self, names: list[str], seen: Callable[[Any], str] | None = None) -> Iterator[Any]:
-        """Blocks as PyArrow reads them; ``seen`` judges rows of too many or too few cells."""
+    def _blocks(
+        self, names: list[str], labels: Collection[str],
+        seen: Callable[[Any], str] | None = None,
+    ) -> Iterator[Any]:  # fmt: skip
+        """Blocks as PyArrow reads them; ``seen`` judges rows of too many or too few cells.
+
+        Columns that were left out are bytes, for nobody may need their text, unless asked for as
+        ``labels``.
+        """
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
         written = [self._written[name] for name in names]
-        dialect = self._header.dialect
+        dialect, texts = self._header.dialect, {*self._kept, *labels}
         with arrow_csv.open_csv(
             self._source.open(),
             read_options=arrow_csv.ReadOptions(
@@ -247,7 +258,7 @@ class Csv:
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=written,
                 column_types={
-                    self._written[name]: pa.string() if name in self._kept else pa.binary()
+                    self._written[name]: pa.string() if name in texts else pa.binary()
                     for name in names
                 },
             ),
