@@ -19,7 +19,11 @@ def is_spread(*collections: Any) -> bool:
         for one in collections
         for column in (one.values() if isinstance(one, Mapping) else (one,))
     )
-    return any(type(column).__module__.partition(".")[0] == "dask" for column in columns)
+    return any(
+        kind.__module__.partition(".")[0] == "dask"
+        for column in columns
+        for kind in type(column).__mro__
+    )
 
 
 def announced(values: Any) -> Any:

@@ -23,8 +23,8 @@ import pytest
 from privtail import DPMean, DPScaler, evaluate, open_table, private_mean, summarize
 from privtail.errors import InvalidInput
 from privtail.linear_model import DPRidge, PrivateSearchCV
-from privtail.trusted.records import as_records
-from privtail.trusted.records.arrays import column_names, is_column
+from privtail.trusted.records import arrays, as_records, persons
+from privtail.trusted.records.arrays import column_names, is_column, require_apart
 from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.targets import Labels, Numbers, canonical_label
 from privtail.trusted.tables import table_blocks
@@ -525,3 +525,102 @@ def test_columns_are_named_by_the_class_of_a_table_and_never_by_a_cell() -> None
     assert len(model.predict(frame)) == 200
     assert "200 rows" in str(evaluate(model, frame, y, epsilon=1.0, noise="simulated"))
     assert "column_names" in str(summarize(frame, epsilon=1.0, noise="simulated"))
+
+
+# Classes derived from those of pandas and polars, and cells at which these fail
+
+
+class Frame(pd.DataFrame):
+    """A data frame of somebody else."""
+
+    @property
+    def _constructor(self) -> Any:
+        return Frame
+
+
+class Column(pd.Series):
+    """A column of somebody else."""
+
+    @property
+    def _constructor(self) -> Any:
+        return Column
+
+
+def no_utf8(cells: list[Any]) -> Any:
+    """Text of Arrow that nobody has checked."""
+    buffers = pa.array([str(cell).encode("latin-1") for cell in cells], pa.large_binary()).buffers()
+    return pa.Array.from_buffers(pa.large_string(), len(cells), buffers)
+
+
+def moments(cells: list[Any]) -> Any:
+    """Times with an offset from UTC, which for Python begin in the year 1 and end in 9999."""
+    times = pd.Series(np.array(cells, "M8[s]"))
+    return times.dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin")
+
+
+def of_arrow(cells: list[Any]) -> Any:
+    return Column(pd.arrays.ArrowExtensionArray(no_utf8(cells)))
+
+
+def of_polars(cells: list[Any]) -> Any:
+    return pl.Series(pl.from_arrow(no_utf8(cells)))
+
+
+def keys(values: Any) -> list[Any]:
+    ids, places = persons.owners(values)
+    return [ids[place] for place in places]
+
+
+def labels_of(values: Any) -> list[Any]:
+    found = Labels(values, 3)._distinct()
+    return [found.values[place] for place in found.positions]
+
+
+FAILING: dict[str, tuple[Any, list[Any], list[Any]]] = {
+    "derived, no UTF-8": (of_arrow, ["a", "b", "c"], ["\xff", "\xc3("]),
+    "polars, no UTF-8": (of_polars, ["a", "b", "c"], ["\xff", "\xc3("]),
+    "times beyond Python's": (
+        moments, ["2000-01-01", "2001-01-01", "2002-01-01"], ["-20000-01-01", "290000-01-01", "NaT"]
+    ),
+}  # fmt: skip
+
+
+def alone(name: str) -> None:
+    """Assert that a cell at which the library fails changes nothing of the other cells."""
+    make, cells, odd = FAILING[name]
+    for read, cell in product((keys, labels_of), odd):
+        assert read(make([*cells[:2], cell]))[:2] == read(make(cells))[:2]
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_cell_at_which_a_library_fails_is_missing_or_marked(name: str) -> None:
+    """Whether the column could be read at all told that such a cell is there."""
+    alone(name)
+
+
+def test_the_check_sees_a_library_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sabotage: a class tells its own module alone, and nothing is read cell by cell."""
+    honest = arrays._polars_text
+
+    def strict(values: Any) -> list[Any]:  # as polars is, whose panic cannot be caught
+        return [bytes.decode(cell).encode() for cell in honest(values) or ()]
+
+    monkeypatch.setattr(arrays, "_polars_text", strict)
+    with pytest.raises(UnicodeDecodeError):
+        alone("polars, no UTF-8")
+    monkeypatch.setattr(arrays, "room", lambda values: type(values).__module__.partition(".")[0])
+    with pytest.raises(InvalidInput, match="type Column cannot be read"):
+        alone("derived, no UTF-8")
+    monkeypatch.setattr(arrays, "room", lambda values: "")
+    with pytest.raises(InvalidInput, match="type Series cannot be read"):
+        alone("times beyond Python's")
+
+
+def test_a_model_is_shown_no_categories_of_a_derived_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The attack: a model that says how many categories there are says it of every row."""
+    frame = Frame({"a": pd.Categorical(["x", "y", "x", "z"])})
+    for shown in (frame, pd.DataFrame(frame), {"a": Column(frame["a"])}):
+        with pytest.raises(InvalidInput, match="more than one row at a time"):
+            require_apart(shown)
+    monkeypatch.setattr(arrays, "room", lambda values: type(values).__module__.partition(".")[0])
+    require_apart(frame)

@@ -4,7 +4,8 @@ Formal guarantee
 ----------------
 What a partition's columns are is decided by the types that the collection announces, before a
 partition is read: in a column of numbers a cell that is no number is NaN, which drops its row,
-whatever type the partition gave its column. So no refusal depends on a cell. Nothing here shows a
+whatever type the partition gave its column; of labels those count that are the same in all types
+that pandas may give (`label`). So no refusal depends on a cell. Nothing here shows a
 cell; a partition can be pickled, because workers hand it to each other and put it on their disks.
 """
 
@@ -22,10 +23,17 @@ from privtail.errors import InvalidInput
 from privtail.schema.encoding import PLAIN, Encoding
 from privtail.trusted.kernels.digests import digested
 from privtail.trusted.records import Dense, InMemory, Targets, Window, as_records
-from privtail.trusted.records.arrays import as_ids, as_numbers, column_names, column_of
+from privtail.trusted.records.arrays import (
+    as_ids,
+    as_labels,
+    as_numbers,
+    column_names,
+    column_of,
+)
 from privtail.trusted.records.arrow import Distinct
 from privtail.trusted.records.persons import Persons, owners
-from privtail.trusted.records.targets import Labels, Numbers
+from privtail.trusted.records.targets import Labels, Numbers, canonical_label, distinct
+from privtail.trusted.records.times import time_form
 
 FAILED = (
     "A task failed on a Dask worker. What it said is not shown, for it may quote a row: see the "
@@ -35,6 +43,8 @@ CHANGED = (
     "A partition was computed again and is not what it was: the graph is not deterministic (a "
     "sample, an unordered shuffle), or its files were written to. Write the rows to Parquet first."
 )
+ROUNDED = 2**53
+"""From here on not every whole number is a double."""
 Codes = Mapping[Any, int]
 _Cells = tuple[list[Any], NDArray[Any]]
 """Distinct values (of numbers none), and numbers or the positions of values."""
@@ -294,8 +304,21 @@ def spelt(value: Any) -> bytes:
 def _cells(values: Any, labelled: bool) -> _Cells:
     if not labelled:
         return [], _numbers(values)
-    found = Labels(values, len(values))._distinct()
-    return found.values, found.positions
+    cells = as_labels(column_of(values))
+    if cells.dtype.kind in "mM":
+        cells = np.empty(len(cells), object)
+    values, positions = distinct(cells, label)
+    return values, positions.astype(np.int32)
+
+
+def label(cell: Any) -> Any:
+    """A canonical label, if it does not depend on the type that pandas gave the cells beside it.
+
+    Where one is missing, pandas makes doubles of whole numbers, which rounds those from 2^53 on. It
+    has two forms of times. Such labels are missing, whatever the partition.
+    """
+    found = None if time_form(cell) is not None else canonical_label(cell)
+    return None if isinstance(found, int | float) and abs(found) >= ROUNDED else found
 
 
 def _numbers(values: Any) -> NDArray[Any]:

@@ -44,6 +44,7 @@ from privtail.trusted.cluster.held import (
     Sent,
     Unread,
     facts,
+    label,
     moved,
     require_one_type,
 )
@@ -70,6 +71,11 @@ ASSUMED = (
     "Rows are on a Dask cluster: its scheduler, workers, logs and spill folders are trusted.",
     "So are its connections: TLS protects them.",
     "Lengths of partitions are public, like n.",
+)
+UNEQUAL = (
+    "Labels of a Dask collection are no times, and no whole numbers from 2^53 on: pandas writes "
+    "these otherwise in a partition where one is missing. Declare text, or write the rows to "
+    "Parquet and pass what privtail.open_table(folder) gives."
 )
 LOST = (
     "The Dask cluster did not answer: its scheduler or too many workers were lost. What was "
@@ -127,6 +133,9 @@ class Spread(PrivateRows):
             )
         if categories is not None:  # read once: workers and driver encode alike
             categories = {name: tuple(listed) for name, listed in categories.items()}
+        declared = itertools.chain(classes or (), *(categories or {}).values())
+        if any(label(one) is None for one in declared):
+            raise InvalidInput(UNEQUAL)
         self._client = found()
         self._reading = Reading(
             announced(X),

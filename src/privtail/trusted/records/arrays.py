@@ -177,7 +177,9 @@ def as_labels(values: Any) -> NDArray[Any]:
                 "Turn it into one of these."
             )
         if not dtype.is_temporal():
-            return np.fromiter(values.to_list(), dtype=object, count=len(values))
+            cells = _polars_text(values)
+            cells = values.to_list() if cells is None else read(cells, _decoded, None)
+            return np.fromiter(cells, dtype=object, count=len(values))
     if str(dtype) == "category":
         values = values.astype(object)
     typed = isinstance(dtype, np.dtype)
@@ -185,10 +187,14 @@ def as_labels(values: Any) -> NDArray[Any]:
 
 
 def as_ids(values: Any) -> NDArray[Any]:
-    """Labels to compare only: text of Arrow comes as its bytes, and times as numbers."""
+    """Labels to compare only: text of Arrow and polars comes as its bytes, and times as numbers."""
     values = _unwrapped(values)
-    if room(values) == "polars" and values.dtype.is_temporal():
-        values = values.to_physical()  # Python's times end at microseconds
+    if room(values) == "polars":
+        cells = _polars_text(values)
+        if cells is not None:
+            return np.fromiter(cells, dtype=object, count=len(values))
+        if values.dtype.is_temporal():
+            values = values.to_physical()  # Python's times end at microseconds
     return arrow_ids(values) if room(values) == "pyarrow" else as_labels(values)
 
 
@@ -256,13 +262,31 @@ def _unwrapped(values: Any) -> Any:
 
 
 def _array(values: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
+    """An array of NumPy; where a cell makes pandas fail, of objects: that cell is missing."""
     try:
         return np.asarray(values, dtype=dtype)
     except Exception:  # noqa: BLE001  its text may quote a cell
-        raise InvalidInput(
-            f"A container of type {type(values).__name__} cannot be read as an array of NumPy. "
-            "Pass an array, a data frame, or a list for each column."
-        ) from None
+        if room(values) != "pandas":
+            raise InvalidInput(
+                f"A container of type {type(values).__name__} cannot be read as an array of "
+                "NumPy. Pass an array, a data frame, or a list for each column."
+            ) from None
+    cells = getattr(values, "array", values)
+    found = read(range(len(cells)), cells.__getitem__, None)
+    return np.fromiter(found, dtype=object, count=len(cells))
+
+
+def _polars_text(values: Any) -> list[Any] | None:
+    """Text of polars as bytes, which may be no UTF-8; None of a column of another type."""
+    if not str(values.dtype).lower().startswith(("string", "categorical", "enum")):
+        return None
+    import polars as pl
+
+    return list(values.cast(pl.String).cast(pl.Binary).to_list())
+
+
+def _decoded(cell: Any) -> str | None:
+    return None if cell is None else bytes.decode(cell, errors="replace")
 
 
 def _from_polars(values: Any) -> NDArray[Any]:

@@ -1,0 +1,82 @@
+"""Labels in partitions: what pandas makes of a column with a missing cell moves no other row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privtail.errors import InvalidInput
+from privtail.trusted.cluster import held
+from privtail.trusted.cluster.held import Held, Reading
+from privtail.trusted.records.targets import canonical_label
+
+LARGE = 2**53 + 1
+TIMES = pd.Series(pd.to_datetime(["2000-01-01", "2001-01-01"]))
+CODES = {LARGE: 0, 3: 1}
+
+
+def coded(column: Any) -> list[Any]:
+    """The codes of the first rows of a partition, as a target and as a category."""
+    announced = pd.DataFrame({"c": pd.Series([], dtype="int64")})
+    reading = Reading(announced, announced["c"], None, {"c": list(CODES)}, True, bytes(32))
+    part = Held(pd.DataFrame({"c": column}), column, None, reading)
+    assert part.refused == ""
+    records, targets = part.window(0, CODES).open()
+    assert targets is not None
+    rows = slice(0, len(column) - 1)
+    return [records.rows(rows).X.tolist(), np.nan_to_num(targets.rows(rows), nan=-1.0).tolist()]
+
+
+def found(column: Any) -> list[Any]:
+    """The labels that the first rows would buy."""
+    values, places = held._cells(column, True)
+    return [values[place] for place in places[:-1]]
+
+
+def moved_alone() -> None:
+    """Assert that the last cell of a partition changes nothing of the others."""
+    for cells in ([LARGE, 3, 3], [3, 2**53, LARGE]):
+        whole, gap = pd.Series(cells, dtype="int64"), pd.Series([*cells[:2], None])
+        assert gap.dtype == np.float64
+        assert coded(whole) == coded(gap)
+        assert found(whole) == found(gap)
+    assert found(pd.concat([TIMES, TIMES[:1]])) == found(pd.Series([*TIMES, "a"], dtype=object))
+
+
+def test_a_missing_cell_moves_no_other_label() -> None:
+    moved_alone()
+
+
+@pytest.mark.parametrize("sabotaged", ["numbers", "times"])
+def test_labels_by_the_type_of_a_partition_are_seen(
+    monkeypatch: pytest.MonkeyPatch, sabotaged: str
+) -> None:
+    """Sabotage: whole numbers that doubles round, and times in the form that pandas has."""
+    if sabotaged == "numbers":
+        monkeypatch.setattr(held, "label", canonical_label)
+    else:
+        monkeypatch.setattr(held, "time_form", lambda cell: None)
+    with pytest.raises(AssertionError):
+        moved_alone()
+
+
+def test_small_numbers_and_text_are_the_same_in_all_types() -> None:
+    for kind in ("int8", "float32", "Int64", object):
+        assert found(pd.Series([1, 2, 3], dtype=kind)) == [1, 2]
+    assert found(pd.Series(["a", None, "b"])) == ["a", None]
+
+
+@pytest.mark.parametrize("declared", [LARGE, -(2.0**60), pd.Timestamp("2000-01-01")])
+def test_labels_that_no_row_can_hold_are_refused(declared: Any) -> None:
+    dd = pytest.importorskip("dask.dataframe")
+    pytest.importorskip("distributed")
+    from privtail.trusted.cluster.spread import Spread
+
+    frame = dd.from_pandas(pd.DataFrame({"c": [1, 2, 3, 4]}), npartitions=2)
+    with pytest.raises(InvalidInput, match="no whole numbers from"):
+        Spread(frame, None, None, {"c": [declared]})
+    with pytest.raises(InvalidInput, match="no whole numbers from"):
+        Spread(frame, frame["c"], [1, declared], None)
