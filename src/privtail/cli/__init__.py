@@ -12,7 +12,7 @@ def main() -> None:
     """Run ``privtail`` with the arguments of this process.
 
     Exit codes: 0 done, 1 a statement that does not hold, 2 unusable arguments or files, 3 a refused
-    budget, 130 interrupted.
+    budget, 130 interrupted, 141 nobody reads the output.
     """
     try:
         # To be told to end is to be interrupted: drafts of files are cleared away.

@@ -170,6 +170,8 @@ def reporting(verb: Callable[_Options, None]) -> Callable[_Options, None]:
             raise typer.Exit(130) from None
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
+        except BrokenPipeError:  # head has read enough
+            raise typer.Exit(141) from None
         except OSError as error:
             if os.environ.get("PRIVTAIL_DEBUG"):
                 raise
@@ -190,6 +192,4 @@ def reporting(verb: Callable[_Options, None]) -> Callable[_Options, None]:
 
 def _place(error: OSError) -> str:
     """What could not be read or written, as far as it is known."""
-    if error.filename is not None:
-        return str(error.filename)
-    return "Standard output" if isinstance(error, BrokenPipeError) else "Reading or writing"
+    return "Reading or writing" if error.filename is None else str(error.filename)
