@@ -527,6 +527,17 @@ def test_columns_are_named_by_the_class_of_a_table_and_never_by_a_cell() -> None
     assert "column_names" in str(summarize(frame, epsilon=1.0, noise="simulated"))
 
 
+def test_a_column_is_called_by_its_name() -> None:
+    for column in (pd.Series(["f"], name="sex"), pl.Series("sex", ["f"])):
+        with pytest.raises(InvalidInput, match="Column 'sex' is not numeric"):
+            private_mean(column, epsilon=1)
+    for column in (pd.Series(["f"]), np.array(["f"]), pl.Series(["f"])):
+        with pytest.raises(InvalidInput, match="Column 'x' is not numeric"):
+            private_mean(column, epsilon=1)
+    summary = summarize(pd.Series(Y, name="sex"), epsilon=1, noise="simulated", random_state=0)
+    assert list(summary.columns) == ["sex"]
+
+
 # Classes derived from those of pandas and polars, and cells at which these fail
 
 

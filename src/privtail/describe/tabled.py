@@ -71,7 +71,8 @@ def tabled(
     if is_column(data):
         if asked or declared:
             raise InvalidInput("One column has no other to group by: pass a data frame or a file.")
-        return Tabled({"x": data}, {}, ("x",), (0,), vector=True)
+        name = name_of(data)
+        return Tabled({name: data}, {}, (name,), (0,), vector=True)
     names = data.kept() if isinstance(data, TableFile) else column_names(data)
     if names is None:
         return _without_names(data, grouped=bool(asked or declared))
@@ -103,6 +104,12 @@ def tabled(
         tuple(itertools.product(*(categories[name] for name in asked))),
         left_out=left,
     )  # fmt: skip
+
+
+def name_of(column: Any) -> str:
+    """What a column calls itself, where its class has names; else ``x``."""
+    name = column.name if hasattr(type(column), "name") else None
+    return name if isinstance(name, str) and name else "x"
 
 
 def _without_names(data: Any, *, grouped: bool) -> Tabled:

@@ -17,7 +17,7 @@ from privtail.algorithms.median_of_noisy_means import MedianOfNoisyMeans
 from privtail.calibration import calibrated
 from privtail.compilation import steady
 from privtail.describe.moments import ColumnMoments
-from privtail.describe.tabled import Tabled, tabled
+from privtail.describe.tabled import Tabled, name_of, tabled
 from privtail.errors import AccuracyWarning, InvalidInput
 from privtail.influence import catoni_bound
 from privtail.ledgers import interruptible
@@ -273,7 +273,7 @@ def mean_of(
 def _as_columns(x: Any) -> tuple[bool, Any]:
     """Whether x is one column given as a vector, and x as records."""
     vector = is_column(x)
-    return vector, {"x": x} if vector else x
+    return vector, {name_of(x): x} if vector else x
 
 
 def _centre(
