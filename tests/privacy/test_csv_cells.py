@@ -17,7 +17,9 @@ from privtail.trusted.curator import Curator
 from privtail.trusted.events import Round
 from privtail.trusted.mechanisms.noise import GaussianNoise
 from privtail.trusted.records import formats
-from privtail.trusted.records.arrow import text_numbers
+from privtail.trusted.records.arrow import one_line_end, text_numbers
+from privtail.trusted.records.files import TableFile
+from privtail.trusted.records.persons import Persons
 from privtail.trusted.records.streams import Stream
 
 pa = pytest.importorskip("pyarrow")
@@ -259,3 +261,38 @@ def test_a_dropped_column_may_be_no_text(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "t.csv"
     path.write_bytes(b'x,z\n1,"' + b"a\n" * 10**5 + b'"\n' + b"1,2\n" * 3 * 10**5 + b"1,\xff\n")
     assert open_table(path, drop=["z"]).n == 3 * 10**5 + 2
+
+
+# Ids
+
+
+SPELLINGS = ["x\ny", "x\r\ny", "x\ry"]
+
+
+def seated(path: Path, first: str) -> list[int]:
+    """Which rows count, one of each person, where the first two are of somebody else."""
+    ids = [first, first, *SPELLINGS, "q"]
+    path.write_text("id,v\n" + "".join(f'"{one}",1\n' for one in ids), newline="")
+    found = Persons(open_table(path).ids("id"), len(ids)).seats(np.arange(len(ids)), 1)[0]
+    return found.tolist()  # type: ignore[no-any-return]
+
+
+def others_stay(path: Path) -> None:
+    for first in SPELLINGS:
+        assert [i for i in seated(path, first) if i > 1] == [i for i in seated(path, "z") if i > 1]
+
+
+def test_an_id_with_the_end_of_a_line_is_nobodys(tmp_path: Path) -> None:
+    """The hole: three persons were taken for one, and when one left, a row of another came in."""
+    others_stay(tmp_path / "t.csv")
+    assert seated(tmp_path / "t.csv", "z") == [0, 5]
+
+
+def test_ids_that_become_one_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def as_before(self: Any, name: str) -> Any:
+        cells = [cell for batch in self.batches([name], ()) for cell in batch[name].to_pylist()]
+        return np.array([one_line_end(cell) for cell in cells], object)
+
+    monkeypatch.setattr(TableFile, "ids", as_before)
+    with pytest.raises(AssertionError):
+        others_stay(tmp_path / "t.csv")

@@ -199,7 +199,7 @@ class TableFile(PrivateRows):
     def ids(self, name: str) -> NDArray[Any]:
         """Cells to compare, never to compute with: different ones stay different, None if missing.
 
-        But for line ends in cells of a CSV, which PyArrow may lose: all of them are one.
+        A cell of a CSV with the end of a line is nobody's: PyArrow may lose a part of it.
 
         Raises
         ------
@@ -224,7 +224,11 @@ class TableFile(PrivateRows):
             if not self._format.untyped:
                 return arrow_ids(joined(pieces))
             found = [self.labels(name, piece, ()) for piece in pieces]
-            return np.concatenate([np.array(one.values, object)[one.positions] for one in found])
+            known = ([None if v and "\n" in v else v for v in one.values] for one in found)
+            return np.concatenate([
+                np.array(values, object)[one.positions]
+                for values, one in zip(known, found, strict=True)
+            ])  # fmt: skip
 
     # ---------------------------------------------------------------- sizes
 
